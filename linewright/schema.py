@@ -1,0 +1,253 @@
+"""The one definition of plans, contexts and records; JSON Schema and the C++ side are checked against it.
+
+Every field that has a unit names it: ``_ns`` nanoseconds, ``_ops`` operations, ``_iters`` iterations of the
+one-NOP loop, ``_bits`` bits, ``_s`` seconds.  Times are per operation unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+VERSION = 1
+"""Version of all three shapes. A reader refuses any other, naming both."""
+
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9_]+$", min_length=1, max_length=64)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Positive = Annotated[int, Meta(ge=1, le=2**31)]
+U64 = Annotated[int, Meta(ge=0)]
+"""An unsigned 64-bit count. msgspec cannot state the upper bound; the C++ side does."""
+
+Contender = Literal["none", "placebo", "same_line"]
+"""``placebo`` spins beside the timed thread and never touches its line; ``same_line`` performs the same form on it."""
+
+Order = Literal["relaxed", "acquire", "release", "acq_rel", "seq_cst", "full"]
+"""``full`` is the kernel's meaning: nothing before moves after, nothing after moves before."""
+
+PLACEMENTS = ("auto", "smt_sibling", "same_l3", "other_l3", "other_socket")
+Placement = Annotated[str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")]
+"""Where the contenders run, seen from the timed thread's CPU; ``cpus:A,B…`` names every thread's CPU, timed first."""
+
+ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$", max_length=64)] | Count
+Params = dict[Name, ParamValue]
+
+
+class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One point of an experiment. `id` is its only identifier."""
+
+    operation: Name
+    form: Name
+    width_bits: Literal[8, 16, 32, 64, 128] = 64
+    order: Order = "relaxed"
+    contender: Contender = "none"
+    contender_iters: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
+    work_iters: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
+    placement: Placement = "auto"
+    lines: Annotated[int, Meta(ge=1, le=4096)] = 32
+    threads: Annotated[int, Meta(ge=1, le=4096)] = 1
+    params: Params = {}
+
+    @property
+    def id(self) -> str:
+        """Canonical id: every field in a fixed order, then the parameters sorted by name."""
+        parts = [
+            self.operation,
+            self.form,
+            f"u{self.width_bits}",
+            self.order,
+            self.contender,
+            f"ci{self.contender_iters}",
+            f"w{self.work_iters}",
+            self.placement,
+            f"l{self.lines}",
+            f"t{self.threads}",
+        ]
+        parts += [f"{key}={self.params[key]}" for key in sorted(self.params)]
+        return "/".join(parts)
+
+
+class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The ordered set of cells to run and how precisely. The same plan goes to every target."""
+
+    linewright_plan: Literal[1]
+    name: Name
+    cells: Annotated[list[Cell], Meta(min_length=1, max_length=100_000)]
+    seed: Count = 1
+    """Seeds the order in which cells of a block are interleaved."""
+    precision: Annotated[float, Meta(gt=0, le=0.5)] = 0.02
+    """Wanted half-width of the interval of each cell's median, relative to that median."""
+    budget_s: Annotated[float, Meta(gt=0, le=604_800)] = 60.0
+    """For the whole run: every cell and every launch."""
+    launches: Annotated[int, Meta(ge=1, le=1000)] = 5
+    """Relaunched processes that each contended cell is run in."""
+    block_cells: Annotated[int, Meta(ge=1, le=16)] = 16
+    window_ms: Annotated[float, Meta(gt=0, le=10_000)] = 2.0
+    """Length of a timed window without a contender that touches the line."""
+    contended_window_ms: Annotated[float, Meta(gt=0, le=10_000)] = 50.0
+    min_windows: Annotated[int, Meta(ge=1, le=100_000)] = 6
+    """Fewest windows of a cell in one launch; a cell also visits each of its lines at least once when uncontended."""
+    max_windows: Annotated[int, Meta(ge=1, le=100_000)] = 512
+    cpus: list[Annotated[int, Meta(ge=0, le=65_535)]] = []
+    """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
+    launch: Annotated[int, Meta(ge=0, le=1000)] = 0
+    """Which launch this is; set by the target that relaunches, not by who writes a plan."""
+
+
+class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Percentiles with the log-linear histogram that they were read from.
+
+    ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, timer cost included,
+    far below a percent) or ``small_batch`` (a few operations, the timer's cost subtracted).
+    ``histogram`` maps bucket index to count; buckets hold picoseconds with 7 sub-bucket bits (relative width below 0.8 %):
+    values below 256 are their own index, above that index = (e << 7) + (value >> e), e = floor(log2(value)) - 7.
+    """
+
+    of: Literal["batch_mean", "small_batch"]
+    ops_per_sample: Positive
+    samples: Count
+    p50_ns: float
+    p95_ns: float
+    p99_ns: float
+    max_ns: float
+    histogram: list[tuple[Count, Count]]
+
+
+class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A median and its interval at ``confidence``; from order statistics in the probe, from a bootstrap in analysis."""
+
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    confidence: float = 0.95
+
+
+class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Windows thrown away, by cause. docs/method.md states each rule."""
+
+    switched: Count = 0
+    """A thread was switched out involuntarily inside the window."""
+    stolen: Count = 0
+    """The hypervisor took the CPU away (steal time of a CPU in use grew)."""
+    gap: Count = 0
+    """One batch lasted longer than ten median batches and a millisecond."""
+
+
+class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One cell as one launch measured it. Files of records concatenate: each names its context."""
+
+    linewright_record: Literal[1]
+    context_id: str
+    id: str
+    cell: Cell
+    plan: Name
+    launch: Count = 0
+    status: Literal["ok", "unavailable", "error", "unreliable"]
+    reason: str = ""
+    """Why the status is not ok, as one sentence."""
+    stop: Literal["precision", "budget", "windows", ""] = ""
+    """What ended the cell: the interval was narrow enough, its share of time was spent, or ``max_windows``."""
+    cpus: list[Count] = []
+    """The CPU each thread really ran on, timed thread first."""
+    placement_class: str = ""
+    """Topology class of the farthest contender, seen from the timed thread."""
+    window_ns: list[float] = []
+    """Issue interval of each kept window: the timed thread's ns per operation, work included."""
+    window_line: list[Count] = []
+    """Index of the line that each window used."""
+    empty_ns: list[float] = []
+    """The empty twin's ns per iteration, one per window, interleaved with the windows above."""
+    issue: Interval | None = None
+    batch: Quantiles | None = None
+    small_batch: Quantiles | None = None
+    completion_ns: list[float] = []
+    """Operation followed by what really waits for it, minus nothing: ns per operation, one value per window."""
+    completion_empty_ns: list[float] = []
+    """The same loop with the wait alone."""
+    thread_ops: list[Count] = []
+    """Operations of every thread inside the timed windows, timed thread first."""
+    thread_ns: list[float] = []
+    """Each thread's ns per operation over its windows, its own work included."""
+    total_mops: float = 0.0
+    """All threads' operations per microsecond, within the windows."""
+    fairness: float = 1.0
+    """Jain's index over the threads' operation rates: 1 equal shares, 1/threads one thread has all."""
+    sum_expected: U64 = 0
+    sum_found: U64 = 0
+    """Final value of the lines against what the operations add up to; unequal: status ``error``."""
+    discarded: Discarded = Discarded()
+    flags: list[Name] = []
+    """Warnings: see docs/records.md for each name."""
+    metrics: dict[Name, float] = {}
+    """Quantities particular to a plan, named with their unit."""
+
+
+class Cpu(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One logical CPU as sysfs describes it; -1 where it does not say."""
+
+    cpu: Count
+    core: int = -1
+    cluster: int = -1
+    l3: int = -1
+    """Lowest CPU that shares the last-level cache."""
+    socket: int = -1
+    node: int = -1
+    allowed: bool = True
+    capacity: int = -1
+    """Relative capacity on mixed chips, 1024 the largest."""
+    midr: str = ""
+
+
+class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What was measured on, by what: written once per launch before its records."""
+
+    linewright_context: Literal[1]
+    context_id: str
+    """16 hexadecimal digits, unique to the launch."""
+    machine_id: str
+    """16 hexadecimal digits, equal for every run on one machine, kernel and probe architecture."""
+    started_utc: str
+    target: str
+    """``local``, or later ``ssh:HOST``, ``simulated:NAME``."""
+    plan: Name
+    launch: Count
+    tool_version: str
+    compiler: str
+    arch: Literal["x86_64", "i386", "arm64", "generic"]
+    cpu_model: str
+    cpu_ids: list[str]
+    """MIDR_EL1 of each core type, or x86 family-model-stepping."""
+    features: list[str]
+    """Features that forms ask for and this CPU has: ``lse``, ``prefetchw`` …"""
+    kernel: str
+    virtualised: Literal["yes", "no", "unknown"]
+    emulated: bool
+    """Run by an emulator: times mean nothing."""
+    cpus: list[Cpu]
+    line_bytes: Positive
+    page_bytes: Positive
+    time_source: Literal["tsc", "cntvct", "clock_monotonic"]
+    tick_ns: float
+    """Length of one tick of the time source."""
+    timer_cost_ns: float
+    """Time between two back-to-back reads of the time source, median."""
+    work_iter_ns: float
+    """One iteration of the one-NOP work loop."""
+    cycle_ns: float
+    """One core cycle as a chain of dependent register additions shows it (frequency as seen, no counter needed)."""
+    governor: str
+    """cpufreq governor of the timed CPU, empty where there is none."""
+    smt: Literal["on", "off", "unknown"]
+    counters: Literal["available", "unavailable"]
+    """Hardware counters through perf_event."""
+    rseq: str
+    """Who registered restartable sequences: ``libc``, ``none`` …"""
+    locked_memory: bool
+    realtime: bool
+    boot_parameters: str = ""
+
+
+def schemas() -> dict[str, dict]:
+    """JSON Schema of the three shapes, by name: ``plan``, ``context``, ``record``."""
+    return {name: msgspec.json.schema(shape) for name, shape in (("plan", Plan), ("context", Context), ("record", Record))}
