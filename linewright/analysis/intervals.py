@@ -13,13 +13,15 @@ from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
-from scipy import stats
+from scipy import special, stats
 
 from linewright.schema import Interval
 
 CONFIDENCE = 0.95
 RESAMPLES = 999
 """Odd, so that the 2.5 % and 97.5 % quantiles fall on replicates."""
+
+MANY_GROUPS = 12
 
 Groups = Sequence[np.ndarray]
 
@@ -37,6 +39,13 @@ def finite(values: Sequence[float]) -> np.ndarray:
     """The values as an array, without those that are no number."""
     array = np.asarray(values, dtype=float)
     return array[np.isfinite(array)]
+
+
+def median(values: np.ndarray) -> float:
+    """Median of a non-empty array; several times faster than NumPy's for the short arrays that records hold."""
+    ordered = np.sort(values)
+    half = ordered.size // 2
+    return float(ordered[half] if ordered.size % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 @lru_cache(maxsize=4096)
@@ -60,7 +69,7 @@ def order_statistic(values: Sequence[float], confidence: float = CONFIDENCE) -> 
         return None
     low, high, reached = order_ranks(array.size, confidence)
     return Interval(
-        median_ns=float(np.median(array)), low_ns=float(array[low]), high_ns=float(array[high]), confidence=reached
+        median_ns=median(array), low_ns=float(array[low]), high_ns=float(array[high]), confidence=reached
     )
 
 
@@ -84,27 +93,34 @@ def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator)
 
 
 def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
-    """Hierarchical bootstrap: launches drawn with replacement, windows drawn within each; medians of launch medians."""
+    """Hierarchical bootstrap: launches drawn with replacement, windows drawn within each; medians of launch medians.
+
+    Of more than `MANY_GROUPS` groups (lines) whole groups alone are drawn: their spread holds the windows' noise.
+    """
     rng = np.random.default_rng(seed)
     count = len(groups)
     if count == 1:
         return _resampled_medians(groups[0], resamples, rng)
     chosen = rng.integers(0, count, (resamples, count))
-    medians = np.empty((resamples, count))
-    for index, values in enumerate(groups):
-        hit = chosen == index
-        medians[hit] = _resampled_medians(values, int(hit.sum()), rng)
-    return np.median(medians, axis=1)
+    if count > MANY_GROUPS:
+        medians = np.array([median(values) for values in groups])[chosen]
+    else:
+        medians = np.empty((resamples, count))
+        for index, values in enumerate(groups):
+            hit = chosen == index
+            medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
+    medians.sort(axis=1)
+    return medians[:, count // 2] if count % 2 else (medians[:, count // 2 - 1] + medians[:, count // 2]) / 2
 
 
 def centre(groups: Groups) -> float:
     """Median of the groups' medians."""
-    return float(np.median([np.median(values) for values in groups]))
+    return median(np.array([median(values) for values in groups]))
 
 
 @lru_cache(maxsize=1024)
 def _t(confidence: float, degrees: float) -> float:
-    return float(stats.t.ppf((1 + confidence) / 2, degrees))
+    return float(special.stdtrit(degrees, (1 + confidence) / 2))
 
 
 def _median_variance(medians: np.ndarray) -> float:
@@ -127,7 +143,7 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 
         return _single(groups[0], confidence)
     tail = (1 - confidence) / 2 * 100
     low, high = np.percentile(replicates(groups, seed=seed), [tail, 100 - tail])
-    medians = np.array([np.median(values) for values in groups])
+    medians = np.array([median(values) for values in groups])
     positive = bool((medians > 0).all())
     scale = np.log(medians) if positive else medians
     reach = _t(confidence, medians.size - 1) * math.sqrt(2 * _median_variance(scale))
@@ -152,7 +168,7 @@ def _single(values: np.ndarray, confidence: float) -> Interval | None:
     extra = math.ceil((math.sqrt(2) - 1) * (high - low) / 2)
     low, high = max(0, low - extra), min(n - 1, high + extra)
     return Interval(
-        median_ns=float(np.median(ordered)), low_ns=float(ordered[low]), high_ns=float(ordered[high]), confidence=reached
+        median_ns=median(ordered), low_ns=float(ordered[low]), high_ns=float(ordered[high]), confidence=reached
     )
 
 
@@ -185,7 +201,7 @@ def contrast(
     a, b = finite(a), finite(b)
     if not a.size or not b.size or (max(a.size, b.size) < 2 and relative_floor == 0):
         return None
-    median_a, median_b = float(np.median(a)), float(np.median(b))
+    median_a, median_b = median(a), median(b)
     positive = bool((a > 0).all() and (b > 0).all())
     if positive:
         x, y, floor = np.log(a), np.log(b), 2 * relative_floor**2
@@ -194,7 +210,7 @@ def contrast(
         x, y, floor = a, b, relative_floor**2 * (median_a**2 + median_b**2)
         gap = median_a - median_b
     error, degrees = _welch(x, y, floor)
-    p = float(2 * stats.t.sf(abs(gap) / error, degrees)) if error > 0 else (1.0 if gap == 0 else 0.0)
+    p = float(2 * special.stdtr(degrees, -abs(gap) / error)) if error > 0 else (1.0 if gap == 0 else 0.0)
     reach = min(_t(confidence, degrees) * error, 50.0) if positive else _t(confidence, degrees) * error
     ratio = None
     linear = reach

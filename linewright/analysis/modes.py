@@ -57,7 +57,7 @@ def critical(n: int) -> float:
 
 
 def _cut(logs: np.ndarray, fewest_in_mode: int) -> list[np.ndarray]:
-    if logs.size < FEWEST:
+    if logs.size < FEWEST or logs[-1] - logs[0] < np.log(MIN_GAP):
         return [logs]
     share, position = (x[0] for x in _explained(logs[None, :]))
     gap = logs[position] - logs[position - 1]

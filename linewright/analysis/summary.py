@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, repeat_interval
+from linewright.analysis.intervals import Groups, finite, median, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
 
@@ -95,12 +95,18 @@ def _twin_differences(values: list[float], twin: list[float]) -> tuple[np.ndarra
     return difference[kept], kept
 
 
+def _by_line(values: np.ndarray, lines: np.ndarray) -> list[np.ndarray]:
+    """The values of each line."""
+    order = np.argsort(lines, kind="stable")
+    cuts = [0, *(np.flatnonzero(np.diff(lines[order])) + 1).tolist(), values.size]
+    ordered = values[order]
+    return [ordered[low:high] for low, high in zip(cuts, cuts[1:], strict=False)] if values.size else []
+
+
 def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[Groups, str]:
     """Split one launch's windows by line, else into blocks of consecutive windows, else one by one."""
-    if lines.size == values.size and np.unique(lines).size >= FEWEST_LINES:
-        order = np.argsort(lines, kind="stable")
-        cuts = np.flatnonzero(np.diff(lines[order])) + 1
-        return np.split(values[order], cuts), "line"
+    if lines.size == values.size and len(by_line := _by_line(values, lines)) >= FEWEST_LINES:
+        return by_line, "line"
     if values.size >= 3 * FEWEST_LINES:
         return np.array_split(values, FEWEST_LINES), "block"
     return np.split(values, values.size) if values.size else [], "window"
@@ -118,7 +124,7 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
 
 def _estimate(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(launches)
-    return repeat_interval(groups), [float(np.median(values)) for values in groups], unit
+    return repeat_interval(groups), [median(values) for values in groups], unit
 
 
 def _windows(record: Record) -> tuple[np.ndarray, np.ndarray]:
@@ -191,22 +197,20 @@ def _thread_means(rows: list[list[float]]) -> list[float]:
 
 def _median(values: Iterable[float], otherwise: float) -> float:
     array = finite(list(values))
-    return float(np.median(array)) if array.size else otherwise
+    return median(array) if array.size else otherwise
 
 
 def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """Each line's median, relative to its launch's median and scaled back, over all launches' lines."""
     medians: list[float] = []
-    whole = _median((np.median(values) for values, _ in launches if values.size), 0.0)
+    whole = _median([median(values) for values, _ in launches if values.size], 0.0)
     for values, lines in launches:
         if lines.size != values.size or not values.size:
             continue
-        launch = float(np.median(values)) if len(launches) > 1 else whole
+        launch = median(values) if len(launches) > 1 else whole
         if launch <= 0:
             continue
-        order = np.argsort(lines, kind="stable")
-        cuts = np.flatnonzero(np.diff(lines[order])) + 1
-        medians += [float(np.median(part)) / launch * whole for part in np.split(values[order], cuts)]
+        medians += [median(part) / launch * whole for part in _by_line(values, lines)]
     return medians
 
 
