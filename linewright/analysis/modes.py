@@ -56,7 +56,8 @@ def critical(n: int) -> float:
     return float(np.quantile(_explained(sample)[0], 1 - FALSE_ALARM))
 
 
-def _cut(logs: np.ndarray, fewest_in_mode: int) -> list[np.ndarray]:
+def cut(logs: np.ndarray, fewest_in_mode: int = 1) -> list[np.ndarray]:
+    """Sorted logarithms, split into modes of at least so many values."""
     if logs.size < FEWEST or logs[-1] - logs[0] < np.log(MIN_GAP):
         return [logs]
     share, position = (x[0] for x in _explained(logs[None, :]))
@@ -64,7 +65,7 @@ def _cut(logs: np.ndarray, fewest_in_mode: int) -> list[np.ndarray]:
     small = min(position, logs.size - position)
     if share <= critical(logs.size) or gap < np.log(MIN_GAP) or small < fewest_in_mode:
         return [logs]
-    return _cut(logs[:position], fewest_in_mode) + _cut(logs[position:], fewest_in_mode)
+    return cut(logs[:position], fewest_in_mode) + cut(logs[position:], fewest_in_mode)
 
 
 def modes(medians_ns: Sequence[float], least_share: float = 0.0) -> list[Mode]:
@@ -74,7 +75,7 @@ def modes(medians_ns: Sequence[float], least_share: float = 0.0) -> list[Mode]:
         return []
     if (values <= 0).any():
         return [Mode(median_ns=float(np.median(values)), share=1.0)]
-    groups = _cut(np.sort(np.log(values)), max(1, int(np.ceil(least_share * values.size))))
+    groups = cut(np.sort(np.log(values)), max(1, int(np.ceil(least_share * values.size))))
     return [Mode(median_ns=float(np.median(np.exp(g))), share=g.size / values.size) for g in groups]
 
 
