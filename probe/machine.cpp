@@ -14,6 +14,10 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define LW_LIBC_RSEQ 1
+#endif
 #include <linux/perf_event.h>
 #include <random>
 #include <sched.h>
@@ -316,6 +320,15 @@ bool counters_available() {
     return true;
 }
 
+// Whether the C library registered restartable sequences for this thread (glibc 2.35 and later: size 0 when it did not).
+std::string rseq_owner() {
+#ifdef LW_LIBC_RSEQ
+    return __rseq_size > 0 ? "libc" : "none";
+#else
+    return "none";
+#endif
+}
+
 // FNV-1a, 64 bit: identifiers, not secrets.
 std::string hash(std::string_view text) {
     std::uint64_t value = 0xcbf29ce484222325u;
@@ -396,6 +409,7 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
         ("/sys/devices/system/cpu/cpu" + std::to_string(std::max(here, 0)) + "/cpufreq/scaling_governor").c_str());
     context.smt = machine.topology.has_smt() ? "on" : "off";
     context.counters = counters_available() ? "available" : "unavailable";
+    context.rseq = rseq_owner();
     context.locked_memory = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
     int policy = sched_getscheduler(0);
     context.realtime = policy == SCHED_FIFO || policy == SCHED_RR;

@@ -157,6 +157,8 @@ Topology read_topology(const std::string &root_in, const std::vector<unsigned> &
         cpu.cpu = number;
         cpu.core = read_number(dir + "/topology/core_id");
         cpu.cluster = read_number(dir + "/topology/cluster_id");
+        if (cpu.cluster == 65'535) // how the kernel prints "no cluster"
+            cpu.cluster = -1;
         cpu.socket = read_number(dir + "/topology/physical_package_id");
         cpu.l3 = last_level_cache(dir);
         cpu.node = numa_node(root, number);
