@@ -4,19 +4,21 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+all=()
+for list in bench/*/CMakeLists.txt; do
+    [[ -e $list ]] && all+=("$(basename "$(dirname "$list")")")
+done
+areas=("${@:-${all[@]}}")
+for area in "${areas[@]}"; do
+    [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no bench area '$area': ${all[*]}"
+done
+
 logged configure-bench cmake --preset bench
 say 'building the runs against peers'
 logged build-bench cmake --build --preset bench
 
-areas=("$@")
-if ((${#areas[@]} == 0)); then
-    for list in bench/*/CMakeLists.txt; do
-        [[ -e $list ]] && areas+=("$(basename "$(dirname "$list")")")
-    done
-fi
 failed=()
 for area in "${areas[@]}"; do
-    [[ -d bench/$area ]] || stop 2 "no folder bench/$area: $(cd bench && echo */)"
     while read -r program; do
         printf '\n=== %s: %s\n' "$area" "$(basename "$program")"
         "$program" </dev/null || failed+=("$program")

@@ -5,16 +5,18 @@
 
 folder=${1:?usage: rooms.sh FOLDER [area…]}
 shift
-areas=("$@")
-if ((${#areas[@]} == 0)); then
-    for run in "$folder"/*/run; do
-        [[ -x $run ]] && areas+=("$(basename "$(dirname "$run")")")
-    done
-fi
-((${#areas[@]})) || stop 2 "nothing to run: no $folder/AREA/run in this checkout"
+all=()
+for program in "$folder"/*/run; do
+    [[ -x $program ]] && all+=("$(basename "$(dirname "$program")")")
+done
+((${#all[@]})) || stop 2 "nothing to run${1:+ for '$*'}: no $folder/AREA/run in this checkout"
+areas=("${@:-${all[@]}}")
+for area in "${areas[@]}"; do
+    [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no area '$area' in $folder: ${all[*]}"
+done
+
 passed=() failed=()
 for area in "${areas[@]}"; do
-    [[ -x $folder/$area/run ]] || stop 2 "no $folder/$area/run: $(cd "$folder" && echo */run)"
     printf '\n=== %s: %s\n' "$folder" "$area"
     if "$folder/$area/run" </dev/null; then passed+=("$area"); else failed+=("$area"); fi
 done
