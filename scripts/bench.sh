@@ -8,6 +8,7 @@ all=()
 for list in bench/*/CMakeLists.txt; do
     [[ -e $list ]] && all+=("$(basename "$(dirname "$list")")")
 done
+((${#all[@]})) || stop 2 "nothing to run${1:+ for '$*'}: no bench/AREA in this checkout"
 areas=("${@:-${all[@]}}")
 for area in "${areas[@]}"; do
     [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no bench area '$area': ${all[*]}"
