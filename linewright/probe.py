@@ -25,8 +25,10 @@ class Form(Struct, frozen=True, kw_only=True):
     operation: str
     order: str
     arch: str
-    widths: list[int]
+    width_bits: int
     needs: str = "none"
+    atomic: bool = True
+    """Whether concurrent operations on one line all count."""
     available: bool = True
     reason: str = ""
 
@@ -36,7 +38,8 @@ class Topology(Struct, frozen=True, kw_only=True):
 
     arch: str
     cpus: list[Cpu]
-    classes: dict[str, Any] = {}
+    pairs: dict[str, list[str]] = {}
+    """Pairs of usable CPUs, as ``A,B``, by how near they are."""
 
     def usable(self) -> list[int]:
         """Numbers of the CPUs that the process may run on."""

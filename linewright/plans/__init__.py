@@ -14,7 +14,7 @@ from typing import Any
 from linewright.errors import UserError
 from linewright.probe import Form, Topology
 from linewright.records import decode_plan
-from linewright.schema import Plan
+from linewright.schema import Cell, Plan
 
 
 @dataclass(frozen=True)
@@ -69,21 +69,27 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What a plan is built for."""
+class Wish:
+    """What a plan is built for: the machine, the parameters, the budget, and `keep`, which drops unwanted cells.
+
+    `keep` raises UserError when it would leave nothing.
+    """
 
     forms: Sequence[Form]
     topology: Topology
+    values: dict[str, Any]
+    budget_s: float
+    keep: Callable[[list[Cell]], list[Cell]]
 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A plan that the command knows by name. `build` gets the machine, the parameters and the budget in seconds."""
+    """A plan that the command knows by name."""
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
-    build: Callable[[Machine, dict[str, Any], float], Plan]
+    build: Callable[[Wish], Plan]
     budget_s: float
 
 

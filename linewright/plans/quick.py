@@ -7,7 +7,7 @@ from typing import Any
 
 from linewright.errors import UserError
 from linewright.estimate import estimate_s
-from linewright.plans import BuiltIn, Machine, Parameter
+from linewright.plans import BuiltIn, Parameter, Wish
 from linewright.probe import Form
 from linewright.schema import Cell, Plan
 
@@ -31,37 +31,44 @@ PARAMETERS = (
 )
 
 
-def build(machine: Machine, values: dict[str, Any], budget_s: float) -> Plan:
-    """The richest quick plan whose fewest windows fit the budget."""
+def build(wish: Wish) -> Plan:
+    """The richest quick plan whose fewest windows fit the budget, else the poorest."""
+    values, chosen = wish.values, None
     for gaps, windows in RICHNESS:
         if values["contender_iters"] is not None:
             gaps = tuple(values["contender_iters"])
-        plan = Plan(
+        try:
+            cells = wish.keep(list(_cells(wish, gaps)))
+        except UserError:
+            if chosen:  # what is wanted occurs in richer variants alone
+                break
+            raise
+        chosen = Plan(
             linewright_plan=1,
             name="quick",
-            cells=list(_cells(machine, values, gaps)) or _refuse(machine, values),
-            budget_s=budget_s,
+            cells=cells,
+            budget_s=wish.budget_s,
             launches=values["launches"],
             window_ms=values["window_ms"],
             contended_window_ms=values["contended_window_ms"],
             min_windows=windows,
         )
-        if estimate_s(plan) <= FILL * budget_s:
-            return plan
-    return plan
+        if estimate_s(chosen) <= FILL * wish.budget_s:
+            break
+    return chosen
 
 
-def _cells(machine: Machine, values: dict[str, Any], gaps: tuple[int, ...]) -> Iterator[Cell]:
-    width = 32 if machine.topology.arch == "i386" else 64
-    arches = ("any", "generic", machine.topology.arch)
-    for form in machine.forms:
-        if form.arch in arches and width in form.widths and form.operation in values["operations"]:
-            yield from _form_cells(form, width, values, gaps)
+def _cells(wish: Wish, gaps: tuple[int, ...]) -> Iterator[Cell]:
+    arch, operations = wish.topology.arch, wish.values["operations"]
+    width = 32 if arch == "i386" else 64
+    for form in wish.forms:
+        if form.arch in ("any", "generic", arch) and form.width_bits == width and form.operation in operations:
+            yield from _form_cells(form, wish.values, gaps)
 
 
-def _form_cells(form: Form, width: int, values: dict[str, Any], gaps: tuple[int, ...]) -> Iterator[Cell]:
-    """A form's cells. A plain add loses counts when shared, and the empty loop shares nothing: neither is contended."""
-    common = {"operation": form.operation, "form": form.name, "width_bits": width, "order": form.order}
+def _form_cells(form: Form, values: dict[str, Any], gaps: tuple[int, ...]) -> Iterator[Cell]:
+    """A form's cells. A form that loses counts when shared, and the empty loop, are not contended."""
+    common = {"operation": form.operation, "form": form.name, "width_bits": form.width_bits, "order": form.order}
     alone, shared, threads = values["lines"], values["contended_lines"], values["threads"]
     for work in values["work"]:
         yield Cell(**common, work_iters=work, lines=alone)
@@ -69,16 +76,11 @@ def _form_cells(form: Form, width: int, values: dict[str, Any], gaps: tuple[int,
         return
     for work in values["work"]:
         yield Cell(**common, work_iters=work, lines=alone, contender="placebo", threads=threads)
-    if form.name.startswith("plain_"):
+    if not form.atomic:
         return
     for gap in gaps:
         for work in values["work"]:
             yield Cell(**common, work_iters=work, lines=shared, contender="same_line", contender_iters=gap, threads=threads)
-
-
-def _refuse(machine: Machine, values: dict[str, Any]) -> list[Cell]:
-    chosen = ", ".join(values["operations"])
-    raise UserError(f"the probe for {machine.topology.arch} has no form of {chosen}", "--set operations")
 
 
 PLAN = BuiltIn(
