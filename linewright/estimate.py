@@ -16,10 +16,12 @@ def is_contended(cell: Cell) -> bool:
 
 
 def cell_s(plan: Plan, cell: Cell) -> float:
-    """Shortest time of one cell in one launch: its fewest windows, each with its empty twin."""
+    """Shortest time of one cell in one launch: its fewest windows, each with its empty twin, and the extra windows of
+    the first of them (small batches; without work, completion and its twin)."""
+    extras = plan.min_windows * (3 if cell.work_iters == 0 else 1) * plan.window_ms
     if is_contended(cell):
-        return plan.min_windows * (plan.contended_window_ms + plan.window_ms) / 1e3
-    return max(plan.min_windows, cell.lines) * 2 * plan.window_ms / 1e3
+        return (plan.min_windows * (plan.contended_window_ms + plan.window_ms) + extras) / 1e3
+    return (max(plan.min_windows, cell.lines) * 2 * plan.window_ms + extras) / 1e3
 
 
 def launch_cells(plan: Plan, launch: int) -> list[Cell]:
