@@ -240,8 +240,8 @@ def main(arguments: list[str]) -> int:
         # -nostdlib and a shared object: no start-up code and no C library of another architecture needed.
         command = [compiler, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared", "-nostdlib",
                    "-I", include, *flags, str(source), "-o", str(program)]
-        if arch == "arm64":  # the erratum's veneers at the end of .text would be taken for the last function's
-            command.append("-Wl,--no-fix-cortex-a53-843419")
+        if arch == "arm64" and "gcc" in compiler:  # the erratum's veneers at the end of .text would be taken for the last function's
+            command.append("-mno-fix-cortex-a53-843419")
         subprocess.run(command, check=True)
         functions = disassembled(arch, objdump, program)
     if "-fsanitize=thread" in flags:
