@@ -27,7 +27,7 @@ WIDE = 104
 """Columns from which the rates of all threads are shown too."""
 MOST_FORMS = 4
 """Forms named in one line below the tables before the rest is only counted."""
-FORMATS = ("table", "json", "csv")
+FORMATS = ("table", "json", "csv", "published")
 _CONTENDERS = {"none": 0, "placebo": 1, "same_line": 2}
 
 
