@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, median, repeat_interval
+from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
 
@@ -128,7 +128,7 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
 
 def _estimate(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(launches)
-    return repeat_interval(groups), [median(values) for values in groups], unit
+    return repeat_interval(groups), medians_of(groups).tolist() if groups else [], unit
 
 
 def _windows(record: Record) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +214,7 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
         launch = median(values) if len(launches) > 1 else whole
         if launch <= 0:
             continue
-        medians += [median(part) / launch * whole for part in _by_line(values, lines)]
+        medians += (medians_of(_by_line(values, lines)) / launch * whole).tolist()
     return medians
 
 
