@@ -31,6 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <linewright/api.h>
+
 #if defined(LW_NO_RSEQ)
 #include <linewright/arch/generic/rseq.h>
 #elif defined(__x86_64__) && defined(__LP64__)
@@ -62,7 +64,7 @@ struct lw_percpu_rt {
     unsigned nr_cpus; /* CPU numbers are below this */
     unsigned mode; /* enum lw_percpu_mode */
 };
-extern struct lw_percpu_rt lw_percpu_rt;
+extern LW_API struct lw_percpu_rt lw_percpu_rt;
 
 /* ---- memory ---- */
 
@@ -70,18 +72,18 @@ extern struct lw_percpu_rt lw_percpu_rt;
  * LW_PERCPU_MAX_ALIGN (0 means 8). Many allocations share a CPU's lines, two CPUs never share one. Pages come into being
  * when a CPU first writes to them, on that CPU's node under the default memory policy.
  * Returns NULL with errno EINVAL (size or alignment) or ENOMEM. Not for signal handlers. */
-void *lw_percpu_alloc(size_t size, size_t align);
+LW_API void *lw_percpu_alloc(size_t size, size_t align);
 
 /* NULL is allowed. Returns 0, or -EINVAL when `p` is not a live allocation (freed twice, say); a library built with
  * LW_DEBUG says so on standard error and aborts instead. Not for signal handlers. */
-int lw_percpu_free(void *p);
+LW_API int lw_percpu_free(void *p);
 
 /* One more than the largest possible CPU number. Some numbers below it may belong to no CPU. */
-unsigned lw_percpu_nr_cpus(void);
+LW_API unsigned lw_percpu_nr_cpus(void);
 
 /* The copy of one CPU, to initialise it or to look at it. NULL with errno EINVAL when cpu >= lw_percpu_nr_cpus().
  * Writing there while the CPU's own threads use the word loses one of the writes. */
-void *lw_per_cpu_ptr(const void *p, unsigned cpu);
+LW_API void *lw_per_cpu_ptr(const void *p, unsigned cpu);
 
 /* ---- mode ---- */
 
@@ -92,26 +94,26 @@ enum lw_percpu_mode {
 };
 
 /* The process's mode. why (may be NULL) receives a static sentence with the reason. */
-enum lw_percpu_mode lw_percpu_mode(const char **why);
+LW_API enum lw_percpu_mode lw_percpu_mode(const char **why);
 
 /* True when the calling thread's operations are sequences now; false: its operations take the fall-back. */
-bool lw_percpu_thread_registered(void);
+LW_API bool lw_percpu_thread_registered(void);
 
 /* ---- fall-backs, out of line; not to be called directly ---- */
 
 enum lw__op { LW__READ, LW__WRITE, LW__XCHG, LW__AND, LW__OR, LW__FETCH_ADD, LW__CMPXCHG };
 
-void lw__percpu_add_slow_u32(uint32_t *p, uint32_t v);
-void lw__percpu_add_slow_u64(uint64_t *p, uint64_t v);
+LW_API void lw__percpu_add_slow_u32(uint32_t *p, uint32_t v);
+LW_API void lw__percpu_add_slow_u64(uint64_t *p, uint64_t v);
 /* Adds to the second word only: what lw_rseq_add_ulong()'s caller does when it got false. */
-void lw__percpu_add_second_u32(uint32_t *p, uint32_t v);
-void lw__percpu_add_second_u64(uint64_t *p, uint64_t v);
-uint8_t lw__percpu_value_slow_u8(uint8_t *p, enum lw__op op, uint8_t v, uint8_t expected);
-uint16_t lw__percpu_value_slow_u16(uint16_t *p, enum lw__op op, uint16_t v, uint16_t expected);
-uint32_t lw__percpu_value_slow_u32(uint32_t *p, enum lw__op op, uint32_t v, uint32_t expected);
-uint64_t lw__percpu_value_slow_u64(uint64_t *p, enum lw__op op, uint64_t v, uint64_t expected);
+LW_API void lw__percpu_add_second_u32(uint32_t *p, uint32_t v);
+LW_API void lw__percpu_add_second_u64(uint64_t *p, uint64_t v);
+LW_API uint8_t lw__percpu_value_slow_u8(uint8_t *p, enum lw__op op, uint8_t v, uint8_t expected);
+LW_API uint16_t lw__percpu_value_slow_u16(uint16_t *p, enum lw__op op, uint16_t v, uint16_t expected);
+LW_API uint32_t lw__percpu_value_slow_u32(uint32_t *p, enum lw__op op, uint32_t v, uint32_t expected);
+LW_API uint64_t lw__percpu_value_slow_u64(uint64_t *p, enum lw__op op, uint64_t v, uint64_t expected);
 /* Keeps the object that holds `address` loaded for ever. */
-void lw__percpu_pin(const void *address);
+LW_API void lw__percpu_pin(const void *address);
 
 /* The handle points one unit below CPU 0's copy. */
 #define LW__CPU0(p) ((char *)(p) + LW_PERCPU_STRIDE)
@@ -166,8 +168,8 @@ static inline void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
 
 /* All copies of a counter added up, modulo 2^32 or 2^64. Adds that run at the same time may or may not be seen; adds that
  * happened before (in the sense of the language) are. Async-signal-safe. Time grows with lw_percpu_nr_cpus(). */
-uint32_t lw_percpu_sum_u32(const uint32_t *p);
-uint64_t lw_percpu_sum_u64(const uint64_t *p);
+LW_API uint32_t lw_percpu_sum_u32(const uint32_t *p);
+LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
 
 /* ---- values ---- */
 
