@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace lw::probe {
 namespace {
@@ -40,7 +41,12 @@ template <class T, auto Op, bool wait> [[gnu::always_inline]] inline void run_ad
     T *line = static_cast<T *>(args.target);
     const T operand = static_cast<T>(args.operand);
     repeat(args, [=] {
-        Op(line, operand);
+        if constexpr (std::is_void_v<decltype(Op(line, operand))>) {
+            Op(line, operand);
+        } else {
+            T old = Op(line, operand);
+            __asm__ volatile("" : : "r"(old)); // the value is wanted: a compiler builtin may not drop to a cheaper form
+        }
         if constexpr (wait)
             lw_wait_completion(line);
     });
