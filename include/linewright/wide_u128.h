@@ -7,17 +7,18 @@
  *   lw_read_u128_rw[_relaxed|_acquire]       a read that writes back what it found: memory must be writable,
  *                                            the line is dirtied, copy-on-write is broken, readers wait for each
  *                                            other. Works wherever lw_has_u128()
- *   lw_write_u128[_relaxed|_release]
+ *   lw_write_u128[_release|_seq_cst]
  *   lw_xchg_u128, lw_cmpxchg_u128, lw_try_cmpxchg_u128 [_relaxed|_acquire|_release|_acq_rel]
  *
  * lw_cmpxchg returns what was there; lw_try_cmpxchg whether it was `*expected`, and if not puts what was there into
- * `*expected`. Without suffix: sequentially consistent, and for xchg and the compare-exchanges fully ordered as the
- * kernel means it. A compare-exchange that fails is ordered like one that succeeds, and on arm64 without LSE, and on
- * x86, it too needs writable memory. */
+ * `*expected`. Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent (and, but
+ * for the reads, fully ordered as the kernel means it), a write is relaxed. A compare-exchange that fails is
+ * ordered like one that succeeds, and needs writable memory too. */
 #ifndef LINEWRIGHT_WIDE_U128_H
 #define LINEWRIGHT_WIDE_U128_H
 
-#if defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64) || defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+#if defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64) || defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16) || \
+    defined(LW_THREAD_SANITIZER)
 
 #ifdef LW_NO_POLICY
 #define LW_WIDE_READ_UNKNOWN __attribute__((error("not known at compile time to exist: use lw_read_u128_rw")))
@@ -86,7 +87,7 @@ static inline lw_u128 lw_read_u128_acquire(const lw_u128 *p)
     return v;
 }
 
-/* The fence of sequential consistency is the writer's: lw_write_u128 */
+/* The fence of sequential consistency is the writer's: lw_write_u128_seq_cst */
 static inline lw_u128 lw_read_u128(const lw_u128 *p)
 {
     lw_u128 v;
@@ -98,7 +99,7 @@ static inline lw_u128 lw_read_u128(const lw_u128 *p)
 }
 #endif
 
-static inline void lw_write_u128_relaxed(lw_u128 *p, lw_u128 v)
+static inline void lw_write_u128(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_DEBUG_CHECK(p, 16);
     if (LW_U128_HAS_VECTOR())
@@ -111,12 +112,12 @@ static inline void lw_write_u128_relaxed(lw_u128 *p, lw_u128 v)
 static inline void lw_write_u128_release(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_BARRIER();
-    lw_write_u128_relaxed(p, v);
+    lw_write_u128(p, v);
 }
 
 /* The fence keeps a later read from being done before the store; pairs with itself in the other thread of a
  * store-buffering pair */
-static inline void lw_write_u128(lw_u128 *p, lw_u128 v)
+static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_DEBUG_CHECK(p, 16);
     if (LW_U128_HAS_VECTOR()) {
@@ -175,7 +176,7 @@ static inline lw_u128 lw_read_u128_acquire(const lw_u128 *p)
     return LW_U128_HAS_VECTOR() ? lw_ldp_dmb_read_u128(p) : lw_wide_read_u128(p);
 }
 
-/* Pairs with lw_write_u128 and with every STLR before it in program order (arch/arm64/wide.h) */
+/* Pairs with lw_write_u128_seq_cst and with every STLR before it in program order (arch/arm64/wide.h) */
 static inline lw_u128 lw_read_u128(const lw_u128 *p)
 {
     LW_WIDE_DEBUG_CHECK(p, 16);
@@ -195,11 +196,11 @@ static inline lw_u128 lw_read_u128(const lw_u128 *p)
             lw_##pair##_xchg_u128(p, v);                                                                         \
     }
 /* Pairs with nothing */
-LW_U128_WRITE(_relaxed, stp, casp, ldxp_stxp)
+LW_U128_WRITE(, stp, casp, ldxp_stxp)
 /* Pairs with lw_read_u128_acquire */
 LW_U128_WRITE(_release, dmb_stp, caspl, ldxp_stlxp)
 /* Pairs with lw_read_u128 */
-LW_U128_WRITE(, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
+LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
 
 #define LW_U128_ORDER(suffix, casp, pair)                                                                        \
     static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                            \
@@ -222,7 +223,26 @@ LW_U128_WRITE(, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
 
 #else /* generic: the compiler's compare-and-swap is a full barrier, and no read without a write is known */
 
+#ifdef LW_THREAD_SANITIZER
+/* ThreadSanitizer's run-time part stands between every two accesses: its 16-byte load writes nothing. */
+#define LW_U128_HAS_VECTOR() true
+static inline lw_u128 lw_read_u128(const lw_u128 *p)
+{
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+
+static inline lw_u128 lw_read_u128_acquire(const lw_u128 *p)
+{
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline lw_u128 lw_read_u128_relaxed(const lw_u128 *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+#else
 #define LW_U128_NO_READ
+#endif
 
 static inline void lw_write_u128(lw_u128 *p, lw_u128 v)
 {
@@ -235,7 +255,7 @@ static inline void lw_write_u128_release(lw_u128 *p, lw_u128 v)
     lw_write_u128(p, v);
 }
 
-static inline void lw_write_u128_relaxed(lw_u128 *p, lw_u128 v)
+static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 {
     lw_write_u128(p, v);
 }
@@ -311,6 +331,7 @@ static inline bool lw_has_u128(void)
 #endif
 }
 
+#ifdef LW_WIDE_CALL
 /* From here on each name looks at its operand's declared alignment as well. */
 #define lw_read_u128(...) LW_WIDE_CALL(lw_read_u128, 16, __VA_ARGS__)
 #define lw_read_u128_relaxed(...) LW_WIDE_CALL(lw_read_u128_relaxed, 16, __VA_ARGS__)
@@ -319,7 +340,7 @@ static inline bool lw_has_u128(void)
 #define lw_read_u128_rw_relaxed(...) LW_WIDE_CALL(lw_read_u128_rw_relaxed, 16, __VA_ARGS__)
 #define lw_read_u128_rw_acquire(...) LW_WIDE_CALL(lw_read_u128_rw_acquire, 16, __VA_ARGS__)
 #define lw_write_u128(...) LW_WIDE_CALL(lw_write_u128, 16, __VA_ARGS__)
-#define lw_write_u128_relaxed(...) LW_WIDE_CALL(lw_write_u128_relaxed, 16, __VA_ARGS__)
+#define lw_write_u128_seq_cst(...) LW_WIDE_CALL(lw_write_u128_seq_cst, 16, __VA_ARGS__)
 #define lw_write_u128_release(...) LW_WIDE_CALL(lw_write_u128_release, 16, __VA_ARGS__)
 #define lw_xchg_u128(...) LW_WIDE_CALL(lw_xchg_u128, 16, __VA_ARGS__)
 #define lw_xchg_u128_relaxed(...) LW_WIDE_CALL(lw_xchg_u128_relaxed, 16, __VA_ARGS__)
@@ -336,6 +357,8 @@ static inline bool lw_has_u128(void)
 #define lw_try_cmpxchg_u128_acquire(...) LW_WIDE_CALL(lw_try_cmpxchg_u128_acquire, 16, __VA_ARGS__)
 #define lw_try_cmpxchg_u128_release(...) LW_WIDE_CALL(lw_try_cmpxchg_u128_release, 16, __VA_ARGS__)
 #define lw_try_cmpxchg_u128_acq_rel(...) LW_WIDE_CALL(lw_try_cmpxchg_u128_acq_rel, 16, __VA_ARGS__)
+
+#endif
 
 #endif
 #endif

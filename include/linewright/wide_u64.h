@@ -5,14 +5,14 @@
  *                                     lw_{add,sub}_return_u64(p, v), lw_{inc,dec}_return_u64(p), the new value
  *                                     lw_xchg_u64(p, v), lw_cmpxchg_u64(p, expected, desired), the old value
  *                                     lw_try_cmpxchg_u64(p, &expected, desired), whether it was done
- *                                     lw_add_unless_u64(p, v, unless), lw_inc_not_zero_u64(p), whether it was done
- *                                     lw_dec_if_positive_u64(p), the old value minus one, also where not done
+ *                                     lw_add_unless_u64(p, v, unless), lw_inc_not_zero_u64(p),
+ *                                     lw_dec_if_positive_u64(p) (unless zero), whether it was done
  *                                     lw_dec_and_test_u64(p), lw_sub_and_test_u64(p, v), whether zero is left
  * Reads, relaxed, acquire or none:    lw_read_u64(p): never writes, needs readable memory only
- * Writes, relaxed, release or none:   lw_write_u64(p, v): one plain store, followed by a fence without suffix
+ * Writes, none, release or seq_cst:   lw_write_u64(p, v): one plain store, for _seq_cst followed by a fence
  *
- * Without suffix: sequentially consistent, and fully ordered as the kernel means it for what returns a value. Every
- * read-modify-write is a loop of `lock cmpxchg8b`, a full barrier, so all its orders are the same code. The
+ * Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent and fully
+ * ordered as the kernel means it, what returns none is relaxed. Every read-modify-write is a loop of `lock cmpxchg8b`, a full barrier, so all its orders are the same code. The
  * first comparand comes from two plain loads: a torn pair costs a round, a wrong guess costs one every time
  * (docs/wide.md). Writable memory is needed by all but the reads, also where a conditional operation does
  * nothing. The processor must have CMPXCHG8B: a Pentium or later, -march=i586 or later. */
@@ -46,7 +46,7 @@ static inline uint64_t lw_read_u64_acquire(const lw_u64 *p)
     return v;
 }
 
-/* The fence of sequential consistency is the writer's: lw_write_u64 */
+/* The fence of sequential consistency is the writer's: lw_write_u64_seq_cst */
 static inline uint64_t lw_read_u64(const lw_u64 *p)
 {
     uint64_t v;
@@ -57,7 +57,7 @@ static inline uint64_t lw_read_u64(const lw_u64 *p)
     return v;
 }
 
-static inline void lw_write_u64_relaxed(lw_u64 *p, uint64_t v)
+static inline void lw_write_u64(lw_u64 *p, uint64_t v)
 {
     LW_WIDE_DEBUG_CHECK(p, 8);
 #if defined(__SSE2__)
@@ -76,12 +76,12 @@ static inline void lw_write_u64_relaxed(lw_u64 *p, uint64_t v)
 static inline void lw_write_u64_release(lw_u64 *p, uint64_t v)
 {
     LW_WIDE_BARRIER();
-    lw_write_u64_relaxed(p, v);
+    lw_write_u64(p, v);
 }
 
 /* The fence keeps a later read from being done before the store; pairs with itself in the other thread of a
  * store-buffering pair */
-static inline void lw_write_u64(lw_u64 *p, uint64_t v)
+static inline void lw_write_u64_seq_cst(lw_u64 *p, uint64_t v)
 {
     lw_write_u64_release(p, v);
     lw_lock_or_fence();
@@ -124,15 +124,6 @@ static inline bool lw_u64_add_unless(lw_u64 *p, uint64_t v, uint64_t unless)
     return true;
 }
 
-static inline int64_t lw_u64_dec_if_positive(lw_u64 *p)
-{
-    uint64_t old = lw_read_u64_acquire(p);
-
-    while ((int64_t)old > 0 && !lw_u64_try_cmpxchg(p, &old, old - 1))
-        ;
-    return (int64_t)(old - 1);
-}
-
 /* The operations */
 
 #define LW_U64_VOID(suffix)                                                                                      \
@@ -167,7 +158,8 @@ static inline int64_t lw_u64_dec_if_positive(lw_u64 *p)
     static inline void lw_dec_u64##suffix(lw_u64 *p)                                                             \
     {                                                                                                            \
         lw_u64_fetch_sub(p, 1);                                                                                  \
-    }                                                                                                           
+    }
+
 LW_U64_VOID()
 LW_U64_VOID(_release)
 #undef LW_U64_VOID
@@ -233,9 +225,9 @@ LW_U64_VOID(_release)
     {                                                                                                            \
         return lw_u64_add_unless(p, 1, 0);                                                                       \
     }                                                                                                            \
-    static inline int64_t lw_dec_if_positive_u64##suffix(lw_u64 *p)                                              \
+    static inline bool lw_dec_if_positive_u64##suffix(lw_u64 *p)                                                 \
     {                                                                                                            \
-        return lw_u64_dec_if_positive(p);                                                                        \
+        return lw_u64_add_unless(p, ~0ull, 0);                                                                   \
     }                                                                                                            \
     static inline bool lw_dec_and_test_u64##suffix(lw_u64 *p)                                                    \
     {                                                                                                            \
@@ -244,7 +236,8 @@ LW_U64_VOID(_release)
     static inline bool lw_sub_and_test_u64##suffix(lw_u64 *p, uint64_t v)                                        \
     {                                                                                                            \
         return lw_u64_fetch_sub(p, v) == v;                                                                      \
-    }                                                                                                           
+    }
+
 LW_U64_VALUE()
 LW_U64_VALUE(_relaxed)
 LW_U64_VALUE(_acquire)
@@ -252,12 +245,13 @@ LW_U64_VALUE(_release)
 LW_U64_VALUE(_acq_rel)
 #undef LW_U64_VALUE
 
+#ifdef LW_WIDE_CALL
 /* From here on each name looks at its operand's declared alignment as well. */
 #define lw_read_u64(...) LW_WIDE_CALL(lw_read_u64, 8, __VA_ARGS__)
 #define lw_read_u64_relaxed(...) LW_WIDE_CALL(lw_read_u64_relaxed, 8, __VA_ARGS__)
 #define lw_read_u64_acquire(...) LW_WIDE_CALL(lw_read_u64_acquire, 8, __VA_ARGS__)
 #define lw_write_u64(...) LW_WIDE_CALL(lw_write_u64, 8, __VA_ARGS__)
-#define lw_write_u64_relaxed(...) LW_WIDE_CALL(lw_write_u64_relaxed, 8, __VA_ARGS__)
+#define lw_write_u64_seq_cst(...) LW_WIDE_CALL(lw_write_u64_seq_cst, 8, __VA_ARGS__)
 #define lw_write_u64_release(...) LW_WIDE_CALL(lw_write_u64_release, 8, __VA_ARGS__)
 #define lw_add_u64(...) LW_WIDE_CALL(lw_add_u64, 8, __VA_ARGS__)
 #define lw_add_u64_release(...) LW_WIDE_CALL(lw_add_u64_release, 8, __VA_ARGS__)
@@ -365,5 +359,7 @@ LW_U64_VALUE(_acq_rel)
 #define lw_sub_and_test_u64_acquire(...) LW_WIDE_CALL(lw_sub_and_test_u64_acquire, 8, __VA_ARGS__)
 #define lw_sub_and_test_u64_release(...) LW_WIDE_CALL(lw_sub_and_test_u64_release, 8, __VA_ARGS__)
 #define lw_sub_and_test_u64_acq_rel(...) LW_WIDE_CALL(lw_sub_and_test_u64_acq_rel, 8, __VA_ARGS__)
+
+#endif
 
 #endif

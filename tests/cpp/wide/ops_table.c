@@ -1,5 +1,5 @@
 /* The operations as one compiler makes them: built once per compiler and options, LW_VARIANT names the table. */
-#include <linewright/wide.h>
+#include <linewright/atomic.h>
 
 #include "ops_table.h"
 
@@ -15,9 +15,10 @@
 #endif
 
 #define ORDERS_2(X, op) X(op, , "") X(op, _release, "release")
-#define ORDERS_W(X, op) ORDERS_2(X, op) X(op, _relaxed, "relaxed")
+#define ORDERS_W(X, op) ORDERS_2(X, op) X(op, _seq_cst, "seq_cst")
 #define ORDERS_R(X, op) X(op, , "") X(op, _acquire, "acquire") X(op, _relaxed, "relaxed")
-#define ORDERS_5(X, op) ORDERS_W(X, op) X(op, _acquire, "acquire") X(op, _acq_rel, "acq_rel")
+#define ORDERS_5(X, op)                                                                                          \
+    ORDERS_2(X, op) X(op, _relaxed, "relaxed") X(op, _acquire, "acquire") X(op, _acq_rel, "acq_rel")
 
 #define NAME(op, suffix) PASTE(PASTE(PASTE(lw_, op), _), PASTE(BITS, suffix))
 #define WRAP(op, suffix) PASTE(PASTE(PASTE(t_, op), _), PASTE(BITS, suffix))
@@ -32,8 +33,8 @@
     ORDERS_5(X, fetch_add) ORDERS_5(X, fetch_sub) ORDERS_5(X, fetch_and) ORDERS_5(X, fetch_andnot)               \
         ORDERS_5(X, fetch_or) ORDERS_5(X, fetch_xor) ORDERS_5(X, add_return) ORDERS_5(X, sub_return)             \
             ORDERS_5(X, xchg)
-#define VALUE(X) ORDERS_5(X, inc_return) ORDERS_5(X, dec_return) ORDERS_5(X, dec_if_positive)
-#define BOOL(X) ORDERS_5(X, inc_not_zero) ORDERS_5(X, dec_and_test)
+#define VALUE(X) ORDERS_5(X, inc_return) ORDERS_5(X, dec_return)
+#define BOOL(X) ORDERS_5(X, inc_not_zero) ORDERS_5(X, dec_if_positive) ORDERS_5(X, dec_and_test)
 #define BOOL_V(X) ORDERS_5(X, sub_and_test)
 #define BOOL_VV(X) ORDERS_5(X, add_unless)
 #define READ_RW(X)
@@ -147,7 +148,7 @@ const struct wide_ops PASTE(wide_ops_, LW_VARIANT) = {
 #else
     false,
 #endif
-#if defined(LW_NO_POLICY) || defined(__SSE2__) && defined(__i386__) || defined(__AVX__)
+#if defined(LW_NO_POLICY) || defined(LW_WIDE_GENERIC) || defined(__SSE2__) && defined(__i386__) || defined(__AVX__)
     true,
 #else
     false,

@@ -9,16 +9,23 @@
 
 typedef uint64_t lw_u64 __attribute__((aligned(8)));
 
-#ifdef __GCC_HAVE_SYNC_COMPARE_AND_SWAP_16
+#include "../thread_sanitizer.h"
+
+#if defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16) || defined(LW_THREAD_SANITIZER)
 __extension__ typedef unsigned __int128 lw_u128 __attribute__((aligned(16)));
 
 /* the compiler's compare-and-swap, a full barrier: whether `*old` was there; `*old` is then what was */
 static inline bool lw_sync_cas_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired)
 {
+#ifdef LW_THREAD_SANITIZER
+    /* understood, and performed, by ThreadSanitizer itself */
+    return __atomic_compare_exchange_n(p, old, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+#else
     lw_u128 want = *old;
 
     *old = __sync_val_compare_and_swap(p, want, desired);
     return *old == want;
+#endif
 }
 
 /* the compiler's compare-and-swap of zero with zero */
