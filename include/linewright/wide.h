@@ -25,8 +25,8 @@
 #include "arch/thread_sanitizer.h"
 
 /* LW_WIDE_GENERIC: the portable forms on a machine that has its own, for comparison and for ThreadSanitizer. */
-#ifdef LW_THREAD_SANITIZER
-#define LW_WIDE_GENERIC
+#if defined(LW_THREAD_SANITIZER) && !defined(LW_WIDE_GENERIC)
+#define LW_WIDE_GENERIC 1
 #endif
 #if defined(LW_WIDE_GENERIC)
 #include "arch/generic/wide.h"

@@ -378,6 +378,30 @@ TEST_P(Wide_ops, WritesAreNotTorn) {
     }
 }
 
+// What was written before a release is there after the acquire that saw it; under ThreadSanitizer: is known to be.
+TEST_P(Wide_ops, ReleasePublishesPlainData) {
+    const wide_value *read = can_read() ? ops().read : ops().read_rw;
+    while (std::string(read->order) != "acquire")
+        ++read;
+    const wide_void_v *write = ops().void_v;
+    while (std::string(write->op) != "write" || std::string(write->order) != "release")
+        ++write;
+    for (int i = 0; i < 200; ++i) {
+        Slot s;
+        int data[16] = {};
+        std::thread reader([&] {
+            while (read->call(&s.value) != all_ones - 1)
+                ;
+            for (int d : data)
+                EXPECT_EQ(d, i + 1);
+        });
+        for (int &d : data)
+            d = i + 1;
+        write->call(&s.value, all_ones - 1);
+        reader.join();
+    }
+}
+
 #if defined(__i386__)
 // Four bytes off and at the end of a line: what would be a lock over two lines.
 struct alignas(64) Straddle {
