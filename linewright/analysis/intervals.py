@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from scipy import special, stats
 
+from linewright.analysis.modes import cut
 from linewright.schema import Interval
 
 CONFIDENCE = 0.95
@@ -22,6 +23,8 @@ RESAMPLES = 999
 """Odd, so that the 2.5 % and 97.5 % quantiles fall on replicates."""
 
 MANY_GROUPS = 12
+UNLIKELY = 0.01
+"""Chance below which a repeat's median is not expected in a mode."""
 
 Groups = Sequence[np.ndarray]
 
@@ -132,8 +135,9 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 
     """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
 
     The wider, on each side, of the hierarchical bootstrap's percentile range and the range predicted by Student's t
-    from the spread between launches (twice the variance of one median: the repeat has its own launch luck too).  On
-    the logarithm where all values are positive.  One group only: windows alone vary, in both parts.
+    from the spread between launches (twice the variance of one median: the repeat has its own launch luck too); on
+    the logarithm where all values are positive.  Launches in separate modes: every mode that a repeat's median could
+    reasonably land in is inside.  One group only: order statistics of its windows.
     """
     groups = [values for values in groups if values.size]
     if not groups:
@@ -146,18 +150,44 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 
     medians = np.array([median(values) for values in groups])
     positive = bool((medians > 0).all())
     scale = np.log(medians) if positive else medians
-    reach = _t(confidence, medians.size - 1) * math.sqrt(2 * _median_variance(scale))
+    below, above = _predicted(np.sort(scale), confidence, positive)
     if positive:
-        reach = min(reach, 50.0)
-        predicted = (middle * math.exp(-reach), middle * math.exp(reach))
-    else:
-        predicted = (middle - reach, middle + reach)
+        below, above = math.exp(max(below, -700.0)), math.exp(min(above, 700.0))
     return Interval(
-        median_ns=middle,
-        low_ns=float(min(low, predicted[0], middle)),
-        high_ns=float(max(high, predicted[1], middle)),
-        confidence=confidence,
+        median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
     )
+
+
+def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
+    """Where the median of as many new launches falls: Student's t from their spread, and every mode within reach.
+
+    Modes are looked for among logarithms only.
+    """
+    n = ordered.size
+    reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
+    low, high = median(ordered) - reach, median(ordered) + reach
+    groups = cut(ordered) if logarithmic else [ordered]
+    if len(groups) == 1:
+        return low, high
+    spread = math.sqrt(sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / max(1, n - len(groups)))
+    within = _t(confidence, max(1, n - len(groups))) * spread
+    reachable = _reachable([g.size for g in groups])
+    return min(low, groups[reachable[0]][0] - within), max(high, groups[reachable[1]][-1] + within)
+
+
+def _reachable(sizes: list[int]) -> tuple[int, int]:
+    """First and last mode that the median of a repeat lands in with a chance of `UNLIKELY` or more.
+
+    The number of a repeat's launches at or beyond a mode, given that k of n were, is beta-binomial (Jeffreys prior).
+    """
+    n = sum(sizes)
+
+    def chance(k: int) -> float:
+        return float(stats.betabinom.sf((n + 1) // 2 - 1, n, k + 0.5, n - k + 0.5))
+
+    first = next(i for i in range(len(sizes)) if chance(sum(sizes[: i + 1])) >= UNLIKELY)
+    last = next(i for i in reversed(range(len(sizes))) if chance(sum(sizes[i:])) >= UNLIKELY)
+    return first, last
 
 
 def _single(values: np.ndarray, confidence: float) -> Interval | None:

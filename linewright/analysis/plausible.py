@@ -22,7 +22,7 @@ MEANING: dict[str, str] = {
     "doubled": "Exactly 2.00 times its uncontended twin: most likely two threads share one CPU.",
     "negative_cost": "Below its empty twin by more than noise: most likely the two loops are placed or clocked differently.",
     "zero_cost": "No cost at all where the operation cannot be free: most likely it was optimised away.",
-    "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are in every contended figure too.",
+    "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are in the contended figures too.",
     "coarse_clock": "A batch lasts fewer than 100 ticks of the clock: percentiles are quantised.",
     "no_context": "The file has no context line for this cell: machine and clock are unknown.",
 }

@@ -90,8 +90,8 @@ def _twin_differences(values: list[float], twin: list[float]) -> tuple[np.ndarra
         return np.empty(0), np.zeros(a.size, dtype=bool)
     if a.size != b.size:
         b = b[np.arange(a.size) * b.size // a.size]
-    difference = a - b
-    kept = np.isfinite(difference)
+    kept = np.isfinite(a) & np.isfinite(b)
+    difference = np.subtract(a, b, where=kept, out=np.zeros(a.size))
     return difference[kept], kept
 
 

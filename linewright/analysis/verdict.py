@@ -24,6 +24,13 @@ FEWEST_LAUNCHES = 3
 DISTRUSTED = frozenset({"emulated", "faster_than_floor", "doubled", "zero_cost"})
 """Flags that keep a cell out of every comparison."""
 
+MATRIX_POINTS = 12
+"""More contention × work points than this and the verdict speaks at length."""
+MOST_CLAUSES = 6
+"""Clauses of one sentence; findings() holds the rest."""
+LONGEST = 12
+"""Sentences of a matrix's verdict."""
+
 _ORDER_GIVES = {
     "relaxed": {"relaxed"},
     "acquire": {"relaxed", "acquire"},
@@ -280,9 +287,11 @@ def _sweep(run: Sequence[Finding]) -> str:
 
 
 def _runs(sweep: Sequence[Finding]) -> list[list[Finding]]:
+    """Neighbouring work lengths at which the same answer holds: each one's best is among the other's best or ties."""
     runs: list[list[Finding]] = []
     for f in sweep:
-        if runs and (runs[-1][-1].best, runs[-1][-1].beaten, set(runs[-1][-1].tied)) == (f.best, f.beaten, set(f.tied)):
+        lead = runs[-1][0] if runs else None
+        if lead and bool(lead.beaten) == bool(f.beaten) and lead.best in f.tied and f.best in lead.tied:
             runs[-1].append(f)
         else:
             runs.append([f])
@@ -308,6 +317,8 @@ def _sentence(members: Sequence[Finding]) -> str:
         for run in _runs(sorted(sweep, key=lambda f: f.work_iters))
         if run[0].beaten
     ]
+    if len(clauses) > MOST_CLAUSES:
+        clauses[MOST_CLAUSES:] = [f"and {len(clauses) - MOST_CLAUSES} more changes along the way"]
     return _capital(f"{condition(members[0])}: " + "; ".join(clauses)) if clauses else ""
 
 
@@ -322,7 +333,7 @@ def _brief(members: Sequence[Finding]) -> str:
         last = sweep[-1]
         if last.beaten and (not shown or last.best not in shown[0].tied):
             shown.append(last)
-        clauses += [f"{_work(f.work_iters)}, {_clause(f)}" for f in shown if f]
+        clauses += [f"{_work(f.work_iters)}, {_clause(f)}" for f in shown]
     return _capital(f"{condition(members[0])}: " + "; ".join(clauses)) if clauses else ""
 
 
@@ -346,12 +357,6 @@ def _crossing(c: Crossover) -> str:
         f"{c.operation} {c.where}: {c.cheaper_below} is cheaper up to {c.below} iterations {unit},"
         f" {c.cheaper_above} from {c.above}"
     )
-
-
-MATRIX_POINTS = 12
-"""More contention × work points than this and the verdict speaks at length."""
-LONGEST = 12
-"""Sentences of a matrix's verdict."""
 
 
 def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = ()) -> list[str]:
