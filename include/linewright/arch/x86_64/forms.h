@@ -1,0 +1,91 @@
+/* x86-64 forms at 64 bits. A locked instruction is a full barrier, so each of those is a compiler barrier too. */
+#ifndef LINEWRIGHT_ARCH_X86_64_FORMS_H
+#define LINEWRIGHT_ARCH_X86_64_FORMS_H
+
+#include <stdint.h>
+
+#include "../generic/forms.h" /* LW_FORM_GUESS */
+#include "../x86/locked.h"    /* lw_lock_add_u64, lw_lock_xadd_u64, lw_xchg_u64, lw_prefetchw */
+
+/* `add`, not locked: the floor, and not atomic between threads */
+static inline void lw_plain_add_u64(uint64_t *p, uint64_t v)
+{
+    __asm__ __volatile__("addq %[v], (%[p])" : "+m"(*p) : [p] "r"(p), [v] "er"(v) : "cc");
+}
+
+/* `mov` of a constant, then `lea; lock cmpxchg; jne`: the first access to the line asks for ownership */
+static inline uint64_t lw_cmpxchg_loop_guess_first_u64(uint64_t *p, uint64_t v)
+{
+    uint64_t old = LW_FORM_GUESS, sum;
+
+    __asm__ __volatile__("1:\n\t"
+                         "leaq (%[old], %[v]), %[sum]\n\t"
+                         "lock cmpxchgq %[sum], (%[p])\n\t"
+                         "jne 1b"
+                         : "+m"(*p), [old] "+&a"(old), [sum] "=&r"(sum)
+                         : [p] "r"(p), [v] "r"(v)
+                         : "cc", "memory");
+    return old;
+}
+
+/* `mov` load, then `lea; lock cmpxchg; jne`: the load fetches the line shared before the write asks for it */
+static inline uint64_t lw_cmpxchg_loop_read_first_u64(uint64_t *p, uint64_t v)
+{
+    uint64_t old, sum;
+
+    __asm__ __volatile__("movq (%[p]), %[old]\n"
+                         "1:\n\t"
+                         "leaq (%[old], %[v]), %[sum]\n\t"
+                         "lock cmpxchgq %[sum], (%[p])\n\t"
+                         "jne 1b"
+                         : "+m"(*p), [old] "=&a"(old), [sum] "=&r"(sum)
+                         : [p] "r"(p), [v] "r"(v)
+                         : "cc", "memory");
+    return old;
+}
+
+/* `mov` load */
+static inline uint64_t lw_mov_read_u64(const uint64_t *p)
+{
+    uint64_t v;
+
+    __asm__ __volatile__("movq (%[p]), %[v]" : [v] "=r"(v) : [p] "r"(p), "m"(*p) : "memory");
+    return v;
+}
+
+/* `prefetchw`, then `lock_add` */
+static inline void lw_prefetchw_lock_add_u64(uint64_t *p, uint64_t v)
+{
+    lw_prefetchw(p);
+    lw_lock_add_u64(p, v);
+}
+
+/* `prefetchw`, then `lock_xadd` */
+static inline uint64_t lw_prefetchw_lock_xadd_u64(uint64_t *p, uint64_t v)
+{
+    lw_prefetchw(p);
+    return lw_lock_xadd_u64(p, v);
+}
+
+/* `prefetchw`, then `cmpxchg_loop_guess_first` */
+static inline uint64_t lw_prefetchw_cmpxchg_loop_guess_first_u64(uint64_t *p, uint64_t v)
+{
+    lw_prefetchw(p);
+    return lw_cmpxchg_loop_guess_first_u64(p, v);
+}
+
+/* `prefetchw`, then `cmpxchg_loop_read_first` */
+static inline uint64_t lw_prefetchw_cmpxchg_loop_read_first_u64(uint64_t *p, uint64_t v)
+{
+    lw_prefetchw(p);
+    return lw_cmpxchg_loop_read_first_u64(p, v);
+}
+
+/* `prefetchw`, then `xchg` */
+static inline uint64_t lw_prefetchw_xchg_u64(uint64_t *p, uint64_t v)
+{
+    lw_prefetchw(p);
+    return lw_xchg_u64(p, v);
+}
+
+#endif
