@@ -60,42 +60,54 @@ ALWAYS_INLINE void issue(enum lw_cache_insn insn, struct lines r, uintptr_t line
     }
 }
 
-/* With `insn` a constant this is one tight loop per instruction, chosen outside both loops. */
-ALWAYS_INLINE bool walk(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line)
+/* Completes what this thread issued.  The other side is the device or the memory, so no line here pairs with it. */
+ALWAYS_INLINE void wait_for(bool loads_too)
 {
-    struct lines held = { 0, 0 };
-    bool any = false;
-
-    for (size_t i = 0; i < n; i++) {
-        struct lines next;
-
-        if (!list[i].iov_len)
-            continue;
-        next = lines_of((uintptr_t)list[i].iov_base, list[i].iov_len, line);
-        if (any && merge(&held, next, line))
-            continue;
-        if (any)
-            issue(insn, held, line);
-        held = next;
-        any = true;
-    }
-    if (any)
-        issue(insn, held, line);
-    return any;
+    if (loads_too)
+        lw_cache_arch_wait_all();
+    else
+        lw_cache_arch_wait_stores();
 }
 
-/* Returns whether anything was issued. */
-static bool issue_list(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line)
+/*
+ * With `insn` a constant this is one tight loop per instruction, chosen outside both loops.  The wait stands right
+ * behind the last instruction, on the only path out of here that has issued anything.
+ */
+ALWAYS_INLINE void walk_and_wait(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
+{
+    const struct iovec *end = list + n;
+    struct lines held, next;
+
+    while (list < end && !list->iov_len)
+        list++;
+    if (list == end)
+        return;
+    held = lines_of((uintptr_t)list->iov_base, list->iov_len, line);
+    while (++list < end) {
+        if (!list->iov_len)
+            continue;
+        next = lines_of((uintptr_t)list->iov_base, list->iov_len, line);
+        if (merge(&held, next, line))
+            continue;
+        issue(insn, held, line);
+        held = next;
+    }
+    issue(insn, held, line);
+    wait_for(loads_too);
+}
+
+static void maintain_list(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
 {
     switch (insn) {
 #define CASE(id, name, form) \
     case LW_INSN_##id: \
-        return walk(LW_INSN_##id, list, n, line);
+        walk_and_wait(LW_INSN_##id, list, n, line, loads_too); \
+        break;
         LW_CACHE_INSNS(CASE)
 #undef CASE
     default:
-        (void)list, (void)n, (void)line;
-        return false;
+        (void)list, (void)n, (void)line, (void)loads_too;
+        break;
     }
 }
 
@@ -178,15 +190,6 @@ static struct action action_of(uint32_t word, enum lw_cache_op op)
     return a;
 }
 
-/* Completes what this thread issued.  The other side is the device or the memory, so no line here pairs with it. */
-static void wait_for(struct action a)
-{
-    if (a.full)
-        lw_cache_arch_wait_all();
-    else
-        lw_cache_arch_wait_stores();
-}
-
 static int range(const void *p, size_t n, enum lw_cache_op op)
 {
     uint32_t word = lw_cache_word();
@@ -201,7 +204,7 @@ static int range(const void *p, size_t n, enum lw_cache_op op)
     if (a.order)
         lw_cache_arch_order(); /* pairs with the load by which the caller learnt that the device had finished */
     issue_lines(a.insn, lines_of((uintptr_t)p, n, lw_word_line(word)), lw_word_line(word));
-    wait_for(a);
+    wait_for(a.full);
     return a.result;
 }
 
@@ -281,7 +284,7 @@ void lw_cache_order(void)
 
 void lw_cache_persist_wait(void)
 {
-    wait_for(action_of(lw_cache_word(), LW_CACHE_PERSIST));
+    wait_for(action_of(lw_cache_word(), LW_CACHE_PERSIST).full);
 }
 
 int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op)
@@ -300,8 +303,7 @@ int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op)
         return a.result;
     if (a.order)
         lw_cache_arch_order(); /* pairs with the load by which the caller learnt that the device had finished */
-    if (issue_list(a.insn, list, n, lw_word_line(word)))
-        wait_for(a);
+    maintain_list(a.insn, list, n, lw_word_line(word), a.full);
     return a.result;
 }
 
@@ -395,7 +397,7 @@ int lw_cache_batch_flush(struct lw_cache_batch *batch)
         a = action_of(batch->word, batch->op);
     if (!a.skip && a.insn && batch->held) {
         issue_lines(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));
-        wait_for(a);
+        wait_for(a.full);
     }
     return batch->error ? batch->error : a.result;
 }

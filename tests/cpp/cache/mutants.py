@@ -9,19 +9,19 @@ from pathlib import Path
 
 MUTANTS = {
     "list_without_wait": (
-        "    if (issue_list(a.insn, list, n, lw_word_line(word)))\n        wait_for(a);\n",
-        "    issue_list(a.insn, list, n, lw_word_line(word));\n",
+        "    issue(insn, held, line);\n    wait_for(loads_too);\n",
+        "    issue(insn, held, line);\n    (void)loads_too;\n",
     ),
     "list_waits_before_it_issues": (
-        "    if (issue_list(a.insn, list, n, lw_word_line(word)))\n        wait_for(a);\n",
-        "    wait_for(a);\n    issue_list(a.insn, list, n, lw_word_line(word));\n",
+        "    issue(insn, held, line);\n    wait_for(loads_too);\n",
+        "    wait_for(loads_too);\n    issue(insn, held, line);\n",
     ),
     "range_without_wait": (
-        "lw_word_line(word)), lw_word_line(word));\n    wait_for(a);\n",
+        "lw_word_line(word)), lw_word_line(word));\n    wait_for(a.full);\n",
         "lw_word_line(word)), lw_word_line(word));\n",
     ),
     "batch_without_wait": (
-        "batch->last }, lw_word_line(batch->word));\n        wait_for(a);\n",
+        "batch->last }, lw_word_line(batch->word));\n        wait_for(a.full);\n",
         "batch->last }, lw_word_line(batch->word));\n",
     ),
     "batch_forgets_the_last_range": (
@@ -41,8 +41,8 @@ MUTANTS = {
     "top_byte_refused": ("(n && p + (n - 1) < p)", "(n && p + n < p)"),
     "list_not_checked_first": ("    if (list_is_impossible(list, n))\n        return -EINVAL;\n    if (!a.insn)", "    if (!a.insn)"),
     "empty_piece_touches_a_line": (
-        "        if (!list[i].iov_len)\n            continue;\n        next = lines_of((uintptr_t)list[i].iov_base, list[i].iov_len, line);",
-        "        next = lines_of((uintptr_t)list[i].iov_base, list[i].iov_len ? list[i].iov_len : 1, line);",
+        "        if (!list->iov_len)\n            continue;\n        next = lines_of((uintptr_t)list->iov_base, list->iov_len, line);",
+        "        next = lines_of((uintptr_t)list->iov_base, list->iov_len ? list->iov_len : 1, line);",
     ),
     "merge_around_the_end_of_the_address_space": ("if (b.first < a->first || (b.first > a->last && ", "if ((b.first > a->last || b.first < a->first) && ("),
     "merge_bridges_a_gap": ("b.first - a->last != line", "b.first - a->last > 2 * line"),
