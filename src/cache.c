@@ -19,7 +19,7 @@ ALWAYS_INLINE struct lines lines_of(uintptr_t p, size_t n, uintptr_t line)
 /* Longer than half the address space (a negative length), or past its end. */
 ALWAYS_INLINE bool impossible(uintptr_t p, size_t n)
 {
-    return n > SIZE_MAX / 2 || (n && p + (n - 1) < p);
+    return (n > SIZE_MAX / 2) | (p + n - (n != 0) < p);
 }
 
 /*
@@ -128,10 +128,12 @@ static void issue_lines(enum lw_cache_insn insn, struct lines r, uintptr_t line)
 
 static bool list_is_impossible(const struct iovec *list, size_t n)
 {
-    bool bad = n && !list;
+    bool bad = false;
 
-    for (size_t i = 0; !bad && i < n; i++)
-        bad = impossible((uintptr_t)list[i].iov_base, list[i].iov_len);
+    if (n && !list)
+        return true;
+    for (size_t i = 0; i < n; i++) /* no way out early: lists are good, and a branch per entry costs more */
+        bad |= impossible((uintptr_t)list[i].iov_base, list[i].iov_len);
     return bad;
 }
 
@@ -139,7 +141,6 @@ static bool list_is_impossible(const struct iovec *list, size_t n)
 struct action {
     enum lw_cache_insn insn;
     int result;   /* of a call that succeeds: the honest answer when a weaker instruction stands in */
-    bool skip;    /* coherent: nothing to do */
     bool order;   /* a full fence comes first */
     bool full;    /* the wait also orders later loads */
 };
@@ -147,6 +148,12 @@ struct action {
 static bool is_op(unsigned int op)
 {
     return op >= LW_CACHE_CLEAN && op <= LW_CACHE_PERSIST_DEEP;
+}
+
+/* Devices are coherent, and this is not about persistence. */
+ALWAYS_INLINE bool is_free(uint32_t word, enum lw_cache_op op)
+{
+    return word & LW_BIT(LW_WORD_COHERENT) && op < LW_CACHE_PERSIST;
 }
 
 static struct action persist_action(uint32_t word, bool deep)
@@ -185,18 +192,17 @@ static struct action action_of(uint32_t word, enum lw_cache_op op)
         a.result = -EOPNOTSUPP;
     if (lw_cache_insn_is_strict(a.insn))
         a.order = a.full = true;
-    if (word & LW_BIT(LW_WORD_COHERENT) && op < LW_CACHE_PERSIST)
-        a = (struct action){ .skip = true };
     return a;
 }
 
 static int range(const void *p, size_t n, enum lw_cache_op op)
 {
     uint32_t word = lw_cache_word();
-    struct action a = action_of(word, op);
+    struct action a;
 
-    if (a.skip)
+    if (is_free(word, op))
         return 0;
+    a = action_of(word, op);
     if (impossible((uintptr_t)p, n))
         return -EINVAL;
     if (!n || !a.insn)
@@ -211,10 +217,11 @@ static int range(const void *p, size_t n, enum lw_cache_op op)
 static int range_nowait(const void *p, size_t n, enum lw_cache_op op)
 {
     uint32_t word = lw_cache_word();
-    struct action a = action_of(word, op);
+    struct action a;
 
-    if (a.skip)
+    if (is_free(word, op))
         return 0;
+    a = action_of(word, op);
     if (impossible((uintptr_t)p, n))
         return -EINVAL;
     if (!n || !a.insn)
@@ -294,9 +301,9 @@ int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op)
 
     if (!is_op(op))
         return -EINVAL;
-    a = action_of(word, op);
-    if (a.skip)
+    if (is_free(word, op))
         return 0;
+    a = action_of(word, op);
     if (list_is_impossible(list, n))
         return -EINVAL;
     if (!a.insn)
@@ -335,7 +342,9 @@ int lw_cache_batch_begin(struct lw_cache_batch *batch, enum lw_cache_op op)
     if (!is_op(op))
         return -EINVAL;
     *batch = (struct lw_cache_batch){ .word = lw_cache_word(), .op = (uint8_t)op, .state = BATCH_OPEN };
-    if (action_of(batch->word, op).order)
+    if (is_free(batch->word, op))
+        batch->op = 0;
+    else if (action_of(batch->word, op).order)
         lw_cache_arch_order(); /* pairs with the load by which the caller learnt that the device had finished */
     return 0;
 }
@@ -375,10 +384,7 @@ int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n)
         batch->held = 1;
         held = next;
     } else if (!merge(&held, next, line)) {
-        struct action a = action_of(batch->word, batch->op);
-
-        if (!a.skip)
-            issue_lines(a.insn, held, line);
+        issue_lines(action_of(batch->word, batch->op).insn, held, line);
         held = next;
     }
     batch->first = held.first;
@@ -388,14 +394,14 @@ int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n)
 
 int lw_cache_batch_flush(struct lw_cache_batch *batch)
 {
-    struct action a = { .skip = true };
+    struct action a = { .insn = LW_INSN_NONE };
 
     if (batch->state != BATCH_OPEN)
         return -EINVAL;
     batch->state = 0;
     if (batch->op)
         a = action_of(batch->word, batch->op);
-    if (!a.skip && a.insn && batch->held) {
+    if (a.insn && batch->held) {
         issue_lines(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));
         wait_for(a.full);
     }

@@ -5,12 +5,11 @@
 #include "cache_internal.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic uint32_t chosen;
+uint32_t lw_cache_chosen;
 
 static const char *insn_name(enum lw_cache_insn insn)
 {
@@ -123,7 +122,7 @@ static int apply_all(uint32_t *word, uint32_t base, const char *choice)
  * lock and may run in a signal handler.  Only a wrong LINEWRIGHT_CACHE prints, which a handler should not: the
  * constructor below has been here before unless the handler ran before main().
  */
-static uint32_t choose_first(void)
+uint32_t lw_cache_choose_first(void)
 {
     uint32_t base = lw_cache_detect(), word = base, none = 0;
     const char *asked = secure_getenv("LINEWRIGHT_CACHE");
@@ -131,7 +130,7 @@ static uint32_t choose_first(void)
 
     if (error)
         word = base;
-    if (!atomic_compare_exchange_strong_explicit(&chosen, &none, word, memory_order_relaxed, memory_order_relaxed))
+    if (!__atomic_compare_exchange_n(&lw_cache_chosen, &none, word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return none;
     if (error)
         fprintf(stderr,
@@ -139,13 +138,6 @@ static uint32_t choose_first(void)
                 "clean=INSN, invalidate=INSN, persist=INSN\n",
                 asked, error == -EINVAL ? "a word is not understood" : "an instruction is missing here or does not do that");
     return word;
-}
-
-uint32_t lw_cache_word(void)
-{
-    uint32_t word = atomic_load_explicit(&chosen, memory_order_relaxed); /* pairs with the stores of this file: one word */
-
-    return word ? word : choose_first();
 }
 
 /* Before main(), or in dlopen(): usually there is one thread, and no sandbox forbids the trial's child yet. */
@@ -160,7 +152,7 @@ int lw_cache_configure(const char *choice)
     int error = choice ? apply_all(&word, base, choice) : -EINVAL;
 
     if (!error)
-        atomic_store_explicit(&chosen, word, memory_order_relaxed); /* pairs with the load in lw_cache_word() */
+        __atomic_store_n(&lw_cache_chosen, word, __ATOMIC_RELAXED); /* pairs with the load in lw_cache_word() */
     return error;
 }
 

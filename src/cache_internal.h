@@ -36,8 +36,20 @@ static inline uintptr_t lw_word_line(uint32_t word)
     return (uintptr_t)1 << ((word >> LW_WORD_LINE) & 15);
 }
 
+/* The published choice; 0 before the first use. Accessed through the functions below and in cache_config.c only. */
+extern uint32_t lw_cache_chosen __attribute__((visibility("hidden")));
+
+/* Detects, publishes and returns the choice. */
+uint32_t lw_cache_choose_first(void);
+
 /* The choice; detects on first use. */
-uint32_t lw_cache_word(void);
+static inline uint32_t lw_cache_word(void)
+{
+    /* pairs with the stores in cache_config.c; one word on which nothing else depends, hence relaxed */
+    uint32_t word = __atomic_load_n(&lw_cache_chosen, __ATOMIC_RELAXED);
+
+    return __builtin_expect(word != 0, 1) ? word : lw_cache_choose_first();
+}
 
 /* What this machine has and what is best: a complete word without LW_WORD_COHERENT.  No side effect that lasts. */
 uint32_t lw_cache_detect(void);

@@ -37,8 +37,8 @@ MUTANTS = {
         "        issue_one(insn, (const void *)at);\n        if (at == r.last || at + line == r.last)\n",
     ),
     "one_line_too_many": ("(p + (n - 1)) & ~(line - 1) };", "(p + n) & ~(line - 1) };"),
-    "range_past_the_end_accepted": ("return n > SIZE_MAX / 2 || (n && p + (n - 1) < p);", "return n > SIZE_MAX / 2;"),
-    "top_byte_refused": ("(n && p + (n - 1) < p)", "(n && p + n < p)"),
+    "range_past_the_end_accepted": ("return (n > SIZE_MAX / 2) | (p + n - (n != 0) < p);", "return n > SIZE_MAX / 2 && p;"),
+    "top_byte_refused": ("(p + n - (n != 0) < p)", "(p + n < p)"),
     "list_not_checked_first": ("    if (list_is_impossible(list, n))\n        return -EINVAL;\n    if (!a.insn)", "    if (!a.insn)"),
     "empty_piece_touches_a_line": (
         "        if (!list->iov_len)\n            continue;\n        next = lines_of((uintptr_t)list->iov_base, list->iov_len, line);",
@@ -63,7 +63,7 @@ MUTANTS = {
         "LW_WORD_INVALIDATE);\n        a.order = a.full = true;",
         "LW_WORD_INVALIDATE);\n        a.full = true;",
     ),
-    "coherent_forgets_persistence": ("op < LW_CACHE_PERSIST)", "op)"),
+    "coherent_forgets_persistence": ("op < LW_CACHE_PERSIST;", "op;"),
     "persist_claims_depth": ("    else if (deep || !best)\n", "    else if (!best)\n"),
 }
 
