@@ -1,0 +1,178 @@
+// The grammar of LINEWRIGHT_ATOMICS, its errors, and lw_policy_set() on this CPU.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include <linewright/policy.h>
+
+namespace {
+
+constexpr int D = LW_POLICY_DEFAULT, S = LW_POLICY_STORE, L = LW_POLICY_LOAD, X = LW_POLICY_LLSC;
+
+struct Case {
+    const char *text;
+    std::array<int, LW_POLICY_CLASSES> form;     // void, fetch, xchg, cas
+    std::array<int, LW_POLICY_CLASSES> prefetch;
+};
+
+TEST(PolicyParse, EverySettingOfTheGrammar)
+{
+    const Case cases[] = {
+        {nullptr, {D, D, D, D}, {0, 0, 0, 0}},
+        {"", {D, D, D, D}, {0, 0, 0, 0}},
+        {"default", {D, D, D, D}, {0, 0, 0, 0}},
+        {"store", {S, L, L, L}, {0, 0, 0, 0}},
+        {"load", {L, L, L, L}, {0, 0, 0, 0}},
+        {"llsc", {X, X, X, X}, {0, 0, 0, 0}},
+        {"prefetch", {D, D, D, D}, {1, 1, 1, 1}},
+        {"store,prefetch", {S, L, L, L}, {1, 1, 1, 1}},
+        {"prefetch,store", {S, L, L, L}, {1, 1, 1, 1}},
+        {"prefetch,cas=llsc", {D, D, D, X}, {1, 1, 1, 1}},
+        {"cas=llsc,prefetch", {D, D, D, X}, {1, 1, 1, 1}},
+        {"llsc,cas=load", {X, X, X, L}, {0, 0, 0, 0}},
+        {"void=store", {S, D, D, D}, {0, 0, 0, 0}},
+        {"void=prefetch", {D, D, D, D}, {1, 0, 0, 0}},
+        {"fetch=prefetch,xchg=prefetch", {D, D, D, D}, {0, 1, 1, 0}},
+        {"store,fetch=llsc,fetch=prefetch", {S, X, L, L}, {0, 1, 0, 0}},
+        {"load,load", {L, L, L, L}, {0, 0, 0, 0}},
+    };
+    for (const Case &c : cases) {
+        lw_policy policy;
+        char error[200] = "untouched";
+        ASSERT_EQ(lw_policy_parse(c.text, &policy, error, sizeof error), 0) << c.text << ": " << error;
+        for (int k = 0; k < LW_POLICY_CLASSES; k++) {
+            EXPECT_EQ(policy.form[k], c.form[k]) << c.text << " class " << k;
+            EXPECT_EQ(policy.prefetch[k], c.prefetch[k]) << c.text << " class " << k;
+        }
+    }
+}
+
+TEST(PolicyParse, WhatIsNotAllowedIsNamedWithWhatIs)
+{
+    const std::pair<const char *, const char *> cases[] = {
+        {"near", "'near' is unknown"},
+        {"Store", "'Store' is unknown"},
+        {" store", "' store' is unknown"},
+        {"store,", "'' is an empty item"},
+        {",", "'' is an empty item"},
+        {"store,,prefetch", "'' is an empty item"},
+        {"store,load", "'load' contradicts an earlier form"},
+        {"cas=llsc,cas=load", "'cas=load' contradicts an earlier form"},
+        {"cas=store", "'cas=store' is impossible"},
+        {"add=llsc", "'add=llsc' names no class"},
+        {"=llsc", "'=llsc' names no class"},
+        {"cas=", "'cas=' is unknown"},
+        {"cas==llsc", "'cas==llsc' is unknown"},
+        {"default,store", "'default' stands alone"},
+        {"store,default", "'default' stands alone"},
+        {"cas=default", "'cas=default' stands alone"},
+        {"stor\x1b[2J", "'stor?[2J' is unknown"},
+    };
+    for (auto [text, wanted] : cases) {
+        lw_policy policy;
+        char error[320];
+        std::memset(&policy, 0xee, sizeof policy);
+        EXPECT_EQ(lw_policy_parse(text, &policy, error, sizeof error), -EINVAL) << text;
+        EXPECT_EQ(std::string(error).rfind(wanted, 0), 0u) << text << ": " << error;
+        for (const char *allowed : {"default", "store", "load", "llsc", "prefetch", "cas"})
+            EXPECT_NE(std::strstr(error + std::strlen(wanted), allowed), nullptr) << error;
+        EXPECT_EQ(std::strpbrk(error, "\n\r\x1b"), nullptr);
+        EXPECT_EQ(policy.form[LW_POLICY_CAS], D); // the default, whatever was there
+    }
+}
+
+TEST(PolicyParse, ErrorNeverLeavesItsBuffer)
+{
+    const std::string text(5000, 'x');
+    for (size_t size = 0; size < 300; size++) {
+        std::string buffer(size + 1, '#');
+        lw_policy policy;
+        EXPECT_EQ(lw_policy_parse(text.c_str(), &policy, buffer.data(), size), -EINVAL);
+        EXPECT_EQ(buffer[size], '#');
+        if (size > 0) {
+            EXPECT_LT(std::strlen(buffer.c_str()), size);
+        }
+    }
+    lw_policy policy;
+    char error[320];
+    lw_policy_parse(text.c_str(), &policy, error, sizeof error);
+    EXPECT_NE(std::strstr(error, "cas=load|llsc|prefetch"), nullptr) << "the end of what is allowed is cut: " << error;
+}
+
+// Any string made of the grammar's own pieces either parses into known values or gives one clean line.
+TEST(PolicyParse, RandomPieces)
+{
+    const char *pieces[] = {"store", "load", "llsc", "prefetch", "default", "void", "fetch", "xchg", "cas", "=", ",", "s", " "};
+    std::mt19937 random(4);
+    unsigned parsed = 0;
+    for (int round = 0; round < 50000; round++) {
+        std::string text;
+        for (unsigned n = random() % 8; n > 0; n--)
+            text += pieces[random() % std::size(pieces)];
+        lw_policy policy;
+        char error[320] = "";
+        int err = lw_policy_parse(text.c_str(), &policy, error, sizeof error);
+        ASSERT_TRUE(err == 0 || err == -EINVAL);
+        ASSERT_EQ(err == 0, error[0] == '\0') << text;
+        parsed += err == 0;
+        for (int k = 0; k < LW_POLICY_CLASSES; k++) {
+            ASSERT_LE(policy.form[k], X);
+            ASSERT_LE(policy.prefetch[k], 1);
+            ASSERT_TRUE(k == LW_POLICY_VOID || policy.form[k] != S);
+        }
+    }
+    EXPECT_GT(parsed, 1000u);
+}
+
+std::string describe()
+{
+    char line[400];
+    size_t length = lw_policy_describe(line, sizeof line);
+    EXPECT_EQ(length, std::strlen(line));
+    return line;
+}
+
+TEST(PolicySet, WrongOrImpossibleSettingsChangeNothing)
+{
+    ASSERT_EQ(lw_policy_set("llsc"), 0);
+    const std::string before = describe();
+    const uint32_t word = lw_policy_word;
+    EXPECT_EQ(lw_policy_set("nonsense"), -EINVAL);
+    EXPECT_EQ(describe(), before);
+    EXPECT_EQ(lw_policy_word, word);
+#if defined(__aarch64__)
+    if (!lw_has_lse()) {
+        for (const char *text : {"store", "load", "cas=load", "void=store", "store,prefetch"})
+            EXPECT_EQ(lw_policy_set(text), -EOPNOTSUPP) << text;
+        EXPECT_EQ(describe(), before);
+        EXPECT_EQ(lw_policy_word, word);
+    }
+#endif
+    ASSERT_EQ(lw_policy_set(nullptr), 0);
+}
+
+TEST(PolicySet, DescribeSaysWhatIsActiveAndWhy)
+{
+    ASSERT_EQ(lw_policy_set("llsc,void=prefetch"), 0);
+    const std::string line = describe();
+    EXPECT_NE(line.find("llsc,void=prefetch"), std::string::npos) << line;
+    EXPECT_NE(line.find("lw_policy_set()"), std::string::npos) << line;
+#if defined(__aarch64__)
+    EXPECT_EQ(line.rfind("void=llsc+prefetch fetch=llsc xchg=llsc cas=llsc ", 0), 0u) << line;
+    EXPECT_NE(line.find(lw_has_lse() ? "has LSE" : "has no LSE"), std::string::npos) << line;
+#else
+    EXPECT_NE(line.find("without effect"), std::string::npos) << line;
+    EXPECT_EQ(lw_policy_word, 0u);
+#endif
+    char small[10];
+    EXPECT_EQ(lw_policy_describe(small, sizeof small), line.size());
+    EXPECT_EQ(std::strlen(small), sizeof small - 1);
+    EXPECT_EQ(lw_policy_describe(nullptr, 0), line.size());
+    ASSERT_EQ(lw_policy_set("default"), 0);
+}
+
+} // namespace
