@@ -1,5 +1,6 @@
 /* Fills the form bytes of one linked object before its other constructors run. */
 #define _GNU_SOURCE /* secure_getenv */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 
@@ -15,5 +16,9 @@ uint8_t lw_outline_forms[LW_OUTLINE_OPS];
  * earlier one finds them clear, which is LL/SC. secure_getenv: a set-user-id program takes no orders from its caller. */
 __attribute__((constructor(101))) static void lw_outline_init(void)
 {
-    lw_outline_choose(secure_getenv("LINEWRIGHT_ATOMICS"), (getauxval(AT_HWCAP) & HWCAP_ATOMICS) != 0, lw_outline_forms);
+    char error[320];
+    int lse = (getauxval(AT_HWCAP) & HWCAP_ATOMICS) != 0;
+
+    if (lw_outline_choose(secure_getenv("LINEWRIGHT_ATOMICS"), lse, lw_outline_forms, error, sizeof(error)) != 0)
+        fprintf(stderr, "linewright: LINEWRIGHT_ATOMICS: %s; default is used\n", error);
 }

@@ -2,6 +2,7 @@
 #ifndef LINEWRIGHT_OUTLINE_H
 #define LINEWRIGHT_OUTLINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Order known to helper.inc by number. */
@@ -18,10 +19,11 @@ enum lw_outline_op { LW_OUTLINE_CAS, LW_OUTLINE_SWP, LW_OUTLINE_ADD, LW_OUTLINE_
 extern __attribute__((visibility("hidden"))) uint8_t lw_outline_forms[LW_OUTLINE_OPS];
 
 /*
- * Fills `forms` from the value of LINEWRIGHT_ATOMICS (NULL: unset) for a CPU that has LSE or not.
- * Helpers return the old value, so the wish for store or load forms changes nothing here.
- * Returns 0, or -EINVAL for a text that names no policy; `forms` then holds the default.
+ * Fills `forms` by the value of LINEWRIGHT_ATOMICS (NULL: unset) for a CPU that has LSE or not. On a CPU without LSE every
+ * setting means LL/SC. `store` and `load` mean the LSE instruction: a helper returns the old value, which a store form
+ * cannot. Returns 0; or -EINVAL for a text that names no policy, with `forms` as for "default" and the reason in `error`,
+ * one line cut to size - 1 bytes.
  */
-int lw_outline_choose(const char *text, int have_lse, uint8_t forms[LW_OUTLINE_OPS]);
+int lw_outline_choose(const char *text, int have_lse, uint8_t forms[LW_OUTLINE_OPS], char *error, size_t size);
 
 #endif
