@@ -22,7 +22,7 @@ static struct lw_start start;
 static uint8_t wanted[LW_OUTLINE_OPS];
 static int some_llsc; /* the byte is cleared, so helpers that shall keep LSE must not ask it */
 static int verbose;
-static int running; /* the program's constructors may have begun, there may be threads and filters */
+static int running; /* main has begun or will soon: there may be filters that la_version did not see */
 
 /* What the start cost, for people. */
 static uint64_t objects_seen, helpers_found, bytes_searched, started_ns;
@@ -276,15 +276,12 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 
 EXPORT void la_preinit(uintptr_t *cookie)
 {
-    const char *wrong = lw_llsc_start_is_over();
-
     (void)cookie;
+    lw_llsc_start_is_over();
     running = 1;
     if (verbose) {
         struct lw_say say = {.used = 0};
 
-        if (wrong)
-            lw_say_line("linewright: audit: ", wrong, NULL);
         lw_say_text(&say, "linewright: audit: start: ");
         lw_say_number(&say, objects_seen);
         lw_say_text(&say, " objects, ");

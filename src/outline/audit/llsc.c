@@ -1,16 +1,11 @@
 /* Where in an object's life its have-LSE byte can be cleared for good: right behind its constructors.
  *
- * No hook of the dynamic linker comes there. For libraries loaded at start la_preinit is late enough. The program's own
- * constructors run after it: the last slot of its constructor array is lent to after_program(), which calls what was
- * there. A library opened later gets no hook behind its constructors at all, and its array is not relocated when
- * la_objopen sees it: its dynamic section is made to name an array of ours with one constructor, which runs all of its
- * own. Text is never touched. Until the byte is cleared helpers use LSE, which is as right.
+ * For what is loaded at start, the program included, that is la_preinit: the C library calls it behind the last
+ * constructor and before main. A library opened later gets no hook behind its constructors, and its constructor array is
+ * not relocated yet when la_objopen sees it: its dynamic section is made to name an array of ours with one constructor,
+ * which runs all of its own. Text is never touched. Until the byte is cleared helpers use LSE, which is as right.
  */
 #include "llsc.h"
-
-#include <fcntl.h>
-
-#include "self.h"
 
 typedef void (*constructor)(int, char **, char **);
 
@@ -27,7 +22,6 @@ enum { AT_START = 256, LATER = 32 };
 static struct entry at_start[AT_START];
 static size_t at_start_count;
 static int started;
-static struct entry *program;
 
 int lw_bytes_add(struct lw_bytes *bytes, uint64_t address)
 {
@@ -127,45 +121,16 @@ const char *lw_llsc_later(const struct link_map *map, const struct lw_object *ob
         return add_later(&new);
     if (at_start_count == AT_START)
         return "too many objects are loaded at start";
-    at_start[at_start_count] = new;
-    /* The program itself heads the dynamic linker's list and has no name there. */
-    if (!map->l_prev && !map->l_name[0])
-        program = &at_start[at_start_count];
-    at_start_count++;
+    at_start[at_start_count++] = new;
     return NULL;
 }
 
-static constructor programs_last;
-
-/* The array's pages may be read-only by now (RELRO), hence the memory file. */
-static int set_slot(constructor *slot, constructor value)
-{
-    long memory = lw_open("/proc/self/mem", O_RDWR);
-    long written = memory < 0 ? memory : lw_pwrite(memory, &value, sizeof(value), (uint64_t)slot);
-
-    if (memory >= 0)
-        lw_close(memory);
-    return written == sizeof(value) && *(constructor volatile *)slot == value;
-}
-
-static void after_program(int argc, char **argv, char **environment)
-{
-    set_slot(&program->own[program->own_count - 1], programs_last);
-    programs_last(argc, argv, environment);
-    clear(&program->bytes);
-}
-
-const char *lw_llsc_start_is_over(void)
+void lw_llsc_start_is_over(void)
 {
     started = 1;
     for (size_t i = 0; i < at_start_count; i++)
         clear(&at_start[i].bytes);
-    if (!program || !find_own(program))
-        return NULL;
-    programs_last = program->own[program->own_count - 1];
-    if (!set_slot(&program->own[program->own_count - 1], after_program))
-        return "the program's constructors would set its byte again, and its memory file cannot be written";
-    return NULL;
+    at_start_count = 0;
 }
 
 void lw_llsc_forget(const struct link_map *map)

@@ -21,8 +21,8 @@ int lw_bytes_add(struct lw_bytes *bytes, uint64_t address);
  */
 const char *lw_llsc_later(const struct link_map *map, const struct lw_object *object, const struct lw_bytes *bytes);
 
-/* All constructors but the program's own have run. Returns NULL, or why the program's byte will stay. */
-const char *lw_llsc_start_is_over(void);
+/* All constructors of what was loaded at start have run. */
+void lw_llsc_start_is_over(void);
 
 /* The object goes away. */
 void lw_llsc_forget(const struct link_map *map);

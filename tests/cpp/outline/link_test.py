@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
-PROGRAMS = Path(__file__).parent / "programs"
-LIBRARIES = Path(os.environ["LW_OUTLINE_DIR"])
-ARCHIVE = LIBRARIES / "liblinewright_outline.a"
-SHARED = LIBRARIES / "liblinewright_outline.so"
-TRIPLET = "aarch64-linux-gnu"
-SYSROOT = f"/usr/{TRIPLET}"
-CPUS = ("max", "cortex-a57")
+from emulated import CPUS, LIBRARIES, TRIPLET, Emulated, run
 
-COMPILERS = {
-    "gcc": {"c": [f"{TRIPLET}-gcc"], "cpp": [f"{TRIPLET}-g++"]},
-    "clang-14": {
-        "c": ["clang-14", f"--target={TRIPLET}", "-moutline-atomics"],
-        "cpp": ["clang++-14", f"--target={TRIPLET}", "-moutline-atomics"],
-    },
-    "clang-19": {
-        "c": ["clang-19", f"--target={TRIPLET}", "-moutline-atomics"],
-        "cpp": ["clang++-19", f"--target={TRIPLET}", "-moutline-atomics"],
-    },
-}
+ARCHIVE = LIBRARIES / "liblinewright_outline.a"
+SETTINGS = ("default", "prefetch", "llsc", "prefetch,cas=llsc")
+SHARED = LIBRARIES / "liblinewright_outline.so"
 
 # Whole: with bfd, a static program's libc would otherwise take the helpers that come to be wanted after the archive
 # has been read from libgcc.
@@ -37,35 +20,16 @@ PLAIN = [str(ARCHIVE)]
 SO = [str(SHARED), f"-Wl,-rpath,{LIBRARIES}"]
 
 
-def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return done
-
-
 def symbols(program: Path) -> set[str]:
     return {line.split()[-1] for line in run(f"{TRIPLET}-nm", program).stdout.splitlines()}
 
 
-class Linking(unittest.TestCase):
-    def setUp(self) -> None:
-        self.dir = Path(tempfile.mkdtemp(prefix="outline-link."))
-        self.addCleanup(shutil.rmtree, self.dir)
-        (self.dir / "ld.lld").symlink_to(shutil.which("ld.lld-19") or shutil.which("ld.lld") or "ld.lld")
-
-    def link(self, compiler: str, linker: str, source: str, *flags: str, output: str = "program") -> Path:
-        out = self.dir / output
-        tool = COMPILERS[compiler]["cpp" if source.endswith(".cpp") else "c"]
-        chosen = [] if linker == "bfd" else ["-fuse-ld=lld", f"-B{self.dir}"]
-        run(*tool, "-O2", "-pthread", PROGRAMS / source, "-o", out, *chosen, *flags)
-        return out
-
-    def check(self, program: Path, *, cpus: tuple[str, ...] = CPUS, settings: tuple[str, ...] = ("default", "prefetch", "llsc", "prefetch,cas=llsc")) -> None:
+class Linking(Emulated):
+    def check(self, program: Path, *, cpus: tuple[str, ...] = CPUS, settings: tuple[str, ...] = SETTINGS) -> None:
         for cpu in cpus:
             for setting in settings:
                 with self.subTest(cpu=cpu, setting=setting):
-                    done = run("qemu-aarch64", "-cpu", cpu, "-L", SYSROOT, "-E", f"LINEWRIGHT_ATOMICS={setting}", program)
+                    done = self.emulate(program, cpu=cpu, setting=setting)
                     self.assertEqual(done.stdout, "sums exact\n")
                     self.assertEqual(done.stderr, "")
 
@@ -171,7 +135,7 @@ class Linking(unittest.TestCase):
         for setting, prefetches, adds in (("default", False, True), ("prefetch", True, True), ("llsc", False, False)):
             with self.subTest(setting=setting):
                 log = self.dir / "listing"
-                run("qemu-aarch64", "-cpu", "max", "-d", "in_asm", "-D", log, "-E", f"LINEWRIGHT_ATOMICS={setting}", program)
+                self.emulate(program, setting=setting, flags=("-d", "in_asm", "-D", log))
                 listing = log.read_text()
                 self.assertEqual("prfm" in listing, prefetches)
                 # LDADDAL X0, X0, [X1], which this emulator's listing knows by its code only.
@@ -179,7 +143,7 @@ class Linking(unittest.TestCase):
 
     def test_a_wrong_setting_is_one_line_and_the_default(self) -> None:
         program = self.link("gcc", "bfd", "own_helper.c", *PLAIN)
-        done = run("qemu-aarch64", "-L", SYSROOT, "-E", "LINEWRIGHT_ATOMICS=near", program)
+        done = self.emulate(program, setting="near")
         self.assertEqual(done.stdout, "sums exact\n")
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertRegex(done.stderr, r"^linewright: LINEWRIGHT_ATOMICS: 'near' .*allowed")

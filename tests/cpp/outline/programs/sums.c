@@ -65,8 +65,16 @@ int sums(void)
 }
 
 #ifndef SUMS_IN_A_LIBRARY
-int main(void)
+#ifdef TELL
+void tell(const char *path);
+#else
+#define tell(path) ((void)(path))
+#endif
+
+int main(int argc, char **argv)
 {
+    (void)argc;
+    tell(argv[0]);
     return sums();
 }
 #endif
