@@ -5,25 +5,6 @@
 
 #include "self.h"
 
-#define NOP 0xd503201fu
-#define B_LLSC 0x14000003u /* the CBZ's way, always taken */
-#define PRFM_PSTL1STRM 0xf9800011u
-#define PRFM_BASE_SHIFT 5
-
-static uint32_t prefetch_of(const struct lw_helper *helper)
-{
-    uint32_t line = helper->op != LW_OUTLINE_CAS ? 1 : helper->size == 16 ? 4 : 2; /* the register with the address */
-
-    return PRFM_PSTL1STRM | line << PRFM_BASE_SHIFT;
-}
-
-void lw_edit_words(const struct lw_helper *helper, unsigned form, uint32_t to[LW_BODY_CBZ + 1])
-{
-    to[LW_BODY_ADRP] = form & LW_OUTLINE_PREFETCH ? prefetch_of(helper) : NOP;
-    to[LW_BODY_LDRB] = NOP;
-    to[LW_BODY_CBZ] = form & LW_OUTLINE_LSE ? NOP : B_LLSC;
-}
-
 /* An emulator may hand out a memory file in which this process lies elsewhere, or not at all. */
 static int is_this_memory(long memory, const struct lw_body *body)
 {

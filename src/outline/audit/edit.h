@@ -4,9 +4,6 @@
 
 #include "signature.h"
 
-/* What words 0 … 2 become for a form (LW_OUTLINE_LSE, LW_OUTLINE_PREFETCH). Nothing else of a body ever changes. */
-void lw_edit_words(const struct lw_helper *helper, unsigned form, uint32_t to[LW_BODY_CBZ + 1]);
-
 enum lw_edit_result {
     LW_EDIT_DONE,
     LW_EDIT_NONE, /* the memory file refused the first write, or is not this memory: unchanged */

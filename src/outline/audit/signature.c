@@ -9,6 +9,10 @@
 #define RET 0xd65f03c0u
 #define DMB_ISH 0xd5033bbfu
 #define BNE_3 0x54000061u
+#define NOP 0xd503201fu
+#define B_LLSC 0x14000003u /* the CBZ's way, always taken */
+#define PRFM_PSTL1STRM 0xf9800011u
+#define PRFM_BASE_SHIFT 5
 
 /* Suffix bits of the LSE instructions; LDXR, STXR and their pairs know one, bit 15. */
 #define CAS_A 0x400000u
@@ -200,6 +204,20 @@ size_t lw_body_next(const uint32_t *words, size_t count, size_t from)
         load++;
     }
     return count;
+}
+
+static uint32_t prefetch_of(const struct lw_helper *helper)
+{
+    uint32_t line = helper->op != LW_OUTLINE_CAS ? 1 : helper->size == 16 ? 4 : 2; /* the register with the address */
+
+    return PRFM_PSTL1STRM | line << PRFM_BASE_SHIFT;
+}
+
+void lw_edit_words(const struct lw_helper *helper, unsigned form, uint32_t to[LW_BODY_CBZ + 1])
+{
+    to[LW_BODY_ADRP] = form & LW_OUTLINE_PREFETCH ? prefetch_of(helper) : NOP;
+    to[LW_BODY_LDRB] = NOP;
+    to[LW_BODY_CBZ] = form & LW_OUTLINE_LSE ? NOP : B_LLSC;
 }
 
 static char *append(char *at, const char *text)

@@ -42,6 +42,9 @@ size_t lw_body_words(const struct lw_helper *helper, uint32_t out[LW_BODY_MAX]);
 /* Whether the `count` words at `words`, which run at `address`, begin with a body, every bit of it. Returns 1 or 0. */
 int lw_body_match(const uint32_t *words, size_t count, uint64_t address, struct lw_body *found);
 
+/* What words 0 … 2 become for a form (LW_OUTLINE_LSE, LW_OUTLINE_PREFETCH). Nothing else of a body ever changes. */
+void lw_edit_words(const struct lw_helper *helper, unsigned form, uint32_t to[LW_BODY_CBZ + 1]);
+
 /*
  * The index of the first word at or after `from` that could be word 0 of a body, so that only few places need
  * lw_body_match(); `count` when there is none.
