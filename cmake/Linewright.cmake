@@ -82,3 +82,19 @@ function(lw_gtest name)
   lw_test_command(NAME ${name} COMMAND $<TARGET_FILE:${name}> TIMEOUT ${T_TIMEOUT}
     LABELS ${T_LABELS} ENVIRONMENT ${T_ENVIRONMENT})
 endfunction()
+
+# CLI11, fmt and nlohmann-json are header-only and serve every architecture; their CMake packages belong to the native
+# one. `-idirafter` lets a cross compiler find them without seeing the native C library's headers first.
+add_library(linewright_header_only INTERFACE)
+foreach(header IN ITEMS CLI/CLI.hpp fmt/format.h nlohmann/json.hpp)
+  string(MAKE_C_IDENTIFIER "LW_DIR_OF_${header}" found)
+  find_path(${found} ${header} PATHS /usr/include /usr/local/include NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT ${found})
+    if(LINEWRIGHT_PROBE)
+      message(FATAL_ERROR "${header} is missing: apt install libcli11-dev libfmt-dev nlohmann-json3-dev")
+    endif()
+  elseif(NOT ${found} STREQUAL "/usr/include" OR CMAKE_CROSSCOMPILING)
+    target_compile_options(linewright_header_only INTERFACE "SHELL:-idirafter ${${found}}")
+  endif()
+endforeach()
+target_compile_definitions(linewright_header_only INTERFACE FMT_HEADER_ONLY=1)

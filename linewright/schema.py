@@ -127,7 +127,7 @@ class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Windows thrown away, by cause. docs/method.md states each rule."""
 
     switched: Count = 0
-    """A thread was switched out involuntarily inside the window."""
+    """A thread was off its CPU for more than 0.5 % of the window (and more than 2 µs)."""
     stolen: Count = 0
     """The hypervisor took the CPU away (steal time of a CPU in use grew)."""
     gap: Count = 0

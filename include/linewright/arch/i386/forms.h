@@ -5,24 +5,12 @@
 #include <stdint.h>
 
 #include "../generic/forms.h" /* LW_FORM_GUESS */
+#include "../x86/locked.h"    /* lw_lock_add_u32, lw_lock_xadd_u32, lw_xchg_u32, lw_prefetchw */
 
 /* `add`, not locked: the floor, and not atomic between threads */
 static inline void lw_plain_add_u32(uint32_t *p, uint32_t v)
 {
     __asm__ __volatile__("addl %[v], (%[p])" : "+m"(*p) : [p] "r"(p), [v] "ir"(v) : "cc");
-}
-
-/* `lock add` */
-static inline void lw_lock_add_u32(uint32_t *p, uint32_t v)
-{
-    __asm__ __volatile__("lock addl %[v], (%[p])" : "+m"(*p) : [p] "r"(p), [v] "ir"(v) : "cc", "memory");
-}
-
-/* `lock xadd` */
-static inline uint32_t lw_lock_xadd_u32(uint32_t *p, uint32_t v)
-{
-    __asm__ __volatile__("lock xaddl %[v], (%[p])" : "+m"(*p), [v] "+r"(v) : [p] "r"(p) : "cc", "memory");
-    return v;
 }
 
 /* `mov` of a constant, then `lea; lock cmpxchg; jne`: the first access to the line asks for ownership */
@@ -56,13 +44,6 @@ static inline uint32_t lw_cmpxchg_loop_read_first_u32(uint32_t *p, uint32_t v)
     return old;
 }
 
-/* `xchg` with memory: locked without a prefix */
-static inline uint32_t lw_xchg_u32(uint32_t *p, uint32_t v)
-{
-    __asm__ __volatile__("xchgl %[v], (%[p])" : "+m"(*p), [v] "+r"(v) : [p] "r"(p) : "memory");
-    return v;
-}
-
 /* `mov` load */
 static inline uint32_t lw_mov_read_u32(const uint32_t *p)
 {
@@ -70,12 +51,6 @@ static inline uint32_t lw_mov_read_u32(const uint32_t *p)
 
     __asm__ __volatile__("movl (%[p]), %[v]" : [v] "=r"(v) : [p] "r"(p), "m"(*p) : "memory");
     return v;
-}
-
-/* `prefetchw`: asks for the line in a state that may be written */
-static inline void lw_prefetchw(const void *p)
-{
-    __asm__ __volatile__("prefetchw (%[p])" : : [p] "r"(p));
 }
 
 /* `prefetchw`, then `lock_add` */

@@ -5,24 +5,12 @@
 #include <stdint.h>
 
 #include "../generic/forms.h" /* LW_FORM_GUESS */
+#include "../x86/locked.h"    /* lw_lock_add_u64, lw_lock_xadd_u64, lw_xchg_u64, lw_prefetchw */
 
 /* `add`, not locked: the floor, and not atomic between threads */
 static inline void lw_plain_add_u64(uint64_t *p, uint64_t v)
 {
     __asm__ __volatile__("addq %[v], (%[p])" : "+m"(*p) : [p] "r"(p), [v] "er"(v) : "cc");
-}
-
-/* `lock add` */
-static inline void lw_lock_add_u64(uint64_t *p, uint64_t v)
-{
-    __asm__ __volatile__("lock addq %[v], (%[p])" : "+m"(*p) : [p] "r"(p), [v] "er"(v) : "cc", "memory");
-}
-
-/* `lock xadd` */
-static inline uint64_t lw_lock_xadd_u64(uint64_t *p, uint64_t v)
-{
-    __asm__ __volatile__("lock xaddq %[v], (%[p])" : "+m"(*p), [v] "+r"(v) : [p] "r"(p) : "cc", "memory");
-    return v;
 }
 
 /* `mov` of a constant, then `lea; lock cmpxchg; jne`: the first access to the line asks for ownership */
@@ -56,13 +44,6 @@ static inline uint64_t lw_cmpxchg_loop_read_first_u64(uint64_t *p, uint64_t v)
     return old;
 }
 
-/* `xchg` with memory: locked without a prefix */
-static inline uint64_t lw_xchg_u64(uint64_t *p, uint64_t v)
-{
-    __asm__ __volatile__("xchgq %[v], (%[p])" : "+m"(*p), [v] "+r"(v) : [p] "r"(p) : "memory");
-    return v;
-}
-
 /* `mov` load */
 static inline uint64_t lw_mov_read_u64(const uint64_t *p)
 {
@@ -70,12 +51,6 @@ static inline uint64_t lw_mov_read_u64(const uint64_t *p)
 
     __asm__ __volatile__("movq (%[p]), %[v]" : [v] "=r"(v) : [p] "r"(p), "m"(*p) : "memory");
     return v;
-}
-
-/* `prefetchw`: asks for the line in a state that may be written */
-static inline void lw_prefetchw(const void *p)
-{
-    __asm__ __volatile__("prefetchw (%[p])" : : [p] "r"(p));
 }
 
 /* `prefetchw`, then `lock_add` */

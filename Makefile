@@ -1,0 +1,39 @@
+# Errands of this checkout; `make` alone lists them. The work is in scripts/.
+
+.DEFAULT_GOAL := help
+# Each errand uses all cores by itself, and a measurement wants the machine alone.
+.NOTPARALLEL:
+.PHONY: help setup measure test bench verify fuzz clean
+
+# The plan to measure; options for `linewright measure`, test steps, or bench areas.
+PLAN ?= quick
+ARGS ?=
+export PLAN
+
+help: ## what can be made
+	@echo 'make TARGET [PLAN=quick] [ARGS="…"] [PYTHON=python3]'
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## install what measuring needs: packages by apt (as root), Python parts into .venv
+	@scripts/setup.sh measure
+
+measure: setup ## build the probe, run a plan on this machine, show the table; keeps results/PLAN.jsonl
+	@scripts/measure.sh $(ARGS)
+
+test: ## every test: Python, native, i386, arm64 (emulated), sanitizers; ARGS names steps
+	@scripts/setup.sh test
+	@scripts/test.sh $(ARGS)
+
+bench: ## runs side by side with peers; ARGS names areas under bench/
+	@scripts/setup.sh bench
+	@scripts/bench.sh $(ARGS)
+
+verify: ## litmus tests and model-checked harnesses, with the checkers that are installed
+	@scripts/rooms.sh verify $(ARGS)
+
+fuzz: ## long fuzzing; ARGS names areas under tests/fuzz/
+	@scripts/setup.sh test
+	@scripts/rooms.sh tests/fuzz $(ARGS)
+
+clean: ## remove everything built and set up; results/ stays
+	rm -rf build .venv dist .pytest_cache .hypothesis

@@ -1,0 +1,38 @@
+/* What a timed loop needs besides the form it times, where no architecture of ours is known. */
+#ifndef LINEWRIGHT_ARCH_GENERIC_MEASURE_H
+#define LINEWRIGHT_ARCH_GENERIC_MEASURE_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Nanoseconds of the monotonic clock. */
+static inline uint64_t lw_ticks(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t lw_ticks_ordered(void)
+{
+    return lw_ticks();
+}
+
+static inline void lw_nop(void)
+{
+    __asm__ volatile("nop");
+}
+
+static inline void lw_wait_completion(const void *line)
+{
+    (void)line;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void lw_dependent_add(unsigned long *x, unsigned long y)
+{
+    *x += y;
+    __asm__ volatile("" : "+r"(*x));
+}
+
+#endif

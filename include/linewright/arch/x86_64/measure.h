@@ -1,0 +1,48 @@
+/* What a timed loop needs besides the form it times, on x86_64: a clock, a NOP, and the wait for completion. */
+#ifndef LINEWRIGHT_ARCH_X86_64_MEASURE_H
+#define LINEWRIGHT_ARCH_X86_64_MEASURE_H
+
+#include <stdint.h>
+
+/* The time-stamp counter. Not ordered against the loop around it: used on batches a thousand times longer than the
+ * few instructions that can move across it. */
+static inline uint64_t lw_ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return ((uint64_t)high << 32) | low;
+}
+
+/* The same, after everything before it has executed and before anything after it starts (LFENCE on both sides, Intel
+ * SDM vol. 2 RDTSC): for batches of a few operations. */
+static inline uint64_t lw_ticks_ordered(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+    return ((uint64_t)high << 32) | low;
+}
+
+static inline void lw_nop(void)
+{
+    __asm__ volatile("nop");
+}
+
+/* Waits until every earlier store of this thread is globally visible: what "completed" means on x86. */
+static inline void lw_wait_completion(const void *line)
+{
+    (void)line;
+#if defined(__i386__) && !defined(__SSE2__)
+    __asm__ volatile("lock orl $0,(%%esp)" : : : "memory", "cc");
+#else
+    __asm__ volatile("mfence" : : : "memory");
+#endif
+}
+
+/* One link of a chain of dependent register additions: one cycle each on every x86 since the 1990s (register operands,
+ * so that cores which fold immediate additions at rename cannot hide it). */
+static inline void lw_dependent_add(unsigned long *x, unsigned long y)
+{
+    __asm__ volatile("add %1,%0" : "+r"(*x) : "r"(y) : "cc");
+}
+
+#endif

@@ -1,0 +1,84 @@
+"""The `linewright` command: Typer app, and the one place where failures become a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from linewright import __version__
+from linewright.commands import register_all
+from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError, one_line
+
+app = typer.Typer(
+    name="linewright",
+    help="Measures what atomic operations cost on this machine, and which form of each is right there.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"linewright {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+register_all(app)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not completed.
+
+    With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
+    """
+    try:
+        answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
+        sys.stdout.flush()
+        return _exit_code(answer)
+    except LinewrightError as error:
+        return _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", INCOMPLETE)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the usage errors of Typer and of Click
+            return _usage(error)
+        if os.environ.get("LINEWRIGHT_DEBUG") == "1":
+            raise
+        return _fail(f"unexpected {type(error).__name__}: {error} (LINEWRIGHT_DEBUG=1 shows where)", INCOMPLETE)
+
+
+def _usage(error: Exception) -> int:
+    """A usage error on one line; no arguments at all shows the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())
+        return BAD_REQUEST
+    where = getattr(getattr(error, "ctx", None), "command_path", "linewright")
+    return _fail(f"{error.format_message()} (see {where} --help)", BAD_REQUEST)
+
+
+def _exit_code(answer: object) -> int:
+    """What a command returned; Typer turns Ctrl-C outside of a run into 130."""
+    if answer == 130:
+        return _fail("interrupted", INCOMPLETE)
+    return answer if isinstance(answer, int) else DONE
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"linewright: {one_line(message)}", file=sys.stderr, flush=True)
+    return code

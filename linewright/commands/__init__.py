@@ -1,0 +1,19 @@
+"""The sub-commands: each module here is one, and adding a module adds the command.
+
+A module has `register(app)`, which hangs its function on the Typer app, and `ORDER`, its place in the help.
+Heavy imports (NumPy, SciPy) belong inside the functions that need them: `linewright --help` must stay quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import typer
+
+
+def register_all(app: typer.Typer) -> None:
+    """Hang every command on the app, in the order of the help page."""
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    for module in sorted(modules, key=lambda module: (module.ORDER, module.__name__)):
+        module.register(app)

@@ -1,0 +1,188 @@
+"""`linewright measure`: run a plan, keep its records, show the result."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Optional
+
+import msgspec
+import typer
+
+from linewright import output, plans, progress, records, units
+from linewright.errors import DONE, BAD_REQUEST, RunError, UserError
+from linewright.estimate import LAUNCH_S, cells_s, launches_of
+from linewright.request import Request, check_time, plan_text, resolve
+from linewright.schema import Context, Plan, Record
+from linewright.target import Done, Progress, Target, launch_plan, open_target
+
+ORDER = 10
+DEFAULT_PLAN = "quick"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("measure")(measure)
+
+
+def measure(
+    plan: Annotated[Optional[str], typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)] = None,
+    on: Annotated[str, typer.Option(help="Where to run.")] = "local",
+    out: Annotated[
+        Optional[str],
+        typer.Option("--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"),
+    ] = None,
+    budget: Annotated[Optional[str], typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's")] = None,
+    precision: Annotated[Optional[str], typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")] = None,
+    only: Annotated[Optional[list[str]], typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")] = None,
+    cpus: Annotated[Optional[str], typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")] = None,
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")] = None,
+    resume: Annotated[Optional[str], typer.Option(help="Continue this record file of the same machine.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")] = False,
+    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing record file.")] = False,
+) -> int:
+    """Measure on this machine, keep the records, show the result."""
+    output.check_format(form)
+    _check_together(out, resume, force, form)
+    request = Request(
+        plan=plan or (_plan_of(resume) if resume else DEFAULT_PLAN),
+        budget_s=units.duration_s(budget, "--budget") if budget is not None else None,
+        precision=units.fraction(precision, "--precision") if precision is not None else None,
+        only=only or (),
+        cpus=units.cpu_list(cpus, "--cpus") if cpus is not None else (),
+        settings=settings or (),
+        seed=seed,
+    )
+    target = open_target(on)
+    chosen = resolve(request, target)
+    with ExitStack() as stack:
+        kept = _open(out, resume, force, chosen, target, write=not dry_run)
+        if not dry_run:
+            stack.callback(kept.writer.close)
+        done = {(record.id, record.launch) for record in kept.records if record.status == "ok"}
+        launches = _left(chosen, done)
+        check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
+        if dry_run:
+            return _describe(chosen, launches, done)
+        if launches:
+            return _run(chosen, launches, done, kept, target, form)
+    output.note(f"{kept.writer.name} is complete: nothing left to measure")
+    output.show(kept.contexts, kept.records, form)
+    return DONE
+
+
+def _check_together(out: str | None, resume: str | None, force: bool, form: str) -> None:
+    """Options that contradict each other."""
+    if resume is not None and out is not None:
+        raise UserError("--resume and --output contradict each other", "measure", "--resume FILE appends to FILE")
+    if resume is not None and force:
+        raise UserError("--resume and --force contradict each other", "measure", "one continues the file, the other replaces it")
+    if out == "-" and form != "table":
+        raise UserError(f"--output - and --format {form} contradict each other", "measure", "standard output takes one of them")
+
+
+def _plan_of(path: str) -> str:
+    """Name of the built-in plan that a record file was begun with."""
+    reader = records.Reader(path)
+    first = next(iter(reader)).value
+    name = first.plan
+    if name not in plans.built_in():
+        raise UserError(f"{path} was begun with plan {name!r}, which is not built in", "--resume", "name its file with --plan")
+    return name
+
+
+def _left(plan: Plan, done: Done) -> list[Plan]:
+    """The launches that still have something to run."""
+    parts = [launch_plan(plan, number, done) for number in range(launches_of(plan))]
+    return [part for part in parts if part is not None]
+
+
+def _open(out: str | None, resume: str | None, force: bool, plan: Plan, target: Target, write: bool) -> records.Unfinished:
+    """The record file, before anything is measured."""
+    if resume is not None:
+        return records.reopen(resume, lambda contexts: _check_machine(contexts, resume, target), output.note, write)
+    if not write:
+        return records.Unfinished([], [], None)
+    return records.Unfinished([], [], records.create(out or _default_path(plan), force))
+
+
+def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
+    here = target.context().machine_id
+    for context in contexts:
+        if context.machine_id != here:
+            raise UserError(
+                f"{path} was measured on another machine, kernel or probe: {context.machine_id} ({context.cpu_model}, {context.kernel})",
+                "--resume",
+                f"this is {here}",
+            )
+
+
+def _default_path(plan: Plan) -> str:
+    """A new name under results/ in the current directory."""
+    try:
+        Path("results").mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make results/ here: {error.strerror}", "--output", "name a file with -o") from None
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    return os.path.join("results", f"{plan.name}-{moment}.jsonl")
+
+
+def _describe(plan: Plan, launches: list[Plan], done: Done) -> int:
+    for line in plan_text(plan):
+        print(line)
+    if done:
+        print(f"already measured: {len(done)} cell runs; left: {sum(len(launch.cells) for launch in launches)}")
+    for cell in plan.cells:
+        print(cell.id)
+    return DONE
+
+
+def _run(plan: Plan, launches: list[Plan], done: Done, kept: records.Unfinished, target: Target, form: str) -> int:
+    """Run, keep every record as it comes, and show what there is, also when the run stops early."""
+    for line in plan_text(plan):
+        output.note(line)
+    contexts, rows = list(kept.contexts), list(kept.records)
+    failure: RunError | UserError | None = None
+    with progress.display(launches, plan.budget_s) as shown:
+        try:
+            for event in target.run(plan, done):
+                _take(event, contexts, rows, kept.writer, shown)
+        except (RunError, UserError) as error:
+            failure = error
+    kept.writer.sync()
+    new = len(rows) - len(kept.records)
+    if kept.writer.name != "standard output" and rows:
+        if form == "table" or failure is None:
+            output.show(contexts, rows, form)
+        if new:
+            output.note(f"records are in {kept.writer.name}")
+    if failure is None:
+        return DONE
+    if failure.exit_code == BAD_REQUEST and not new:
+        raise failure
+    raise _with_what_is_kept(failure, new, launches, kept.writer.name)
+
+
+def _take(
+    event: Context | Record | Progress,
+    contexts: list[Context],
+    rows: list[Record],
+    writer: records.Writer,
+    shown: progress.Lines | progress.Drawn,
+) -> None:
+    if isinstance(event, Progress):
+        writer.sync()
+        shown.show(event)
+        return
+    writer.write(event)
+    (contexts if isinstance(event, Context) else rows).append(event)
+
+
+def _with_what_is_kept(failure: RunError | UserError, new: int, launches: list[Plan], name: str) -> RunError:
+    """The failure, with what is finished and how to go on."""
+    total = sum(len(launch.cells) for launch in launches)
+    go_on = f"; continue with --resume {name}" if name != "standard output" and new else ""
+    return RunError(f"{failure}; {new} of {total} cell runs are kept{go_on}")

@@ -1,0 +1,74 @@
+"""`linewright plans`: what can be measured by name."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Optional
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from linewright import plans as registry
+from linewright.errors import DONE
+from linewright.estimate import estimate_s
+from linewright.request import Request, plan_text, resolve
+from linewright.table import console_for
+from linewright.target import open_target
+from linewright.units import duration_text
+
+ORDER = 30
+
+
+def register(app: typer.Typer) -> None:
+    app.command("plans")(plans)
+
+
+def plans(
+    name: Annotated[Optional[str], typer.Argument(help="Show this plan's parameters and cells.", show_default=False)] = None,
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs; with NAME, the plan as `measure --plan FILE` takes it.")] = False,
+) -> int:
+    """List the built-in plans, or show one for this machine."""
+    if name is None:
+        names = list(registry.built_in()) if not settings else [registry.find("").name]
+        entries = [_entry(plan_name) for plan_name in names]
+        print(msgspec.json.format(msgspec.json.encode(entries), indent=1).decode()) if as_json else _print_list(entries)
+        return DONE
+    built_in = registry.find(name, "plans")
+    plan = resolve(Request(plan=built_in.name, settings=settings or ()), open_target("local"))
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+        return DONE
+    print(f"{built_in.name}: {built_in.summary}")
+    for line in plan_text(plan):
+        print(line)
+    print("parameters (--set name=value):")
+    for parameter in built_in.parameters:
+        print(f"  {parameter.name}={parameter.text(parameter.default)}  {parameter.help}; {parameter.allowed}")
+    print("cells on this machine:")
+    for cell in plan.cells:
+        print(f"  {cell.id}")
+    return DONE
+
+
+def _entry(name: str) -> dict[str, Any]:
+    built_in = registry.find(name)
+    plan = resolve(Request(plan=name), open_target("local"))
+    return {
+        "name": name, "summary": built_in.summary, "cells": len(plan.cells), "least_s": round(estimate_s(plan), 1),
+        "budget_s": plan.budget_s,
+    }  # fmt: skip
+
+
+def _print_list(entries: list[dict[str, Any]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("plan", no_wrap=True)
+    table.add_column("cells", justify="right", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("what it measures", overflow="fold")
+    for entry in entries:
+        time = f"{duration_text(entry['least_s'])} – {duration_text(entry['budget_s'])}"
+        table.add_row(*map(Text, (entry["name"], str(entry["cells"]), time, entry["summary"])))
+    console_for(sys.stdout).print(table)

@@ -1,0 +1,40 @@
+"""The two ways a command fails: the request was wrong (exit 2), or the run could not be completed (exit 3)."""
+
+from __future__ import annotations
+
+import unicodedata
+
+DONE = 0
+DIFFERENT = 1
+BAD_REQUEST = 2
+INCOMPLETE = 3
+
+
+def one_line(text: str) -> str:
+    """Text on one line, without the control characters that a hostile file could use to drive a terminal."""
+    spaced = " ".join(text.split())
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in spaced)
+
+
+class LinewrightError(Exception):
+    """Something to tell the user in one line; `exit_code` says whose fault it was."""
+
+    exit_code = INCOMPLETE
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+class UserError(LinewrightError):
+    """The request was wrong: what, where it was said, and what would have been right."""
+
+    exit_code = BAD_REQUEST
+
+    def __init__(self, what: str, where: str = "", allowed: str = "") -> None:
+        prefix = f"{where}: " if where else ""
+        suffix = f" ({allowed})" if allowed else ""
+        super().__init__(f"{prefix}{what}{suffix}")
+
+
+class RunError(LinewrightError):
+    """The run stopped before its end; every record finished until then is kept."""

@@ -1,0 +1,45 @@
+"""What commands print: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from linewright.errors import UserError, one_line
+from linewright.schema import Context, Record
+from linewright.table import FORMATS
+
+if TYPE_CHECKING:
+    from linewright.analysis import Summary
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    print(f"linewright: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+def check_format(name: str) -> str:
+    """A result format, or UserError naming the allowed ones."""
+    if name not in FORMATS:
+        raise UserError(f"no format {name!r}", "--format", f"allowed: {', '.join(FORMATS)}")
+    return name
+
+
+def show(contexts: Sequence[Context], records: Sequence[Record], form: str) -> None:
+    """Summarise records and print them in one of the formats."""
+    from linewright.analysis import summarise
+
+    show_summaries(summarise(contexts, records), contexts, form)
+
+
+def show_summaries(summaries: Sequence[Summary], contexts: Sequence[Context], form: str) -> None:
+    from linewright import table
+
+    if form == "csv":
+        sys.stdout.write(table.as_csv(summaries))
+    elif form == "json":
+        sys.stdout.buffer.write(table.as_json(summaries, contexts))
+    else:
+        table.print_result(summaries, contexts, table.console_for(sys.stdout))
+    sys.stdout.flush()

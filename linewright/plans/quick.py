@@ -1,0 +1,92 @@
+"""Plan `quick`: every form alone, beside a placebo and contended, at a few work lengths, in under a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from linewright.errors import UserError
+from linewright.estimate import estimate_s
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.probe import Form
+from linewright.schema import Cell, Plan
+
+OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")
+FILL = 0.9
+"""Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are still wide."""
+
+RICHNESS = (((0, 100), 6), ((0,), 8), ((0,), 6), ((0,), 5), ((0,), 4), ((0,), 3))
+"""Contender gaps and fewest windows, richest first: the first that fits the budget is taken."""
+
+PARAMETERS = (
+    Parameter("operations", "words", list(OPERATIONS), "operations whose forms are measured", choices=OPERATIONS),
+    Parameter("work", "counts", [0, 20, 200], "work iterations between operations"),
+    Parameter("contender_iters", "counts", None, "iterations between a contender's operations; 0, and 100 if time allows"),
+    Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
+    Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
+    Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),
+    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
+    Parameter("contended_window_ms", "ms", 25.0, "length of a contended window", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """The richest quick plan whose fewest windows fit the budget, else the poorest."""
+    values, chosen = wish.values, None
+    for gaps, windows in RICHNESS:
+        if values["contender_iters"] is not None:
+            gaps = tuple(values["contender_iters"])
+        try:
+            cells = wish.keep(list(_cells(wish, gaps)))
+        except UserError:
+            if chosen:  # what is wanted occurs in richer variants alone
+                break
+            raise
+        chosen = Plan(
+            linewright_plan=1,
+            name="quick",
+            cells=cells,
+            budget_s=wish.budget_s,
+            launches=values["launches"],
+            window_ms=values["window_ms"],
+            contended_window_ms=values["contended_window_ms"],
+            min_windows=windows,
+        )
+        if estimate_s(chosen) <= FILL * wish.budget_s:
+            break
+    return chosen
+
+
+def _cells(wish: Wish, gaps: tuple[int, ...]) -> Iterator[Cell]:
+    arch, operations = wish.topology.arch, wish.values["operations"]
+    width = 32 if arch == "i386" else 64
+    for form in wish.forms:
+        if form.arch in ("any", "generic", arch) and form.width_bits == width and form.operation in operations:
+            yield from _form_cells(form, wish.values, gaps)
+
+
+def _form_cells(form: Form, values: dict[str, Any], gaps: tuple[int, ...]) -> Iterator[Cell]:
+    """A form's cells. A form that loses counts when shared, and the empty loop, are not contended."""
+    common = {"operation": form.operation, "form": form.name, "width_bits": form.width_bits, "order": form.order}
+    alone, shared, threads = values["lines"], values["contended_lines"], values["threads"]
+    for work in values["work"]:
+        yield Cell(**common, work_iters=work, lines=alone)
+    if form.operation == "none":
+        return
+    for work in values["work"]:
+        yield Cell(**common, work_iters=work, lines=alone, contender="placebo", threads=threads)
+    if not form.atomic:
+        return
+    for gap in gaps:
+        for work in values["work"]:
+            yield Cell(**common, work_iters=work, lines=shared, contender="same_line", contender_iters=gap, threads=threads)
+
+
+PLAN = BuiltIn(
+    name="quick",
+    summary="every form alone, beside a placebo and contended, at a few work lengths",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=60.0,
+)

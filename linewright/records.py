@@ -1,0 +1,286 @@
+"""Record files: JSON lines, written so that a kill loses nothing finished, read one line at a time and checked."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from linewright.errors import RunError, UserError, one_line
+from linewright.schema import VERSION, Context, Plan, Record
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes. A record of 100 000 windows is below 8 MB; a longer line is no record and is not read into memory."""
+
+KINDS = {"linewright_context": "context", "linewright_record": "record", "linewright_plan": "plan"}
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+U64_MAX = 2**64 - 1
+
+
+class _Kind(Struct):
+    """Which of the three shapes a line says it is; everything else in it is skipped."""
+
+    linewright_context: Raw | UnsetType = UNSET
+    linewright_record: Raw | UnsetType = UNSET
+    linewright_plan: Raw | UnsetType = UNSET
+
+
+_decode_kind = msgspec.json.Decoder(_Kind).decode
+_decode_context = msgspec.json.Decoder(Context).decode
+_decode_record = msgspec.json.Decoder(Record).decode
+_decode_plan = msgspec.json.Decoder(Plan).decode
+
+
+class Line(NamedTuple):
+    """One checked line of a record file and the byte offset just behind it."""
+
+    value: Context | Record
+    end: int
+
+
+def decode_plan(data: bytes, where: str) -> Plan:
+    """A plan from one JSON object; anything else is refused with the field that is wrong."""
+    if _kind(data, where) != "plan":
+        raise UserError("not a plan", where, 'a plan is one JSON object with "linewright_plan": 1; see linewright schema plan')
+    try:
+        plan = _decode_plan(data)
+    except DECODE_ERRORS as error:
+        raise UserError(str(error), where, "see linewright schema plan") from None
+    for index, cell in enumerate(plan.cells):
+        if cell.params and any(len(value) == 0 for value in cell.params.values() if isinstance(value, str)):
+            raise UserError(f"cells[{index}].params: empty value", where)
+    ids = [cell.id for cell in plan.cells]
+    if len(set(ids)) != len(ids):
+        twice = next(cell_id for cell_id in ids if ids.count(cell_id) > 1)
+        raise UserError(f"cell named twice: {twice}", where, "each cell once")
+    return plan
+
+
+def decode_line(data: bytes, where: str) -> Context | Record:
+    """A context or a record from one line; anything else is refused."""
+    kind = _kind(data, where)
+    if kind not in ("context", "record"):
+        raise UserError(
+            "not a line of records", where, 'each line is a JSON object with "linewright_context": 1 or "linewright_record": 1'
+        )
+    try:
+        value = _decode_context(data) if kind == "context" else _decode_record(data)
+    except DECODE_ERRORS as error:
+        raise UserError(str(error), where, f"see linewright schema {kind}") from None
+    if isinstance(value, Record):
+        _check_record(value, where)
+    return value
+
+
+def _kind(data: bytes, where: str) -> str:
+    """``context``, ``record``, ``plan`` or nothing; another version is refused, naming both."""
+    try:
+        shape = _decode_kind(data)
+    except DECODE_ERRORS as error:
+        raise UserError(f"not JSON of Linewright: {error}", where) from None
+    named = [(key, getattr(shape, key)) for key in KINDS if getattr(shape, key) is not UNSET]
+    if len(named) != 1:
+        return ""
+    key, version = named[0]
+    if bytes(version) != str(VERSION).encode():
+        said = one_line(bytes(version)[:20].decode("utf-8", "replace"))
+        raise UserError(f"{KINDS[key]} of version {said}, this program reads version {VERSION}", where)
+    return KINDS[key]
+
+
+def _check_record(record: Record, where: str) -> None:
+    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64 bits."""
+    if record.id != record.cell.id:
+        raise UserError(f"id {record.id!r} is not that of its cell", where, f"the cell's is {record.cell.id}")
+    for name in ("sum_expected", "sum_found"):
+        if getattr(record, name) > U64_MAX:
+            raise UserError(f"{name} overflows 64 bits", where)
+    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns"):
+        if not all(map(math.isfinite, getattr(record, name))):
+            raise UserError(f"{name} holds a value that is not finite", where)
+    if record.window_line and len(record.window_line) != len(record.window_ns):
+        raise UserError("window_line and window_ns differ in length", where)
+
+
+class Reader:
+    """Lines of one record file in order, each checked. `warnings` collects what was tolerated.
+
+    A last line without a newline that is no JSON is what a kill leaves behind: it is dropped with a warning.
+    Memory is bounded by the longest line.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = str(path)
+        self.warnings: list[str] = []
+        self.contexts: dict[str, Context] = {}
+        self.good_end = 0
+        """Byte offset behind the last good line; what follows it is a truncated line."""
+        self.ends_with_newline = True
+
+    def __iter__(self) -> Iterator[Line]:
+        try:
+            with open(self.path, "rb") as stream:
+                if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
+                    raise IsADirectoryError
+                yield from self._lines(stream)
+        except IsADirectoryError:
+            raise UserError("is a directory", self.path, "expected a record file") from None
+        except OSError as error:
+            raise UserError(error.strerror or str(error), self.path, "expected a record file") from None
+
+    def _lines(self, stream: io.BufferedReader) -> Iterator[Line]:
+        number = 0
+        while data := stream.readline(LONGEST_LINE):
+            number += 1
+            where = f"{self.path}:{number}"
+            whole = data.endswith(b"\n")
+            if not whole and len(data) >= LONGEST_LINE:
+                raise UserError(f"line longer than {LONGEST_LINE} bytes", where, "not a record file")
+            if not data.strip() and self.good_end:
+                self.good_end += len(data)
+                continue
+            if not _is_json(data):
+                if whole or not self.good_end:
+                    raise _no_json(where, first=not self.good_end)
+                self.warnings.append(f"{where}: truncated line dropped (the run was killed while writing it)")
+                return
+            value = decode_line(data, where)
+            self._accept(value, where)
+            self.good_end += len(data)
+            self.ends_with_newline = whole
+            yield Line(value, self.good_end)
+        if number == 0:
+            raise UserError("empty file", self.path, "expected a record file")
+
+    def _accept(self, value: Context | Record, where: str) -> None:
+        if isinstance(value, Context):
+            known = self.contexts.setdefault(value.context_id, value)
+            if known != value:
+                raise UserError(f"context {value.context_id} occurs twice with different content", where)
+        elif value.context_id not in self.contexts:
+            raise UserError(f"record of context {value.context_id!r}, which no line before it describes", where)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        _decode_kind(data)
+    except msgspec.ValidationError:
+        return True
+    except DECODE_ERRORS:
+        return False
+    return True
+
+
+def _no_json(where: str, first: bool) -> UserError:
+    if first:
+        return UserError("not a record file", where, 'its first line is not JSON; a record file starts with {"linewright_context":1, …')
+    return UserError("not JSON", where, "a record file holds one JSON object a line")
+
+
+def read(path: Path | str, warn: Callable[[str], None]) -> tuple[list[Context], list[Record]]:
+    """Every context and record of one file; what was tolerated goes to `warn` as one line each."""
+    reader = Reader(path)
+    records = [line.value for line in reader if isinstance(line.value, Record)]
+    for warning in reader.warnings:
+        warn(warning)
+    return list(reader.contexts.values()), records
+
+
+class Writer:
+    """Appends lines to a file, each with one write, so that whatever kills the program leaves whole lines.
+
+    A kill of the program loses nothing that `write` returned from; `sync` (called at block ends) makes the lines
+    survive a crash of the machine too.
+    """
+
+    def __init__(self, fd: int, name: str, created: bool) -> None:
+        self.name = name
+        self._fd = fd
+        self._created = created
+        self._lines = 0
+        self._unsynced = False
+
+    def write(self, value: Context | Record) -> None:
+        data = msgspec.json.encode(value) + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError as error:
+            raise RunError(f"{self.name}: {error.strerror}") from None
+        self._lines += 1
+        self._unsynced = True
+
+    def sync(self) -> None:
+        """Ask the disk to keep what was written; a pipe or terminal has nothing to keep."""
+        if self._unsynced:
+            self._unsynced = False
+            try:
+                os.fsync(self._fd)
+            except OSError:
+                pass
+
+    def close(self) -> None:
+        """Sync and close; a file made for a run that wrote nothing is removed again."""
+        self.sync()
+        if self._fd > 2:
+            os.close(self._fd)
+        if self._created and not self._lines:
+            Path(self.name).unlink(missing_ok=True)
+
+
+def create(path: str, force: bool, where: str = "--output") -> Writer:
+    """A writer to a new file, opened before anything is measured; ``-`` is standard output.
+
+    An existing file is replaced only when `force` says so.
+    """
+    if path == "-":
+        return Writer(1, "standard output", created=False)
+    existed = os.path.lexists(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        return Writer(os.open(path, flags, 0o666), path, created=not existed)
+    except FileExistsError:
+        raise UserError(f"{path} exists", where, "--force replaces it, --resume continues it") from None
+    except FileNotFoundError:
+        raise UserError(f"cannot write {path}: no such directory", where, "name a file in a directory that exists") from None
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", where, "name a file that can be written") from None
+
+
+class Unfinished(NamedTuple):
+    """An interrupted record file: what it holds, and a writer that continues it."""
+
+    contexts: list[Context]
+    records: list[Record]
+    writer: Writer
+
+
+def reopen(path: str, check: Callable[[list[Context]], None], warn: Callable[[str], None], write: bool) -> Unfinished:
+    """Read a file to be continued and, when `write` and `check` agree, open it for appending.
+
+    `check` sees the contexts and refuses another machine's by raising; only then is a truncated last line cut off.
+    """
+    reader = Reader(path)
+    records = [line.value for line in reader if isinstance(line.value, Record)]
+    for warning in reader.warnings:
+        warn(warning)
+    contexts = list(reader.contexts.values())
+    check(contexts)
+    if not write:
+        return Unfinished(contexts, records, Writer(-1, path, created=False))
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        if reader.warnings:
+            os.ftruncate(fd, reader.good_end)
+        if not reader.ends_with_newline:
+            os.write(fd, b"\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", "--resume", "name a file that can be written") from None
+    return Unfinished(contexts, records, Writer(fd, path, created=False))

@@ -1,0 +1,89 @@
+"""What people type and read: durations, percentages, CPU lists, nanoseconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from linewright.errors import UserError
+
+_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_NUMBER = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*([a-z%]*)", re.ASCII)
+LONGEST_S = 604_800.0
+"""A week: the longest budget that a plan may state."""
+
+
+def duration_s(text: str, where: str) -> float:
+    """Seconds of ``90``, ``90s``, ``500ms``, ``2m`` or ``1.5h``; above 0 and at most a week."""
+    match = _NUMBER.fullmatch(text.strip().lower())
+    if not match or match[2] not in _SECONDS:
+        raise UserError(f"not a duration: {text!r}", where, "allowed: 90, 90s, 500ms, 2m, 1.5h")
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if not 0 < seconds <= LONGEST_S:
+        raise UserError(f"out of range: {text!r}", where, "allowed: above 0, at most 168h")
+    return seconds
+
+
+def fraction(text: str, where: str) -> float:
+    """A precision as a fraction: ``2%`` and ``0.02`` are the same; above 0 and at most 50 %."""
+    match = _NUMBER.fullmatch(text.strip())
+    if not match or match[2] not in ("", "%"):
+        raise UserError(f"not a percentage: {text!r}", where, "allowed: 2% or 0.02")
+    value = float(match[1]) / (100 if match[2] == "%" else 1)
+    if not 0 < value <= 0.5:
+        raise UserError(f"out of range: {text!r}", where, "allowed: above 0, at most 50%")
+    return value
+
+
+def cpu_list(text: str, where: str) -> list[int]:
+    """CPU numbers of ``0,2-4``, in the order given; a CPU named twice is refused."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part.strip(), re.ASCII)
+        if not match:
+            raise UserError(f"not a list of CPUs: {text!r}", where, "allowed: 0,2-4")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last > 65_535:
+            raise UserError(f"not a range of CPUs: {part.strip()!r}", where, "allowed: first-last, at most 65535")
+        cpus += range(first, last + 1)
+    repeated = sorted({cpu for cpu in cpus if cpus.count(cpu) > 1}) if len(cpus) < 4096 else []
+    if repeated or len(set(cpus)) != len(cpus):
+        raise UserError(f"CPU named twice: {cpu_text(repeated) or 'in a long list'}", where, "each CPU once")
+    return cpus
+
+
+def cpu_text(cpus: Iterable[int]) -> str:
+    """``0-3,8`` of CPU numbers in any order."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if ranges and cpu == ranges[-1][1] + 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+
+
+def duration_text(seconds: float) -> str:
+    """A duration for reading: ``0.4 s``, ``47 s``, ``2 min 5 s``, ``3 h 20 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def ns_text(value: float | None) -> str:
+    """Nanoseconds to three or four figures; an absent value is a dash, a value that means nothing (above 1 ms) rounded hard."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size < 0.005:
+        return "0.00"
+    if size >= 1e6:
+        return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+    return f"{value:.2f}" if size < 100 else f"{value:.1f}" if size < 1000 else f"{value:.0f}"

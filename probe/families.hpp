@@ -1,0 +1,10 @@
+// One declaration for each family of cells.
+#pragma once
+
+#include "probe/subject.hpp"
+
+namespace lw::probe {
+
+extern const Family rmw_family; // probe/rmw.cpp: one operation on one line
+
+} // namespace lw::probe

@@ -1,0 +1,429 @@
+// Finds out what the probe runs on, without privileges and without libraries.
+#include "probe/machine.hpp"
+
+#include "probe/rmw_loops.hpp"
+#include "probe/stats.hpp"
+#include "wire/forms.hpp"
+
+#include <linewright/arch/measure.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define LW_LIBC_RSEQ 1
+#endif
+#include <linux/perf_event.h>
+#include <random>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+#ifndef LINEWRIGHT_VERSION
+#error "LINEWRIGHT_VERSION is set by the build"
+#endif
+
+namespace lw::probe {
+namespace {
+
+double monotonic_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+std::string file_text(const char *path) {
+    std::ifstream file(path);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\0'))
+        text.pop_back();
+    return text;
+}
+
+// The value of the first "key : value" line of /proc/cpuinfo.
+std::string cpuinfo(std::string_view key) {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string text; std::getline(file, text);) {
+        auto colon = text.find(':');
+        if (colon == std::string::npos || !std::string_view(text).starts_with(key))
+            continue;
+        auto start = text.find_first_not_of(" \t", colon + 1);
+        return start == std::string::npos ? "" : text.substr(start);
+    }
+    return "";
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+
+struct Leaf {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+Leaf cpuid(unsigned leaf, unsigned sub = 0) {
+    Leaf regs;
+    __get_cpuid_count(leaf, sub, &regs.a, &regs.b, &regs.c, &regs.d);
+    return regs;
+}
+
+std::set<std::string> read_features() {
+    std::set<std::string> features;
+    auto add = [&](bool has, const char *name) {
+        if (has)
+            features.insert(name);
+    };
+    Leaf basic = cpuid(1), extended = cpuid(0x80000001), structured = cpuid(7);
+    add(extended.c >> 8 & 1, "prefetchw"); // 3DNowPrefetch
+    add(basic.d >> 26 & 1, "sse2");
+    add(basic.d >> 8 & 1, "cx8");
+    add(basic.c >> 13 & 1, "cx16");
+    add(basic.c >> 28 & 1, "avx");
+    add(basic.d >> 19 & 1, "clflush");
+    add(structured.b >> 23 & 1, "clflushopt");
+    add(structured.b >> 24 & 1, "clwb");
+    return features;
+}
+
+// The brand string of CPUID; the same on every kernel and inside containers.
+std::string cpu_model() {
+    if (cpuid(0x80000000).a < 0x80000004)
+        return cpuinfo("model name");
+    std::string brand;
+    for (unsigned leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+        Leaf regs = cpuid(leaf);
+        for (unsigned reg : {regs.a, regs.b, regs.c, regs.d}) {
+            std::array<char, 4> bytes{};
+            std::memcpy(bytes.data(), &reg, 4);
+            brand.append(bytes.data(), 4);
+        }
+    }
+    brand.resize(std::strlen(brand.c_str()));
+    auto start = brand.find_first_not_of(' ');
+    auto end = brand.find_last_not_of(' ');
+    return start == std::string::npos ? "" : brand.substr(start, end - start + 1);
+}
+
+std::vector<std::string> cpu_ids(const Topology &) {
+    unsigned signature = cpuid(1).a;
+    unsigned family = signature >> 8 & 15, model = signature >> 4 & 15;
+    if (family == 15)
+        family += signature >> 20 & 255;
+    if (family >= 6)
+        model += (signature >> 16 & 15) << 4;
+    return {std::to_string(family) + "-" + std::to_string(model) + "-" + std::to_string(signature & 15)};
+}
+
+std::string virtualised() { return cpuid(1).c >> 31 & 1 ? "yes" : "no"; }
+
+unsigned line_bytes() {
+    unsigned clflush = (cpuid(1).b >> 8 & 255) * 8;
+    return clflush ? clflush : 64;
+}
+
+// Invariant TSC: constant rate in every power state, the same on all cores (Intel SDM vol. 3, 18.17.1).
+bool fast_clock() { return cpuid(0x80000000).a >= 0x80000007 && (cpuid(0x80000007).d >> 8 & 1); }
+constexpr const char *fast_clock_name = "tsc";
+
+#elif defined(__aarch64__)
+
+#ifndef HWCAP_ATOMICS
+#define HWCAP_ATOMICS (1 << 8)
+#endif
+#ifndef HWCAP_DCPOP
+#define HWCAP_DCPOP (1 << 16)
+#endif
+#ifndef HWCAP_USCAT
+#define HWCAP_USCAT (1 << 25)
+#endif
+
+std::set<std::string> read_features() {
+    std::set<std::string> features;
+    unsigned long caps = getauxval(AT_HWCAP);
+    if (caps & HWCAP_ATOMICS)
+        features.insert("lse");
+    if (caps & HWCAP_USCAT)
+        features.insert("lse2");
+    if (caps & HWCAP_DCPOP)
+        features.insert("dcpop");
+    return features;
+}
+
+std::string cpu_model() {
+    std::string board = file_text("/proc/device-tree/model");
+    std::string implementer = cpuinfo("CPU implementer"), part = cpuinfo("CPU part");
+    std::string core = implementer.empty() ? "" : "implementer " + implementer + " part " + part;
+    if (!board.empty() && !core.empty())
+        return board + ", " + core;
+    return board.empty() ? (core.empty() ? "arm64" : core) : board;
+}
+
+std::vector<std::string> cpu_ids(const Topology &topology) {
+    std::set<std::string> ids;
+    for (const wire::Cpu &cpu : topology.cpus)
+        if (!cpu.midr.empty())
+            ids.insert(cpu.midr);
+    return {ids.begin(), ids.end()};
+}
+
+std::string virtualised() {
+    std::string hypervisor = file_text("/proc/device-tree/hypervisor/compatible");
+    std::string vendor = file_text("/sys/class/dmi/id/sys_vendor");
+    for (const char *name : {"QEMU", "Amazon EC2", "VMware", "Xen", "Google", "Microsoft"})
+        if (vendor.find(name) != std::string::npos)
+            return vendor.find("Amazon") != std::string::npos ? "unknown" : "yes";
+    return hypervisor.empty() ? "unknown" : "yes";
+}
+
+unsigned line_bytes() {
+    std::uint64_t ctr;
+    __asm__("mrs %0, ctr_el0" : "=r"(ctr));
+    return 4u << (ctr >> 16 & 15); // DminLine: log2 of the smallest data line in 4-byte words
+}
+
+bool fast_clock() { return true; }
+constexpr const char *fast_clock_name = "cntvct";
+
+#else
+
+std::set<std::string> read_features() { return {}; }
+std::string cpu_model() { return cpuinfo("model name"); }
+std::vector<std::string> cpu_ids(const Topology &) { return {}; }
+std::string virtualised() { return "unknown"; }
+unsigned line_bytes() {
+    long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+    return line > 0 ? static_cast<unsigned>(line) : 64;
+}
+bool fast_clock() { return true; }
+constexpr const char *fast_clock_name = "clock_monotonic";
+
+#endif
+
+// qemu-user shows the emulated machine's name in uname but the host's file of CPU details.
+bool emulated() {
+#if defined(__aarch64__)
+    return !cpuinfo("vendor_id").empty() || getauxval(AT_HWCAP) == 0;
+#else
+    return false;
+#endif
+}
+
+// Rate from two readings 20 ms apart, each the tightest of several bracketed ones.
+double calibrate_tick_ns() {
+    auto reading = [] {
+        double best_gap = 1e18, ns = 0;
+        std::uint64_t ticks = 0;
+        for (int i = 0; i < 16; ++i) {
+            double before = monotonic_ns();
+            std::uint64_t now = lw_ticks();
+            double after = monotonic_ns();
+            if (after - before < best_gap) {
+                best_gap = after - before;
+                ns = (before + after) / 2;
+                ticks = now;
+            }
+        }
+        return std::pair(ns, ticks);
+    };
+    auto [ns0, ticks0] = reading();
+    timespec wait{0, 20'000'000};
+    nanosleep(&wait, nullptr);
+    auto [ns1, ticks1] = reading();
+    return ticks1 > ticks0 ? (ns1 - ns0) / static_cast<double>(ticks1 - ticks0) : 1.0;
+}
+
+template <class Read> double read_cost_ns(double tick_ns, Read read) {
+    std::vector<double> costs;
+    for (int i = 0; i < 301; ++i) {
+        // 16 reads between two: a tick may be forty times longer than a read.
+        std::uint64_t start = read();
+        for (int j = 0; j < 15; ++j)
+            (void)read();
+        costs.push_back(static_cast<double>(read() - start) * tick_ns / 16);
+    }
+    return median(costs);
+}
+
+Clock read_clock() {
+    Clock clock;
+    if (!fast_clock())
+        throw wire::Invalid("clock: this CPU's time-stamp counter is not invariant; times would follow the frequency");
+    clock.source = fast_clock_name;
+    clock.tick_ns = calibrate_tick_ns();
+    clock.cost_ns = read_cost_ns(clock.tick_ns, lw_ticks);
+    clock.ordered_cost_ns = read_cost_ns(clock.tick_ns, lw_ticks_ordered);
+    return clock;
+}
+
+// Shortest of several timings: what the core does when nobody disturbs it.
+template <class Body> double shortest_ns(const Clock &clock, Body body) {
+    double best = 1e18;
+    for (int i = 0; i < 15; ++i) {
+        std::uint64_t start = lw_ticks();
+        body();
+        best = std::min(best, clock.ns(lw_ticks() - start));
+    }
+    return best;
+}
+
+double work_iter_ns(const Clock &clock) {
+    constexpr unsigned width = sizeof(void *) * 8;
+    const Rmw_loop *empty = find_rmw_loop("empty", width);
+    std::uint64_t dummy = 0;
+    auto loop = [&](std::size_t work) {
+        return shortest_ns(clock, [&] {
+            Loop_args args;
+            args.target = &dummy;
+            args.ops = 100;
+            args.work = work;
+            empty->issue(args);
+        });
+    };
+    return (loop(2000) - loop(1000)) / (100.0 * 1000.0); // by difference: what surrounds the loop cancels
+}
+
+double cycle_ns(const Clock &clock) {
+    auto chain = [&](int links) {
+        return shortest_ns(clock, [&] {
+            unsigned long x = 1;
+            for (int i = 0; i < links; i += 16) {
+#define LW_FOUR lw_dependent_add(&x, 3); lw_dependent_add(&x, 5); lw_dependent_add(&x, 7); lw_dependent_add(&x, 9)
+                LW_FOUR; LW_FOUR; LW_FOUR; LW_FOUR;
+#undef LW_FOUR
+            }
+        });
+    };
+    return (chain(320'000) - chain(160'000)) / 160'000.0;
+}
+
+bool counters_available() {
+    perf_event_attr attr{};
+    attr.type = PERF_TYPE_HARDWARE;
+    attr.size = sizeof attr;
+    attr.config = PERF_COUNT_HW_CPU_CYCLES;
+    attr.exclude_kernel = 1;
+    attr.exclude_hv = 1;
+    long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+    if (fd < 0)
+        return false;
+    close(static_cast<int>(fd));
+    return true;
+}
+
+// Whether the C library registered restartable sequences for this thread (glibc 2.35 and later: size 0 when it did not).
+std::string rseq_owner() {
+#ifdef LW_LIBC_RSEQ
+    return __rseq_size > 0 ? "libc" : "none";
+#else
+    return "none";
+#endif
+}
+
+// FNV-1a, 64 bit: identifiers, not secrets.
+std::string hash(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325u;
+    for (unsigned char byte : text)
+        value = (value ^ byte) * 0x100000001b3u;
+    std::array<char, 17> hex{};
+    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(value));
+    return hex.data();
+}
+
+std::string utc_now() {
+    std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text.data();
+}
+
+// Boot parameters that change what is measured; the rest of the command line is nobody's business.
+std::string boot_parameters() {
+    std::string all = file_text("/proc/cmdline"), kept;
+    std::size_t start = 0;
+    while (start < all.size()) {
+        std::size_t end = std::min(all.find(' ', start), all.size());
+        std::string word = all.substr(start, end - start);
+        for (const char *name : {"isolcpus", "nohz_full", "rcu_nocbs", "mitigations", "nosmt", "idle", "arm64.",
+                                 "intel_idle", "processor.", "transparent_hugepage", "lse", "atomic"})
+            if (word.find(name) != std::string::npos) {
+                kept += (kept.empty() ? "" : " ") + word;
+                break;
+            }
+        start = end + 1;
+    }
+    return kept;
+}
+
+} // namespace
+
+Machine read_machine() {
+    Machine machine;
+    machine.topology = read_topology("/", allowed_cpus());
+    machine.features = read_features();
+    machine.clock = read_clock();
+    return machine;
+}
+
+wire::Context describe(const Machine &machine, const std::string &plan, unsigned launch) {
+    wire::Context context;
+    utsname system{};
+    uname(&system);
+    context.started_utc = utc_now();
+    context.plan = plan;
+    context.launch = launch;
+    context.tool_version = LINEWRIGHT_VERSION;
+#if defined(__clang__)
+    context.compiler = "clang " __clang_version__;
+#else
+    context.compiler = "gcc " __VERSION__;
+#endif
+    context.arch = wire::arch_name(wire::this_arch);
+    context.cpu_model = cpu_model();
+    context.cpu_ids = cpu_ids(machine.topology);
+    context.features.assign(machine.features.begin(), machine.features.end());
+    context.kernel = std::string(system.sysname) + " " + system.release + " " + system.machine;
+    context.virtualised = virtualised();
+    context.emulated = emulated();
+    context.cpus = machine.topology.cpus;
+    context.line_bytes = line_bytes();
+    context.page_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE));
+    context.time_source = machine.clock.source;
+    context.tick_ns = machine.clock.tick_ns;
+    context.timer_cost_ns = machine.clock.cost_ns;
+    context.work_iter_ns = work_iter_ns(machine.clock);
+    context.cycle_ns = cycle_ns(machine.clock);
+    int here = sched_getcpu();
+    context.governor = file_text(
+        ("/sys/devices/system/cpu/cpu" + std::to_string(std::max(here, 0)) + "/cpufreq/scaling_governor").c_str());
+    context.smt = machine.topology.has_smt() ? "on" : "off";
+    context.counters = counters_available() ? "available" : "unavailable";
+    context.rseq = rseq_owner();
+    context.locked_memory = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
+    int policy = sched_getscheduler(0);
+    context.realtime = policy == SCHED_FIFO || policy == SCHED_RR;
+    context.boot_parameters = boot_parameters();
+
+    std::string machine_text = file_text("/etc/machine-id") + context.cpu_model + context.kernel + context.arch +
+                               std::to_string(context.cpus.size());
+    for (const std::string &id : context.cpu_ids)
+        machine_text += id;
+    context.machine_id = hash(machine_text);
+    std::random_device random;
+    context.context_id = hash(context.machine_id + context.started_utc + std::to_string(getpid()) +
+                              std::to_string(random()) + std::to_string(random()) + std::to_string(launch));
+    return context;
+}
+
+} // namespace lw::probe

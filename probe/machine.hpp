@@ -1,0 +1,41 @@
+// The machine under the probe: topology, clock, features; what becomes the context of the records.
+#pragma once
+
+#include "probe/topology.hpp"
+#include "wire/schema.hpp"
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace lw::probe {
+
+// The clock that loops are timed with.
+struct Clock {
+    std::string source = "clock_monotonic";
+    double tick_ns = 1;
+    double cost_ns = 0;         // two plain reads back to back, median
+    double ordered_cost_ns = 0; // two ordered reads back to back, median
+
+    std::uint64_t ticks(double ns) const { return static_cast<std::uint64_t>(ns / tick_ns); }
+    double ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * tick_ns; }
+};
+
+struct Machine {
+    Topology topology;
+    Clock clock;
+    std::set<std::string> features;
+
+    // "none" is always there.
+    bool has(std::string_view feature) const {
+        return feature == "none" || features.contains(std::string(feature));
+    }
+};
+
+// Reads topology and features and calibrates the clock (about 20 ms).
+Machine read_machine();
+
+// The context of one launch of a plan.
+wire::Context describe(const Machine &machine, const std::string &plan, unsigned launch);
+
+} // namespace lw::probe

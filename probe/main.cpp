@@ -1,0 +1,166 @@
+// linewright-probe: runs a plan on the machine under test. Plan on standard input, records on standard output.
+#include "probe/machine.hpp"
+#include "probe/quick.hpp"
+#include "probe/rmw_loops.hpp"
+#include "probe/run.hpp"
+#include "wire/forms.hpp"
+#include "wire/schema.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <iterator>
+
+namespace {
+
+using namespace lw;
+using json = nlohmann::ordered_json;
+
+enum Exit { done = 0, wrong_request = 2, not_completed = 3 };
+
+std::atomic<bool> stop_requested{false};
+void on_signal(int) { stop_requested.store(true, std::memory_order_relaxed); }
+
+// One line on standard error that a program can read; the text itself is for people.
+void complain(const std::string &what) {
+    std::cerr << json{{"error", what}}.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+}
+
+std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
+
+void print_forms(const probe::Machine &machine) {
+    json forms = json::array();
+    for (const wire::Form &form : wire::all_forms()) {
+        if (!wire::belongs_to(form, wire::this_arch))
+            continue;
+        bool available = machine.has(form.needs);
+        forms.push_back({{"name", form.name},
+                         {"operation", form.operation},
+                         {"order", form.order},
+                         {"arch", wire::arch_name(form.arch)},
+                         {"width_bits", form.width_bits},
+                         {"needs", form.needs},
+                         {"atomic", form.atomic()},
+                         {"available", available},
+                         {"reason", available ? "" : "this CPU lacks " + std::string(form.needs)}});
+    }
+    std::cout << forms.dump(1) << std::endl;
+}
+
+void print_topology(const probe::Machine &machine) {
+    std::map<std::string, std::vector<std::string>> classes;
+    const auto &cpus = machine.topology.cpus;
+    for (const wire::Cpu &a : cpus)
+        for (const wire::Cpu &b : cpus)
+            if (a.cpu < b.cpu && a.allowed && b.allowed)
+                classes[std::string(probe::distance_name(machine.topology.distance(a.cpu, b.cpu)))].push_back(
+                    std::to_string(a.cpu) + "," + std::to_string(b.cpu));
+    std::cout << json{{"arch", wire::arch_name(wire::this_arch)},
+                      {"cpus", json::parse(wire::to_json(cpus))},
+                      {"pairs", classes}}
+                     .dump(1)
+              << std::endl;
+}
+
+void report_progress(const probe::Progress &progress) {
+    using namespace std::chrono;
+    static steady_clock::time_point last;
+    steady_clock::time_point now = steady_clock::now();
+    if (!progress.cell_done && now - last < milliseconds(100))
+        return;
+    last = now;
+    std::cerr << json{{"progress",
+                       {{"id", progress.id},
+                        {"done", progress.done},
+                        {"total", progress.total},
+                        {"cells_done", progress.cells_done},
+                        {"cells", progress.cells},
+                        {"state", progress.cell_done ? "done" : "window"}}}}
+                     .dump()
+              << '\n';
+}
+
+int run(const probe::Machine &machine, const wire::Plan &plan) {
+    probe::check_plan(plan, machine);
+    wire::Context context = probe::describe(machine, plan.name, plan.launch);
+    bool writable = true;
+    auto write = [&](const std::string &text) {
+        std::cout << text << std::endl; // flushed: what is finished must survive a kill
+        if (!std::cout) {
+            writable = false;
+            stop_requested = true;
+        }
+    };
+    write(wire::to_json(context));
+    probe::Run_hooks hooks;
+    hooks.record = [&](const wire::Record &record) { write(wire::to_json(record)); };
+    hooks.progress = report_progress;
+    hooks.stop = &stop_requested;
+    bool finished = probe::run_plan(plan, machine, context.context_id, hooks);
+    if (!writable)
+        complain("standard output could not be written");
+    else if (!finished)
+        complain("stopped before the end of the plan; finished cells were written");
+    return finished && writable ? done : not_completed;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    CLI::App app{"Runs a plan of timed cells on this machine: plan (JSON) on standard input, a context line and one "
+                 "record for each cell (JSON lines) on standard output."};
+    app.set_version_flag("--version", "linewright-probe " LINEWRIGHT_VERSION);
+    bool list_forms = false, topology = false, context = false, check = false, quick = false;
+    auto *modes = app.add_option_group("instead of running a plan");
+    modes->add_flag("--list-forms", list_forms, "print the forms of this architecture and which this CPU can run");
+    modes->add_flag("--topology", topology, "print the CPUs and how near they are to each other");
+    modes->add_flag("--context", context, "print the context line alone");
+    modes->add_flag("--check", check, "validate the plan on standard input; run nothing");
+    modes->add_flag("--quick", quick, "measure a few cells of every form and print a plain text table");
+    modes->require_option(0, 1);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &error) {
+        if (error.get_exit_code() == 0)
+            return app.exit(error);
+        complain(error.what());
+        return wrong_request;
+    }
+
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
+    try {
+        probe::Machine machine = probe::read_machine();
+        if (list_forms)
+            print_forms(machine);
+        else if (topology)
+            print_topology(machine);
+        else if (context)
+            std::cout << wire::to_json(probe::describe(machine, "none", 0)) << std::endl;
+        else if (quick)
+            return probe::print_quick_table(machine, stop_requested);
+        else {
+            wire::Plan plan = wire::parse_plan(standard_input());
+            if (!check)
+                return run(machine, plan);
+            probe::check_plan(plan, machine);
+            std::cout << json{{"ok", true}, {"cells", plan.cells.size()}}.dump() << std::endl;
+        }
+        return std::cout ? done : not_completed;
+    } catch (const wire::Invalid &error) {
+        complain(error.what());
+        return wrong_request;
+    } catch (const std::exception &error) {
+        complain(error.what());
+        return not_completed;
+    }
+}

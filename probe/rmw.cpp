@@ -1,0 +1,94 @@
+// The family of single-line operations: every thread performs one form on one line, and the sum must come out.
+#include "probe/families.hpp"
+
+#include "probe/line_set.hpp"
+#include "probe/machine.hpp"
+#include "probe/rmw_loops.hpp"
+#include "wire/forms.hpp"
+
+namespace lw::probe {
+namespace {
+
+class Rmw final : public Subject {
+  public:
+    Rmw(const wire::Cell &cell, const Rmw_loop &loop, const Rmw_loop &empty)
+        : cell_(cell), loop_(loop), empty_(empty), lines_(cell.lines), expected_(cell.lines, 0) {}
+
+    unsigned lines() const override { return lines_.count(); }
+    Batch loop(unsigned thread) const override {
+        return thread > 0 && cell_.contender == "placebo" ? empty_.issue : loop_.issue;
+    }
+    Batch empty(unsigned) const override { return empty_.issue; }
+    Batch completed() const override { return loop_.completed; }
+    Batch completed_empty() const override { return empty_.completed; }
+    unsigned small_batch_ops() const override { return 16; }
+
+    // Contended or not, the twin's contenders only spin: one twin serves every form with the same loop.
+    std::string twin_key() const override {
+        return "rmw/w" + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
+               std::to_string(cell_.contender_iters) + "/" + cell_.placement + "/u" + std::to_string(cell_.width_bits);
+    }
+
+    Loop_args arguments(unsigned thread, unsigned line) override {
+        Loop_args args;
+        args.target = lines_.line(line);
+        args.work = thread == 0 ? cell_.work_iters : cell_.contender_iters;
+        args.operand = cell_.operation == "xchg" ? thread + 1 : 1;
+        return args;
+    }
+
+    // Additions: the line holds one count for every operation. Exchanges: what went in equals what came out plus what
+    // is still there. Reads and empty loops: the line keeps its value.
+    void account(unsigned line, std::span<const Loop_args> args, std::span<const std::uint64_t> ops) override {
+        for (std::size_t thread = 0; thread < args.size(); ++thread) {
+            if (thread > 0 && cell_.contender == "placebo")
+                continue;
+            if (cell_.operation == "read" || cell_.operation == "none")
+                continue;
+            expected_[line] += ops[thread] * args[thread].operand - args[thread].sum_out;
+        }
+    }
+
+    std::optional<Check> check() override {
+        Check sum;
+        for (unsigned line = 0; line < lines_.count(); ++line) {
+            std::uint64_t found = cell_.width_bits == 64 ? lines_.load<std::uint64_t>(line)
+                                                         : lines_.load<std::uint32_t>(line);
+            std::uint64_t expected = cell_.width_bits == 64 ? expected_[line]
+                                                            : static_cast<std::uint32_t>(expected_[line]);
+            sum.expected += expected;
+            sum.found += found;
+            if (found != expected) { // a fault in one line must not be hidden by another's
+                return Check{expected, found};
+            }
+        }
+        return sum;
+    }
+
+  private:
+    const wire::Cell cell_;
+    const Rmw_loop &loop_;
+    const Rmw_loop &empty_;
+    Line_set lines_;
+    std::vector<std::uint64_t> expected_;
+};
+
+bool handles(const wire::Cell &cell) { return find_rmw_loop(cell.form, cell.width_bits) != nullptr; }
+
+Made make(const wire::Cell &cell, const Machine &machine) {
+    const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
+    if (form && !machine.has(form->needs))
+        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+    if (!cell.params.empty())
+        throw wire::Invalid(cell.id() + ": operation " + cell.operation + " takes no parameters");
+    const Rmw_loop *empty = find_rmw_loop("empty", cell.width_bits);
+    if (!empty)
+        throw wire::Invalid(cell.id() + ": no empty twin at this width");
+    return {std::make_unique<Rmw>(cell, *find_rmw_loop(cell.form, cell.width_bits), *empty), ""};
+}
+
+} // namespace
+
+const Family rmw_family{"rmw", handles, make};
+
+} // namespace lw::probe

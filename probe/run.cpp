@@ -1,0 +1,330 @@
+// Runs a plan block by block: at most 16 cells interleaved in random order, until each is precise enough or time is up.
+#include "probe/run.hpp"
+
+#include "probe/stats.hpp"
+#include "probe/subject.hpp"
+#include "probe/window.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+namespace lw::probe {
+namespace {
+
+using Clock_point = std::chrono::steady_clock::time_point;
+
+double seconds_since(Clock_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool contended(const wire::Cell &cell) { return cell.contender == "same_line"; }
+
+double window_ms(const wire::Plan &plan, const wire::Cell &cell) {
+    return contended(cell) ? plan.contended_window_ms : plan.window_ms;
+}
+
+// Fewest windows: uncontended cells visit every line once.
+unsigned least_windows(const wire::Plan &plan, const wire::Cell &cell) {
+    unsigned lines = contended(cell) ? 1 : cell.lines;
+    return std::min(std::max(plan.min_windows, lines), plan.max_windows);
+}
+
+// A cell while it is being measured.
+struct Cell_run {
+    wire::Cell cell;
+    std::unique_ptr<Subject> subject;
+    std::vector<unsigned> cpus;
+    wire::Record record;
+    wire::Histogram batch, small;
+    std::size_t batch_ops = 0;
+    double small_overhead_ns = 0;
+    std::vector<double> ns_sum;
+    unsigned tries = 0; // windows run, discarded ones included
+    bool done = false;
+};
+
+struct Twin {
+    std::size_t batch_ops = 0;
+    double ns = 0; // this round's value
+    bool fresh = false;
+};
+
+class Runner {
+  public:
+    Runner(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks)
+        : plan_(plan), machine_(machine), context_id_(context_id), hooks_(hooks), random_(plan.seed + plan.launch),
+          usable_(usable_cpus(machine.topology, plan.cpus)) {
+        for (const wire::Cell &cell : plan.cells)
+            total_windows_ += least_windows(plan, cell);
+    }
+
+    bool run() {
+        double weight_left = 0;
+        for (const wire::Cell &cell : plan_.cells)
+            weight_left += weight(cell);
+        Clock_point start = std::chrono::steady_clock::now();
+        for (std::size_t first = 0; first < plan_.cells.size(); first += plan_.block_cells) {
+            std::size_t end = std::min(first + plan_.block_cells, plan_.cells.size());
+            double block_weight = 0;
+            for (std::size_t i = first; i < end; ++i)
+                block_weight += weight(plan_.cells[i]);
+            // What earlier blocks did not use is shared among those that are left.
+            double left_s = std::max(0.0, plan_.budget_s - seconds_since(start));
+            bool finished = run_block(first, end, left_s * block_weight / weight_left);
+            weight_left -= block_weight;
+            if (!finished)
+                return false;
+        }
+        return true;
+    }
+
+  private:
+    double weight(const wire::Cell &cell) const { return least_windows(plan_, cell) * window_ms(plan_, cell); }
+
+    bool stopping() const { return hooks_.stop && hooks_.stop->load(std::memory_order_relaxed); }
+
+    Cell_run prepare(const wire::Cell &cell) {
+        Cell_run run;
+        run.cell = cell;
+        run.record.context_id = context_id_;
+        run.record.cell = cell;
+        run.record.plan = plan_.name;
+        run.record.launch = plan_.launch;
+        Made made = make_subject(cell, machine_);
+        Placed placed;
+        if (made.subject)
+            placed = place(machine_.topology, usable_, cell);
+        if (!made.subject || !placed.unavailable.empty()) {
+            run.record.status = "unavailable";
+            run.record.reason = made.subject ? placed.unavailable : made.unavailable;
+            run.done = true;
+            return run;
+        }
+        run.subject = std::move(made.subject);
+        run.cpus = placed.cpus;
+        run.record.thread_ops.assign(run.cpus.size(), 0);
+        run.ns_sum.assign(run.cpus.size(), 0);
+        Distance farthest = Distance::same_cpu;
+        for (unsigned cpu : run.cpus)
+            farthest = std::max(farthest, machine_.topology.distance(run.cpus[0], cpu));
+        if (run.cpus.size() > 1)
+            run.record.placement_class = distance_name(farthest);
+        return run;
+    }
+
+    Window_request request(const Cell_run &run, Mode mode, double length_ms, std::size_t batch_ops) const {
+        Window_request request;
+        request.mode = mode;
+        request.line = run.tries % run.subject->lines();
+        request.length_ms = length_ms;
+        request.batch_ops = batch_ops;
+        // A short window still holds at least a hundred batches.
+        request.batch_ns = std::min(15'000.0, length_ms * 1e6 / 100);
+        return request;
+    }
+
+    // The twin of a cell's loop, once a round for all cells that share it.
+    double twin_ns(Cell_run &run, std::map<std::string, Twin> &twins) {
+        Twin &twin = twins[run.subject->twin_key()];
+        if (!twin.fresh) {
+            Window_result window = run_window(*run.subject, machine_, run.cpus,
+                                              request(run, Mode::twin, plan_.window_ms, twin.batch_ops), nullptr);
+            twin.batch_ops = window.batch_ops;
+            twin.ns = window.ns_per_op;
+            twin.fresh = true;
+        }
+        return twin.ns;
+    }
+
+    void fail(Cell_run &run, const std::string &reason) {
+        run.record.status = "error";
+        run.record.reason = reason;
+        run.done = true;
+    }
+
+    void run_once(Cell_run &run, std::map<std::string, Twin> &twins) {
+        double empty_ns = twin_ns(run, twins);
+        Window_result window =
+            run_window(*run.subject, machine_, run.cpus,
+                       request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops), &run.batch);
+        unsigned line = run.tries % run.subject->lines();
+        if (window.error.empty() && window.moved)
+            window.error = "a pinned thread was found on another CPU";
+        if (!window.error.empty())
+            return fail(run, window.error);
+        run.batch_ops = window.batch_ops;
+        wire::Discarded &discarded = run.record.discarded;
+        if (window.stolen || window.switched || window.gap) {
+            // One cause for each window, the most telling first.
+            ++(window.stolen ? discarded.stolen : window.switched ? discarded.switched : discarded.gap);
+        } else {
+            run.record.cpus = window.cpus;
+            run.record.window_ns.push_back(window.ns_per_op);
+            run.record.window_line.push_back(line);
+            run.record.empty_ns.push_back(empty_ns);
+            for (std::size_t thread = 0; thread < window.ops.size(); ++thread) {
+                run.record.thread_ops[thread] += window.ops[thread];
+                run.ns_sum[thread] += window.ns[thread];
+            }
+        }
+        if (run.tries < plan_.min_windows)
+            run_extras(run);
+        ++run.tries;
+    }
+
+    // Single-operation percentiles and completion cost, in short windows of their own beside the first timed ones.
+    void run_extras(Cell_run &run) {
+        if (unsigned ops = run.subject->small_batch_ops()) {
+            if (run.small_overhead_ns == 0)
+                run.small_overhead_ns = small_batch_overhead_ns(*run.subject, machine_, ops);
+            Window_request small = request(run, Mode::small, plan_.window_ms, 0);
+            small.small_ops = ops;
+            small.small_overhead_ns = run.small_overhead_ns;
+            run_window(*run.subject, machine_, run.cpus, small, &run.small);
+        }
+        if (run.cell.work_iters == 0 && run.subject->completed()) {
+            auto ns = [&](Mode mode) {
+                return run_window(*run.subject, machine_, run.cpus, request(run, mode, plan_.window_ms, 0), nullptr)
+                    .ns_per_op;
+            };
+            run.record.completion_ns.push_back(ns(Mode::completed));
+            run.record.completion_empty_ns.push_back(ns(Mode::completed_empty));
+        }
+    }
+
+    void judge(Cell_run &run) {
+        std::size_t kept = run.record.window_ns.size();
+        if (run.done || kept < least_windows(plan_, run.cell)) {
+            if (!run.done && run.tries >= plan_.max_windows)
+                end(run, "windows");
+            return;
+        }
+        if (relative_half_width(median_interval(run.record.window_ns)) <= plan_.precision)
+            end(run, "precision");
+        else if (run.tries >= plan_.max_windows)
+            end(run, "windows");
+    }
+
+    void end(Cell_run &run, const char *why) {
+        run.record.stop = why;
+        run.done = true;
+    }
+
+    void finish(Cell_run &run) {
+        wire::Record &record = run.record;
+        if (!run.subject || record.status == "error")
+            return;
+        if (auto sum = run.subject->check()) {
+            record.sum_expected = sum->expected;
+            record.sum_found = sum->found;
+            if (sum->expected != sum->found)
+                return fail(run, "the final value is not the sum of the operations: some were lost or invented");
+        }
+        if (record.window_ns.empty() || record.discarded.total() > record.window_ns.size()) {
+            record.status = "unreliable";
+            record.reason = std::to_string(record.discarded.total()) + " of " +
+                            std::to_string(record.discarded.total() + record.window_ns.size()) +
+                            " windows were disturbed";
+        }
+        record.issue = median_interval(record.window_ns);
+        if (run.batch.samples())
+            record.batch = run.batch.quantiles("batch_mean", run.batch_ops);
+        if (run.small.samples())
+            record.small_batch = run.small.quantiles("small_batch", run.subject->small_batch_ops());
+        std::vector<double> rates;
+        for (std::size_t thread = 0; thread < record.thread_ops.size(); ++thread) {
+            double ops = static_cast<double>(record.thread_ops[thread]), ns = run.ns_sum[thread];
+            record.thread_ns.push_back(ops > 0 ? ns / ops : 0);
+            // A placebo's operations touch nothing: they are no part of the line's rate or of fairness.
+            if (run.cell.contender != "placebo" || thread == 0)
+                rates.push_back(ns > 0 ? ops / ns * 1000 : 0);
+        }
+        for (double rate : rates)
+            record.total_mops += rate;
+        record.fairness = jain(rates);
+        run.subject->metrics(record.metrics);
+    }
+
+    bool run_block(std::size_t first, std::size_t end_cell, double budget_s) {
+        Clock_point start = std::chrono::steady_clock::now();
+        std::vector<Cell_run> runs;
+        for (std::size_t i = first; i < end_cell; ++i)
+            runs.push_back(prepare(plan_.cells[i]));
+        std::map<std::string, Twin> twins;
+        std::vector<std::size_t> order(runs.size());
+        for (std::size_t i = 0; i < order.size(); ++i)
+            order[i] = i;
+        std::size_t counted = 0;
+        for (bool out_of_time = false; !stopping();) {
+            std::ranges::shuffle(order, random_);
+            for (auto &[key, twin] : twins)
+                twin.fresh = false;
+            bool any = false;
+            for (std::size_t index : order) {
+                Cell_run &run = runs[index];
+                if (run.done || stopping())
+                    continue;
+                any = true;
+                run_once(run, twins);
+                judge(run);
+                if (!run.done && out_of_time)
+                    end(run, "budget");
+                ++windows_done_;
+                report(run);
+            }
+            if (!any)
+                break;
+            out_of_time = seconds_since(start) > budget_s;
+            if (out_of_time)
+                for (Cell_run &run : runs)
+                    if (!run.done && run.tries > 0)
+                        end(run, "budget");
+        }
+        for (Cell_run &run : runs) {
+            if (!run.done)
+                continue; // stopped in the middle of it: it would not be what the plan asked for
+            finish(run);
+            hooks_.record(run.record);
+            ++counted;
+        }
+        cells_done_ += counted;
+        return counted == runs.size();
+    }
+
+    void report(const Cell_run &run) {
+        if (hooks_.progress)
+            hooks_.progress({run.cell.id(), windows_done_, std::max(total_windows_, windows_done_), cells_done_,
+                             plan_.cells.size(), run.done});
+    }
+
+    const wire::Plan &plan_;
+    const Machine &machine_;
+    const std::string &context_id_;
+    const Run_hooks &hooks_;
+    std::mt19937_64 random_;
+    std::vector<unsigned> usable_;
+    std::size_t windows_done_ = 0, total_windows_ = 0, cells_done_ = 0;
+};
+
+} // namespace
+
+void check_plan(const wire::Plan &plan, const Machine &machine) {
+    std::vector<unsigned> usable = usable_cpus(machine.topology, plan.cpus);
+    for (const wire::Cell &cell : plan.cells) {
+        make_subject(cell, machine);
+        Placed placed = place(machine.topology, usable, cell);
+        if (!placed.unavailable.empty() && !plan.cpus.empty())
+            throw wire::Invalid(cell.id() + ": " + placed.unavailable);
+    }
+}
+
+bool run_plan(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks) {
+    check_plan(plan, machine);
+    return Runner(plan, machine, context_id, hooks).run();
+}
+
+} // namespace lw::probe

@@ -1,0 +1,34 @@
+// Runs a plan: blocks of interleaved cells, one record each.
+#pragma once
+
+#include "probe/machine.hpp"
+#include "wire/schema.hpp"
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+namespace lw::probe {
+
+struct Progress {
+    std::string id;         // the cell that a window just ended of
+    std::size_t done = 0;   // windows so far of this launch
+    std::size_t total = 0;  // estimated windows of this launch
+    std::size_t cells_done = 0;
+    std::size_t cells = 0;
+    bool cell_done = false;
+};
+
+struct Run_hooks {
+    std::function<void(const wire::Record &)> record; // called as each block of cells ends
+    std::function<void(const Progress &)> progress;
+    const std::atomic<bool> *stop = nullptr; // set from a signal handler: finish the window, keep finished cells
+};
+
+// Everything about a plan that can be wrong on this machine, without running it; throws wire::Invalid.
+void check_plan(const wire::Plan &plan, const Machine &machine);
+
+// Runs the plan; false when it was stopped before its end. Throws wire::Invalid as check_plan does.
+bool run_plan(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks);
+
+} // namespace lw::probe

@@ -1,0 +1,81 @@
+// What a cell times: memory, the loops over it, and the check of what they left behind.
+//
+// A family of plans (single-line read-modify-writes, per-CPU counters, readers, cache maintenance …) implements Subject
+// and adds one line to probe/families.cpp. The window and block code knows nothing of any family.
+#pragma once
+
+#include "probe/loop.hpp"
+#include "wire/schema.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lw::probe {
+
+struct Machine;
+
+// Final value of the memory against what the operations add up to.
+struct Check {
+    std::uint64_t expected = 0;
+    std::uint64_t found = 0;
+};
+
+class Subject {
+  public:
+    virtual ~Subject() = default;
+
+    // Lines (or slots) that windows rotate over, one per window.
+    virtual unsigned lines() const = 0;
+
+    // The loop that a thread runs; thread 0 is the timed one.
+    virtual Batch loop(unsigned thread) const = 0;
+
+    // The same loop with the operation left out: the twin of thread 0 and what a placebo runs.
+    virtual Batch empty(unsigned thread) const = 0;
+
+    // Cells whose twins are the same loop share its windows; equal keys say so.
+    virtual std::string twin_key() const = 0;
+
+    // Each operation followed by what really waits for it, and the wait alone; null where that has no meaning.
+    virtual Batch completed() const { return nullptr; }
+    virtual Batch completed_empty() const { return nullptr; }
+
+    // Called on the thread, pinned and before the window opens: where it may touch memory or register itself.
+    virtual Loop_args arguments(unsigned thread, unsigned line) = 0;
+
+    // Called on the thread after its last batch of a window, still pinned.
+    virtual void leave(unsigned thread, Loop_args &args) { (void)thread, (void)args; }
+
+    // Called when all threads of a window have ended: `args` and `ops` by thread, every operation counted.
+    virtual void account(unsigned line, std::span<const Loop_args> args, std::span<const std::uint64_t> ops) = 0;
+
+    // Called at the end of the cell; no value where there is nothing that adds up.
+    virtual std::optional<Check> check() = 0;
+
+    // Operations in a sample of the small-batch percentiles; 0: the family has none.
+    virtual unsigned small_batch_ops() const { return 0; }
+
+    // Quantities particular to the family, added to the record.
+    virtual void metrics(std::map<std::string, double> &values) { (void)values; }
+};
+
+// A subject, or the one-sentence reason why this machine cannot run the cell; throws wire::Invalid for a cell that
+// makes no sense anywhere.
+struct Made {
+    std::unique_ptr<Subject> subject;
+    std::string unavailable;
+};
+
+struct Family {
+    std::string_view name;
+    bool (*handles)(const wire::Cell &);
+    Made (*make)(const wire::Cell &, const Machine &);
+};
+
+Made make_subject(const wire::Cell &cell, const Machine &machine);
+
+} // namespace lw::probe

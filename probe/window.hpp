@@ -1,0 +1,53 @@
+// One timed window: all threads run before it opens and keep running until after it closes.
+#pragma once
+
+#include "probe/machine.hpp"
+#include "probe/subject.hpp"
+#include "wire/histogram.hpp"
+
+#include <vector>
+
+namespace lw::probe {
+
+// What the threads do in a window.
+enum class Mode : unsigned char {
+    timed,           // the operation, batches of the cell's length
+    twin,            // every thread runs the loop with the operation left out
+    small,           // the operation in batches of a few, each timed by itself
+    completed,       // the operation followed by its wait
+    completed_empty, // the wait alone
+};
+
+struct Window_request {
+    Mode mode = Mode::timed;
+    unsigned line = 0;
+    double length_ms = 2;
+    std::size_t batch_ops = 0;  // 0: find the length that lasts about `batch_ns`
+    double batch_ns = 15'000;
+    unsigned small_ops = 16;
+    double small_overhead_ns = 0; // timer and call cost to subtract from each small batch
+};
+
+struct Window_result {
+    double ns_per_op = 0;             // the timed thread's mean over the window
+    std::size_t batch_ops = 0;        // as found or as given
+    std::vector<std::uint64_t> ops;   // each thread's operations inside the window
+    std::vector<double> ns;           // each thread's time for them
+    std::vector<unsigned> cpus;       // the CPU each thread was on when the window closed
+    bool switched = false, stolen = false, gap = false;
+    bool moved = false;               // a thread was found on another CPU than its own: the pin did not hold
+    std::string error;                // why the window could not be run at all
+};
+
+// Runs one window of a subject on the given CPUs (timed thread, which is the caller, first). Batch means go into
+// `samples` when it is not null. Sums are accounted to the subject.
+Window_result run_window(Subject &subject, const Machine &machine, const std::vector<unsigned> &cpus,
+                         const Window_request &request, wire::Histogram *samples);
+
+// What an empty small batch measures by itself on this CPU, ns: the part of a small batch that is not the operation.
+double small_batch_overhead_ns(Subject &subject, const Machine &machine, unsigned small_ops);
+
+// Pins the calling thread to one CPU; false when the kernel refuses.
+bool pin_to(unsigned cpu);
+
+} // namespace lw::probe

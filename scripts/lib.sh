@@ -1,0 +1,37 @@
+# Shared by the scripts: stands in the checkout, says things on standard error, stops with a code.
+# Exit codes are the command's: 2 the request cannot be met as it is, 3 something failed on the way.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+python=${PYTHON:-python3}
+logs=build/setup
+
+say() {
+    printf 'linewright: %s\n' "$*" >&2
+}
+
+stop() { # stop CODE MESSAGE…
+    local code=$1
+    shift
+    say "$@"
+    exit "$code"
+}
+
+# Runs a command with its output in a log; on failure shows the log's end and stops.
+logged() { # logged NAME COMMAND…
+    local log=$logs/$1.log
+    shift
+    mkdir -p "$logs"
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 15 "$log" >&2
+        stop 3 "failed: $* (the whole output is in $log)"
+    fi
+}
+
+# ccache where there is one: CMake reads these when it configures, also below pip.
+if command -v ccache >/dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
+    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+fi

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# measure.sh [option…]: builds the probe for this machine and runs a plan with it.
+# PLAN names the plan (quick); everything else is for `linewright measure`.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+plan=${PLAN:-quick}
+
+[[ -e build/native/build.ninja ]] || logged configure cmake --preset native
+say 'building the probe'
+logged build cmake --build --preset native --target linewright-probe
+
+# Earlier results are never overwritten.
+mkdir -p results
+output=results/$(basename "${plan%.*}").jsonl
+[[ -e $output ]] && output=${output%.jsonl}-$(date -u +%Y%m%dT%H%M%SZ).jsonl
+
+exec .venv/bin/linewright measure --plan "$plan" -o "$output" "$@"

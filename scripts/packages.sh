@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# packages.sh measure|test|bench: sees to it that the system packages of a purpose are there.
+# A package counts as there when what it is wanted for is found, whoever installed it.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+purpose=${1:?usage: packages.sh measure|test|bench}
+case $purpose in
+    measure) lists=(scripts/packages/measure.txt) ;;
+    test | bench) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
+    *) stop 2 "packages.sh: no purpose '$purpose': measure, test or bench" ;;
+esac
+
+header_there() {
+    local prefix prefixes
+    IFS=: read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}:/usr/local:/usr"
+    for prefix in "${prefixes[@]}"; do
+        [[ -n $prefix && -e $prefix/include/$1 ]] && return 0
+    done
+    return 1
+}
+
+there() { # there WITNESS
+    local what=${1#*:}
+    case $1 in
+        command:*) command -v "$what" >/dev/null ;;
+        header:*) header_there "$what" ;;
+        file:*) [[ -e $what ]] ;;
+        python:*) "$python" -c "import $what" 2>/dev/null ;;
+        *) stop 3 "scripts/packages: '$1' is neither command:, header:, file: nor python:" ;;
+    esac
+}
+
+# Fills `packages` and `witnesses` with what is not there.
+look() {
+    local package witness only
+    packages=() witnesses=()
+    while read -r package witness only; do
+        [[ -z $package || $package == \#* ]] && continue
+        [[ -n $only && $only != "$arch" ]] && continue
+        there "$witness" && continue
+        packages+=("$package")
+        witnesses+=("${witness#*:}")
+    done < <(cat "${lists[@]}")
+}
+
+dpkg_arch() {
+    case $(uname -m) in
+        x86_64) echo amd64 ;;
+        aarch64) echo arm64 ;;
+        *) uname -m ;;
+    esac
+}
+
+arch=$(dpkg_arch)
+look
+((${#packages[@]})) || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    stop 2 "missing, and there is no apt-get to install it: ${witnesses[*]} (Debian calls the packages ${packages[*]})"
+fi
+if [[ $(id -u) != 0 ]]; then
+    # An image whose package lists were never fetched needs them first.
+    update=
+    compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null || update='apt-get update && '
+    stop 2 "not root, and something is missing; this helps: sudo sh -c '${update}apt-get install --no-install-recommends ${packages[*]}'"
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+say "installing ${packages[*]}"
+logged apt-update apt-get -o DPkg::Lock::Timeout=300 update
+logged apt-install apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${packages[@]}"
+look
+((${#packages[@]} == 0)) || stop 3 "installed, but still not found: ${witnesses[*]} (packages ${packages[*]})"

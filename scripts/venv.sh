@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# venv.sh measure|test|bench: makes .venv with the command in it, straight from this checkout.
+# The stamps live inside .venv, so that they go when it goes; they are hashes, so that a git checkout
+# that only touches times sets nothing up again.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+purpose=${1:?usage: venv.sh measure|test|bench}
+case $purpose in
+    measure | bench) wanted=. stamps=(base test) ;;
+    test) wanted='.[test]' stamps=(test) ;;
+    *) stop 2 "venv.sh: no purpose '$purpose': measure, test or bench" ;;
+esac
+
+# A moved checkout or another interpreter makes the scripts inside .venv point nowhere.
+identity=$("$python" -c 'import sys; print(sys.version, sys.executable)'; pwd)
+inputs=$(cat pyproject.toml scripts/venv.sh | sha256sum)
+
+for stamp in "${stamps[@]}"; do
+    if [[ $(cat ".venv/linewright-$stamp" 2>/dev/null) == "$identity $inputs" && -x .venv/bin/linewright ]]; then
+        exit 0
+    fi
+done
+
+say "setting up .venv"
+if [[ $(cat .venv/linewright-identity 2>/dev/null) != "$identity" ]]; then
+    logged venv "$python" -m venv --clear .venv
+    printf '%s' "$identity" >.venv/linewright-identity
+fi
+# Editable and without a native build: the command finds the probe that CMake makes in build/native.
+logged pip .venv/bin/python -m pip install --disable-pip-version-check --no-input --prefer-binary \
+    --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace --editable "$wanted"
+printf '%s' "$identity $inputs" >".venv/linewright-${stamps[0]}"

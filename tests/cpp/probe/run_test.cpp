@@ -1,0 +1,155 @@
+// Whole plans on this machine: records come out, sums hold, races and stops are seen. No assertion on any time.
+#include "probe/machine.hpp"
+#include "probe/run.hpp"
+#include "probe/rmw_loops.hpp"
+#include "probe/window.hpp"
+#include "wire/forms.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+namespace {
+
+using namespace lw;
+using namespace lw::probe;
+
+const Machine &machine() {
+    static const Machine read = read_machine();
+    return read;
+}
+
+bool two_cpus() { return usable_cpus(machine().topology, {}).size() >= 2; }
+
+wire::Cell cell_of(const wire::Form &form, unsigned threads) {
+    wire::Cell cell;
+    cell.operation = form.operation;
+    cell.form = form.name;
+    cell.width_bits = form.width_bits;
+    cell.order = form.order;
+    cell.lines = 3;
+    cell.threads = threads;
+    cell.contender = threads > 1 ? "same_line" : "none";
+    return cell;
+}
+
+wire::Plan short_plan() {
+    wire::Plan plan;
+    plan.name = "test";
+    plan.budget_s = 20;
+    plan.min_windows = 3;
+    plan.max_windows = 5;
+    plan.window_ms = 0.5;
+    plan.contended_window_ms = 1;
+    return plan;
+}
+
+std::vector<wire::Record> run(const wire::Plan &plan, const std::atomic<bool> *stop = nullptr) {
+    std::vector<wire::Record> records;
+    Run_hooks hooks;
+    hooks.record = [&](const wire::Record &record) { records.push_back(record); };
+    hooks.stop = stop;
+    run_plan(plan, machine(), "0123456789abcdef", hooks);
+    return records;
+}
+
+TEST(Run, EveryFormHereAddsUp) {
+    wire::Plan plan = short_plan();
+    for (const wire::Form &form : wire::all_forms()) {
+        if (!wire::belongs_to(form, wire::this_arch) || !find_rmw_loop(form.name, form.width_bits))
+            continue;
+        plan.cells.push_back(cell_of(form, 1));
+        if (form.atomic())
+            plan.cells.push_back(cell_of(form, 2));
+    }
+    auto records = run(plan);
+    ASSERT_EQ(records.size(), plan.cells.size());
+    for (const wire::Record &record : records) {
+        SCOPED_TRACE(record.cell.id() + ": " + record.status + " " + record.reason);
+        const wire::Form *form = wire::find_form(record.cell.form, record.cell.width_bits);
+        if (!machine().has(form->needs) || (record.cell.threads > 1 && !two_cpus())) {
+            EXPECT_EQ(record.status, "unavailable");
+            EXPECT_FALSE(record.reason.empty());
+            EXPECT_TRUE(record.window_ns.empty());
+            continue;
+        }
+        EXPECT_TRUE(record.status == "ok" || record.status == "unreliable"); // a busy test machine disturbs windows
+        EXPECT_EQ(record.sum_expected, record.sum_found);
+        EXPECT_EQ(record.window_ns.size(), record.window_line.size());
+        EXPECT_EQ(record.window_ns.size(), record.empty_ns.size());
+        EXPECT_EQ(record.window_ns.size() + record.discarded.total() >= 3, true);
+        for (double ns : record.window_ns)
+            EXPECT_GT(ns, 0);
+        if (record.status == "ok") {
+            EXPECT_EQ(record.cpus.size(), record.cell.threads);
+            EXPECT_GT(record.total_mops, 0);
+            EXPECT_GT(record.fairness, 0);
+            EXPECT_LE(record.fairness, 1.0 + 1e-9);
+        }
+    }
+}
+
+TEST(Run, SeesLostCounts) {
+    if (!two_cpus())
+        GTEST_SKIP() << "needs two CPUs";
+    const wire::Form *form = wire::find_form("plain_add", sizeof(void *) * 8);
+    ASSERT_TRUE(form);
+    wire::Plan plan = short_plan();
+    plan.contended_window_ms = 30; // long enough that two racing threads surely overlap, also under an emulator
+    plan.cells.push_back(cell_of(*form, 2));
+    wire::Record record = run(plan).at(0);
+    EXPECT_EQ(record.status, "error");
+    EXPECT_NE(record.sum_expected, record.sum_found);
+    EXPECT_NE(record.reason.find("sum"), std::string::npos);
+}
+
+TEST(Run, StopKeepsFinishedCellsOnly) {
+    std::atomic<bool> stop{true};
+    wire::Plan plan = short_plan();
+    const wire::Form *form = wire::find_form("empty", sizeof(void *) * 8);
+    plan.cells.push_back(cell_of(*form, 1));
+    EXPECT_TRUE(run(plan, &stop).empty());
+}
+
+TEST(Run, BudgetEndsACellThatIsNotPreciseYet) {
+    wire::Plan plan = short_plan();
+    plan.precision = 1e-9;
+    plan.max_windows = 100'000;
+    plan.min_windows = 100'000;
+    plan.budget_s = 0.2;
+    const wire::Form *form = wire::find_form("empty", sizeof(void *) * 8);
+    plan.cells.push_back(cell_of(*form, 1));
+    wire::Record record = run(plan).at(0);
+    EXPECT_EQ(record.stop, "budget");
+    EXPECT_LT(record.window_ns.size(), 100'000u);
+}
+
+TEST(Run, MaximumOfWindowsEndsACell) {
+    wire::Plan plan = short_plan();
+    plan.precision = 1e-9;
+    const wire::Form *form = wire::find_form("empty", sizeof(void *) * 8);
+    plan.cells.push_back(cell_of(*form, 1));
+    wire::Record record = run(plan).at(0);
+    EXPECT_TRUE(record.stop == "windows" || record.status == "unreliable");
+    EXPECT_LE(record.window_ns.size(), plan.max_windows);
+}
+
+TEST(Run, RefusesParametersThatTheOperationDoesNotTake) {
+    wire::Plan plan = short_plan();
+    plan.cells.push_back(cell_of(*wire::find_form("empty", sizeof(void *) * 8), 1));
+    plan.cells[0].params["nonsense"] = std::uint64_t{1};
+    EXPECT_THROW(run(plan), wire::Invalid);
+}
+
+TEST(Run, RefusesMoreThreadsThanNamedCpus) {
+    if (!two_cpus())
+        GTEST_SKIP() << "needs two CPUs";
+    wire::Plan plan = short_plan();
+    plan.cpus = {usable_cpus(machine().topology, {})[0]};
+    plan.cells.push_back(cell_of(*wire::find_form("empty", sizeof(void *) * 8), 2));
+    EXPECT_THROW(run(plan), wire::Invalid);
+}
+
+TEST(Pin, FailsForACpuThatDoesNotExist) { EXPECT_FALSE(pin_to(65'000)); }
+
+} // namespace

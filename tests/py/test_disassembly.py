@@ -1,0 +1,155 @@
+"""Each timed loop of the built probe holds exactly the memory instructions of its form: no other, none missing.
+
+A compiler that spills to the stack inside a loop, picks another instruction for a builtin, or drops an operation whose
+value nobody wants would make a table that names one thing and times another.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = (ROOT / "wire" / "forms.def").read_text()
+
+X86 = {
+    "empty": [],
+    "plain_add": ["add"],
+    "lock_add": ["lock add"],
+    "lock_xadd": ["lock xadd"],
+    "cmpxchg_loop_guess_first": ["lock cmpxchg"],
+    "cmpxchg_loop_read_first": ["mov", "lock cmpxchg"],
+    "xchg": ["xchg"],
+    "mov_read": ["mov"],
+    "builtin_add": ["lock add"],
+    "builtin_fetch_add": ["lock xadd"],
+    "builtin_cmpxchg_loop_read_first": ["mov", "lock cmpxchg"],
+    "builtin_xchg": ["xchg"],
+    "builtin_read": ["mov"],
+}
+ARM64 = {
+    "empty": [],
+    "plain_add": ["ldr", "str"],
+    "stadd": ["stadd"],
+    "ldadd": ["ldadd"],
+    "ldaddal": ["ldaddal"],
+    "llsc_add": ["ldxr", "stxr"],
+    "cas_loop_guess_first": ["cas"],
+    "cas_loop_read_first": ["ldr", "cas"],
+    "swp": ["swp"],
+    "llsc_swp": ["ldxr", "stxr"],
+    "ldr_read": ["ldr"],
+    "builtin_add": ["ldxr", "stxr"],
+    "builtin_fetch_add": ["ldaxr", "stlxr"],
+    "builtin_cmpxchg_loop_read_first": ["ldr", "ldaxr", "stlxr"],
+    "builtin_xchg": ["ldaxr", "stlxr"],
+    "builtin_read": ["ldr"],
+}
+PREFETCHES = {"prefetchw_": "prefetchw", "prfm_keep_": "prfm pstl1keep", "prfm_strm_": "prfm pstl1strm"}
+
+
+def expected(arch: str, form: str) -> list[str]:
+    """Memory instructions of a form, in program order; a prefetching form is its prefetch, then the plain one's."""
+    for prefix, instruction in PREFETCHES.items():
+        if form.startswith(prefix):
+            return [instruction, *expected(arch, form.removeprefix(prefix))]
+    return (ARM64 if arch == "arm64" else X86)[form]
+
+
+def rows(arch: str) -> list[tuple[str, int]]:
+    """(form, bits) of every row of wire/forms.def whose loop is a plain one-line loop on this architecture."""
+    found = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *\w+, *(\d+),", TABLE, re.M)
+    single_line = {"none", "add", "fetch_add", "cmpxchg", "xchg", "read"}
+    return [
+        (form, int(bits))
+        for of, form, operation, bits in found
+        if of in (arch, "any", "generic")
+        and operation in single_line
+        and not (arch == "i386" and of == "generic" and bits == "64")
+        and (form.removeprefix("prefetchw_").removeprefix("prfm_keep_").removeprefix("prfm_strm_"))
+        in (ARM64 if arch == "arm64" else X86)
+    ]
+
+
+def build(arch: str) -> Path:
+    return ROOT / "build" / {"x86_64": "native"}.get(arch, arch) / "probe" / "linewright-probe"
+
+
+_disassembly: dict[str, dict[str, list[tuple[int, str, str]]]] = {}
+
+
+def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
+    """Every lw_loop_… and lw_completed_… function as (address, mnemonic with prefix, operands)."""
+    if arch not in _disassembly:
+        objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
+        if not build(arch).exists() or not shutil.which(objdump):
+            pytest.skip(f"no {arch} probe built here")
+        text = subprocess.run(
+            [objdump, "-d", "--no-show-raw-insn", str(build(arch))], capture_output=True, text=True, check=True
+        ).stdout
+        result: dict[str, list[tuple[int, str, str]]] = {}
+        current: list[tuple[int, str, str]] | None = None
+        for line in text.splitlines():
+            if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
+                name = heading.group(1)
+                current = result.setdefault(name, []) if name.startswith(("lw_loop_", "lw_completed_")) else None
+            elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)):
+                current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
+        _disassembly[arch] = result
+    return _disassembly[arch]
+
+
+def memory_instructions(arch: str, name: str) -> list[str]:
+    """Instructions that touch memory (or wait for it) inside the function's loops, in address order."""
+    code = functions(arch)[name]
+    inside: set[int] = set()
+    for address, mnemonic, operands in code:
+        # Conditional branches close loops; an unconditional one only shares the function's exit.
+        if re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)$", mnemonic):
+            target = re.findall(r"\b([0-9a-f]+) <", operands)
+            body = [i for i in code if target and int(target[0], 16) <= i[0] <= address]
+            if not any(m == "ret" for _, m, _ in body):  # a branch back over a return leaves the loop
+                inside.update(a for a, _, _ in body)
+    found = []
+    for address, mnemonic, operands in code:
+        if address not in inside or "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
+            continue
+        if "(" in operands or "[" in operands or mnemonic in ("mfence", "dsb", "dmb", "call", "bl"):
+            plain = re.sub(r"^(lock )?(add|mov|xadd|xchg|cmpxchg)[lq]$", r"\1\2", mnemonic)
+            found.append(f"prfm {operands.split(',')[0]}" if plain == "prfm" else plain)
+    return found
+
+
+CASES = [(arch, form, bits) for arch in ("x86_64", "i386", "arm64") for form, bits in rows(arch)]
+
+
+def assert_copies(found: list[str], want: list[str]) -> None:
+    """The loop without work and the loop with it are two copies at least; a compiler may rotate or unroll one."""
+    copies = len(found) // len(want) if want else 0
+    assert found == want * copies
+    assert not want or copies in (2, 3, 4)
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), CASES, ids=lambda value: str(value))
+def test_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
+    assert_copies(memory_instructions(arch, f"lw_loop_{form}_u{bits}"), expected(arch, form))
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), CASES, ids=lambda value: str(value))
+def test_completion_loop_waits(arch: str, form: str, bits: int) -> None:
+    wait = ["dsb"] if arch == "arm64" else ["mfence"]
+    if arch == "i386":
+        wait = ["lock or"] if "lock orl" in str(functions(arch)[f"lw_completed_{form}_u{bits}"]) else ["mfence"]
+    found = [i.replace("lock orl", "lock or") for i in memory_instructions(arch, f"lw_completed_{form}_u{bits}")]
+    assert_copies(found, expected(arch, form) + wait)
+
+
+def test_every_loop_is_looked_at() -> None:
+    """A form added to the table without an expectation here must not go unseen."""
+    for arch in ("x86_64", "i386", "arm64"):
+        names = {name for name in functions(arch) if name.startswith("lw_loop_")}
+        assert names == {f"lw_loop_{form}_u{bits}" for form, bits in rows(arch)}

@@ -1,0 +1,417 @@
+// Reads plans strictly and writes contexts and records; every rule mirrors linewright/schema.py.
+#include "wire/schema.hpp"
+
+#include "wire/forms.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace lw::wire {
+namespace {
+
+using json = nlohmann::json;
+using ordered = nlohmann::ordered_json;
+
+bool is_name(std::string_view text) {
+    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+}
+
+bool is_param_text(std::string_view text) {
+    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("_.+-").find(c) != std::string_view::npos;
+    });
+}
+
+bool is_placement(std::string_view text) {
+    constexpr std::array classes{"auto", "smt_sibling", "same_l3", "other_l3", "other_socket"};
+    if (std::ranges::find(classes, text) != classes.end())
+        return true;
+    if (!text.starts_with("cpus:"))
+        return false;
+    text.remove_prefix(5);
+    bool digit = false;
+    for (char c : text) {
+        if (c >= '0' && c <= '9')
+            digit = true;
+        else if (c == ',' && digit)
+            digit = false;
+        else
+            return false;
+    }
+    return digit;
+}
+
+// A JSON object read field by field: each access checks type and range, `finish` refuses what nobody asked for.
+class Fields {
+  public:
+    Fields(const json &object, std::string path) : object_(object), path_(std::move(path)) {
+        if (!object.is_object())
+            fail("", "is not an object");
+    }
+
+    [[noreturn]] void fail(const std::string &key, const std::string &what) const {
+        throw Invalid(fmt::format("{}{}{}: {}", path_, key.empty() ? "" : ".", key, what));
+    }
+
+    const json *find(const char *key) {
+        seen_.insert(key);
+        auto found = object_.find(key);
+        return found == object_.end() ? nullptr : &*found;
+    }
+
+    const json &require(const char *key) {
+        const json *value = find(key);
+        if (!value)
+            fail(key, "is missing");
+        return *value;
+    }
+
+    std::uint64_t integer(const char *key, std::uint64_t low, std::uint64_t high, std::uint64_t fallback) {
+        const json *value = find(key);
+        return value ? as_integer(*value, key, low, high) : fallback;
+    }
+
+    std::uint64_t as_integer(const json &value, const std::string &key, std::uint64_t low, std::uint64_t high) const {
+        if (!value.is_number_integer() || (value.is_number_integer() && !value.is_number_unsigned()) ||
+            value.get<std::uint64_t>() < low || value.get<std::uint64_t>() > high)
+            fail(key, fmt::format("{} is not an integer from {} to {}", shorten(value), low, high));
+        return value.get<std::uint64_t>();
+    }
+
+    // A number above `low` and up to `high`.
+    double real(const char *key, double low, double high, double fallback) {
+        const json *value = find(key);
+        if (!value)
+            return fallback;
+        if (!value->is_number() || !(value->get<double>() > low && value->get<double>() <= high))
+            fail(key, fmt::format("{} is not a number above {} and up to {}", shorten(*value), low, high));
+        return value->get<double>();
+    }
+
+    std::string name(const char *key) {
+        const json &value = require(key);
+        if (!value.is_string() || !is_name(value.get_ref<const std::string &>()))
+            fail(key, fmt::format("{} is not a name (a-z, 0-9, _; up to 64 characters)", shorten(value)));
+        return value.get<std::string>();
+    }
+
+    std::string choice(const char *key, std::initializer_list<std::string_view> allowed, std::string_view fallback) {
+        const json *value = find(key);
+        if (!value)
+            return std::string(fallback);
+        if (value->is_string() && std::ranges::find(allowed, value->get_ref<const std::string &>()) != allowed.end())
+            return value->get<std::string>();
+        fail(key, fmt::format("{} is not one of {}", shorten(*value), fmt::join(allowed, ", ")));
+    }
+
+    static std::string shorten(const json &value) {
+        std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+        return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+    }
+
+    void finish() const {
+        for (const auto &item : object_.items())
+            if (!seen_.contains(item.key()))
+                fail("", fmt::format("unknown field {}", shorten(json(item.key()))));
+    }
+
+  private:
+    const json &object_;
+    std::string path_;
+    std::set<std::string> seen_;
+};
+
+Cell parse_cell(const json &object, const std::string &path) {
+    Fields fields(object, path);
+    Cell cell;
+    cell.operation = fields.name("operation");
+    cell.form = fields.name("form");
+    cell.width_bits = static_cast<unsigned>(fields.integer("width_bits", 8, 128, 64));
+    if (!std::has_single_bit(cell.width_bits))
+        fields.fail("width_bits", fmt::format("{} is not one of 8, 16, 32, 64, 128", cell.width_bits));
+    cell.order = fields.choice("order", {"relaxed", "acquire", "release", "acq_rel", "seq_cst", "full"}, "relaxed");
+    cell.contender = fields.choice("contender", {"none", "placebo", "same_line"}, "none");
+    cell.contender_iters = fields.integer("contender_iters", 0, 100'000'000, 0);
+    cell.work_iters = fields.integer("work_iters", 0, 100'000'000, 0);
+    if (const json *value = fields.find("placement")) {
+        if (!value->is_string() || !is_placement(value->get_ref<const std::string &>()))
+            fields.fail("placement", fmt::format("{} is not one of auto, smt_sibling, same_l3, other_l3, other_socket, "
+                                                 "cpus:A,B…", Fields::shorten(*value)));
+        cell.placement = value->get<std::string>();
+    }
+    cell.lines = static_cast<unsigned>(fields.integer("lines", 1, 4096, 32));
+    cell.threads = static_cast<unsigned>(fields.integer("threads", 1, 4096, 1));
+    if (const json *params = fields.find("params")) {
+        if (!params->is_object())
+            fields.fail("params", "is not an object");
+        for (const auto &item : params->items()) {
+            if (!is_name(item.key()))
+                fields.fail("params", fmt::format("{} is not a name", Fields::shorten(json(item.key()))));
+            if (item.value().is_string() && is_param_text(item.value().get_ref<const std::string &>()))
+                cell.params[item.key()] = item.value().get<std::string>();
+            else
+                cell.params[item.key()] =
+                    fields.as_integer(item.value(), "params." + item.key(), 0, std::uint64_t{1} << 53);
+        }
+    }
+    fields.finish();
+    return cell;
+}
+
+// What the schema's types cannot say: contradictions between fields, forms that do not exist.
+void check_cell(const Cell &cell, const std::string &path) {
+    auto fail = [&](const std::string &what) { throw Invalid(fmt::format("{}: {}", path, what)); };
+    if (!known_form(cell.form))
+        fail(fmt::format("unknown form \"{}\"; --list-forms prints those there are", cell.form));
+    const Form *form = find_form(cell.form, cell.width_bits);
+    if (!form)
+        fail(fmt::format("form \"{}\" at {} bits does not belong to {}; --list-forms prints those that do", cell.form,
+                         cell.width_bits, arch_name(this_arch)));
+    if (form->arch != Arch::any && cell.operation != form->operation)
+        fail(fmt::format("form \"{}\" performs {}, not {}", cell.form, form->operation, cell.operation));
+    if (cell.contender == "none" && cell.contender_iters != 0)
+        fail("contender_iters without a contender");
+    if (cell.contender == "none" && cell.threads != 1)
+        fail(fmt::format("{} threads without a contender", cell.threads));
+    if (cell.contender != "none" && cell.threads < 2)
+        fail(fmt::format("contender {} needs at least 2 threads", cell.contender));
+}
+
+ordered param_json(const Param &param) {
+    return std::visit([](const auto &value) { return ordered(value); }, param);
+}
+
+ordered cell_json(const Cell &cell) {
+    ordered object{{"operation", cell.operation},
+                   {"form", cell.form},
+                   {"width_bits", cell.width_bits},
+                   {"order", cell.order},
+                   {"contender", cell.contender},
+                   {"contender_iters", cell.contender_iters},
+                   {"work_iters", cell.work_iters},
+                   {"placement", cell.placement},
+                   {"lines", cell.lines},
+                   {"threads", cell.threads}};
+    ordered params = ordered::object();
+    for (const auto &[key, value] : cell.params)
+        params[key] = param_json(value);
+    object["params"] = params;
+    return object;
+}
+
+// Six significant digits and never NaN: JSON has no word for it, and a quotient of nothing is no measurement.
+ordered number(double value) {
+    if (!std::isfinite(value))
+        return 0.0;
+    double rounded = 0;
+    std::string text = fmt::format("{:.6g}", value);
+    std::from_chars(text.data(), text.data() + text.size(), rounded);
+    return rounded;
+}
+
+ordered numbers(const std::vector<double> &values) {
+    ordered array = ordered::array();
+    for (double value : values)
+        array.push_back(number(value));
+    return array;
+}
+
+ordered quantiles_json(const std::optional<Quantiles> &quantiles) {
+    if (!quantiles)
+        return nullptr;
+    return {{"of", quantiles->of},
+            {"ops_per_sample", quantiles->ops_per_sample},
+            {"samples", quantiles->samples},
+            {"p50_ns", number(quantiles->p50_ns)},
+            {"p95_ns", number(quantiles->p95_ns)},
+            {"p99_ns", number(quantiles->p99_ns)},
+            {"max_ns", number(quantiles->max_ns)},
+            {"histogram", quantiles->histogram}};
+}
+
+ordered interval_json(const std::optional<Interval> &interval) {
+    if (!interval)
+        return nullptr;
+    return {{"median_ns", number(interval->median_ns)},
+            {"low_ns", number(interval->low_ns)},
+            {"high_ns", number(interval->high_ns)},
+            {"confidence", interval->confidence}};
+}
+
+ordered cpu_json(const Cpu &cpu) {
+    return {{"cpu", cpu.cpu},       {"core", cpu.core},   {"cluster", cpu.cluster}, {"l3", cpu.l3},
+            {"socket", cpu.socket}, {"node", cpu.node},   {"allowed", cpu.allowed}, {"capacity", cpu.capacity},
+            {"midr", cpu.midr}};
+}
+
+std::string line(const ordered &object) { return object.dump(-1, ' ', true, ordered::error_handler_t::replace); }
+
+} // namespace
+
+std::string Cell::id() const {
+    std::string id = fmt::format("{}/{}/u{}/{}/{}/ci{}/w{}/{}/l{}/t{}", operation, form, width_bits, order, contender,
+                                 contender_iters, work_iters, placement, lines, threads);
+    for (const auto &[key, value] : params)
+        std::visit([&](const auto &v) { id += fmt::format("/{}={}", key, v); }, value);
+    return id;
+}
+
+std::uint64_t Cell::number(const std::string &key, std::uint64_t fallback) const {
+    auto found = params.find(key);
+    if (found == params.end())
+        return fallback;
+    if (const auto *value = std::get_if<std::uint64_t>(&found->second))
+        return *value;
+    throw Invalid(fmt::format("{}: parameter {} is not a number", id(), key));
+}
+
+std::string Cell::text(const std::string &key, const std::string &fallback) const {
+    auto found = params.find(key);
+    if (found == params.end())
+        return fallback;
+    if (const auto *value = std::get_if<std::string>(&found->second))
+        return *value;
+    throw Invalid(fmt::format("{}: parameter {} is not a word", id(), key));
+}
+
+Plan parse_plan(const std::string &text) {
+    json document;
+    try {
+        document = json::parse(text);
+    } catch (const json::parse_error &error) {
+        throw Invalid(fmt::format("plan: not JSON at byte {}", error.byte));
+    }
+    Fields fields(document, "plan");
+    const json &version = fields.require("linewright_plan");
+    if (version != schema_version)
+        fields.fail("linewright_plan", fmt::format("version {} is unknown; this probe reads version {}",
+                                                   Fields::shorten(version), schema_version));
+    Plan plan;
+    plan.name = fields.name("name");
+    plan.seed = fields.integer("seed", 0, std::uint64_t{1} << 53, plan.seed);
+    plan.precision = fields.real("precision", 0, 0.5, plan.precision);
+    plan.budget_s = fields.real("budget_s", 0, 604'800, plan.budget_s);
+    plan.launches = static_cast<unsigned>(fields.integer("launches", 1, 1000, plan.launches));
+    plan.block_cells = static_cast<unsigned>(fields.integer("block_cells", 1, 16, plan.block_cells));
+    plan.window_ms = fields.real("window_ms", 0, 10'000, plan.window_ms);
+    plan.contended_window_ms = fields.real("contended_window_ms", 0, 10'000, plan.contended_window_ms);
+    plan.min_windows = static_cast<unsigned>(fields.integer("min_windows", 1, 100'000, plan.min_windows));
+    plan.max_windows = static_cast<unsigned>(fields.integer("max_windows", 1, 100'000, plan.max_windows));
+    plan.launch = static_cast<unsigned>(fields.integer("launch", 0, 1000, plan.launch));
+    if (plan.max_windows < plan.min_windows)
+        fields.fail("max_windows", fmt::format("{} is below min_windows {}", plan.max_windows, plan.min_windows));
+    if (const json *cpus = fields.find("cpus")) {
+        if (!cpus->is_array())
+            fields.fail("cpus", "is not an array");
+        for (std::size_t i = 0; i < cpus->size(); ++i)
+            plan.cpus.push_back(
+                static_cast<unsigned>(fields.as_integer((*cpus)[i], fmt::format("cpus[{}]", i), 0, 65'535)));
+    }
+    const json &cells = fields.require("cells");
+    if (!cells.is_array() || cells.empty() || cells.size() > 100'000)
+        fields.fail("cells", "is not an array of 1 to 100000 cells");
+    std::set<std::string> ids;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        std::string path = fmt::format("plan.cells[{}]", i);
+        plan.cells.push_back(parse_cell(cells[i], path));
+        check_cell(plan.cells.back(), path);
+        if (!ids.insert(plan.cells.back().id()).second)
+            throw Invalid(fmt::format("{}: {} stands in the plan twice", path, plan.cells.back().id()));
+    }
+    fields.finish();
+    return plan;
+}
+
+std::string to_json(const Record &record) {
+    ordered metrics = ordered::object();
+    for (const auto &[key, value] : record.metrics)
+        metrics[key] = number(value);
+    return line({{"linewright_record", schema_version},
+                 {"context_id", record.context_id},
+                 {"id", record.cell.id()},
+                 {"cell", cell_json(record.cell)},
+                 {"plan", record.plan},
+                 {"launch", record.launch},
+                 {"status", record.status},
+                 {"reason", record.reason},
+                 {"stop", record.stop},
+                 {"cpus", record.cpus},
+                 {"placement_class", record.placement_class},
+                 {"window_ns", numbers(record.window_ns)},
+                 {"window_line", record.window_line},
+                 {"empty_ns", numbers(record.empty_ns)},
+                 {"issue", interval_json(record.issue)},
+                 {"batch", quantiles_json(record.batch)},
+                 {"small_batch", quantiles_json(record.small_batch)},
+                 {"completion_ns", numbers(record.completion_ns)},
+                 {"completion_empty_ns", numbers(record.completion_empty_ns)},
+                 {"thread_ops", record.thread_ops},
+                 {"thread_ns", numbers(record.thread_ns)},
+                 {"total_mops", number(record.total_mops)},
+                 {"fairness", number(record.fairness)},
+                 {"sum_expected", record.sum_expected},
+                 {"sum_found", record.sum_found},
+                 {"discarded",
+                  {{"switched", record.discarded.switched},
+                   {"stolen", record.discarded.stolen},
+                   {"gap", record.discarded.gap}}},
+                 {"flags", record.flags},
+                 {"metrics", metrics}});
+}
+
+std::string to_json(const std::vector<Cpu> &cpus) {
+    ordered array = ordered::array();
+    for (const Cpu &cpu : cpus)
+        array.push_back(cpu_json(cpu));
+    return line(array);
+}
+
+std::string to_json(const Context &context) {
+    ordered cpus = ordered::array();
+    for (const Cpu &cpu : context.cpus)
+        cpus.push_back(cpu_json(cpu));
+    return line({{"linewright_context", schema_version},
+                 {"context_id", context.context_id},
+                 {"machine_id", context.machine_id},
+                 {"started_utc", context.started_utc},
+                 {"target", context.target},
+                 {"plan", context.plan},
+                 {"launch", context.launch},
+                 {"tool_version", context.tool_version},
+                 {"compiler", context.compiler},
+                 {"arch", context.arch},
+                 {"cpu_model", context.cpu_model},
+                 {"cpu_ids", context.cpu_ids},
+                 {"features", context.features},
+                 {"kernel", context.kernel},
+                 {"virtualised", context.virtualised},
+                 {"emulated", context.emulated},
+                 {"cpus", cpus},
+                 {"line_bytes", context.line_bytes},
+                 {"page_bytes", context.page_bytes},
+                 {"time_source", context.time_source},
+                 {"tick_ns", number(context.tick_ns)},
+                 {"timer_cost_ns", number(context.timer_cost_ns)},
+                 {"work_iter_ns", number(context.work_iter_ns)},
+                 {"cycle_ns", number(context.cycle_ns)},
+                 {"governor", context.governor},
+                 {"smt", context.smt},
+                 {"counters", context.counters},
+                 {"rseq", context.rseq},
+                 {"locked_memory", context.locked_memory},
+                 {"realtime", context.realtime},
+                 {"boot_parameters", context.boot_parameters}});
+}
+
+} // namespace lw::wire
