@@ -22,7 +22,7 @@ STANDARDS = ["c11", "c++17", "c++20"]
 CMAKE_PROJECT = """\
 cmake_minimum_required(VERSION 3.20)
 project(foreign LANGUAGES C CXX)
-find_package(linewright 0 REQUIRED)
+find_package(linewright REQUIRED)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
