@@ -45,6 +45,12 @@ def test_no_line_is_wider_than_the_terminal(width: int, terminal: bool):
     assert "5.02" in text and "4.52" in text, "issue and exposed cost"
 
 
+def test_a_long_form_is_broken_at_its_joints_on_a_narrow_terminal():
+    lines = printed([record(work_iters=work, form=LONG) for work in (0, 20)], 80, terminal=True).splitlines()
+    column = [strip(line).split(" ")[0] for line in lines if strip(line).startswith(("prefetchw", "guess", "loop"))]
+    assert "".join(column) == LONG and max(map(len, column)) <= table.NARROW_FORM
+
+
 def strip(line: str) -> str:
     import re
 
