@@ -95,6 +95,16 @@ def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator)
     return (lower + ordered[np.minimum((position * n).astype(np.int64), n - 1)]) / 2
 
 
+def medians_of(groups: Groups) -> np.ndarray:
+    """Each group's median."""
+    sizes = {values.size for values in groups}
+    if len(sizes) > 1:
+        return np.array([median(values) for values in groups])
+    ordered = np.sort(np.array(groups), axis=1)
+    half = ordered.shape[1] // 2
+    return ordered[:, half] if ordered.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
+
+
 def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
     """Hierarchical bootstrap: launches drawn with replacement, windows drawn within each; medians of launch medians.
 
@@ -104,21 +114,20 @@ def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.
     count = len(groups)
     if count == 1:
         return _resampled_medians(groups[0], resamples, rng)
-    chosen = rng.integers(0, count, (resamples, count))
     if count > MANY_GROUPS:
-        medians = np.array([median(values) for values in groups])[chosen]
-    else:
-        medians = np.empty((resamples, count))
-        for index, values in enumerate(groups):
-            hit = chosen == index
-            medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
+        return _resampled_medians(medians_of(groups), resamples, rng)
+    chosen = rng.integers(0, count, (resamples, count))
+    medians = np.empty((resamples, count))
+    for index, values in enumerate(groups):
+        hit = chosen == index
+        medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
     medians.sort(axis=1)
     return medians[:, count // 2] if count % 2 else (medians[:, count // 2 - 1] + medians[:, count // 2]) / 2
 
 
 def centre(groups: Groups) -> float:
     """Median of the groups' medians."""
-    return median(np.array([median(values) for values in groups]))
+    return median(medians_of(groups))
 
 
 @lru_cache(maxsize=1024)
@@ -128,7 +137,8 @@ def _t(confidence: float, degrees: float) -> float:
 
 def _median_variance(medians: np.ndarray) -> float:
     """Variance of the median of independent launch medians: π/2 times that of their mean (normal theory; generous for few)."""
-    return float(np.var(medians, ddof=1)) * math.pi / 2 / medians.size
+    away = medians - medians.sum() / medians.size
+    return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
 def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 1) -> Interval | None:
@@ -142,12 +152,11 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 
     groups = [values for values in groups if values.size]
     if not groups:
         return None
-    middle = centre(groups)
     if len(groups) == 1:
         return _single(groups[0], confidence)
-    tail = (1 - confidence) / 2 * 100
-    low, high = np.percentile(replicates(groups, seed=seed), [tail, 100 - tail])
-    medians = np.array([median(values) for values in groups])
+    medians = medians_of(groups)
+    middle = median(medians)
+    low, high = _quantiles(replicates(groups, seed=seed), confidence)
     positive = bool((medians > 0).all())
     scale = np.log(medians) if positive else medians
     below, above = _predicted(np.sort(scale), confidence, positive)
@@ -156,6 +165,13 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 
     return Interval(
         median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
     )
+
+
+def _quantiles(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The outer quantiles of replicates, at whole ranks."""
+    ordered = np.sort(values)
+    k = round((1 - confidence) / 2 * (ordered.size + 1)) - 1
+    return float(ordered[k]), float(ordered[ordered.size - 1 - k])
 
 
 def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
