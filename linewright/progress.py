@@ -36,7 +36,7 @@ class Meter:
         """Move on; the share never goes back."""
         before = [number for number in self._weights if number < progress.launch]
         done = sum(self._weights[number] for number in before)
-        part = progress.windows_done / max(1, progress.windows_total)
+        part = max(progress.windows_done / max(1, progress.windows_total), progress.cells_done / max(1, progress.cells_total))
         done += self._weights.get(progress.launch, 0) * min(1.0, part)
         self.share = max(self.share, min(1.0, done / max(1e-9, sum(self._weights.values()))))
         self.cells_done = sum(self._cells[number] for number in before) + progress.cells_done

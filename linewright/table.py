@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -24,7 +25,9 @@ PIPE_COLUMNS = 118
 """Width of a table that goes to no terminal, unless COLUMNS says otherwise: the longest form fits on one line."""
 WIDE = 104
 """Columns from which the rates of all threads are shown too."""
-FORMATS = ("table", "json", "csv")
+MOST_FORMS = 4
+"""Forms named in one line below the tables before the rest is only counted."""
+FORMATS = ("table", "json", "csv", "published")
 _CONTENDERS = {"none": 0, "placebo": 1, "same_line": 2}
 
 
@@ -78,12 +81,15 @@ class _Marks:
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
         self._modes: list[str] = []
+        self._doubted = False
 
     def of(self, summary: Summary) -> str:
         for flag in summary.flags:
             if flag not in self._letters:
                 self._letters[flag] = chr(ord("a") + len(self._letters) % 26)
-        return "".join(self._letters[flag] for flag in summary.flags)
+        doubt = "" if summary.status == "ok" else "?"
+        self._doubted = self._doubted or bool(doubt)
+        return doubt + "".join(self._letters[flag] for flag in summary.flags)
 
     def note_modes(self, summary: Summary) -> None:
         if len(summary.modes) > 1:
@@ -93,6 +99,8 @@ class _Marks:
     def explain(self, console: Console) -> None:
         from linewright.analysis.plausible import explain
 
+        if self._doubted:
+            console.print(Text("?  too many windows were disturbed: a figure not to be relied on"))
         for flag, letter in self._letters.items():
             console.print(Text(f"{letter}  {one_line(flag)}: {one_line(explain(flag))}"))
             if flag == "metastable":
@@ -102,7 +110,7 @@ class _Marks:
 
 def _print_tables(summaries: Sequence[Summary], console: Console, marks: _Marks) -> None:
     for operation in dict.fromkeys(s.cell.operation for s in summaries):
-        measured = [s for s in summaries if s.cell.operation == operation and s.issue is not None]
+        measured = [s for s in summaries if s.cell.operation == operation and has_figures(s)]
         if measured:
             console.print(_table(operation, measured, console, marks))
             console.print()
@@ -131,6 +139,11 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
     return table
 
 
+def has_figures(summary: Summary) -> bool:
+    """Whether any window was kept; published results have percentiles instead of windows."""
+    return summary.issue is not None and (summary.windows > 0 or summary.published)
+
+
 def _order(summaries: Sequence[Summary]):
     forms = list(dict.fromkeys((s.cell.form, s.cell.width_bits) for s in summaries))
 
@@ -156,7 +169,8 @@ def _figures(summary: Summary, wide: bool) -> list[str]:
         f"{ns_text(half_width(summary.exposed))}" if summary.exposed else "",
     ]
     if wide:
-        figures += [f"{summary.total_mops:.1f}", f"{summary.fairness:.2f}" if together else ""]
+        rated = summary.total_mops > 0
+        figures += [f"{summary.total_mops:.1f}" if rated else "–", f"{summary.fairness:.2f}" if together and rated else ""]
     return figures
 
 
@@ -170,14 +184,21 @@ def _style(summary: Summary) -> str:
 
 
 def _print_missing(summaries: Sequence[Summary], console: Console) -> None:
-    """Cells without figures and cells not to be relied on, one line for each form and reason."""
-    groups: dict[tuple[str, str, str], list[Summary]] = {}
+    """Cells without figures, and cells not to be relied on: one line for each reason, numbers in it aside."""
+    groups: dict[tuple[str, str], list[Summary]] = {}
     for summary in summaries:
         if summary.status != "ok":
-            groups.setdefault((summary.status, summary.cell.form, summary.reason), []).append(summary)
-    for (status, form, reason), members in groups.items():
-        which = members[0].id if len(members) == 1 else f"{form}, {len(members)} cells"
-        console.print(Text(one_line(f"{status}: {which}: {reason}"), style="yellow" if status != "unavailable" else "dim"))
+            groups.setdefault((summary.status, re.sub("[0-9]+", "N", summary.reason)), []).append(summary)
+    for (status, reason), members in groups.items():
+        same = {member.reason for member in members}
+        which = members[0].id if len(members) == 1 else f"{_forms_text(members)} ({len(members)} cells)"
+        text = one_line(f"{status}: {which}: {same.pop() if len(same) == 1 else reason}")
+        console.print(Text(text, style="dim" if status == "unavailable" else "yellow"))
+
+
+def _forms_text(members: Sequence[Summary]) -> str:
+    forms = list(dict.fromkeys(member.cell.form for member in members))
+    return ", ".join(forms) if len(forms) <= MOST_FORMS else f"{', '.join(forms[:MOST_FORMS])} and {len(forms) - MOST_FORMS} other forms"
 
 
 def rows(summaries: Iterable[Summary]) -> list[dict[str, object]]:
@@ -195,13 +216,13 @@ def _row(s: Summary) -> dict[str, object]:
         "status": s.status, "reason": s.reason, "launches": s.launches,
     }  # fmt: skip
     for name in ("issue", "exposed", "completion"):
-        interval = getattr(s, name)
+        interval = getattr(s, name) if has_figures(s) else None
         for end in ("median_ns", "low_ns", "high_ns"):
             row[f"{name}_{end}"] = getattr(interval, end) if interval else None
     for name, part in (("batch", s.batch), ("small_batch", s.small)):
         for figure in ("p50_ns", "p95_ns", "p99_ns", "max_ns"):
             row[f"{name}_{figure}"] = getattr(part, figure) if part else None
-    measured = s.issue is not None
+    measured = has_figures(s)
     row |= {
         "total_mops": s.total_mops if measured else None,
         "fairness": s.fairness if measured else None,

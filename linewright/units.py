@@ -78,10 +78,12 @@ def duration_text(seconds: float) -> str:
 
 
 def ns_text(value: float | None) -> str:
-    """Nanoseconds to three or four figures, never in exponent form; an absent value is a dash."""
+    """Nanoseconds to three or four figures; an absent value is a dash, a value that means nothing (above 1 ms) rounded hard."""
     if value is None or not math.isfinite(value):
         return "–"
     size = abs(value)
     if size < 0.005:
         return "0.00"
+    if size >= 1e6:
+        return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
     return f"{value:.2f}" if size < 100 else f"{value:.1f}" if size < 1000 else f"{value:.0f}"

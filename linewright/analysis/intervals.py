@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from scipy import special, stats
 
+from linewright.analysis.modes import cut
 from linewright.schema import Interval
 
 CONFIDENCE = 0.95
@@ -22,6 +23,8 @@ RESAMPLES = 999
 """Odd, so that the 2.5 % and 97.5 % quantiles fall on replicates."""
 
 MANY_GROUPS = 12
+UNLIKELY = 0.01
+"""Chance below which a repeat's median is not expected in a mode."""
 
 Groups = Sequence[np.ndarray]
 
@@ -92,6 +95,16 @@ def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator)
     return (lower + ordered[np.minimum((position * n).astype(np.int64), n - 1)]) / 2
 
 
+def medians_of(groups: Groups) -> np.ndarray:
+    """Each group's median."""
+    sizes = {values.size for values in groups}
+    if len(sizes) > 1:
+        return np.array([median(values) for values in groups])
+    ordered = np.sort(np.array(groups), axis=1)
+    half = ordered.shape[1] // 2
+    return ordered[:, half] if ordered.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
+
+
 def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
     """Hierarchical bootstrap: launches drawn with replacement, windows drawn within each; medians of launch medians.
 
@@ -101,21 +114,20 @@ def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.
     count = len(groups)
     if count == 1:
         return _resampled_medians(groups[0], resamples, rng)
-    chosen = rng.integers(0, count, (resamples, count))
     if count > MANY_GROUPS:
-        medians = np.array([median(values) for values in groups])[chosen]
-    else:
-        medians = np.empty((resamples, count))
-        for index, values in enumerate(groups):
-            hit = chosen == index
-            medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
+        return _resampled_medians(medians_of(groups), resamples, rng)
+    chosen = rng.integers(0, count, (resamples, count))
+    medians = np.empty((resamples, count))
+    for index, values in enumerate(groups):
+        hit = chosen == index
+        medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
     medians.sort(axis=1)
     return medians[:, count // 2] if count % 2 else (medians[:, count // 2 - 1] + medians[:, count // 2]) / 2
 
 
 def centre(groups: Groups) -> float:
     """Median of the groups' medians."""
-    return median(np.array([median(values) for values in groups]))
+    return median(medians_of(groups))
 
 
 @lru_cache(maxsize=1024)
@@ -125,39 +137,73 @@ def _t(confidence: float, degrees: float) -> float:
 
 def _median_variance(medians: np.ndarray) -> float:
     """Variance of the median of independent launch medians: π/2 times that of their mean (normal theory; generous for few)."""
-    return float(np.var(medians, ddof=1)) * math.pi / 2 / medians.size
+    away = medians - medians.sum() / medians.size
+    return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
 def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 1) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
 
     The wider, on each side, of the hierarchical bootstrap's percentile range and the range predicted by Student's t
-    from the spread between launches (twice the variance of one median: the repeat has its own launch luck too).  On
-    the logarithm where all values are positive.  One group only: windows alone vary, in both parts.
+    from the spread between launches (twice the variance of one median: the repeat has its own launch luck too); on
+    the logarithm where all values are positive.  Launches in separate modes: every mode that a repeat's median could
+    reasonably land in is inside.  One group only: order statistics of its windows.
     """
     groups = [values for values in groups if values.size]
     if not groups:
         return None
-    middle = centre(groups)
     if len(groups) == 1:
         return _single(groups[0], confidence)
-    tail = (1 - confidence) / 2 * 100
-    low, high = np.percentile(replicates(groups, seed=seed), [tail, 100 - tail])
-    medians = np.array([median(values) for values in groups])
+    medians = medians_of(groups)
+    middle = median(medians)
+    low, high = _quantiles(replicates(groups, seed=seed), confidence)
     positive = bool((medians > 0).all())
     scale = np.log(medians) if positive else medians
-    reach = _t(confidence, medians.size - 1) * math.sqrt(2 * _median_variance(scale))
+    below, above = _predicted(np.sort(scale), confidence, positive)
     if positive:
-        reach = min(reach, 50.0)
-        predicted = (middle * math.exp(-reach), middle * math.exp(reach))
-    else:
-        predicted = (middle - reach, middle + reach)
+        below, above = math.exp(max(below, -700.0)), math.exp(min(above, 700.0))
     return Interval(
-        median_ns=middle,
-        low_ns=float(min(low, predicted[0], middle)),
-        high_ns=float(max(high, predicted[1], middle)),
-        confidence=confidence,
+        median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
     )
+
+
+def _quantiles(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The outer quantiles of replicates, at whole ranks."""
+    ordered = np.sort(values)
+    k = round((1 - confidence) / 2 * (ordered.size + 1)) - 1
+    return float(ordered[k]), float(ordered[ordered.size - 1 - k])
+
+
+def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
+    """Where the median of as many new launches falls: Student's t from their spread, and every mode within reach.
+
+    Modes are looked for among logarithms only.
+    """
+    n = ordered.size
+    reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
+    low, high = median(ordered) - reach, median(ordered) + reach
+    groups = cut(ordered) if logarithmic else [ordered]
+    if len(groups) == 1:
+        return low, high
+    spread = math.sqrt(sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / max(1, n - len(groups)))
+    within = _t(confidence, max(1, n - len(groups))) * spread
+    reachable = _reachable([g.size for g in groups])
+    return min(low, groups[reachable[0]][0] - within), max(high, groups[reachable[1]][-1] + within)
+
+
+def _reachable(sizes: list[int]) -> tuple[int, int]:
+    """First and last mode that the median of a repeat lands in with a chance of `UNLIKELY` or more.
+
+    The number of a repeat's launches at or beyond a mode, given that k of n were, is beta-binomial (Jeffreys prior).
+    """
+    n = sum(sizes)
+
+    def chance(k: int) -> float:
+        return float(stats.betabinom.sf((n + 1) // 2 - 1, n, k + 0.5, n - k + 0.5))
+
+    first = next(i for i in range(len(sizes)) if chance(sum(sizes[: i + 1])) >= UNLIKELY)
+    last = next(i for i in reversed(range(len(sizes))) if chance(sum(sizes[i:])) >= UNLIKELY)
+    return first, last
 
 
 def _single(values: np.ndarray, confidence: float) -> Interval | None:

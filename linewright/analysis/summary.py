@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, median, repeat_interval
+from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
 
@@ -75,6 +75,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     discarded: int
     metrics: dict[str, float]
     emulated: bool
+    nearness: str = ""
+    """``near``, ``far_posted``, ``far_waited``, ``mixed`` or ``undecided`` on this CPU; set back to back and uncontended."""
+    near_lines: int = 0
+    far_lines: int = 0
     published: bool
     """Only percentiles are known: the interval is made of them and is no interval of a median."""
 
@@ -90,8 +94,8 @@ def _twin_differences(values: list[float], twin: list[float]) -> tuple[np.ndarra
         return np.empty(0), np.zeros(a.size, dtype=bool)
     if a.size != b.size:
         b = b[np.arange(a.size) * b.size // a.size]
-    difference = a - b
-    kept = np.isfinite(difference)
+    kept = np.isfinite(a) & np.isfinite(b)
+    difference = np.subtract(a, b, where=kept, out=np.zeros(a.size))
     return difference[kept], kept
 
 
@@ -124,7 +128,7 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
 
 def _estimate(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(launches)
-    return repeat_interval(groups), [median(values) for values in groups], unit
+    return repeat_interval(groups), medians_of(groups).tolist() if groups else [], unit
 
 
 def _windows(record: Record) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +214,7 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
         launch = median(values) if len(launches) > 1 else whole
         if launch <= 0:
             continue
-        medians += [median(part) / launch * whole for part in _by_line(values, lines)]
+        medians += (medians_of(_by_line(values, lines)) / launch * whole).tolist()
     return medians
 
 
@@ -300,6 +304,7 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
     Records whose context is missing are kept apart under their context id, since their machine is unknown.  Flags of
     `linewright.analysis.plausible` are part of every summary.
     """
+    from linewright.analysis.near_far import with_nearness
     from linewright.analysis.plausible import with_flags
 
     known = by_id(contexts)
@@ -309,4 +314,5 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
         machine = context.machine_id if context else record.context_id
         groups.setdefault((machine, record.cell.id), []).append(record)
     merged = [_merge(machine, members, known) for (machine, _), members in groups.items()]
-    return with_flags(merged, known)
+    every = (record for members in groups.values() for record in members)
+    return with_flags(with_nearness(merged, known, every), known)

@@ -24,6 +24,14 @@ FEWEST_LAUNCHES = 3
 DISTRUSTED = frozenset({"emulated", "faster_than_floor", "doubled", "zero_cost"})
 """Flags that keep a cell out of every comparison."""
 
+MATRIX_POINTS = 12
+"""More contention × work points than this and the verdict speaks at length."""
+MOST_CLAUSES = 6
+"""Clauses of one sentence; findings() holds the rest."""
+MOST_CROSSINGS = 4
+LONGEST = 12
+"""Sentences of a matrix's verdict."""
+
 _ORDER_GIVES = {
     "relaxed": {"relaxed"},
     "acquire": {"relaxed", "acquire"},
@@ -280,9 +288,11 @@ def _sweep(run: Sequence[Finding]) -> str:
 
 
 def _runs(sweep: Sequence[Finding]) -> list[list[Finding]]:
+    """Neighbouring work lengths at which the same answer holds: each one's best is among the other's best or ties."""
     runs: list[list[Finding]] = []
     for f in sweep:
-        if runs and (runs[-1][-1].best, runs[-1][-1].beaten, set(runs[-1][-1].tied)) == (f.best, f.beaten, set(f.tied)):
+        lead = runs[-1][0] if runs else None
+        if lead and bool(lead.beaten) == bool(f.beaten) and lead.best in f.tied and f.best in lead.tied:
             runs[-1].append(f)
         else:
             runs.append([f])
@@ -308,6 +318,8 @@ def _sentence(members: Sequence[Finding]) -> str:
         for run in _runs(sorted(sweep, key=lambda f: f.work_iters))
         if run[0].beaten
     ]
+    if len(clauses) > MOST_CLAUSES:
+        clauses[MOST_CLAUSES:] = [f"and {len(clauses) - MOST_CLAUSES} more changes along the way"]
     return _capital(f"{condition(members[0])}: " + "; ".join(clauses)) if clauses else ""
 
 
@@ -322,7 +334,7 @@ def _brief(members: Sequence[Finding]) -> str:
         last = sweep[-1]
         if last.beaten and (not shown or last.best not in shown[0].tied):
             shown.append(last)
-        clauses += [f"{_work(f.work_iters)}, {_clause(f)}" for f in shown if f]
+        clauses += [f"{_work(f.work_iters)}, {_clause(f)}" for f in shown]
     return _capital(f"{condition(members[0])}: " + "; ".join(clauses)) if clauses else ""
 
 
@@ -348,14 +360,28 @@ def _crossing(c: Crossover) -> str:
     )
 
 
-MATRIX_POINTS = 12
-"""More contention × work points than this and the verdict speaks at length."""
-LONGEST = 12
-"""Sentences of a matrix's verdict."""
+_PERFORMED = {
+    "far_posted": "far and posted ({lines}; enough work around them hides them)",
+    "far_waited": "far and waited for ({lines})",
+    "mixed": "near on some lines and far on others ({lines})",
+}
 
 
-def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = ()) -> list[str]:
-    """The findings of one machine in words."""
+def _places(members: Sequence[Summary]) -> str:
+    """Which forms are performed far, by core; empty where none is."""
+    clauses = []
+    for where, text in _PERFORMED.items():
+        far = [s for s in members if s.nearness == where]
+        for cpu in dict.fromkeys(s.cpus[0] if s.cpus else -1 for s in far):
+            here = [s for s in far if (s.cpus[0] if s.cpus else -1) == cpu]
+            lines = _join(list(dict.fromkeys(f"{s.far_lines} of {s.near_lines + s.far_lines} lines far" for s in here)))
+            core = f"from CPU {cpu}, " if cpu >= 0 else ""
+            clauses.append(f"{core}{_join([s.cell.form for s in here])}: performed {text.format(lines=lines)}")
+    return _capital("; ".join(clauses)) if clauses else ""
+
+
+def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = (), places: str = "") -> list[str]:
+    """The findings of one machine in words; `places` is the sentence on near and far."""
     classes: dict[tuple, list[Finding]] = {}
     for f in sorted(found, key=_class_of):
         classes.setdefault(_class_of(f), []).append(f)
@@ -364,8 +390,9 @@ def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = ()) -> li
         spoken = [_brief(members) for members in classes.values()]
         spoken = [s for s in spoken if s]
         silent = _silent(found)
-        return spoken[:2] + ([silent] if silent else spoken[2:3])
-    spoken = [s for members in classes.values() if (s := _sentence(members))] + [_crossing(c) for c in crossed]
+        return (spoken[:2] + [s for s in (places, silent) if s] + spoken[2:])[:3]
+    spoken = [s for members in classes.values() if (s := _sentence(members))]
+    spoken = spoken[:1] + ([places] if places else []) + [_crossing(c) for c in crossed][:MOST_CROSSINGS] + spoken[1:]
     silent = _silent(found)
     return spoken[: LONGEST - 1] + ([silent] if silent else [])
 
@@ -390,7 +417,7 @@ def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[
             answers.append(preface + "Run by an emulator: times mean nothing, so no form is preferred.")
             continue
         found = findings(members)
-        spoken = sentences(found, crossovers(members)) if found else []
+        spoken = sentences(found, crossovers(members), _places(members)) if found else []
         if not spoken:
             spoken = ["No two forms of one operation were measured under equal conditions, so nothing is compared."]
         answers += [preface + text for text in spoken]

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""A probe that can fail in ways the real one cannot be made to: it dies in mid-line, babbles, hangs, or has other CPUs.
+
+FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line), "signal" (it kills itself
+with this instead of exiting with 3), "garbage" (a line that is no record), "refuse" (a message for exit code 2),
+"skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals).
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+KNOBS = json.loads(os.environ.get("FAKE_PROBE", "{}"))
+CPUS = [
+    {"cpu": cpu, "core": cpu, "l3": 0, "socket": 0, "node": 0, "allowed": cpu in KNOBS.get("allowed", KNOBS.get("cpus", [0, 1]))}
+    for cpu in KNOBS.get("cpus", [0, 1])
+]
+ARCH = KNOBS.get("arch", "x86_64")
+
+
+def form(name, operation, order="full", **more):
+    plain = {"arch": ARCH, "width_bits": 64, "needs": "none", "atomic": True, "available": True, "reason": ""}
+    return {"name": name, "operation": operation, "order": order, **plain, **more}
+
+
+FORMS = [
+    form("empty", "none", "relaxed", arch="any"),
+    form("plain_add", "add", "relaxed", atomic=False),
+    form("lock_add", "add"),
+    form("lock_xadd", "fetch_add"),
+    form("stadd", "add", "relaxed", needs="lse", available=False, reason="this CPU lacks lse"),
+    form("lock_add", "add", width_bits=32),
+]
+
+
+def context(plan_name, launch):
+    return {
+        "linewright_context": 1, "context_id": f"{os.getpid():016x}", "machine_id": KNOBS.get("machine_id", "00000000000000aa"),
+        "started_utc": "2026-01-01T00:00:00Z", "target": "local", "plan": plan_name, "launch": launch, "tool_version": "0.1.0",
+        "compiler": "none", "arch": ARCH, "cpu_model": "Fake", "cpu_ids": ["0"], "features": [], "kernel": "Linux fake",
+        "virtualised": "unknown", "emulated": False, "cpus": CPUS, "line_bytes": 64, "page_bytes": 4096, "time_source": "tsc",
+        "tick_ns": 0.4, "timer_cost_ns": 9.0, "work_iter_ns": 0.3, "cycle_ns": 0.3, "governor": "", "smt": "off",
+        "counters": "unavailable", "rseq": "libc", "locked_memory": False, "realtime": False,
+    }  # fmt: skip
+
+
+def cell_id(cell):
+    parts = [
+        cell["operation"], cell["form"], f"u{cell['width_bits']}", cell["order"], cell["contender"],
+        f"ci{cell['contender_iters']}", f"w{cell['work_iters']}", cell["placement"], f"l{cell['lines']}", f"t{cell['threads']}",
+    ]  # fmt: skip
+    return "/".join(parts + [f"{key}={cell['params'][key]}" for key in sorted(cell["params"])])
+
+
+def record(cell, plan, context_id):
+    value = {
+        "linewright_record": 1, "context_id": context_id, "id": cell_id(cell), "cell": cell, "plan": plan["name"],
+        "launch": plan["launch"], "status": "ok", "stop": "precision", "cpus": list(range(cell["threads"])),
+        "window_ns": [5.0 + 0.01 * i for i in range(8)], "window_line": list(range(8)), "empty_ns": [0.5] * 8,
+        "issue": {"median_ns": 5.035, "low_ns": 5.0, "high_ns": 5.07}, "thread_ops": [1000] * cell["threads"],
+        "thread_ns": [5.0] * cell["threads"], "total_mops": 200.0 * cell["threads"], "sum_expected": 1000, "sum_found": 1000,
+    }  # fmt: skip
+    if cell["form"] == "stadd":
+        value = {key: value[key] for key in ("linewright_record", "context_id", "id", "cell", "plan", "launch")}
+        value |= {"status": "unavailable", "reason": "this CPU lacks lse"}
+    return value
+
+
+def say(line):
+    sys.stdout.write(line)
+    sys.stdout.flush()
+
+
+def progress(cell, done, total):
+    counts = {"done": done, "total": total, "cells_done": done, "cells": total, "state": "done"}
+    print(json.dumps({"progress": {"id": cell_id(cell), **counts}}), file=sys.stderr, flush=True)
+
+
+def run(plan):
+    told = context(plan["name"], plan["launch"])
+    say(json.dumps(told) + "\n")
+    for number, cell in enumerate(plan["cells"]):
+        line = json.dumps(record(cell, plan, told["context_id"])) + "\n"
+        if number == KNOBS.get("die_after"):
+            say(line[: len(line) // 2])
+            if "signal" in KNOBS:
+                os.kill(os.getpid(), KNOBS["signal"])
+            print(json.dumps({"error": "told to die"}), file=sys.stderr)
+            return 3
+        if "garbage" in KNOBS and number == 1:
+            say(KNOBS["garbage"] + "\n")
+        time.sleep(KNOBS.get("pause_s", 0))
+        if number not in KNOBS.get("skip", []):
+            say(line)
+        progress(cell, number + 1, len(plan["cells"]))
+    return 0
+
+
+def main(option):
+    if KNOBS.get("deaf"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    answers = {
+        "--list-forms": lambda: FORMS,
+        "--topology": lambda: {"arch": ARCH, "cpus": CPUS, "pairs": {}},
+        "--context": lambda: context("none", 0),
+    }
+    if option in answers:
+        say(json.dumps(answers[option]()) + "\n")
+        return 0
+    plan = json.load(sys.stdin)
+    if "refuse" in KNOBS and (option == "--check") == KNOBS.get("at_check", True):
+        print(json.dumps({"error": KNOBS["refuse"]}), file=sys.stderr)
+        return 2
+    return 0 if option == "--check" else run(plan)
+
+
+sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ""))
