@@ -27,7 +27,7 @@ WIDE = 104
 """Columns from which the rates of all threads are shown too."""
 MOST_FORMS = 4
 """Forms named in one line below the tables before the rest is only counted."""
-FORMATS = ("table", "json", "csv")
+FORMATS = ("table", "json", "csv", "published")
 _CONTENDERS = {"none": 0, "placebo": 1, "same_line": 2}
 
 
@@ -169,7 +169,8 @@ def _figures(summary: Summary, wide: bool) -> list[str]:
         f"{ns_text(half_width(summary.exposed))}" if summary.exposed else "",
     ]
     if wide:
-        figures += [f"{summary.total_mops:.1f}", f"{summary.fairness:.2f}" if together else ""]
+        rated = summary.total_mops > 0
+        figures += [f"{summary.total_mops:.1f}" if rated else "–", f"{summary.fairness:.2f}" if together and rated else ""]
     return figures
 
 

@@ -19,6 +19,12 @@ stop() { # stop CODE MESSAGE…
     exit "$code"
 }
 
+# Two runs at once in one checkout take turns where they install or build.
+alone() { # alone COMMAND…
+    mkdir -p build
+    if command -v flock >/dev/null; then flock -o build/lock "$@"; else "$@"; fi
+}
+
 # Runs a command with its output in a log; on failure shows the log's end and stops.
 logged() { # logged NAME COMMAND…
     local log=$logs/$1.log

@@ -7,5 +7,5 @@
 if command -v "$python" >/dev/null && ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     stop 2 "$(command -v "$python") is $("$python" --version 2>&1); Python 3.11 or newer is needed: make PYTHON=python3.12 …"
 fi
-scripts/packages.sh "$@"
-scripts/venv.sh "$@"
+alone scripts/packages.sh "$@"
+alone scripts/venv.sh "$@"

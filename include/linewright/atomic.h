@@ -434,5 +434,8 @@ LW_IF_U64(LW_DEC_AND_TEST(lw_dec_and_test_u64, 64))
 #undef LW_IF_U64
 
 #include "wide.h"
+#ifdef __cplusplus
+#include "atomic_ref.h" /* lw::atomic_ref<T>, from C++17 on */
+#endif
 
 #endif

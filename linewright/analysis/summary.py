@@ -75,6 +75,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     discarded: int
     metrics: dict[str, float]
     emulated: bool
+    nearness: str = ""
+    """``near``, ``far_posted``, ``far_waited``, ``mixed`` or ``undecided`` on this CPU; set back to back and uncontended."""
+    near_lines: int = 0
+    far_lines: int = 0
     published: bool
     """Only percentiles are known: the interval is made of them and is no interval of a median."""
 
@@ -300,6 +304,7 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
     Records whose context is missing are kept apart under their context id, since their machine is unknown.  Flags of
     `linewright.analysis.plausible` are part of every summary.
     """
+    from linewright.analysis.near_far import with_nearness
     from linewright.analysis.plausible import with_flags
 
     known = by_id(contexts)
@@ -309,4 +314,5 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
         machine = context.machine_id if context else record.context_id
         groups.setdefault((machine, record.cell.id), []).append(record)
     merged = [_merge(machine, members, known) for (machine, _), members in groups.items()]
-    return with_flags(merged, known)
+    every = (record for members in groups.values() for record in members)
+    return with_flags(with_nearness(merged, known, every), known)

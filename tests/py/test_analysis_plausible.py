@@ -10,7 +10,7 @@ from analysis_samples import cell, context, launches, published, record
 
 from linewright.analysis import summarise
 from linewright.analysis.plausible import MEANING, explain
-from linewright.schema import Quantiles
+from linewright.schema import Cpu, Quantiles
 
 RNG = np.random.default_rng
 
@@ -52,6 +52,14 @@ def test_exactly_doubled_under_a_contender_on_one_cpu():
     alone, placebo = flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="placebo", threads=2), 10.0, 2))
     assert "doubled" in placebo
     assert "doubled" not in flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line"), 11.0))[1]
+
+
+def test_a_doubling_between_separate_cores_is_a_result():
+    cpus = [Cpu(cpu=0, core=0, socket=0), Cpu(cpu=1, core=0, socket=0), Cpu(cpu=2, core=1, socket=0)]
+    same = cell("lock_add", contender="same_line", threads=2, lines=8)
+    for where, accused in (([0, 2], False), ([0, 1], True), ([0, 0], True)):
+        found = flags(noisy(cell("lock_add"), 5.0), noisy(same, 10.0, 2, cpus=where), cpus=cpus)
+        assert ("doubled" in found[1]) == accused, where
 
 
 def test_negative_beyond_noise():
