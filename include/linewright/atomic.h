@@ -433,7 +433,8 @@ LW_IF_U64(LW_DEC_AND_TEST(lw_dec_and_test_u64, 64))
 #undef LW_WRITE
 #undef LW_IF_U64
 
-#include "wide.h"
+#include "wide.h" /* u64 on i386, u128 on 64-bit machines */
+
 #ifdef __cplusplus
 #include "atomic_ref.h" /* lw::atomic_ref<T>, from C++17 on */
 #endif
