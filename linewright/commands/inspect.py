@@ -1,0 +1,156 @@
+"""`linewright inspect`: the atomics of a program or library, and how much of them can be switched."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from linewright.errors import DONE, one_line
+
+if TYPE_CHECKING:
+    from linewright.elf.inspection import Function, Inspection
+
+ORDER = 71
+_CALLS_SHOWN = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command("inspect")(inspect)
+
+
+def inspect(
+    path: Annotated[str, typer.Argument(metavar="PROGRAM|LIBRARY", help="An ELF file for arm64, x86-64 or i386.", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+) -> int:
+    """List the atomic operations of a program or library by function, and sum up which of them can be switched."""
+    from linewright.elf.inspection import inspect as look
+
+    found = look(path)
+    if json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(_for_programs(found)), indent=2) + b"\n")
+        sys.stdout.flush()
+    else:
+        _print(found)
+    return DONE
+
+
+def _for_programs(found: Inspection) -> dict:
+    image = found.image
+    return {
+        "path": image.path,
+        "machine": image.machine,
+        "kind": image.kind,
+        "interpreter": image.interpreter,
+        "stripped": image.stripped,
+        "functions": [
+            {
+                "name": f.name,
+                "address": f.address,
+                "contains": dict(f.contains),
+                "calls": dict(f.calls),
+                "lse": dict(f.lse),
+                "llsc": f.llsc,
+                "locked": dict(f.locked),
+            }
+            for f in found.functions
+        ],
+        "helpers": {"recognised": dict(found.recognised), "own": dict(found.own), "unknown": dict(found.unknown)},
+        "sums": _sums(found),
+        "switchable": {"run_time": _reached(found), "link_time": found.own.total() > 0},
+    }
+
+
+def _reached(found: Inspection) -> bool:
+    return bool(found.recognised) and found.image.needs_dynamic_linker
+
+
+def _sums(found: Inspection) -> dict[str, int]:
+    functions = found.functions
+    return {
+        "helper_calls": sum(f.calls.total() for f in functions),
+        "inlined_lse": sum(f.lse.total() for f in functions),
+        "inlined_llsc": sum(f.llsc for f in functions),
+        "locked": sum(f.locked.total() for f in functions),
+    }
+
+
+def _print(found: Inspection) -> None:
+    from linewright.table import console_for
+
+    console = console_for(sys.stdout)
+    image = found.image
+    linked = f"started by {image.interpreter}" if image.interpreter else "shared" if image.needs_dynamic_linker else "statically linked"
+    console.print(one_line(f"{image.path}: {image.machine} {image.kind}, {linked}{', stripped' if image.stripped else ''}"))
+    if found.functions:
+        console.print()
+        console.print(_arm64_table(found.functions) if image.machine == "arm64" else _x86_table(found.functions))
+    console.print()
+    for sentence in summary(found):
+        console.print(one_line(sentence))
+
+
+def _arm64_table(functions: tuple[Function, ...]):
+    table = _table("function", "helper", "calls")
+    for heading in ("store", "load", "swap", "cas", "LL/SC"):
+        table.add_column(heading, justify="right")
+    for f in functions:
+        forms = [str(f.lse[form] or "") for form in ("store", "load", "swap", "cas")]
+        table.add_row(one_line(f.name), "yes" if f.contains else "", _calls(f), *forms, str(f.llsc or ""))
+    return table
+
+
+def _calls(f: Function) -> str:
+    shown = [f"{name.removeprefix('__aarch64_')}{f' ×{count}' if count > 1 else ''}" for name, count in f.calls.most_common(_CALLS_SHOWN)]
+    return ", ".join(shown) + (" …" if len(f.calls) > _CALLS_SHOWN else "")
+
+
+def _x86_table(functions: tuple[Function, ...]):
+    table = _table("function", "locked operations")
+    for f in functions:
+        table.add_row(one_line(f.name), ", ".join(f"{name}{f' ×{count}' if count > 1 else ''}" for name, count in f.locked.most_common()))
+    return table
+
+
+def _table(*headings: str):
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def summary(found: Inspection) -> list[str]:
+    """What there is and what of it can be switched, in sentences."""
+    sums = _sums(found)
+    if found.image.machine != "arm64":
+        return [f"{_many(sums['locked'], 'locked operation')} in {_many(len(found.functions), 'function')}.",
+                "x86 has one form of each: there is nothing to switch."]  # fmt: skip
+    lines = [
+        f"Outlined helpers: {found.recognised.total()} known, {sums['helper_calls']} calls of helpers"
+        + (f"; {found.own.total()} of liblinewright_outline" if found.own else "")
+        + "."
+    ]
+    if found.recognised:
+        if found.image.needs_dynamic_linker:
+            lines.append("`linewright run` can switch the known helpers, and so what their callers do.")
+        else:
+            lines.append("Statically linked: `linewright run` cannot reach it; linking it with liblinewright_outline can.")
+    if found.own:
+        lines.append("LINEWRIGHT_ATOMICS governs the helpers of liblinewright_outline without `linewright run`.")
+    if found.unknown:
+        lines.append(f"{_many(found.unknown.total(), 'function')} named like a helper {'is' if found.unknown.total() == 1 else 'are'} none by its code, and left alone.")
+    lines.append(
+        f"Inlined: {_many(sums['inlined_lse'], 'LSE instruction')}, {_many(sums['inlined_llsc'], 'LL/SC loop')}; these stay as they are."
+        if sums["inlined_lse"] or sums["inlined_llsc"]
+        else "Nothing is inlined."
+    )
+    return lines

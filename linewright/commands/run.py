@@ -1,0 +1,119 @@
+"""`linewright run`: a program as it is, with its outlined atomics switched."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import stat
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linewright import output, policy
+from linewright.errors import UserError
+
+ORDER = 70
+LIBRARY = "liblinewright_audit.so"
+TLS_ROOM = ("glibc.rtld.optional_static_tls", 16384)
+"""Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries.
+The 512 bytes that it then keeps free for them are too few for jemalloc (2696 on Debian 12), and programs like redis
+do not start. Bytes for each thread; glibc before 2.33 knows no such setting."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run)
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False)],
+    atomics: Annotated[str, typer.Option(help="The setting, as in LINEWRIGHT_ATOMICS.")] = "prefetch",
+    verbose: Annotated[bool, typer.Option("--verbose", help="List objects and helpers, found and changed, on standard error.")] = False,
+) -> int:
+    """Run an already-built arm64 program with its outlined atomics in another form.
+
+    Nothing is written to the program's files. The program takes this command's place: signals reach it and its exit code is the answer.
+    """
+    policy.check(atomics, "--atomics")
+    program = _find(command[0])
+    machine = platform.machine()
+    if machine == "aarch64":
+        _warn(program)
+        environment = switched(dict(os.environ), atomics, verbose, find_library())
+    else:
+        output.note(f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged")
+        environment = dict(os.environ)
+    sys.stdout.flush()
+    for name in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, and what is ignored stays so in the program
+        signal.signal(name, signal.SIG_DFL)
+    try:
+        os.execve(program, command, environment)
+    except OSError as error:
+        raise UserError(f"cannot run {program}: {error.strerror}", "PROGRAM") from None
+
+
+def switched(environment: dict[str, str], atomics: str, verbose: bool, library: Path) -> dict[str, str]:
+    """The environment that has the dynamic linker load the auditing library, beside whichever is asked for already."""
+    others = [path for path in environment.get("LD_AUDIT", "").split(":") if path and path != str(library)]
+    environment["LD_AUDIT"] = ":".join([*others, str(library)])
+    environment["LINEWRIGHT_ATOMICS"] = atomics
+    tunables = environment.get("GLIBC_TUNABLES", "")
+    if TLS_ROOM[0] not in tunables:
+        environment["GLIBC_TUNABLES"] = f"{tunables}{':' if tunables else ''}{TLS_ROOM[0]}={TLS_ROOM[1]}"
+    if verbose:
+        environment["LINEWRIGHT_VERBOSE"] = "1"
+    return environment
+
+
+def find_library() -> Path:
+    """The auditing library named by ``LINEWRIGHT_AUDIT``, else the installed one, else the one built in this checkout."""
+    if named := os.environ.get("LINEWRIGHT_AUDIT"):
+        path = Path(named).absolute()
+        if not path.is_file():
+            raise UserError(f"no such file: {path}", "LINEWRIGHT_AUDIT", f"allowed: the path of a {LIBRARY}")
+        return _usable(path)
+    package = Path(__file__).resolve().parents[1]
+    for path in (package / "lib" / LIBRARY, package.parent / "build" / "native" / "src" / "outline" / LIBRARY):
+        if path.is_file():
+            return _usable(path)
+    raise UserError("not found", LIBRARY, "build it with `cmake --preset native && cmake --build --preset native`, or name it in LINEWRIGHT_AUDIT")
+
+
+def _usable(path: Path) -> Path:
+    """LD_AUDIT is a list with colons, and the dynamic linker puts its own words for $ORIGIN and the like."""
+    if ":" in str(path) or "$" in str(path):
+        raise UserError(f"the dynamic linker cannot be told of a path with ':' or '$': {path}", LIBRARY, "allowed: any other path; LINEWRIGHT_AUDIT names it")
+    return path
+
+
+def _find(name: str) -> str:
+    """The program's path, as a shell would find it."""
+    if not name:
+        raise UserError("no program named", "PROGRAM")
+    found = shutil.which(name)
+    if found:
+        return found
+    if os.sep in name and Path(name).exists():
+        raise UserError(f"{'a directory' if Path(name).is_dir() else 'not executable'}: {name}", "PROGRAM")
+    raise UserError(f"no such program: {name}", "PROGRAM")
+
+
+def _warn(program: str) -> None:
+    """Say before the program starts why it will run unchanged, where that can be known."""
+    from linewright.elf.image import load
+
+    file = os.stat(program)
+    if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()):
+        output.note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
+        return
+    try:
+        image = load(program)
+    except UserError:
+        return  # a script, say: what it starts is switched
+    if image.machine != "arm64":
+        output.note(f"{program} is no arm64 program: it runs unchanged")
+    elif not image.needs_dynamic_linker:
+        output.note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")

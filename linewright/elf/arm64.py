@@ -1,0 +1,68 @@
+"""Atomic instructions of arm64, found by their encodings in whole arrays of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FORMS = ("store", "load", "swap", "cas")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Indices into the words looked at."""
+
+    lse: dict[str, np.ndarray]
+    """By form: store (no destination), load, swap, cas."""
+    exclusive_loads: np.ndarray
+    """Each begins an LL/SC loop."""
+    calls: np.ndarray
+    """BL and B, which may be a call at a function's end."""
+
+
+def find(words: np.ndarray) -> Found:
+    """Atomics and direct calls among `words` (uint32)."""
+    # LD<op>, ST<op>, SWP: size 111 0 00 A R 1 Rs o3 opc 00 Rn Rt. o3 set with opc 0 is SWP, with another opc no atomic
+    # operation (LDAPR and the 64-byte loads and stores live there).
+    memory = (words & 0x3F200C00) == 0x38200000
+    swap = memory & ((words & 0xF000) == 0x8000)
+    operation = memory & ((words & 0x8000) == 0)
+    # Without a destination and without acquire it is the store form: ST<op> is another name for exactly that.
+    store = operation & ((words & 0x1F) == 31) & ((words & 0x800000) == 0)
+    # CAS: size 001000 1 A 1 Rs R 11111 Rn Rt; CASP: 0 sz 001000 0 A 1 Rs R 11111 Rn Rt.
+    cas = ((words & 0x3FA07C00) == 0x08A07C00) | ((words & 0xBFA07C00) == 0x08207C00)
+    # L(A)XR and its pair form: size 001000 0 1 0 11111 o0 11111 …, 1 sz 001000 0 1 1 11111 o0 Rt2 …
+    loads = ((words & 0x3FFF7C00) == 0x085F7C00) | ((words & 0xBFFF0000) == 0x887F0000)
+    calls = (words & 0x7C000000) == 0x14000000
+    lse = {"store": store, "load": operation & ~store, "swap": swap, "cas": cas}
+    return Found({form: np.flatnonzero(mask) for form, mask in lse.items()}, np.flatnonzero(loads), np.flatnonzero(calls))
+
+
+def target(word: int, address: int) -> int:
+    """Where a B or BL at `address` leads."""
+    words = word & 0x3FFFFFF
+    return address + 4 * (words - ((words & 1 << 25) << 1))
+
+
+def stub_slots(words: np.ndarray, address: int) -> dict[int, int]:
+    """Call stubs: the address of each, with or without landing pad, and of the word that it jumps through."""
+    if len(words) < 4:
+        return {}
+    # adrp x16, page; ldr x17, [x16, #low]; add x16, x16, #low; br x17
+    begins = (
+        ((words[:-3] & 0x9F00001F) == 0x90000010)
+        & ((words[1:-2] & 0xFFC003FF) == 0xF9400211)
+        & ((words[2:-1] & 0xFFC003FF) == 0x91000210)
+        & (words[3:] == 0xD61F0220)
+    )
+    slots = {}
+    for i in map(int, np.flatnonzero(begins)):
+        adrp, ldr, here = int(words[i]), int(words[i + 1]), address + 4 * i
+        pages = (adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3
+        pages -= (pages & 1 << 20) << 1
+        slot = (here & ~0xFFF) + (pages << 12) + 8 * (ldr >> 10 & 0xFFF)
+        slots[here] = slot
+        if i and words[i - 1] == 0xD503245F:
+            slots[here - 4] = slot
+    return slots

@@ -1,0 +1,251 @@
+"""An ELF file as far as its code is concerned: text, functions, and what its call stubs lead to.
+
+Whatever the file says is checked against its size before it is used, so that a damaged or hostile file costs one line
+and no time: nothing here allocates more than a few times the file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
+
+from linewright.errors import UserError
+
+MACHINES = {"EM_AARCH64": "arm64", "EM_X86_64": "x86_64", "EM_386": "i386"}
+KINDS = {"ET_EXEC": "program", "ET_DYN": "library"}
+LARGEST = 4 << 30
+"""Bytes; a file larger than any program is refused unread."""
+_SHF_EXECINSTR, _SHF_ALLOC = 4, 2
+_PF_X, _PF_W = 1, 2
+_MOST_SECTIONS = 100_000
+_STT_FUNC, _STT_GNU_IFUNC = 2, 10
+_SYMBOL = {
+    64: np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]),
+    32: np.dtype([("name", "<u4"), ("value", "<u4"), ("size", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2")]),
+}
+_RELA64 = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+_JUMP_SLOT = 1026
+"""R_AARCH64_JUMP_SLOT: a call stub's word, with the symbol that it leads to."""
+# What a reader of damaged files may raise from its inside; anything else is a fault of ours.
+_DAMAGE = (
+    ELFError, ConstructError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
+    struct.error, OSError, MemoryError, RecursionError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Text:
+    """Bytes that are executed, and the address they are executed at."""
+
+    address: int
+    code: bytes
+
+    @property
+    def end(self) -> int:
+        return self.address + len(self.code)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A function's beginning; `size` is 0 where the file does not say."""
+
+    address: int
+    size: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """What of a file matters for its atomics. Addresses are the file's own, before it is loaded anywhere."""
+
+    path: str
+    machine: str
+    kind: str
+    interpreter: str
+    needs_dynamic_linker: bool
+    texts: tuple[Text, ...]
+    writable: tuple[tuple[int, int], ...]
+    """Address ranges, from and to, that the program can write."""
+    functions: tuple[Symbol, ...]
+    """By address; without a symbol table what the unwind table knows, under made-up names."""
+    stubs: dict[int, str]
+    """Words that call stubs load from, and the symbol that the dynamic linker puts there."""
+    stripped: bool
+
+
+def load(path: str) -> Image:
+    """Read a program or library. Raises UserError, one line, for whatever is not one."""
+    raw = _read(path)
+    if raw[:4] != b"\x7fELF":
+        kind = {b"#!": "a script: name its interpreter instead", b"!<": "an archive: name the program linked from it"}
+        raise UserError(f"not an ELF file{', but ' + kind[raw[:2]] if raw[:2] in kind else ''}", path, "allowed: a program or shared library")
+    try:
+        return _image(path, raw)
+    except UserError:
+        raise
+    except _DAMAGE as error:
+        raise UserError(f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, "allowed: a program or shared library") from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        file = Path(path)
+        if file.is_dir():
+            raise UserError("a directory", path, "allowed: a program or shared library")
+        if not file.is_file() and file.exists():
+            raise UserError("not a regular file", path, "allowed: a program or shared library")
+        if os.stat(path).st_size > LARGEST:
+            raise UserError(f"larger than {LARGEST >> 30} GiB", path, "allowed: a program or shared library")
+        return file.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(getattr(error, "strerror", None) or str(error), path, "allowed: a program or shared library") from None
+
+
+def _image(path: str, raw: bytes) -> Image:
+    elf = ELFFile(io.BytesIO(raw))
+    machine, kind = elf["e_machine"], elf["e_type"]
+    if machine not in MACHINES or not elf.little_endian or (elf.elfclass == 32) != (machine == "EM_386"):
+        raise UserError(f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass} bits", path, f"allowed: {', '.join(MACHINES.values())}")
+    if kind not in KINDS:
+        raise UserError("an object file: name the program linked from it" if kind == "ET_REL" else f"neither program nor library: {kind}", path)
+    segments = list(elf.iter_segments())
+    interpreter = next((s.get_interp_name() for s in segments if s["p_type"] == "PT_INTERP"), "")
+    sections = _sections(elf)
+    texts = _texts(raw, segments, sections)
+    if sum(len(text.code) for text in texts) > 2 * len(raw):
+        raise ValueError("its text overlaps itself")
+    symbols = _symbols(elf, raw, sections, (".symtab", ".dynsym"))
+    full = any(section.name == ".symtab" for section in sections)
+    return Image(
+        path=path,
+        machine=MACHINES[machine],
+        kind="program" if kind == "ET_EXEC" or interpreter or _is_pie(segments) else "library",
+        interpreter=interpreter,
+        needs_dynamic_linker=bool(interpreter) or (kind == "ET_DYN" and not _is_pie(segments)),
+        texts=texts,
+        writable=tuple((s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W),
+        functions=_functions(symbols if full else symbols + _unwound(raw, segments), texts),
+        stubs=_stubs(elf, raw, sections) if MACHINES[machine] == "arm64" else {},
+        stripped=not full,
+    )
+
+
+def _is_pie(segments: list) -> bool:
+    """Whether DT_FLAGS_1 says "position-independent executable", as static ones without interpreter do."""
+    for segment in segments:
+        if segment["p_type"] == "PT_DYNAMIC":
+            for count, tag in enumerate(segment.iter_tags()):
+                if tag.entry.d_tag == "DT_FLAGS_1":
+                    return bool(tag.entry.d_val & 0x08000000)
+                if count > 10_000:
+                    raise ValueError("its dynamic section has no end")
+    return False
+
+
+def _sections(elf: ELFFile) -> list[Section]:
+    count = elf.num_sections()
+    if count > _MOST_SECTIONS:
+        raise ValueError(f"{count} sections")
+    return [elf.get_section(i) for i in range(count)]
+
+
+def _slice(raw: bytes, offset: int, size: int, what: str) -> bytes:
+    if offset + size > len(raw):
+        raise ValueError(f"{what} ends beyond the file")
+    return raw[offset : offset + size]
+
+
+def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, ...]:
+    """The executable sections; the executable segments where a file has shed its section table."""
+    found = [
+        Text(s["sh_addr"], _slice(raw, s["sh_offset"], s["sh_size"], "a text section"))
+        for s in sections
+        if s["sh_flags"] & _SHF_EXECINSTR and s["sh_flags"] & _SHF_ALLOC and s["sh_type"] == "SHT_PROGBITS" and s["sh_size"]
+    ]
+    if not found:
+        found = [
+            Text(s["p_vaddr"], _slice(raw, s["p_offset"], s["p_filesz"], "a text segment"))
+            for s in segments
+            if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_X and s["p_filesz"]
+        ]
+    if len(found) > 1000:
+        raise ValueError(f"{len(found)} text sections")
+    return tuple(sorted(found, key=lambda text: text.address))
+
+
+def _table(elf: ELFFile, raw: bytes, section: Section, sections: list[Section]) -> tuple[np.ndarray, bytes]:
+    """A symbol table as an array, with the strings that its names are in."""
+    size = section["sh_size"]
+    dtype = _SYMBOL[elf.elfclass]
+    data = _slice(raw, section["sh_offset"], size - size % dtype.itemsize, "a symbol table")
+    strings = sections[section["sh_link"]] if section["sh_link"] < len(sections) else None
+    names = _slice(raw, strings["sh_offset"], strings["sh_size"], "a string table") if strings is not None else b""
+    return np.frombuffer(data, dtype=dtype), names
+
+
+def _name(names: bytes, at: int) -> str:
+    end = names.find(b"\0", at, at + 4096)
+    return names[at : end if end >= 0 else at].decode("utf-8", "replace")
+
+
+def _symbols(elf: ELFFile, raw: bytes, sections: list[Section], wanted: tuple[str, ...]) -> list[Symbol]:
+    """Functions of the first table of each wanted name."""
+    found: list[Symbol] = []
+    for name in wanted:
+        section = next((s for s in sections if s.name == name and s["sh_type"] in ("SHT_SYMTAB", "SHT_DYNSYM")), None)
+        if section is None:
+            continue
+        table, names = _table(elf, raw, section, sections)
+        kinds = table["info"] & 15
+        keep = ((kinds == _STT_FUNC) | (kinds == _STT_GNU_IFUNC)) & (table["shndx"] != 0)
+        found += [Symbol(int(s["value"]), int(s["size"]), _name(names, int(s["name"]))) for s in table[keep]]
+    return found
+
+
+def _functions(symbols: list[Symbol], texts: tuple[Text, ...]) -> tuple[Symbol, ...]:
+    """One function per address, within the text; a name from a symbol table before a made-up one."""
+    by_address: dict[int, Symbol] = {}
+    for symbol in symbols:
+        if symbol.name and any(text.address <= symbol.address < text.end for text in texts):
+            by_address.setdefault(symbol.address, symbol)
+    return tuple(by_address[address] for address in sorted(by_address))
+
+
+def _unwound(raw: bytes, segments: list) -> list[Symbol]:
+    """Beginnings of functions from the unwind table's index (.eh_frame_hdr in its usual encoding)."""
+    header = next((s for s in segments if s["p_type"] == "PT_GNU_EH_FRAME"), None)
+    if header is None:
+        return []
+    data = _slice(raw, header["p_offset"], header["p_filesz"], "the unwind index")
+    # Version 1; pointer to .eh_frame in 4 relative bytes; count in 4 bytes; entries of two 4-byte offsets from the header.
+    if len(data) < 12 or data[0] != 1 or data[1] & 15 not in (3, 11) or data[2] != 0x03 or data[3] != 0x3B:
+        return []
+    count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
+    starts = np.frombuffer(data, dtype="<i4", count=2 * count, offset=12)[::2].astype(np.int64) + header["p_vaddr"]
+    return [Symbol(int(start), 0, f"function at {int(start):#x}") for start in starts]
+
+
+def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:
+    """For each word that a call stub jumps through, the name of the function it will hold (arm64)."""
+    dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
+    calls = next((s for s in sections if s.name == ".rela.plt" and s["sh_type"] == "SHT_RELA"), None)
+    if dynamic is None or calls is None:
+        return {}
+    table, names = _table(elf, raw, dynamic, sections)
+    size = calls["sh_size"]
+    entries = np.frombuffer(_slice(raw, calls["sh_offset"], size - size % _RELA64.itemsize, "the call stubs"), dtype=_RELA64)
+    found = {}
+    for entry in entries:
+        kind, index = int(entry["info"]) & 0xFFFFFFFF, int(entry["info"]) >> 32
+        if kind == _JUMP_SLOT and index < len(table):
+            found[int(entry["offset"])] = _name(names, int(table[index]["name"]))
+    return found

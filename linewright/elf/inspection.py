@@ -1,0 +1,151 @@
+"""What a program or library holds of atomics, function by function, and how much of it can be switched."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linewright.elf import arm64, helpers, image
+
+_HELPER = re.compile(r"__aarch64_(cas(1|2|4|8|16)|(swp|ldadd|ldclr|ldset|ldeor)[1248])_(relax|acq|rel|acq_rel|sync)$")
+
+
+@dataclass
+class Function:
+    """Atomics of one function; a function without any is not kept."""
+
+    name: str
+    address: int
+    contains: Counter[str] = field(default_factory=Counter)
+    """Outlined helpers whose body this is."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """Outlined helpers called from here, by name."""
+    lse: Counter[str] = field(default_factory=Counter)
+    """Inlined LSE instructions by form: store, load, swap, cas."""
+    llsc: int = 0
+    """Inlined LL/SC loops."""
+    locked: Counter[str] = field(default_factory=Counter)
+    """Locked operations of x86 by mnemonic."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A file's functions that have atomics, and its helpers by how they can be switched."""
+
+    image: image.Image
+    functions: tuple[Function, ...]
+    recognised: Counter[str]
+    """Helpers that the auditing library knows, by name."""
+    own: Counter[str]
+    """Helpers linked from liblinewright_outline."""
+    unknown: Counter[str]
+    """Functions named like helpers whose machine code is another: left alone."""
+
+
+def inspect(path: str) -> Inspection:
+    """Read and look through a program or library. Raises UserError for a file that is none."""
+    loaded = image.load(path)
+    book = _Book(loaded)
+    if loaded.machine == "arm64":
+        recognised, own = _arm64(loaded, book)
+    else:
+        _x86(loaded, book)
+        recognised, own = Counter(), Counter()
+    known = recognised | own
+    named = Counter(f.name for f in loaded.functions if loaded.machine == "arm64" and _HELPER.match(f.name))
+    functions = tuple(book.by_start[start] for start in sorted(book.by_start))
+    return Inspection(loaded, functions, recognised, own, Counter({n: c - known[n] for n, c in named.items() if c > known[n]}))
+
+
+class _Book:
+    """Functions by address, made as something is found in them."""
+
+    def __init__(self, loaded: image.Image) -> None:
+        self.starts = [f.address for f in loaded.functions]
+        self.names = {f.address: f.name for f in loaded.functions}
+        self.texts = loaded.texts
+        self.by_start: dict[int, Function] = {}
+
+    def at(self, address: int) -> Function:
+        """The function that an address is in: the last to begin before it in the same piece of text."""
+        text = next(t for t in self.texts if t.address <= address < t.end)
+        i = bisect_right(self.starts, address)
+        start = self.starts[i - 1] if i and self.starts[i - 1] >= text.address else text.address
+        return self.named(start, self.names.get(start, f"text at {start:#x}"))
+
+    def named(self, start: int, name: str) -> Function:
+        return self.by_start.setdefault(start, Function(name, start))
+
+
+def _words(text: image.Text) -> tuple[np.ndarray, int]:
+    """A text's instructions and the address of the first."""
+    skip = -text.address % 4
+    count = max(0, len(text.code) - skip) // 4
+    return np.frombuffer(text.code, dtype="<u4", count=count, offset=skip if count else 0), text.address + skip
+
+
+def _arm64(loaded: image.Image, book: _Book) -> tuple[Counter[str], Counter[str]]:
+    pieces = [_words(text) for text in loaded.texts]
+    bodies = [body for words, address in pieces for body in helpers.find(words, address, loaded.writable)]
+    targets = {f.address: f.name for f in loaded.functions if _HELPER.match(f.name)}
+    for body in bodies:
+        targets[body.address] = body.name
+        # Named by its code: a stripped file knows no better, and a neighbour's name would mislead.
+        book.named(body.address, body.name).contains[body.name] += 1
+    for words, address in pieces:
+        for stub, slot in arm64.stub_slots(words, address).items():
+            if _HELPER.match(name := loaded.stubs.get(slot, "")):
+                targets[stub] = name
+    spans = sorted((body.address, body.end) for body in bodies)
+    for words, address in pieces:
+        _arm64_piece(words, address, book, targets, spans)
+    recognised = Counter(body.name for body in bodies if not body.own)
+    return recognised, Counter(body.name for body in bodies if body.own)
+
+
+def _arm64_piece(words: np.ndarray, address: int, book: _Book, targets: dict[int, str], spans: list[tuple[int, int]]) -> None:
+    starts = [span[0] for span in spans]
+
+    def outside(indices: np.ndarray) -> Iterator[int]:
+        """Addresses of those that are in no helper's body."""
+        for index in map(int, indices):
+            at = address + 4 * index
+            i = bisect_right(starts, at)
+            if not i or at >= spans[i - 1][1]:
+                yield at
+
+    found = arm64.find(words)
+    for form, indices in found.lse.items():
+        for at in outside(indices):
+            book.at(at).lse[form] += 1
+    for at in outside(found.exclusive_loads):
+        book.at(at).llsc += 1
+    for index in _calls_into(words, found.calls, address, targets):
+        at = address + 4 * index
+        book.at(at).calls[targets[arm64.target(int(words[index]), at)]] += 1
+
+
+def _calls_into(words: np.ndarray, calls: np.ndarray, address: int, targets: dict[int, str]) -> list[int]:
+    """Those of the direct calls that lead to one of the targets."""
+    if not targets or not len(calls):
+        return []
+    offsets = (words[calls] & 0x3FFFFFF).astype(np.int64)
+    offsets -= (offsets & 1 << 25) << 1
+    led_to = address + 4 * (calls + offsets)
+    return list(map(int, calls[np.isin(led_to, np.fromiter(targets, dtype=np.int64))]))
+
+
+def _x86(loaded: image.Image, book: _Book) -> None:
+    from linewright.elf import x86
+
+    for text in loaded.texts:
+        cuts = [text.address, *(start for start in book.starts if text.address < start < text.end), text.end]
+        for start, end in zip(cuts, cuts[1:]):
+            code = text.code[start - text.address : end - text.address]
+            for at, name in x86.locked(code, start, loaded.machine):
+                book.at(at).locked[name] += 1

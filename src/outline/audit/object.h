@@ -1,0 +1,34 @@
+/* One loaded object's text and data as they lie in memory, checked before anything is read or written. */
+#ifndef LINEWRIGHT_AUDIT_OBJECT_H
+#define LINEWRIGHT_AUDIT_OBJECT_H
+
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lw_range {
+    uint64_t from, to;
+};
+
+enum { LW_OBJECT_RANGES = 16 };
+
+struct lw_object {
+    uint64_t base; /* what is added to the file's virtual addresses */
+    size_t texts, datas;
+    struct lw_range text[LW_OBJECT_RANGES]; /* readable and executable now, and said to be so by the file */
+    struct lw_range data[LW_OBJECT_RANGES]; /* said to be writable by the file */
+};
+
+/*
+ * Finds the object of a dynamic linker's entry among the process's mappings. Returns NULL, or why it cannot be: a text for
+ * people. An object that is no file (the vDSO) gives an object without text.
+ */
+const char *lw_object_find(const struct link_map *map, struct lw_object *object);
+
+int lw_ranges_hold(const struct lw_range *ranges, size_t count, uint64_t address, uint64_t size);
+
+/* The first dynamic entry with `tag`, or NULL. */
+ElfW(Dyn) *lw_dynamic(const struct link_map *map, ElfW(Sxword) tag);
+
+#endif

@@ -1,0 +1,166 @@
+"""Links real programs with the outline archive and shared library in every way it is meant for, and runs them emulated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from emulated import CPUS, LIBRARIES, TRIPLET, Emulated, run
+
+ARCHIVE = LIBRARIES / "liblinewright_outline.a"
+SETTINGS = ("default", "prefetch", "llsc", "prefetch,cas=llsc")
+SHARED = LIBRARIES / "liblinewright_outline.so"
+
+# Whole: with bfd, a static program's libc would otherwise take the helpers that come to be wanted after the archive
+# has been read from libgcc.
+WHOLE = ["-Wl,--whole-archive", str(ARCHIVE), "-Wl,--no-whole-archive"]
+PLAIN = [str(ARCHIVE)]
+SO = [str(SHARED), f"-Wl,-rpath,{LIBRARIES}"]
+
+
+def symbols(program: Path) -> set[str]:
+    return {line.split()[-1] for line in run(f"{TRIPLET}-nm", program).stdout.splitlines()}
+
+
+class Linking(Emulated):
+    def check(self, program: Path, *, cpus: tuple[str, ...] = CPUS, settings: tuple[str, ...] = SETTINGS) -> None:
+        for cpu in cpus:
+            for setting in settings:
+                with self.subTest(cpu=cpu, setting=setting):
+                    done = self.emulate(program, cpu=cpu, setting=setting)
+                    self.assertEqual(done.stdout, "sums exact\n")
+                    self.assertEqual(done.stderr, "")
+
+    def assert_ours(self, program: Path) -> None:
+        """All helpers in the program are the archive's: libgcc's would have brought its byte along."""
+        names = symbols(program)
+        self.assertIn("lw_outline_forms", names)
+        self.assertNotIn("__aarch64_have_lse_atomics", names)
+
+    def test_gcc_dynamic(self) -> None:
+        program = self.link("gcc", "bfd", "sums.c", *PLAIN)
+        self.assert_ours(program)
+        self.check(program)
+
+    def test_gcc_static(self) -> None:
+        program = self.link("gcc", "bfd", "sums.c", "-static", *WHOLE)
+        self.assert_ours(program)
+        self.check(program)
+
+    def test_gcc_lld_static_sections_collected(self) -> None:
+        program = self.link("gcc", "lld", "sums.c", "-static", "-Wl,--gc-sections", *PLAIN)
+        self.assert_ours(program)
+        self.check(program, settings=("prefetch", "llsc"))
+
+    def test_gcc_lld_position_independent(self) -> None:
+        program = self.link("gcc", "lld", "sums.c", "-pie", "-fPIE", "-Wl,-z,now", *PLAIN)
+        self.assert_ours(program)
+        self.check(program, settings=("prefetch",))
+
+    def test_gcc_sections_collected_keeps_what_is_used_only(self) -> None:
+        program = self.link("gcc", "bfd", "sums.c", "-Wl,--gc-sections", *WHOLE)
+        names = symbols(program)
+        self.assertIn("__aarch64_ldadd8_acq_rel", names)
+        self.assertNotIn("__aarch64_cas16_sync", names)
+        self.check(program, settings=("prefetch",))
+
+    def test_clang_14_dynamic(self) -> None:
+        program = self.link("clang-14", "bfd", "sums.c", *PLAIN)
+        self.assert_ours(program)
+        self.check(program, settings=("prefetch", "llsc"))
+
+    def test_clang_19_lld_static(self) -> None:
+        program = self.link("clang-19", "lld", "sums.c", "-static", *PLAIN)
+        self.assert_ours(program)
+        self.check(program, settings=("prefetch", "llsc"))
+
+    def test_shared_library_of_helpers(self) -> None:
+        for compiler, linker in (("gcc", "bfd"), ("gcc", "lld"), ("clang-19", "lld")):
+            for binding in ("lazy", "now"):
+                with self.subTest(compiler=compiler, linker=linker, binding=binding):
+                    program = self.link(compiler, linker, "sums.c", f"-Wl,-z,{binding}", *SO)
+                    wanted = run(f"{TRIPLET}-nm", "-D", program).stdout
+                    self.assertIn(" U __aarch64_ldadd8_acq_rel", wanted)
+                    self.assertNotIn("__aarch64_have_lse_atomics", symbols(program))
+                    self.check(program, settings=("prefetch", "llsc"))
+
+    def test_cpp_atomic_and_shared_ptr(self) -> None:
+        for compiler, linker, flags in (
+            ("gcc", "bfd", PLAIN),
+            ("gcc", "bfd", ["-static", *WHOLE]),
+            ("clang-14", "lld", PLAIN),
+            ("clang-19", "lld", ["-static", *PLAIN]),
+        ):
+            with self.subTest(compiler=compiler, linker=linker, flags=flags):
+                program = self.link(compiler, linker, "shared.cpp", *flags)
+                self.assert_ours(program)
+                self.check(program, settings=("prefetch", "llsc"))
+
+    def test_link_time_optimisation(self) -> None:
+        for compiler, linker in (("gcc", "bfd"), ("clang-19", "lld")):
+            with self.subTest(compiler=compiler):
+                program = self.link(compiler, linker, "sums.c", "-flto", *PLAIN)
+                self.assert_ours(program)
+                self.check(program, settings=("prefetch", "llsc"))
+
+    def test_in_a_shared_library(self) -> None:
+        for linker in ("bfd", "lld"):
+            with self.subTest(linker=linker):
+                library = self.link("gcc", linker, "sums.c", "-DSUMS_IN_A_LIBRARY", "-shared", "-fPIC", "-Wl,-z,defs", *PLAIN, output="libsums.so")
+                self.assert_ours(library)
+                exported = {line.split()[-1] for line in run(f"{TRIPLET}-nm", "-D", "--defined-only", library).stdout.splitlines()}
+                self.assertEqual({name for name in exported if name.startswith(("__aarch64", "lw_"))}, set())
+                program = self.link("gcc", linker, "calls_sums.c", str(library), f"-Wl,-rpath,{self.dir}")
+                self.check(program, settings=("prefetch", "llsc"))
+
+    def test_a_helper_of_the_program_wins(self) -> None:
+        for linker, flags in (("bfd", PLAIN), ("lld", PLAIN), ("bfd", ["-static", *PLAIN])):
+            with self.subTest(linker=linker, flags=flags):
+                program = self.link("gcc", linker, "own_helper.c", *flags)
+                self.assertIn("lw_outline_forms", symbols(program))
+                self.check(program, settings=("prefetch",))
+
+    def test_landing_pads_stay(self) -> None:
+        """Linked for BTI, everything of ours included: the linker finds no object without landing pads."""
+        out = self.dir / "libpads.so"
+        done = run(f"{TRIPLET}-gcc", "-shared", "-nostartfiles", "-o", out, "-Wl,-z,force-bti", *WHOLE)
+        self.assertEqual(done.stderr, "")
+        self.assertRegex(run(f"{TRIPLET}-readelf", "-n", out).stdout, r"AArch64 feature: BTI, PAC")
+
+    def test_the_chosen_form_runs(self) -> None:
+        """The emulator's listing of what it translated: the prefetch is there when asked for, and only then."""
+        program = self.link("gcc", "bfd", "sums.c", "-static", *WHOLE)
+        for setting, prefetches, adds in (("default", False, True), ("prefetch", True, True), ("llsc", False, False)):
+            with self.subTest(setting=setting):
+                log = self.dir / "listing"
+                self.emulate(program, setting=setting, flags=("-d", "in_asm", "-D", log))
+                listing = log.read_text()
+                self.assertEqual("prfm" in listing, prefetches)
+                # LDADDAL X0, X0, [X1], which this emulator's listing knows by its code only.
+                self.assertEqual("f8e00020" in listing, adds)
+
+    def test_a_wrong_setting_is_one_line_and_the_default(self) -> None:
+        program = self.link("gcc", "bfd", "own_helper.c", *PLAIN)
+        done = self.emulate(program, setting="near")
+        self.assertEqual(done.stdout, "sums exact\n")
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertRegex(done.stderr, r"^linewright: LINEWRIGHT_ATOMICS: 'near' .*allowed")
+
+    def test_the_helpers_are_libgccs(self) -> None:
+        def helpers(archive: Path | str) -> set[str]:
+            listed = subprocess.run([f"{TRIPLET}-nm", "--defined-only", str(archive)], capture_output=True, text=True).stdout
+            return {f[2] for f in (line.split() for line in listed.splitlines()) if len(f) == 3 and f[1] == "T" and f[2].startswith("__aarch64_")}
+
+        libgcc = helpers(run(f"{TRIPLET}-gcc", "-print-libgcc-file-name").stdout.strip())
+        ours = helpers(ARCHIVE)
+        atomics = {n for n in libgcc if n.startswith(("__aarch64_cas", "__aarch64_swp", "__aarch64_ld"))}
+        self.assertEqual(len(ours), 125)
+        self.assertEqual(ours, atomics)
+        listed = run(f"{TRIPLET}-nm", "-D", "--defined-only", SHARED).stdout
+        self.assertEqual({line.split()[-1] for line in listed.splitlines()}, ours)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
