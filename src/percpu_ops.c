@@ -44,10 +44,10 @@ static char *unit_of(const void *p, unsigned cpu)
 static unsigned stripe(void)
 {
     static unsigned next;
-    static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0: none yet */
-    if (!mine)
-        mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED) | 1u << 31; /* only spreads; a lost draw does no harm */
-    return (mine & ~(1u << 31)) % lw_percpu_rt.nr_cpus;
+    static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* its stripe plus one; 0: none yet */
+    if (!mine) /* relaxed: only spreads, and a draw lost to a signal handler does no harm */
+        mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
+    return mine - 1;
 }
 
 static unsigned current_unit(void)

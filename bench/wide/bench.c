@@ -74,6 +74,7 @@ static double median(const double *values, int n)
 }
 
 static int cpu_of[2];
+static cpu_set_t allowed; /* what the process was started with */
 
 static void pin(int which)
 {
@@ -90,12 +91,11 @@ static void pin(int which)
 /* The first two CPUs that this process may use. */
 static void choose_cpus(void)
 {
-    cpu_set_t set;
     int found = 0;
 
-    sched_getaffinity(0, sizeof(set), &set);
+    sched_getaffinity(0, sizeof(allowed), &allowed);
     for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
-        if (CPU_ISSET(cpu, &set))
+        if (CPU_ISSET(cpu, &allowed))
             cpu_of[found++] = cpu;
     if (found < 2) {
         fprintf(stderr, "bench: two CPUs are needed\n");
@@ -354,6 +354,7 @@ static double add_mops[MAX_ROWS][LAUNCHES], add_jain[MAX_ROWS][LAUNCHES], add_lo
 
 static void relaunch(const char *self)
 {
+    sched_setaffinity(0, sizeof(allowed), &allowed); /* a child inherits */
     for (int l = 0; l < LAUNCHES; l++) {
         char command[4200], line[256];
         FILE *child;

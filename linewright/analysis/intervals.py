@@ -23,6 +23,7 @@ RESAMPLES = 999
 """Odd, so that the 2.5 % and 97.5 % quantiles fall on replicates."""
 
 MANY_GROUPS = 12
+"""Groups above which order statistics are fine enough to replace Student's t."""
 UNLIKELY = 0.01
 """Chance below which a repeat's median is not expected in a mode."""
 
@@ -136,18 +137,29 @@ def _t(confidence: float, degrees: float) -> float:
 
 
 def _median_variance(medians: np.ndarray) -> float:
-    """Variance of the median of independent launch medians: π/2 times that of their mean (normal theory; generous for few)."""
+    """Variance of the median of independent medians.
+
+    Up to `MANY_GROUPS`: π/2 times that of their mean (normal theory, generous for few).  Above: from the width of
+    their order-statistic interval (McKean and Schrader 1984), which a few odd values do not move.
+    """
+    if medians.size > MANY_GROUPS:
+        low, high, reached = order_ranks(medians.size)
+        ordered = np.sort(medians)
+        return float((ordered[high] - ordered[low]) / (2 * special.ndtri((1 + reached) / 2))) ** 2
     away = medians - medians.sum() / medians.size
     return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
-def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 1) -> Interval | None:
+def repeat_interval(
+    groups: Groups, confidence: float = CONFIDENCE, seed: int = 1, logarithmic: bool = True
+) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
 
-    The wider, on each side, of the hierarchical bootstrap's percentile range and the range predicted by Student's t
-    from the spread between launches (twice the variance of one median: the repeat has its own launch luck too); on
-    the logarithm where all values are positive.  Launches in separate modes: every mode that a repeat's median could
-    reasonably land in is inside.  One group only: order statistics of its windows.
+    The wider, on each side, of the hierarchical bootstrap's percentile range and a range predicted from the spread
+    between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's t, above by order
+    statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's median could reasonably
+    land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for times, which vary by
+    factors; differences of times do not.
     """
     groups = [values for values in groups if values.size]
     if not groups:
@@ -157,10 +169,9 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 
     medians = medians_of(groups)
     middle = median(medians)
     low, high = _quantiles(replicates(groups, seed=seed), confidence)
-    positive = bool((medians > 0).all())
-    scale = np.log(medians) if positive else medians
-    below, above = _predicted(np.sort(scale), confidence, positive)
-    if positive:
+    logarithmic = logarithmic and bool((medians > 0).all())
+    below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic)
+    if logarithmic:
         below, above = math.exp(max(below, -700.0)), math.exp(min(above, 700.0))
     return Interval(
         median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
@@ -180,8 +191,12 @@ def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tup
     Modes are looked for among logarithms only.
     """
     n = ordered.size
-    reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
-    low, high = median(ordered) - reach, median(ordered) + reach
+    if n > MANY_GROUPS:
+        single = _single(ordered, confidence)
+        low, high = single.low_ns, single.high_ns
+    else:
+        reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
+        low, high = median(ordered) - reach, median(ordered) + reach
     groups = cut(ordered) if logarithmic else [ordered]
     if len(groups) == 1:
         return low, high

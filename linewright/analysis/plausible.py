@@ -96,6 +96,11 @@ def _doubled(summary: Summary, twins: Twins, contexts: Mapping[str, Context]) ->
     )
 
 
+def _negative(summary: Summary) -> bool:
+    """Certainly below zero; one window has an interval without width, and says nothing about noise."""
+    return summary.exposed is not None and summary.exposed.high_ns < 0 and summary.exposed.confidence >= 0.9
+
+
 def _zero(summary: Summary, cycle: float) -> bool:
     """Back to back, a loop around an operation cannot run faster than a tenth of a cycle per turn."""
     cell = summary.cell
@@ -132,7 +137,7 @@ def flags_of(summary: Summary, twins: Twins, contexts: Mapping[str, Context]) ->
         "emulated": summary.emulated,
         "faster_than_floor": _below_floor(summary, twins, cycle),
         "doubled": _doubled(summary, twins, contexts),
-        "negative_cost": summary.exposed is not None and summary.exposed.high_ns < 0,
+        "negative_cost": _negative(summary),
         "zero_cost": _zero(summary, cycle),
         "placebo_differs": _placebo_differs(summary, twins),
         "coarse_clock": _coarse(summary, contexts),

@@ -126,9 +126,11 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
     return [values for values, _ in launches], "launch"
 
 
-def _estimate(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Interval | None, list[float], str]:
+def _estimate(
+    launches: list[tuple[np.ndarray, np.ndarray]], logarithmic: bool = True
+) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(launches)
-    return repeat_interval(groups), medians_of(groups).tolist() if groups else [], unit
+    return repeat_interval(groups, logarithmic=logarithmic), medians_of(groups).tolist() if groups else [], unit
 
 
 def _windows(record: Record) -> tuple[np.ndarray, np.ndarray]:
@@ -237,9 +239,10 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     issue, unit_ns, unit = _estimate(windows)
     exposed, exposed_ns = None, []
     if first.cell.work_iters > 0 and first.cell.operation != "none":
-        exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable])
+        exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable], logarithmic=False)
     completion, completion_ns, _ = _estimate(
-        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns]
+        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns],
+        logarithmic=False,
     )
     batch = _percentiles([r.batch for r in usable if r.batch])
     published = issue is None and batch is not None

@@ -245,7 +245,7 @@ def _join(names: Sequence[str]) -> str:
 
 def _caller(f: Finding) -> str:
     width = "" if f.width_bits == 64 else f" u{f.width_bits}"
-    order = "" if f.order in ("relaxed", "full") else f" {f.order}"
+    order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
     extra = "".join(f" {key}={value}" for key, value in sorted(f.params.items()))
     return f"{f.operation}{width}{order}{extra}"
 
@@ -381,8 +381,24 @@ def _places(members: Sequence[Summary]) -> str:
     return _capital("; ".join(clauses)) if clauses else ""
 
 
+def _without_echoes(found: Sequence[Finding]) -> list[Finding]:
+    """Less the findings for a stronger order that repeat what a weaker one of the same operation and point says."""
+    kept: dict[tuple, list[Finding]] = {}
+    for f in sorted(found, key=lambda f: len(_ORDER_GIVES[f.order])):
+        point = (
+            f.operation, f.width_bits, f.contender, f.contender_iters, f.work_iters, f.placement, f.lines, f.threads,
+            tuple(sorted(f.params.items())),
+        )  # fmt: skip
+        same = kept.setdefault(point, [])
+        if not any((f.best, f.beaten) == (k.best, k.beaten) or not f.beaten and not k.beaten for k in same):
+            same.append(f)
+    chosen = {id(f) for same in kept.values() for f in same}
+    return [f for f in found if id(f) in chosen]
+
+
 def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = (), places: str = "") -> list[str]:
     """The findings of one machine in words; `places` is the sentence on near and far."""
+    found = _without_echoes(found)
     classes: dict[tuple, list[Finding]] = {}
     for f in sorted(found, key=_class_of):
         classes.setdefault(_class_of(f), []).append(f)

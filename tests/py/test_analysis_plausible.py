@@ -66,6 +66,8 @@ def test_negative_beyond_noise():
     a_cell = cell("lock_add", work_iters=10)
     (found,) = flags(noisy(a_cell, 5.0, empty_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
     assert "negative_cost" in found
+    (single,) = flags(record(a_cell, [5.0], empty_ns=[6.0]))
+    assert "negative_cost" not in single, "one window knows no noise"
 
 
 def test_a_loop_that_was_optimised_away_is_not_printed_as_a_cost():
