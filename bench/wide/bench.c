@@ -76,14 +76,14 @@ static double median(const double *values, int n)
 static int cpu_of[2];
 static cpu_set_t allowed; /* what the process was started with */
 
-static void pin(int which)
+static void pin(void)
 {
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    CPU_SET(cpu_of[which], &set);
+    CPU_SET(cpu_of[0], &set);
     if (sched_setaffinity(0, sizeof(set), &set)) {
-        fprintf(stderr, "bench: cannot run on CPU %d\n", cpu_of[which]);
+        fprintf(stderr, "bench: cannot run on CPU %d\n", cpu_of[0]);
         exit(3);
     }
 }
@@ -119,7 +119,7 @@ static void alone(loop *const *loops, int n, double *medians)
     static double windows[MAX_ROWS][WINDOWS];
     uint64_t ops[MAX_ROWS];
 
-    pin(0);
+    pin();
     for (int i = 0; i < n; i++) {
         double start = now_ns();
 
@@ -193,7 +193,6 @@ static void *contend(void *context)
 {
     struct contender *c = context;
 
-    pin(1);
     c->running = 1;
     while (!c->stop) {
         if (c->waiting)
@@ -205,16 +204,31 @@ static void *contend(void *context)
     return 0;
 }
 
+/* Placed before it runs: it would inherit the CPU of a thread that spins until it has started. */
+static pthread_t on_second_cpu(void *(*body)(void *), void *context)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu_of[1], &set);
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setaffinity_np(&attributes, sizeof(set), &set) || pthread_create(&thread, &attributes, body, context)) {
+        fprintf(stderr, "bench: no thread on CPU %d\n", cpu_of[1]);
+        exit(3);
+    }
+    pthread_attr_destroy(&attributes);
+    return thread;
+}
+
 static pthread_t start(struct contender *c)
 {
     pthread_t thread;
 
     c->running = c->stop = 0;
     c->ops = c->longest = 0;
-    if (pthread_create(&thread, 0, contend, c)) {
-        fprintf(stderr, "bench: no thread\n");
-        exit(3);
-    }
+    thread = on_second_cpu(contend, c);
     while (!c->running)
         ;
     return thread;
@@ -229,7 +243,7 @@ static double against(loop *timed, loop *other, int ms)
     uint64_t ops = 0;
     double begin, end;
 
-    pin(0);
+    pin();
     second.loop = other;
     second.waiting = 0;
     thread = start(&second);
@@ -256,7 +270,7 @@ static struct shares both_add(loop *add, waiting_loop *waiting, int ms, double t
     double begin, end, a, b;
     pthread_t thread;
 
-    pin(0);
+    pin();
     second.loop = add;
     second.waiting = 0;
     thread = start(&second);
@@ -496,7 +510,6 @@ static volatile int stop_flipping;
 static void *flipper(void *unused)
 {
     (void)unused;
-    pin(1);
     flip(&shared.value, &stop_flipping);
     return 0;
 }
@@ -507,15 +520,14 @@ static void look_for_torn(uint64_t count)
 
     printf("\nTorn values in %.0e reads against a thread that turns all bits over\n\n%-30s %14s %16s\n", (double)count, "form",
            "torn", "changes seen");
-    pin(0);
+    pin();
     for (const struct read_form *f = read_forms; f->name; f++) {
         pthread_t thread;
         uint64_t changes = 0, torn = 0;
 
         shared.value = 0;
         stop_flipping = 0;
-        if (pthread_create(&thread, 0, flipper, 0))
-            exit(3);
+        thread = on_second_cpu(flipper, 0);
         for (uint64_t done = 0; done < count; done += 10000000)
             torn += f->torn(&shared.value, 10000000, &changes);
         stop_flipping = 1;
