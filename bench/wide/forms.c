@@ -78,7 +78,7 @@ const struct read_form read_forms[] = {
         }                                                                                                        \
         *longest = most;                                                                                         \
     }
-ADD_FORM(torn_first, lw_cmpxchg8b_loop_torn_first_add_u64(p, 1))
+ADD_FORM(torn_first, lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, 1))
 ADD_FORM(read_first, lw_cmpxchg8b_loop_read_first_add_u64(p, 1))
 ADD_FORM(guess_first, lw_cmpxchg8b_loop_guess_first_add_u64(p, 1))
 ADD_FORM(last_value, lw_cmpxchg8b_loop_last_value_add_u64(p, 1, &last))
