@@ -234,7 +234,8 @@ class Runner {
                             std::to_string(record.discarded.total() + record.window_ns.size()) +
                             " windows were disturbed";
         }
-        record.issue = median_interval(record.window_ns);
+        if (!record.window_ns.empty())
+            record.issue = median_interval(record.window_ns);
         if (run.batch.samples())
             record.batch = run.batch.quantiles("batch_mean", run.batch_ops);
         if (run.small.samples())

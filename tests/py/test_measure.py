@@ -15,7 +15,7 @@ import pytest
 
 from linewright import records
 
-SMALL = ["--only", "lock_add", "--only", "plain_add", "--budget", "20s", "--set", "lines=2", "--set", "contended_lines=2", "--set", "work=0,20", "--set", "contended_window_ms=2", "--set", "window_ms=0.5"]  # fmt: skip
+SMALL = ["--only", "lock_add", "--only", "plain_add", "--budget", "5s", "--set", "lines=2", "--set", "contended_lines=2", "--set", "work=0,20", "--set", "contended_window_ms=2", "--set", "window_ms=0.5"]  # fmt: skip
 
 
 def rows_of(path: Path) -> list:
@@ -76,11 +76,11 @@ def test_formats_for_programs(command, out: Path):
 
 def test_show_joins_files_and_filters(command, out: Path):
     command("measure", "--only", "lock_add", "-o", "r.jsonl")
-    command("measure", "--only", "lock_xadd", "-o", "s.jsonl")
-    shown = command("show", "r.jsonl", "s.jsonl", "--only", "w20")
-    assert shown.returncode == 0 and "lock_xadd" in shown.stdout and "lock_add" in shown.stdout
-    lines = [line.split() for line in shown.stdout.splitlines() if line.startswith("lock_")]
-    assert {words[-7 if words[1] == "same_line" else 2] for words in lines if words[1] != "same_line"} == {"20"}
+    command("measure", "--only", "lock_xadd", "--set", "launches=1", "-o", "s.jsonl")
+    shown = command("show", "r.jsonl", "s.jsonl", "--only", "w20", "--format", "csv")
+    found = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert {row["form"] for row in found} == {"lock_add", "lock_xadd"} and {row["work_iters"] for row in found} == {"20"}
+    assert "no cell fits 'w7'" in command.refused("show", "r.jsonl", "--only", "w7")
 
 
 def test_a_dry_run_measures_and_writes_nothing(command):
@@ -125,7 +125,7 @@ def test_a_probe_that_dies_in_mid_line_leaves_the_finished_records(command, out:
 @pytest.mark.parametrize(
     ("fake", "message"),
     [
-        ({"die_after": 2}, "exited with 3 in launch 0, at none/empty/u64/relaxed/none/ci0/w20/auto/l32/t1: told to die"),
+        ({"die_after": 2}, "exited with 3 in launch 0, at add/plain_add/u64/relaxed/none/ci0/w0/auto/l32/t1: told to die"),
         ({"garbage": "garbage"}, "linewright-probe, line 3 of its output: not JSON"),
         ({"garbage": '{"linewright_record":2}'}, "record of version 2, this program reads version 1"),
         ({"skip": [1, 2]}, "ended without 2 of its cells in launch 0"),
@@ -194,17 +194,18 @@ def group_members(group: int) -> list[int]:
 
 
 def test_resume_runs_what_is_missing_and_nothing_else(command, out: Path):
+    few = ["--only", "lock_add", "--set", "launches=2"]
     command.fake = {"die_after": 5}
-    assert command("measure", "-o", "r.jsonl").returncode == 3
+    assert command("measure", *few, "-o", "r.jsonl").returncode == 3
     with out.open("ab") as stream:
         stream.write(b'{"linewright_rec')
     command.fake = {}
-    answer = command("measure", "--resume", "r.jsonl")
+    answer = command("measure", *few, "--resume", "r.jsonl")
     assert answer.returncode == 0 and "truncated line dropped" in answer.stderr
-    runs = [(row.id, row.launch) for row in rows_of(out) if row.status == "ok"]
+    runs = [(row.id, row.launch) for row in rows_of(out)]
     assert len(runs) == len(set(runs))
-    command("measure", "-o", "whole.jsonl")
-    assert sorted(runs) == sorted((row.id, row.launch) for row in rows_of(command.directory / "whole.jsonl") if row.status == "ok")
+    command("measure", *few, "-o", "whole.jsonl")
+    assert sorted(runs) == sorted((row.id, row.launch) for row in rows_of(command.directory / "whole.jsonl"))
 
 
 def test_resume_of_a_complete_file_measures_nothing(command, out: Path):
@@ -231,6 +232,25 @@ def test_resume_of_a_plan_file_asks_for_the_plan(command, out: Path):
     assert "nothing left" in command("measure", "--plan", "p.json", "--resume", "r.jsonl").stderr
 
 
+def test_a_terminal_gets_a_bar_and_no_plain_lines(command, out: Path):
+    command.fake = {"pause_s": 0.05}
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl"), stdout=subprocess.PIPE, stderr=theirs,
+        cwd=command.directory, env=command.environment() | {"TERM": "xterm-256color"},
+    )  # fmt: skip
+    os.close(theirs)
+    drawn = b""
+    while True:
+        try:
+            drawn += os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    assert b"\x1b[" not in process.communicate(timeout=30)[0] and process.returncode == 0
+    assert "━".encode() in drawn and b"cells" in drawn and b"plain_add" in drawn
+
+
 def test_an_unexpected_failure_shows_no_traceback(command):
     command.patch.setattr("linewright.commands.topology.open_target", lambda name: 1 / 0)
     broken = command("topology")
@@ -246,7 +266,7 @@ def test_a_probe_that_cannot_answer(command):
 
 
 def test_a_reader_that_goes_away(command, out: Path):
-    command("measure", "--only", "lock_add", "-o", "r.jsonl")
+    command("measure", "--only", "plain_add", "-o", "r.jsonl")
     shown = subprocess.run(
         ["bash", "-c", 'set -o pipefail; "$@" | head -c 10 >/dev/null', "sh", *command.arguments("show", "r.jsonl", "--format", "csv")],
         capture_output=True, text=True, env=command.environment(), cwd=command.directory,
@@ -265,7 +285,7 @@ def test_the_real_probe_from_plan_to_verdict(real):
 
 
 def test_the_real_probe_interrupted_and_resumed(real):
-    process = real.start("measure", *SMALL, "--set", "launches=40", "--budget", "60s", "-o", "r.jsonl")
+    process = real.start("measure", *SMALL, "--set", "launches=20", "--budget", "30s", "-o", "r.jsonl")
     out = real.directory / "r.jsonl"
     wait_for(lambda: finished(out) >= 8)
     os.killpg(process.pid, signal.SIGINT)
@@ -273,7 +293,7 @@ def test_the_real_probe_interrupted_and_resumed(real):
     assert process.returncode == 3 and b"SIGINT" in stderr, stderr
     kept = len(rows_of(out))
     assert kept >= 8
-    answer = real("measure", *SMALL, "--set", "launches=5", "--resume", "r.jsonl")
+    answer = real("measure", *SMALL, "--set", "launches=3", "--resume", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     assert len(rows_of(out)) >= kept
 

@@ -83,6 +83,7 @@ def on_arm64(monkeypatch, tmp_path):
     library.write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(library))
     monkeypatch.delenv("LD_AUDIT", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     taken: dict = {"library": str(library), "said": []}
@@ -107,7 +108,12 @@ def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
     assert taken["command"] == ["sh", "-c", "true"] and taken["program"] == shutil.which("sh")
     assert taken["environment"]["LD_AUDIT"] == taken["library"]
     assert taken["environment"]["LINEWRIGHT_ATOMICS"] == "prefetch"
+    assert taken["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=16384"
     assert "LINEWRIGHT_VERBOSE" not in taken["environment"]
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=99999")
+    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=99999"
     monkeypatch.setenv("LD_AUDIT", f"/another.so:{taken['library']}")
     taken = on_arm64("sh", atomics="llsc", verbose=True)
     assert taken["environment"]["LD_AUDIT"] == f"/another.so:{taken['library']}"
