@@ -1,13 +1,15 @@
-"""How long a plan takes: the windows it cannot do without, times their lengths."""
+"""How long a plan takes: the windows it cannot do without, times their lengths, as the probe runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 
 from linewright.schema import Cell, Plan
 
-LAUNCH_S = 0.5
-"""Starting a probe once: process, clock calibration, lines touched."""
+LAUNCH_S = 0.3
+"""Starting a probe once: process, clock calibration, description of the machine."""
+WINDOW_MS = 0.2
+"""Around each window: threads started, pinned and collected."""
 
 
 def is_contended(cell: Cell) -> bool:
@@ -15,21 +17,44 @@ def is_contended(cell: Cell) -> bool:
     return cell.contender == "same_line"
 
 
+def least_windows(plan: Plan, cell: Cell) -> int:
+    """Fewest windows of a cell in one launch: uncontended ones visit every line."""
+    return min(plan.max_windows, max(plan.min_windows, 1 if is_contended(cell) else cell.lines))
+
+
 def cell_s(plan: Plan, cell: Cell) -> float:
-    """Shortest time of one cell in one launch: its fewest windows, each with its empty twin."""
-    if is_contended(cell):
-        return plan.min_windows * (plan.contended_window_ms + plan.window_ms) / 1e3
-    return max(plan.min_windows, cell.lines) * 2 * plan.window_ms / 1e3
+    """Shortest time of one cell in one launch, its share of the empty twins left out.
+
+    Beside each of its first windows run short ones for single operations and, back to back, for completion.
+    """
+    length_ms = plan.contended_window_ms if is_contended(cell) else plan.window_ms
+    windows = least_windows(plan, cell)
+    beside = min(plan.min_windows, windows) * (1 if cell.work_iters else 3)
+    return (windows * (length_ms + WINDOW_MS) + beside * (plan.window_ms + WINDOW_MS)) / 1e3
+
+
+def twins_s(plan: Plan, block: Sequence[Cell]) -> float:
+    """Time of a block's empty twins: one window a round for each distinct loop around the operation."""
+    rounds: dict[tuple, int] = {}
+    for cell in block:
+        loop = (cell.work_iters, cell.threads, cell.contender_iters, cell.placement, cell.width_bits)
+        rounds[loop] = max(rounds.get(loop, 0), least_windows(plan, cell))
+    return sum(rounds.values()) * (plan.window_ms + WINDOW_MS) / 1e3
+
+
+def cells_s(plan: Plan, cells: Sequence[Cell]) -> float:
+    """Shortest time of one launch of some cells, without starting it."""
+    return sum(cell_s(plan, cell) for cell in cells) + sum(twins_s(plan, block) for block in _blocks(plan, cells))
+
+
+def _blocks(plan: Plan, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
+    for start in range(0, len(cells), plan.block_cells):
+        yield cells[start : start + plan.block_cells]
 
 
 def launch_cells(plan: Plan, launch: int) -> list[Cell]:
     """What one launch runs: the first everything, later ones what differs from launch to launch."""
     return plan.cells if launch == 0 else [cell for cell in plan.cells if is_contended(cell)]
-
-
-def cells_s(plan: Plan, cells: Iterable[Cell]) -> float:
-    """Shortest time of one launch of some cells, without starting it."""
-    return sum(cell_s(plan, cell) for cell in cells)
 
 
 def launches_of(plan: Plan) -> int:

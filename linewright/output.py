@@ -27,7 +27,14 @@ def check_format(name: str) -> str:
 
 
 def show(contexts: Sequence[Context], records: Sequence[Record], form: str) -> None:
-    """Summarise records and print them in one of the formats."""
+    """Print records in one of the formats, summarised unless the format wants every window."""
+    if form == "published":
+        from linewright import published
+
+        wide = all(record.plan == "wide" for record in records)
+        sys.stdout.write(published.wide_as_csv(contexts, records) if wide else published.as_csv(records))
+        sys.stdout.flush()
+        return
     from linewright.analysis import summarise
 
     show_summaries(summarise(contexts, records), contexts, form)

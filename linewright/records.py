@@ -247,6 +247,8 @@ def create(path: str, force: bool, where: str = "--output") -> Writer:
     try:
         return Writer(os.open(path, flags, 0o666), path, created=not existed)
     except FileExistsError:
+        if os.path.isdir(path):
+            raise UserError(f"cannot write {path}: it is a directory", where, "name a file") from None
         raise UserError(f"{path} exists", where, "--force replaces it, --resume continues it") from None
     except FileNotFoundError:
         raise UserError(f"cannot write {path}: no such directory", where, "name a file in a directory that exists") from None
@@ -259,7 +261,7 @@ class Unfinished(NamedTuple):
 
     contexts: list[Context]
     records: list[Record]
-    writer: Writer
+    writer: Writer | None
 
 
 def reopen(path: str, check: Callable[[list[Context]], None], warn: Callable[[str], None], write: bool) -> Unfinished:
@@ -274,7 +276,7 @@ def reopen(path: str, check: Callable[[list[Context]], None], warn: Callable[[st
     contexts = list(reader.contexts.values())
     check(contexts)
     if not write:
-        return Unfinished(contexts, records, Writer(-1, path, created=False))
+        return Unfinished(contexts, records, None)
     try:
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         if reader.warnings:

@@ -31,6 +31,13 @@ class Request:
 
 def resolve(request: Request, target: Target) -> Plan:
     """The plan with every override applied and every CPU checked; UserError says what cannot be."""
+    plan = build(request, target)
+    target.check(plan)
+    return plan
+
+
+def build(request: Request, target: Target) -> Plan:
+    """The same without asking the target's own check."""
     topology = target.topology()
     check_cpus(request.cpus, topology)
     if plans.is_file(request.plan):
@@ -42,7 +49,6 @@ def resolve(request: Request, target: Target) -> Plan:
     check_cpus(plan.cpus, topology, "plan.cpus")
     if asked:
         check_threads(plan, topology)
-    target.check(plan)
     return plan
 
 

@@ -25,9 +25,11 @@ PIPE_COLUMNS = 118
 """Width of a table that goes to no terminal, unless COLUMNS says otherwise: the longest form fits on one line."""
 WIDE = 104
 """Columns from which the rates of all threads are shown too."""
+NARROW_FORM = 20
+"""Columns of a form's name on a narrow terminal."""
 MOST_FORMS = 4
 """Forms named in one line below the tables before the rest is only counted."""
-FORMATS = ("table", "json", "csv")
+FORMATS = ("table", "json", "csv", "published")
 _CONTENDERS = {"none": 0, "placebo": 1, "same_line": 2}
 
 
@@ -117,7 +119,7 @@ def _print_tables(summaries: Sequence[Summary], console: Console, marks: _Marks)
 
 
 def _table(operation: str, summaries: Sequence[Summary], console: Console, marks: _Marks) -> Table:
-    """One operation's cells, form by form. On a terminal a form is named once; in a pipe every line stands alone."""
+    """One operation's cells, form by form. In a wide pipe every line stands alone; elsewhere a form is named once."""
     wide = console.width >= WIDE
     widths = sorted({s.cell.width_bits for s in summaries})
     title = f"{one_line(operation)}, {'/'.join(map(str, widths))} bit (ns per operation, work included; p: of batch means)"
@@ -132,11 +134,25 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
-        shown = form if form != previous or not console.is_terminal else ""
+        once = console.is_terminal or not wide
+        shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)
     return table
+
+
+def _folded(form: str) -> str:
+    """A long form on several lines, broken where its name has joints."""
+    lines = [""]
+    for part in form.split("_"):
+        joined = f"{lines[-1]}_{part}" if lines[-1] else part
+        if len(joined) < NARROW_FORM:
+            lines[-1] = joined
+        else:
+            lines[-1] += "_"
+            lines.append(part)
+    return "\n".join(lines)
 
 
 def has_figures(summary: Summary) -> bool:
@@ -169,7 +185,8 @@ def _figures(summary: Summary, wide: bool) -> list[str]:
         f"{ns_text(half_width(summary.exposed))}" if summary.exposed else "",
     ]
     if wide:
-        figures += [f"{summary.total_mops:.1f}", f"{summary.fairness:.2f}" if together else ""]
+        rated = summary.total_mops > 0
+        figures += [f"{summary.total_mops:.1f}" if rated else "–", f"{summary.fairness:.2f}" if together and rated else ""]
     return figures
 
 

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -61,21 +62,15 @@ class Target(Protocol):
 
 
 class LocalTarget:
-    """This machine, by running linewright-probe once per launch."""
+    """This machine, by running linewright-probe once per launch; each question is asked once."""
 
     name = "local"
 
     def __init__(self, probe_path: Path | None = None) -> None:
         self.probe_path = probe_path or find_probe()
-
-    def forms(self) -> list[Form]:
-        return probe.forms(self.probe_path)
-
-    def topology(self) -> Topology:
-        return probe.topology(self.probe_path)
-
-    def context(self) -> Context:
-        return probe.context(self.probe_path)
+        self.forms = cache(lambda: probe.forms(self.probe_path))
+        self.topology = cache(lambda: probe.topology(self.probe_path))
+        self.context = cache(lambda: probe.context(self.probe_path))
 
     def check(self, plan: Plan) -> None:
         probe.check(self.probe_path, plan)

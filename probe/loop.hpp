@@ -9,7 +9,7 @@ namespace lw::probe {
 // One thread's arguments for the batches of a window. Each thread has its own copy, on its own lines.
 struct Loop_args {
     void *target = nullptr;            // what the operation acts on: a line, a per-CPU object, a domain …
-    std::size_t ops = 1;               // operations to perform in this batch
+    std::size_t ops = 1;               // operations to perform; a contender's loop may write back that it did fewer
     std::size_t work = 0;              // iterations of the one-NOP loop after each operation
     std::uint64_t operand = 1;         // value the operation is given
     std::uint64_t sum_out = 0;         // sum of the values that exchanges returned, for conservation checks

@@ -114,7 +114,7 @@ template <class T, auto Op, bool wait> [[gnu::always_inline]] inline void run_re
     extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_completed_##name##_u##bits(Loop_args &args) {               \
         LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, true>(args);                                      \
     }
-#include "wire/forms.def"
+#include "wire/forms/rmw.def"
 #undef LW_ROW
 
 namespace {
@@ -122,7 +122,7 @@ namespace {
 constexpr auto loops = std::to_array<Rmw_loop>({
 #define LW_ROW(name, operation, order, bits, needs)                                                                    \
     Rmw_loop{#name, bits, lw_loop_##name##_u##bits, lw_completed_##name##_u##bits},
-#include "wire/forms.def"
+#include "wire/forms/rmw.def"
 #undef LW_ROW
 });
 

@@ -49,8 +49,9 @@ struct Cell_run {
 
 struct Twin {
     std::size_t batch_ops = 0;
-    double ns = 0; // this round's value
-    bool fresh = false;
+    double ns = 0;         // this round's value
+    bool fresh = false;    // measured in this round
+    bool disturbed = true; // by the rules for windows: no value to compare with
 };
 
 class Runner {
@@ -127,18 +128,21 @@ class Runner {
         return request;
     }
 
-    // The twin of a cell's loop, once a round for all cells that share it.
-    double twin_ns(Cell_run &run, std::map<std::string, Twin> &twins) {
+    // The twin of a cell's loop, once a round for all cells that share it; a disturbed one is tried twice more.
+    const Twin &twin_of(Cell_run &run, std::map<std::string, Twin> &twins) {
         Twin &twin = twins[run.subject->twin_key()];
-        if (!twin.fresh) {
+        for (int attempt = 0; attempt < 3 && !twin.fresh; ++attempt) {
             Window_result window = run_window(*run.subject, machine_, run.cpus,
                                               request(run, Mode::twin, plan_.window_ms, twin.batch_ops), nullptr);
             twin.batch_ops = window.batch_ops;
             twin.ns = window.ns_per_op;
-            twin.fresh = true;
+            twin.disturbed = disturbed(window);
+            twin.fresh = !twin.disturbed || attempt == 2;
         }
-        return twin.ns;
+        return twin;
     }
+
+    static bool disturbed(const Window_result &window) { return window.stolen || window.switched || window.gap; }
 
     void fail(Cell_run &run, const std::string &reason) {
         run.record.status = "error";
@@ -147,7 +151,7 @@ class Runner {
     }
 
     void run_once(Cell_run &run, std::map<std::string, Twin> &twins) {
-        double empty_ns = twin_ns(run, twins);
+        const Twin &twin = twin_of(run, twins);
         Window_result window =
             run_window(*run.subject, machine_, run.cpus,
                        request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops), &run.batch);
@@ -158,14 +162,14 @@ class Runner {
             return fail(run, window.error);
         run.batch_ops = window.batch_ops;
         wire::Discarded &discarded = run.record.discarded;
-        if (window.stolen || window.switched || window.gap) {
-            // One cause for each window, the most telling first.
-            ++(window.stolen ? discarded.stolen : window.switched ? discarded.switched : discarded.gap);
+        if (disturbed(window) || twin.disturbed) {
+            // One cause for each window, the most telling first; a disturbed twin was switched out more often than not.
+            ++(window.stolen ? discarded.stolen : window.gap && !window.switched ? discarded.gap : discarded.switched);
         } else {
             run.record.cpus = window.cpus;
             run.record.window_ns.push_back(window.ns_per_op);
             run.record.window_line.push_back(line);
-            run.record.empty_ns.push_back(empty_ns);
+            run.record.empty_ns.push_back(twin.ns);
             for (std::size_t thread = 0; thread < window.ops.size(); ++thread) {
                 run.record.thread_ops[thread] += window.ops[thread];
                 run.ns_sum[thread] += window.ns[thread];
@@ -230,7 +234,8 @@ class Runner {
                             std::to_string(record.discarded.total() + record.window_ns.size()) +
                             " windows were disturbed";
         }
-        record.issue = median_interval(record.window_ns);
+        if (!record.window_ns.empty())
+            record.issue = median_interval(record.window_ns);
         if (run.batch.samples())
             record.batch = run.batch.quantiles("batch_mean", run.batch_ops);
         if (run.small.samples())

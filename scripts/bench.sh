@@ -14,9 +14,9 @@ for area in "${areas[@]}"; do
     [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no bench area '$area': ${all[*]}"
 done
 
-logged configure-bench cmake --preset bench
+logged configure-bench alone cmake --preset bench
 say 'building the runs against peers'
-logged build-bench cmake --build --preset bench
+logged build-bench alone cmake --build --preset bench
 
 failed=()
 for area in "${areas[@]}"; do

@@ -6,9 +6,9 @@
 
 plan=${PLAN:-quick}
 
-[[ -e build/native/build.ninja ]] || logged configure cmake --preset native
+[[ -e build/native/build.ninja ]] || logged configure alone cmake --preset native
 say 'building the probe'
-logged build cmake --build --preset native --target linewright-probe
+logged build alone cmake --build --preset native --target linewright-probe
 
 # Earlier results are never overwritten.
 mkdir -p results

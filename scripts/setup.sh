@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh measure|test|bench: everything a purpose needs that is not in the checkout; silent when all is there.
+# setup.sh measure|test|bench|fuzz: everything a purpose needs that is not in the checkout; silent when all is there.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -7,5 +7,5 @@
 if command -v "$python" >/dev/null && ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     stop 2 "$(command -v "$python") is $("$python" --version 2>&1); Python 3.11 or newer is needed: make PYTHON=python3.12 …"
 fi
-scripts/packages.sh "$@"
-scripts/venv.sh "$@"
+alone scripts/packages.sh "$@"
+alone scripts/venv.sh "$@"

@@ -14,9 +14,9 @@ configure_and_build() { # configure_and_build PRESET
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER="$CMAKE_C_COMPILER_LAUNCHER"
             -DCMAKE_CXX_COMPILER_LAUNCHER="$CMAKE_CXX_COMPILER_LAUNCHER")
     fi
-    cmake --preset "$1" -DLINEWRIGHT_TESTS=ON "${launcher[@]}" >"$logs/configure-$1.log" 2>&1 ||
+    alone cmake --preset "$1" -DLINEWRIGHT_TESTS=ON "${launcher[@]}" >"$logs/configure-$1.log" 2>&1 ||
         { cat "$logs/configure-$1.log"; return 1; }
-    cmake --build --preset "$1"
+    alone cmake --build --preset "$1"
 }
 
 run_ctest() { # run_ctest PRESET [prefix…]

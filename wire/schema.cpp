@@ -291,6 +291,8 @@ Plan parse_plan(const std::string &text) {
         document = json::parse(text);
     } catch (const json::parse_error &error) {
         throw Invalid(fmt::format("plan: not JSON at byte {}", error.byte));
+    } catch (const json::exception &) { // a number that no double can hold
+        throw Invalid("plan: not JSON: a number is out of range");
     }
     Fields fields(document, "plan");
     const json &version = fields.require("linewright_plan");

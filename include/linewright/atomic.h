@@ -25,7 +25,7 @@
  * Operands are aligned to their size; arithmetic wraps. All are lock-free and async-signal-safe, and operations
  * of different forms and widths of the same alignment may meet on one word.
  *
- * On i386 the 64-bit operations come from arch/i386/wide.h where it is present.
+ * Wider than a register, from wide.h: on i386 the same operations at 64 bits, elsewhere a few at 128.
  * -DLW_NO_POLICY makes this header complete in itself: no library, no policy, no branch; on arm64 -march then
  * decides between LSE and LL/SC when the program is compiled. Under ThreadSanitizer every operation is the
  * compiler's builtin of the same order, which it understands.
@@ -432,5 +432,11 @@ LW_IF_U64(LW_DEC_AND_TEST(lw_dec_and_test_u64, 64))
 #undef LW_READ
 #undef LW_WRITE
 #undef LW_IF_U64
+
+#include "wide.h" /* u64 on i386, u128 on 64-bit machines */
+
+#ifdef __cplusplus
+#include "atomic_ref.h" /* lw::atomic_ref<T>, from C++17 on */
+#endif
 
 #endif

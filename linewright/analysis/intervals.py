@@ -23,6 +23,7 @@ RESAMPLES = 999
 """Odd, so that the 2.5 % and 97.5 % quantiles fall on replicates."""
 
 MANY_GROUPS = 12
+"""Groups above which order statistics are fine enough to replace Student's t."""
 UNLIKELY = 0.01
 """Chance below which a repeat's median is not expected in a mode."""
 
@@ -95,6 +96,16 @@ def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator)
     return (lower + ordered[np.minimum((position * n).astype(np.int64), n - 1)]) / 2
 
 
+def medians_of(groups: Groups) -> np.ndarray:
+    """Each group's median."""
+    sizes = {values.size for values in groups}
+    if len(sizes) > 1:
+        return np.array([median(values) for values in groups])
+    ordered = np.sort(np.array(groups), axis=1)
+    half = ordered.shape[1] // 2
+    return ordered[:, half] if ordered.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
+
+
 def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
     """Hierarchical bootstrap: launches drawn with replacement, windows drawn within each; medians of launch medians.
 
@@ -104,21 +115,20 @@ def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.
     count = len(groups)
     if count == 1:
         return _resampled_medians(groups[0], resamples, rng)
-    chosen = rng.integers(0, count, (resamples, count))
     if count > MANY_GROUPS:
-        medians = np.array([median(values) for values in groups])[chosen]
-    else:
-        medians = np.empty((resamples, count))
-        for index, values in enumerate(groups):
-            hit = chosen == index
-            medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
+        return _resampled_medians(medians_of(groups), resamples, rng)
+    chosen = rng.integers(0, count, (resamples, count))
+    medians = np.empty((resamples, count))
+    for index, values in enumerate(groups):
+        hit = chosen == index
+        medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
     medians.sort(axis=1)
     return medians[:, count // 2] if count % 2 else (medians[:, count // 2 - 1] + medians[:, count // 2]) / 2
 
 
 def centre(groups: Groups) -> float:
     """Median of the groups' medians."""
-    return median(np.array([median(values) for values in groups]))
+    return median(medians_of(groups))
 
 
 @lru_cache(maxsize=1024)
@@ -127,35 +137,52 @@ def _t(confidence: float, degrees: float) -> float:
 
 
 def _median_variance(medians: np.ndarray) -> float:
-    """Variance of the median of independent launch medians: π/2 times that of their mean (normal theory; generous for few)."""
-    return float(np.var(medians, ddof=1)) * math.pi / 2 / medians.size
+    """Variance of the median of independent medians.
+
+    Up to `MANY_GROUPS`: π/2 times that of their mean (normal theory, generous for few).  Above: from the width of
+    their order-statistic interval (McKean and Schrader 1984), which a few odd values do not move.
+    """
+    if medians.size > MANY_GROUPS:
+        low, high, reached = order_ranks(medians.size)
+        ordered = np.sort(medians)
+        return float((ordered[high] - ordered[low]) / (2 * special.ndtri((1 + reached) / 2))) ** 2
+    away = medians - medians.sum() / medians.size
+    return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
-def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, seed: int = 1) -> Interval | None:
+def repeat_interval(
+    groups: Groups, confidence: float = CONFIDENCE, seed: int = 1, logarithmic: bool = True
+) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
 
-    The wider, on each side, of the hierarchical bootstrap's percentile range and the range predicted by Student's t
-    from the spread between launches (twice the variance of one median: the repeat has its own launch luck too); on
-    the logarithm where all values are positive.  Launches in separate modes: every mode that a repeat's median could
-    reasonably land in is inside.  One group only: order statistics of its windows.
+    The wider, on each side, of the hierarchical bootstrap's percentile range and a range predicted from the spread
+    between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's t, above by order
+    statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's median could reasonably
+    land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for times, which vary by
+    factors; differences of times do not.
     """
     groups = [values for values in groups if values.size]
     if not groups:
         return None
-    middle = centre(groups)
     if len(groups) == 1:
         return _single(groups[0], confidence)
-    tail = (1 - confidence) / 2 * 100
-    low, high = np.percentile(replicates(groups, seed=seed), [tail, 100 - tail])
-    medians = np.array([median(values) for values in groups])
-    positive = bool((medians > 0).all())
-    scale = np.log(medians) if positive else medians
-    below, above = _predicted(np.sort(scale), confidence, positive)
-    if positive:
+    medians = medians_of(groups)
+    middle = median(medians)
+    low, high = _quantiles(replicates(groups, seed=seed), confidence)
+    logarithmic = logarithmic and bool((medians > 0).all())
+    below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic)
+    if logarithmic:
         below, above = math.exp(max(below, -700.0)), math.exp(min(above, 700.0))
     return Interval(
         median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
     )
+
+
+def _quantiles(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The outer quantiles of replicates, at whole ranks."""
+    ordered = np.sort(values)
+    k = round((1 - confidence) / 2 * (ordered.size + 1)) - 1
+    return float(ordered[k]), float(ordered[ordered.size - 1 - k])
 
 
 def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
@@ -164,8 +191,12 @@ def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tup
     Modes are looked for among logarithms only.
     """
     n = ordered.size
-    reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
-    low, high = median(ordered) - reach, median(ordered) + reach
+    if n > MANY_GROUPS:
+        single = _single(ordered, confidence)
+        low, high = single.low_ns, single.high_ns
+    else:
+        reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
+        low, high = median(ordered) - reach, median(ordered) + reach
     groups = cut(ordered) if logarithmic else [ordered]
     if len(groups) == 1:
         return low, high

@@ -246,3 +246,18 @@ def near_far(contexts: Iterable[Context] | Mapping[str, Context], records: Itera
                 )  # fmt: skip
             )
     return answers
+
+
+def with_nearness(
+    summaries: Sequence[Summary], contexts: Mapping[str, Context], records: Iterable[Record]
+) -> list[Summary]:
+    """The same summaries; those of uncontended cells back to back say where their form was performed."""
+    found = {(c.machine_id, c.cpu, c.operation, c.form, c.width_bits): c for c in near_far(contexts, records)}
+    answers = []
+    for s in summaries:
+        key = (s.machine_id, s.cpus[0] if s.cpus else -1, s.cell.operation, s.cell.form, s.cell.width_bits)
+        core = found.get(key) if s.cell.contender == "none" and s.cell.work_iters == 0 and s.status == "ok" else None
+        if core:
+            s = msgspec.structs.replace(s, nearness=core.where, near_lines=core.near, far_lines=core.far)
+        answers.append(s)
+    return answers

@@ -19,7 +19,7 @@ MEANING: dict[str, str] = {
     "one_launch": "Contended, but only one launch: its luck is not in the interval; measure with at least 5 launches.",
     "emulated": "Run by an emulator: the times mean nothing, only the sums do.",
     "faster_than_floor": "Cheaper than a plain add or than one core cycle: most likely the loop does not hold the operation.",
-    "doubled": "Exactly 2.00 times its uncontended twin: most likely two threads share one CPU.",
+    "doubled": "Exactly 2.00 times its uncontended twin: most likely two threads share one CPU or one core.",
     "negative_cost": "Below its empty twin by more than noise: most likely the two loops are placed or clocked differently.",
     "zero_cost": "No cost at all where the operation cannot be free: most likely it was optimised away.",
     "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are in the contended figures too.",
@@ -38,19 +38,23 @@ TICKS = 100
 """Fewest clock ticks in a batch for its percentiles to show under 1 % of the clock's step."""
 
 
-def _key(cell: Cell, **changes: object) -> str:
-    return msgspec.structs.replace(cell, **changes).id
+Twins = Mapping[tuple, list[Summary]]
 
 
-def _alone(cell: Cell, contender: str) -> list[str]:
-    """Ids under which a contended cell's twin may have been measured."""
-    bare = {"contender": contender, "contender_iters": 0}
-    alone = {1} if contender == "none" else {cell.threads}
-    return [
-        _key(cell, **bare, threads=threads, placement=placement)
-        for threads in alone | {cell.threads}
-        for placement in dict.fromkeys(("auto", cell.placement))
-    ]
+def _twin_key(cell: Cell, contender: str, **changes: object) -> tuple:
+    """What a cell shares with its twin under another contender: everything but threads, lines, placement and pause."""
+    cell = msgspec.structs.replace(cell, **changes) if changes else cell
+    params = tuple(sorted(cell.params.items()))
+    return (cell.operation, cell.form, cell.width_bits, cell.order, cell.work_iters, params, contender)
+
+
+def _twins(summaries: list[Summary]) -> dict[tuple, list[Summary]]:
+    """The measured cells of one machine by twin key."""
+    answer: dict[tuple, list[Summary]] = {}
+    for summary in summaries:
+        if summary.issue is not None:
+            answer.setdefault(_twin_key(summary.cell, summary.cell.contender), []).append(summary)
+    return answer
 
 
 def _cycle(summary: Summary, contexts: Mapping[str, Context]) -> float:
@@ -58,30 +62,43 @@ def _cycle(summary: Summary, contexts: Mapping[str, Context]) -> float:
     return max(lengths, default=0.0)
 
 
-def _is_atomic(cell: Cell) -> bool:
-    return cell.operation not in ("none", "read") and cell.form not in FLOORS
+READ_MODIFY_WRITE = frozenset({"add", "fetch_add", "xchg", "cmpxchg"})
 
 
-def _below_floor(summary: Summary, known: Mapping[str, Summary], cycle: float) -> bool:
+def _below_floor(summary: Summary, twins: Twins, cycle: float) -> bool:
     cell = summary.cell
-    if not _is_atomic(cell) or cell.contender == "same_line" or cell.work_iters or summary.issue is None:
+    if cell.operation not in READ_MODIFY_WRITE or cell.form in FLOORS or summary.issue is None:
         return False
-    if cycle > 0 and summary.issue.high_ns < cycle and cell.operation in ("add", "fetch_add", "xchg", "cmpxchg"):
+    if cell.contender == "same_line" or cell.work_iters:
+        return False
+    floors = twins.get(_twin_key(cell, "none", operation="add", form="plain_add", order="relaxed"), [])
+    return summary.issue.high_ns < cycle or any(summary.issue.high_ns < floor.issue.low_ns for floor in floors)
+
+
+def _may_share(summary: Summary, contexts: Mapping[str, Context]) -> bool:
+    """Could two of the cell's threads have shared a CPU or a core?  Only recorded CPUs on different cores exclude it."""
+    if len(summary.cpus) < 2 or len(set(summary.cpus)) < len(summary.cpus):
         return True
-    floor = known.get(_key(cell, operation="add", form="plain_add", order="relaxed"))
-    return bool(floor and floor.issue and summary.issue.high_ns < floor.issue.low_ns)
+    known = next((contexts[i].cpus for i in summary.context_ids if i in contexts), [])
+    cores = [(c.socket, c.core) for c in known if c.cpu in summary.cpus and c.core >= 0]
+    return len(set(cores)) < len(cores)
 
 
-def _doubled(summary: Summary, known: Mapping[str, Summary]) -> bool:
+def _doubled(summary: Summary, twins: Twins, contexts: Mapping[str, Context]) -> bool:
     cell = summary.cell
-    if cell.contender == "none" or summary.issue is None:
+    if cell.contender == "none" or summary.issue is None or not _may_share(summary, contexts):
         return False
-    twins = [known.get(i) for kind in ("none", "placebo") for i in _alone(cell, kind)]
+    kinds = ("none", "placebo") if cell.contender == "same_line" else ("none",)
     return any(
-        twin and twin.issue and twin.id != summary.id and twin.issue.median_ns > 0
-        and abs(summary.issue.median_ns / twin.issue.median_ns - 2) <= 2 * DOUBLED
-        for twin in twins
-    )  # fmt: skip
+        twin.issue.median_ns > 0 and abs(summary.issue.median_ns / twin.issue.median_ns - 2) <= 2 * DOUBLED
+        for kind in kinds
+        for twin in twins.get(_twin_key(cell, kind), [])
+    )
+
+
+def _negative(summary: Summary) -> bool:
+    """Certainly below zero; one window has an interval without width, and says nothing about noise."""
+    return summary.exposed is not None and summary.exposed.high_ns < 0 and summary.exposed.confidence >= 0.9
 
 
 def _zero(summary: Summary, cycle: float) -> bool:
@@ -92,12 +109,11 @@ def _zero(summary: Summary, cycle: float) -> bool:
     return summary.issue.median_ns <= (ZERO_CYCLES * cycle if cycle > 0 else 0.0)
 
 
-def _placebo_differs(summary: Summary, known: Mapping[str, Summary]) -> bool:
+def _placebo_differs(summary: Summary, twins: Twins) -> bool:
     if summary.cell.contender != "placebo":
         return False
-    for twin_id in _alone(summary.cell, "none"):
-        twin = known.get(twin_id)
-        if twin is None or twin.issue is None or summary.issue is None:
+    for twin in twins.get(_twin_key(summary.cell, "none"), []):
+        if summary.issue is None or twin.issue.median_ns <= 0:
             continue
         apart = summary.issue.low_ns > twin.issue.high_ns or summary.issue.high_ns < twin.issue.low_ns
         found = contrast(summary.unit_ns, twin.unit_ns)
@@ -113,17 +129,17 @@ def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
     return tick > 0 and summary.batch.p50_ns * summary.batch.ops_per_sample < TICKS * tick
 
 
-def flags_of(summary: Summary, known: Mapping[str, Summary], contexts: Mapping[str, Context]) -> list[str]:
-    """Names (keys of `MEANING`) of what is implausible about one cell; `known` holds its machine's cells by id."""
+def flags_of(summary: Summary, twins: Twins, contexts: Mapping[str, Context]) -> list[str]:
+    """Names (keys of `MEANING`) of what is implausible about one cell; `twins` holds its machine's cells."""
     cycle = _cycle(summary, contexts)
     checks = {
         "no_context": not any(i in contexts for i in summary.context_ids),
         "emulated": summary.emulated,
-        "faster_than_floor": _below_floor(summary, known, cycle),
-        "doubled": _doubled(summary, known),
-        "negative_cost": summary.exposed is not None and summary.exposed.high_ns < 0,
+        "faster_than_floor": _below_floor(summary, twins, cycle),
+        "doubled": _doubled(summary, twins, contexts),
+        "negative_cost": _negative(summary),
         "zero_cost": _zero(summary, cycle),
-        "placebo_differs": _placebo_differs(summary, known),
+        "placebo_differs": _placebo_differs(summary, twins),
         "coarse_clock": _coarse(summary, contexts),
     }
     return [name for name, found in checks.items() if found]
@@ -131,15 +147,12 @@ def flags_of(summary: Summary, known: Mapping[str, Summary], contexts: Mapping[s
 
 def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
     """The same summaries, each with the flags that its neighbours on the same machine give it."""
-    machines: dict[str, dict[str, Summary]] = {}
+    machines: dict[str, list[Summary]] = {}
     for summary in summaries:
-        machines.setdefault(summary.machine_id, {})[summary.id] = summary
+        machines.setdefault(summary.machine_id, []).append(summary)
+    twins = {machine: _twins(members) for machine, members in machines.items()}
     return [
-        msgspec.structs.replace(
-            summary,
-            flags=sorted({*summary.flags, *flags_of(summary, machines[summary.machine_id], contexts)}),
-        )
-        for summary in summaries
+        msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, twins[s.machine_id], contexts)})) for s in summaries
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, median, repeat_interval
+from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
 
@@ -75,6 +75,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     discarded: int
     metrics: dict[str, float]
     emulated: bool
+    nearness: str = ""
+    """``near``, ``far_posted``, ``far_waited``, ``mixed`` or ``undecided`` on this CPU; set back to back and uncontended."""
+    near_lines: int = 0
+    far_lines: int = 0
     published: bool
     """Only percentiles are known: the interval is made of them and is no interval of a median."""
 
@@ -122,9 +126,11 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
     return [values for values, _ in launches], "launch"
 
 
-def _estimate(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Interval | None, list[float], str]:
+def _estimate(
+    launches: list[tuple[np.ndarray, np.ndarray]], logarithmic: bool = True
+) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(launches)
-    return repeat_interval(groups), [median(values) for values in groups], unit
+    return repeat_interval(groups, logarithmic=logarithmic), medians_of(groups).tolist() if groups else [], unit
 
 
 def _windows(record: Record) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +216,7 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
         launch = median(values) if len(launches) > 1 else whole
         if launch <= 0:
             continue
-        medians += [median(part) / launch * whole for part in _by_line(values, lines)]
+        medians += (medians_of(_by_line(values, lines)) / launch * whole).tolist()
     return medians
 
 
@@ -233,9 +239,10 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     issue, unit_ns, unit = _estimate(windows)
     exposed, exposed_ns = None, []
     if first.cell.work_iters > 0 and first.cell.operation != "none":
-        exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable])
+        exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable], logarithmic=False)
     completion, completion_ns, _ = _estimate(
-        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns]
+        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns],
+        logarithmic=False,
     )
     batch = _percentiles([r.batch for r in usable if r.batch])
     published = issue is None and batch is not None
@@ -300,6 +307,7 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
     Records whose context is missing are kept apart under their context id, since their machine is unknown.  Flags of
     `linewright.analysis.plausible` are part of every summary.
     """
+    from linewright.analysis.near_far import with_nearness
     from linewright.analysis.plausible import with_flags
 
     known = by_id(contexts)
@@ -309,4 +317,5 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
         machine = context.machine_id if context else record.context_id
         groups.setdefault((machine, record.cell.id), []).append(record)
     merged = [_merge(machine, members, known) for (machine, _), members in groups.items()]
-    return with_flags(merged, known)
+    every = (record for members in groups.values() for record in members)
+    return with_flags(with_nearness(merged, known, every), known)

@@ -28,6 +28,7 @@ MATRIX_POINTS = 12
 """More contention × work points than this and the verdict speaks at length."""
 MOST_CLAUSES = 6
 """Clauses of one sentence; findings() holds the rest."""
+MOST_CROSSINGS = 4
 LONGEST = 12
 """Sentences of a matrix's verdict."""
 
@@ -243,7 +244,7 @@ def _join(names: Sequence[str]) -> str:
 
 def _caller(f: Finding) -> str:
     width = "" if f.width_bits == 64 else f" u{f.width_bits}"
-    order = "" if f.order in ("relaxed", "full") else f" {f.order}"
+    order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
     extra = "".join(f" {key}={value}" for key, value in sorted(f.params.items()))
     return f"{f.operation}{width}{order}{extra}"
 
@@ -359,8 +360,44 @@ def _crossing(c: Crossover) -> str:
     )
 
 
-def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = ()) -> list[str]:
-    """The findings of one machine in words."""
+_PERFORMED = {
+    "far_posted": "far and posted ({lines}; enough work around them hides them)",
+    "far_waited": "far and waited for ({lines})",
+    "mixed": "near on some lines and far on others ({lines})",
+}
+
+
+def _places(members: Sequence[Summary]) -> str:
+    """Which forms are performed far, by core; empty where none is."""
+    clauses = []
+    for where, text in _PERFORMED.items():
+        far = [s for s in members if s.nearness == where]
+        for cpu in dict.fromkeys(s.cpus[0] if s.cpus else -1 for s in far):
+            here = [s for s in far if (s.cpus[0] if s.cpus else -1) == cpu]
+            lines = _join(list(dict.fromkeys(f"{s.far_lines} of {s.near_lines + s.far_lines} lines far" for s in here)))
+            core = f"from CPU {cpu}, " if cpu >= 0 else ""
+            clauses.append(f"{core}{_join([s.cell.form for s in here])}: performed {text.format(lines=lines)}")
+    return _capital("; ".join(clauses)) if clauses else ""
+
+
+def _without_echoes(found: Sequence[Finding]) -> list[Finding]:
+    """Less the findings for a stronger order that repeat what a weaker one of the same operation and point says."""
+    kept: dict[tuple, list[Finding]] = {}
+    for f in sorted(found, key=lambda f: len(_ORDER_GIVES[f.order])):
+        point = (
+            f.operation, f.width_bits, f.contender, f.contender_iters, f.work_iters, f.placement, f.lines, f.threads,
+            tuple(sorted(f.params.items())),
+        )  # fmt: skip
+        same = kept.setdefault(point, [])
+        if not any((f.best, f.beaten) == (k.best, k.beaten) or not f.beaten and not k.beaten for k in same):
+            same.append(f)
+    chosen = {id(f) for same in kept.values() for f in same}
+    return [f for f in found if id(f) in chosen]
+
+
+def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = (), places: str = "") -> list[str]:
+    """The findings of one machine in words; `places` is the sentence on near and far."""
+    found = _without_echoes(found)
     classes: dict[tuple, list[Finding]] = {}
     for f in sorted(found, key=_class_of):
         classes.setdefault(_class_of(f), []).append(f)
@@ -369,8 +406,9 @@ def sentences(found: Sequence[Finding], crossed: Sequence[Crossover] = ()) -> li
         spoken = [_brief(members) for members in classes.values()]
         spoken = [s for s in spoken if s]
         silent = _silent(found)
-        return spoken[:2] + ([silent] if silent else spoken[2:3])
-    spoken = [s for members in classes.values() if (s := _sentence(members))] + [_crossing(c) for c in crossed]
+        return (spoken[:2] + [s for s in (places, silent) if s] + spoken[2:])[:3]
+    spoken = [s for members in classes.values() if (s := _sentence(members))]
+    spoken = spoken[:1] + ([places] if places else []) + [_crossing(c) for c in crossed][:MOST_CROSSINGS] + spoken[1:]
     silent = _silent(found)
     return spoken[: LONGEST - 1] + ([silent] if silent else [])
 
@@ -395,7 +433,7 @@ def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[
             answers.append(preface + "Run by an emulator: times mean nothing, so no form is preferred.")
             continue
         found = findings(members)
-        spoken = sentences(found, crossovers(members)) if found else []
+        spoken = sentences(found, crossovers(members), _places(members)) if found else []
         if not spoken:
             spoken = ["No two forms of one operation were measured under equal conditions, so nothing is compared."]
         answers += [preface + text for text in spoken]

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Optional
 
-import msgspec
 import typer
 
 from linewright import output, plans, progress, records, units
@@ -59,19 +58,22 @@ def measure(
     target = open_target(on)
     chosen = resolve(request, target)
     with ExitStack() as stack:
-        kept = _open(out, resume, force, chosen, target, write=not dry_run)
-        if not dry_run:
+        kept = _reopen(resume, target, write=not dry_run) if resume is not None else records.Unfinished([], [], None)
+        if kept.writer:
             stack.callback(kept.writer.close)
         done = {(record.id, record.launch) for record in kept.records if record.status == "ok"}
         launches = _left(chosen, done)
         check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
         if dry_run:
             return _describe(chosen, launches, done)
-        if launches:
-            return _run(chosen, launches, done, kept, target, form)
-    output.note(f"{kept.writer.name} is complete: nothing left to measure")
-    output.show(kept.contexts, kept.records, form)
-    return DONE
+        if not launches:
+            output.note(f"{resume} is complete: nothing left to measure")
+            output.show(kept.contexts, kept.records, form)
+            return DONE
+        if kept.writer is None:
+            kept = kept._replace(writer=records.create(out or _default_path(chosen), force))
+            stack.callback(kept.writer.close)
+        return _run(chosen, launches, done, kept, target, form)
 
 
 def _check_together(out: str | None, resume: str | None, force: bool, form: str) -> None:
@@ -100,13 +102,9 @@ def _left(plan: Plan, done: Done) -> list[Plan]:
     return [part for part in parts if part is not None]
 
 
-def _open(out: str | None, resume: str | None, force: bool, plan: Plan, target: Target, write: bool) -> records.Unfinished:
-    """The record file, before anything is measured."""
-    if resume is not None:
-        return records.reopen(resume, lambda contexts: _check_machine(contexts, resume, target), output.note, write)
-    if not write:
-        return records.Unfinished([], [], None)
-    return records.Unfinished([], [], records.create(out or _default_path(plan), force))
+def _reopen(path: str, target: Target, write: bool) -> records.Unfinished:
+    """The record file to be continued, once it is known to be this machine's."""
+    return records.reopen(path, lambda contexts: _check_machine(contexts, path, target), output.note, write)
 
 
 def _check_machine(contexts: list[Context], path: str, target: Target) -> None:

@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from linewright import plans as registry
-from linewright.errors import DONE
+from linewright.errors import DONE, UserError, one_line
 from linewright.estimate import estimate_s
-from linewright.request import Request, plan_text, resolve
+from linewright.request import Request, build, plan_text, resolve
 from linewright.table import console_for
-from linewright.target import open_target
+from linewright.target import Target, open_target
 from linewright.units import duration_text
 
 ORDER = 30
@@ -32,8 +32,10 @@ def plans(
 ) -> int:
     """List the built-in plans, or show one for this machine."""
     if name is None:
-        names = list(registry.built_in()) if not settings else [registry.find("").name]
-        entries = [_entry(plan_name) for plan_name in names]
+        if settings:
+            raise UserError("--set without a plan", "plans", "name the plan whose parameters they are")
+        target = open_target("local")
+        entries = [_entry(plan_name, target) for plan_name in registry.built_in()]
         print(msgspec.json.format(msgspec.json.encode(entries), indent=1).decode()) if as_json else _print_list(entries)
         return DONE
     built_in = registry.find(name, "plans")
@@ -53,13 +55,15 @@ def plans(
     return DONE
 
 
-def _entry(name: str) -> dict[str, Any]:
+def _entry(name: str, target: Target) -> dict[str, Any]:
+    """A plan as it would be on this machine; `needs` says why there is none."""
     built_in = registry.find(name)
-    plan = resolve(Request(plan=name), open_target("local"))
-    return {
-        "name": name, "summary": built_in.summary, "cells": len(plan.cells), "least_s": round(estimate_s(plan), 1),
-        "budget_s": plan.budget_s,
-    }  # fmt: skip
+    entry = {"name": name, "summary": built_in.summary, "cells": 0, "least_s": 0.0, "budget_s": built_in.budget_s, "needs": ""}
+    try:
+        plan = build(Request(plan=name), target)
+    except UserError as error:
+        return entry | {"needs": str(error)}
+    return entry | {"cells": len(plan.cells), "least_s": round(estimate_s(plan), 1), "budget_s": plan.budget_s}
 
 
 def _print_list(entries: list[dict[str, Any]]) -> None:
@@ -69,6 +73,14 @@ def _print_list(entries: list[dict[str, Any]]) -> None:
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("what it measures", overflow="fold")
     for entry in entries:
-        time = f"{duration_text(entry['least_s'])} – {duration_text(entry['budget_s'])}"
-        table.add_row(*map(Text, (entry["name"], str(entry["cells"]), time, entry["summary"])))
+        time = _time_text(entry["least_s"], entry["budget_s"])
+        about = one_line(entry["summary"] + (f" (not here: {entry['needs']})" if entry["needs"] else ""))
+        table.add_row(*map(Text, (entry["name"], str(entry["cells"]), time if entry["cells"] else "–", about)))
     console_for(sys.stdout).print(table)
+
+
+def _time_text(least_s: float, budget_s: float) -> str:
+    """From the fewest windows to the budget; a plan whose fewest windows exceed its budget says what it needs."""
+    if least_s > budget_s:
+        return f"{duration_text(least_s)}, more than its budget of {duration_text(budget_s)}"
+    return f"{duration_text(least_s)} – {duration_text(budget_s)}"

@@ -43,6 +43,9 @@ def build(wish: Wish) -> Plan:
             if chosen:  # what is wanted occurs in richer variants alone
                 break
             raise
+        if not cells:
+            asked = ", ".join(values["operations"])
+            raise UserError(f"the probe for {wish.topology.arch} has no form of {asked}", "--set operations")
         chosen = Plan(
             linewright_plan=1,
             name="quick",
@@ -59,28 +62,40 @@ def build(wish: Wish) -> Plan:
 
 
 def _cells(wish: Wish, gaps: tuple[int, ...]) -> Iterator[Cell]:
-    arch, operations = wish.topology.arch, wish.values["operations"]
-    width = 32 if arch == "i386" else 64
-    for form in wish.forms:
-        if form.arch in ("any", "generic", arch) and form.width_bits == width and form.operation in operations:
-            yield from _form_cells(form, wish.values, gaps)
-
-
-def _form_cells(form: Form, values: dict[str, Any], gaps: tuple[int, ...]) -> Iterator[Cell]:
-    """A form's cells. A form that loses counts when shared, and the empty loop, are not contended."""
-    common = {"operation": form.operation, "form": form.name, "width_bits": form.width_bits, "order": form.order}
-    alone, shared, threads = values["lines"], values["contended_lines"], values["threads"]
+    """Cells that differ in nothing but the form stand together: they share blocks, so drift, and their empty twins."""
+    forms = _forms(wish)
+    shared = [form for form in forms if form.operation != "none"]
+    atomic = [form for form in shared if form.atomic]  # others lose counts when two threads use a line
+    values = wish.values
+    threads, lines = values["threads"], values["lines"]
     for work in values["work"]:
-        yield Cell(**common, work_iters=work, lines=alone)
-    if form.operation == "none":
-        return
+        for form in forms:
+            yield _cell(form, work, lines=lines)
     for work in values["work"]:
-        yield Cell(**common, work_iters=work, lines=alone, contender="placebo", threads=threads)
-    if not form.atomic:
-        return
+        for form in shared:
+            yield _cell(form, work, lines=lines, contender="placebo", threads=threads)
     for gap in gaps:
         for work in values["work"]:
-            yield Cell(**common, work_iters=work, lines=shared, contender="same_line", contender_iters=gap, threads=threads)
+            for form in atomic:
+                together = {"contender": "same_line", "contender_iters": gap, "threads": threads}
+                yield _cell(form, work, lines=values["contended_lines"], **together)
+
+
+def _forms(wish: Wish) -> list[Form]:
+    """Forms of this architecture at its own width; those that the CPU lacks stay, to be reported as such."""
+    arch, operations = wish.topology.arch, wish.values["operations"]
+    width = 32 if arch == "i386" else 64
+    return [
+        form
+        for form in wish.forms
+        if form.arch in ("any", "generic", arch) and form.width_bits == width and form.operation in operations
+    ]
+
+
+def _cell(form: Form, work: int, **more: Any) -> Cell:
+    return Cell(
+        operation=form.operation, form=form.name, width_bits=form.width_bits, order=form.order, work_iters=work, **more
+    )
 
 
 PLAN = BuiltIn(

@@ -10,29 +10,44 @@ from pathlib import Path
 
 import pytest
 
+from linewright.cli import main
+
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_probe.py"
 REAL = HERE.parents[1] / "build" / "native" / "probe" / "linewright-probe"
 
 
 class Command:
-    """`linewright` in a directory of its own; `fake` sets what the fake probe does, None takes the real one."""
+    """`linewright` in a directory of its own; `fake` sets what the fake probe does.
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.fake: dict | None = {}
+    Called, it runs in this process (quick); `apart` and `start` make it a process of its own.
+    """
+
+    def __init__(self, directory: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
+        self.directory, self.capture, self.patch = directory, capture, patch
+        self.fake: dict = {}
+        self.probe = FAKE
 
     def environment(self) -> dict[str, str]:
         env = {key: value for key, value in os.environ.items() if not key.startswith(("LINEWRIGHT_", "FORCE_COLOR", "COLUMNS"))}
-        env["LINEWRIGHT_PROBE"] = str(REAL if self.fake is None else FAKE)
-        env["FAKE_PROBE"] = json.dumps(self.fake or {})
-        env["PYTHONPATH"] = str(HERE.parents[1])
-        return env
+        own = {"LINEWRIGHT_PROBE": str(self.probe), "FAKE_PROBE": json.dumps(self.fake), "PYTHONPATH": str(HERE.parents[1])}
+        return env | own
 
     def arguments(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "linewright", *map(str, words)]
 
-    def __call__(self, *words: str, **options) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        self.capture.readouterr()
+        with self.patch.context() as patch:
+            patch.chdir(self.directory)
+            for key, value in self.environment().items():
+                patch.setenv(key, value)
+            patch.delenv("COLUMNS", raising=False)
+            code = main(list(map(str, words)))
+        said = self.capture.readouterr()
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    def apart(self, *words: str, **options) -> subprocess.CompletedProcess[str]:
         given = {"capture_output": True, "text": True, "timeout": 120, "cwd": self.directory, "env": self.environment()}
         return subprocess.run(self.arguments(*words), **(given | options))
 
@@ -53,8 +68,8 @@ class Command:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
+def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(tmp_path, capfd, monkeypatch)
 
 
 @pytest.fixture
@@ -62,5 +77,5 @@ def real(command: Command) -> Command:
     """The command with the probe that was built for this machine."""
     if not REAL.exists():
         pytest.skip("the native probe is not built")
-    command.fake = None
+    command.probe = REAL
     return command

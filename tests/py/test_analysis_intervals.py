@@ -128,14 +128,25 @@ def test_a_plain_percentile_bootstrap_would_not_keep_that_promise():
     assert not at_least(hits, 300, 0.95)
 
 
-def test_lines_of_one_launch_cover_a_repeat_on_other_lines():
-    rng = np.random.default_rng(12)
+@pytest.mark.parametrize("kind", ["normal", "heavy", "bimodal_0.3"])
+@pytest.mark.parametrize("lines", [16, 32])
+def test_lines_of_one_launch_cover_a_repeat_on_other_lines(lines, kind):
+    rng = np.random.default_rng(lines)
 
     def measure():
-        return [5 * m * np.exp(rng.normal(0, 0.01, 2)) for m in np.exp(rng.normal(0, 0.05, 32))]
+        return [5 * m * np.exp(rng.normal(0, 0.01, 2)) for m in luck(kind, lines, rng)]
 
     hits = sum(f.low_ns <= centre(measure()) <= f.high_ns for f in (repeat_interval(measure()) for _ in range(300)))
     assert at_least(hits, 300, 0.95)
+
+
+def test_odd_lines_do_not_move_the_interval_of_a_difference():
+    """Differences near zero vary by amounts, not by factors: once, their logarithms gave an interval of 2e19 ns."""
+    rng = np.random.default_rng(13)
+    values = np.abs(rng.normal(2, 0.5, 32)) + 1e-9
+    values[:4] = [1e-9, 500.0, -300.0, 90.0]
+    found = repeat_interval([np.array([v]) for v in values], logarithmic=False)
+    assert 1 < found.low_ns < found.median_ns < found.high_ns < 3
 
 
 def test_two_modes_of_the_known_loop_are_both_inside():
@@ -160,7 +171,7 @@ def test_no_values_make_it_raise_or_leave_the_numbers(groups):
         assert found.low_ns <= found.median_ns <= found.high_ns
 
 
-@pytest.mark.parametrize("units", [5, 32])
+@pytest.mark.parametrize("units", [5, 13, 32])
 def test_comparing_a_cell_with_itself_finds_nothing_at_the_promised_rate(units):
     rng = np.random.default_rng(units)
     alarms = sum(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from analysis_samples import cell, context, contexts_of, record
 
-from linewright.analysis import summarise
+from linewright.analysis import summarise, verdict
 from linewright.analysis.near_far import crossovers, line_class, near_far
 from linewright.schema import Interval
 
@@ -50,6 +50,16 @@ def test_lines_with_far_homes_are_told_from_near_ones():
     found = classes(sweep("stadd", (5.8, 29.0), (2.0, 0.2), range(12)) + sweep("llsc_add", (6.6, 6.6), (3.0, 3.0), seed=2))
     assert (found["stadd"].where, found["stadd"].near, found["stadd"].far) == ("mixed", 20, 12)
     assert found["llsc_add"].where == "near"
+
+
+def test_the_verdict_says_which_forms_are_far():
+    records = sweep("stadd", (0, 63.65), (0, 0.3), range(32)) + sweep("ldadd", (4.3, 4.3), (1.0, 1.0), seed=2)
+    summaries = summarise([context()], records)
+    assert {s.cell.form: (s.nearness, s.near_lines, s.far_lines) for s in summaries if not s.cell.work_iters} == {
+        "stadd": ("far_posted", 0, 32), "ldadd": ("near", 32, 0),
+    }  # fmt: skip
+    text = verdict(summaries, [context()])
+    assert "From CPU 3, stadd: performed far and posted (32 of 32 lines far" in " ".join(text) and len(text) <= 3
 
 
 def test_without_a_work_sweep_a_dear_form_is_undecided():

@@ -10,7 +10,7 @@ from analysis_samples import cell, context, launches, published, record
 
 from linewright.analysis import summarise
 from linewright.analysis.plausible import MEANING, explain
-from linewright.schema import Quantiles
+from linewright.schema import Cpu, Quantiles
 
 RNG = np.random.default_rng
 
@@ -54,10 +54,20 @@ def test_exactly_doubled_under_a_contender_on_one_cpu():
     assert "doubled" not in flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line"), 11.0))[1]
 
 
+def test_a_doubling_between_separate_cores_is_a_result():
+    cpus = [Cpu(cpu=0, core=0, socket=0), Cpu(cpu=1, core=0, socket=0), Cpu(cpu=2, core=1, socket=0)]
+    same = cell("lock_add", contender="same_line", threads=2, lines=8)
+    for where, accused in (([0, 2], False), ([0, 1], True), ([0, 0], True)):
+        found = flags(noisy(cell("lock_add"), 5.0), noisy(same, 10.0, 2, cpus=where), cpus=cpus)
+        assert ("doubled" in found[1]) == accused, where
+
+
 def test_negative_beyond_noise():
     a_cell = cell("lock_add", work_iters=10)
     (found,) = flags(noisy(a_cell, 5.0, empty_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
     assert "negative_cost" in found
+    (single,) = flags(record(a_cell, [5.0], empty_ns=[6.0]))
+    assert "negative_cost" not in single, "one window knows no noise"
 
 
 def test_a_loop_that_was_optimised_away_is_not_printed_as_a_cost():

@@ -105,6 +105,23 @@ def test_order_is_part_of_the_need():
     assert "ldadd is relaxed, ldaddal seq_cst" in text
 
 
+def test_a_stronger_need_with_the_same_answer_is_said_once():
+    rng = np.random.default_rng(6)
+    records = []
+    for form, order, ns in (("builtin", "seq_cst", 9.0), ("lock_xadd", "full", 5.0), ("prefetchw_lock_xadd", "full", 9.1)):
+        records += launches(cell(form, operation="fetch_add", order=order), ns, rng, between=0.002)
+    contexts = contexts_of(records)
+    summaries = summarise(contexts, records)
+    assert {(f.order, f.best, f.beaten) for f in findings(summaries)} == {
+        ("seq_cst", "lock_xadd", "builtin"), ("full", "lock_xadd", "prefetchw_lock_xadd"),
+    }  # fmt: skip
+    same = [r for r in records if r.cell.form != "builtin"] + launches(
+        cell("builtin", operation="fetch_add", order="seq_cst"), 30.0, rng, between=0.002
+    )
+    (sentence,) = verdict(summarise(contexts_of(same), same), contexts_of(same))
+    assert sentence.count("lock_xadd takes") == 1
+
+
 def test_the_crossover_is_named():
     rng = np.random.default_rng(7)
     records = []

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = (ROOT / "wire" / "forms.def").read_text()
+TABLE = (ROOT / "wire" / "forms" / "rmw.def").read_text()
 
 X86 = {
     "empty": [],
@@ -61,17 +61,13 @@ def expected(arch: str, form: str) -> list[str]:
 
 
 def rows(arch: str) -> list[tuple[str, int]]:
-    """(form, bits) of every row of wire/forms.def whose loop is a plain one-line loop on this architecture."""
+    """(form, bits) of every row of wire/forms/rmw.def that belongs to this architecture."""
     found = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *\w+, *(\d+),", TABLE, re.M)
-    single_line = {"none", "add", "fetch_add", "cmpxchg", "xchg", "read"}
     return [
         (form, int(bits))
-        for of, form, operation, bits in found
+        for of, form, _operation, bits in found
         if of in (arch, "any", "generic")
-        and operation in single_line
         and not (arch == "i386" and of == "generic" and bits == "64")
-        and (form.removeprefix("prefetchw_").removeprefix("prfm_keep_").removeprefix("prfm_strm_"))
-        in (ARM64 if arch == "arm64" else X86)
     ]
 
 

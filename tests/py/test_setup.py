@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest

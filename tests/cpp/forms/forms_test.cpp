@@ -83,7 +83,7 @@ TEST(Forms, EveryFormOfTheTable)
 #else
 #define LW_FORM_arm64 LW_ELSEWHERE
 #endif
-#include "../../../wire/forms.def"
+#include "../../../wire/forms/rmw.def"
     EXPECT_GE(checked, 12u); // the generic forms and `empty` at two widths run everywhere
 }
 

@@ -1,0 +1,27 @@
+/* Loops over single forms, for what no operation of ours does any more, and for the torn-value run. */
+#ifndef WIDE_BENCH_FORMS_H
+#define WIDE_BENCH_FORMS_H
+
+#include "side.h"
+
+struct read_form {
+    const char *name;
+    loop *read;                             /* times it */
+    uint64_t (*torn)(wide *p, uint64_t n, uint64_t *changes); /* counts values that are neither 0 nor all ones */
+    int tears;
+};
+
+extern const struct read_form read_forms[]; /* ends with a null name */
+
+struct add_form {
+    const char *name;
+    loop *add;
+    waiting_loop *waiting;
+};
+
+extern const struct add_form add_forms[]; /* ends with a null name; empty but for i386 */
+
+/* Turns all bits over until `*stop`. */
+void flip(wide *p, const volatile int *stop);
+
+#endif

@@ -1,0 +1,96 @@
+/* The loops of one side, SIDE: built once per guise; SIDE_LINEWRIGHT says whose operations they are. */
+#ifdef SIDE_LINEWRIGHT
+#include <linewright/wide.h>
+#endif
+
+#include <x86intrin.h>
+
+#include "side.h"
+
+#if defined(__i386__)
+#define BITS u64
+#else
+#define BITS u128
+#endif
+#define PASTE_(a, b, c) a##b##c
+#define PASTE(a, b, c) PASTE_(a, b, c)
+#define TEXT_(a) #a
+#define TEXT(a) TEXT_(a)
+
+#ifdef SIDE_LINEWRIGHT
+#define READ(suffix, order) PASTE(lw_read_, BITS, suffix)(p)
+#define WRITE(suffix, order) PASTE(lw_write_, BITS, suffix)(p, v)
+#define DO_ADD PASTE(lw_add_, BITS, )(p, 1)
+#define DO_FETCH_ADD PASTE(lw_fetch_add_, BITS, )(p, 1)
+#define DO_XCHG PASTE(lw_xchg_, BITS, )(p, v)
+#define DO_CMPXCHG PASTE(lw_try_cmpxchg_, BITS, )(p, &old, v)
+#else
+#define READ(suffix, order) __atomic_load_n(p, order)
+#define WRITE(suffix, order) __atomic_store_n(p, v, order)
+#define DO_ADD __atomic_fetch_add(p, 1, __ATOMIC_RELAXED)
+#define DO_FETCH_ADD __atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST)
+#define DO_XCHG __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#define DO_CMPXCHG __atomic_compare_exchange_n(p, &old, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#endif
+
+static inline uint64_t folded(wide_number v)
+{
+    return (uint64_t)v ^ (uint64_t)(v >> (sizeof(v) * 4));
+}
+
+#define LOOP(name, ...)                                                                                          \
+    static uint64_t name(wide *p, uint64_t n)                                                                    \
+    {                                                                                                            \
+        uint64_t sum = 0;                                                                                        \
+        wide_number v = 0;                                                                                       \
+                                                                                                                 \
+        (void)v;                                                                                                 \
+        for (uintptr_t left = (uintptr_t)n; left; left--) {                                                      \
+            __VA_ARGS__;                                                                                         \
+        }                                                                                                        \
+        return sum;                                                                                              \
+    }
+
+/* Every value that is written differs from the one before in both halves. */
+#define NEXT v = ~v + (wide_number)left
+
+/* The low word is enough of a use for a value of i386: it was read whole, or the compiler cheats. */
+LOOP(read_relaxed, sum += folded(READ(_relaxed, __ATOMIC_RELAXED)))
+LOOP(read_acquire, sum += folded(READ(_acquire, __ATOMIC_ACQUIRE)))
+LOOP(read_seq_cst, sum += folded(READ(, __ATOMIC_SEQ_CST)))
+LOOP(write_relaxed, NEXT; WRITE(, __ATOMIC_RELAXED))
+LOOP(write_release, NEXT; WRITE(_release, __ATOMIC_RELEASE))
+LOOP(write_seq_cst, NEXT; WRITE(_seq_cst, __ATOMIC_SEQ_CST))
+LOOP(xchg, NEXT; sum += folded(DO_XCHG))
+LOOP(cmpxchg, wide_number old = v; NEXT; sum += DO_CMPXCHG)
+#if defined(__i386__)
+LOOP(add, DO_ADD)
+LOOP(fetch_add, sum += DO_FETCH_ADD)
+
+static void waiting_add(wide *p, uint64_t n, uint64_t *longest)
+{
+    uint64_t most = *longest, last = __rdtsc();
+
+    for (uintptr_t left = (uintptr_t)n; left; left--) {
+        uint64_t now;
+
+        DO_ADD;
+        now = __rdtsc();
+        if (now - last > most)
+            most = now - last;
+        last = now;
+    }
+    *longest = most;
+}
+#else
+#define add 0
+#define fetch_add 0
+#define waiting_add 0
+#endif
+
+const struct side PASTE(side_, SIDE, );
+const struct side PASTE(side_, SIDE, ) = {
+    TEXT(SIDE),
+    {read_relaxed, read_acquire, read_seq_cst, write_relaxed, write_release, write_seq_cst, add, fetch_add, xchg, cmpxchg},
+    waiting_add,
+};

@@ -1,0 +1,23 @@
+# lw_system_test(NAME <test> COMMANDS "<[NAME=value …] program [argument …]>" … DEPENDS <targets> [TIMEOUT s])
+# Static arm64 programs under a real arm64 kernel in an emulated machine: one boot, every command, each exit code reported.
+# Only in the arm64 build; label `system`; skipped (77) where qemu-system-aarch64 or the kernel cannot be had.
+include_guard(GLOBAL)
+
+function(lw_system_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMANDS;DEPENDS" ${ARGN})
+  if(NOT LW_ARCH STREQUAL "arm64" OR LINEWRIGHT_SANITIZE)
+    return()
+  endif()
+  if(NOT TARGET lw_system_init)
+    add_executable(lw_system_init ${PROJECT_SOURCE_DIR}/tests/system/init.c)
+    lw_own_target(lw_system_init)
+    target_link_options(lw_system_init PRIVATE -static)
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME ${T_NAME} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/system/run_arm64.py
+    --init $<TARGET_FILE:lw_system_init> ${T_COMMANDS})
+  set_tests_properties(${T_NAME} PROPERTIES LABELS system TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,146 @@
+/* Restartable sequences for arm64: per-CPU steps that either commit on the CPU they read, or did not happen.
+ *
+ *   adrp/add desc ; str [rseq, #8]     announce: from label 31 to 32 the kernel watches over this thread.
+ *   31: ldr w9, [rseq, #4]             the CPU, read inside the watch: migrating after this line aborts.
+ *       cmp w9, nr ; b.hs              unregistered (-1), refused (-2) or unknown CPU: all are >= nr unsigned.
+ *       add x9, q, x9, lsl #16         address of this CPU's word in one register.
+ *       ldr, op, str                   the store is the commit: one instruction, the last one. A naturally aligned store
+ *                                      of up to 8 bytes is single-copy atomic for whoever sums from another CPU.
+ *   32:
+ *   34: (elsewhere) abort              where the kernel sends the thread if it was preempted, migrated or got a signal
+ *                                      between 31 and 32; the four bytes before it are the signature it checks.
+ *
+ * Exclusive or LSE instructions have no place here: the kernel's watch is what makes the steps one.
+ * Nothing here retries: the caller counts aborts and takes the fall-back, so that every operation ends.
+ */
+#ifndef LINEWRIGHT_ARCH_ARM64_RSEQ_H
+#define LINEWRIGHT_ARCH_ARM64_RSEQ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LW_HAVE_RSEQ 1
+#ifdef __AARCH64EB__
+#define LW_RSEQ_SIG 0x00bc28d4u /* the same instruction bytes, read as big-endian data */
+#else
+#define LW_RSEQ_SIG 0xd428bc00u /* brk #0x45e0: what the libc registers with */
+#endif
+
+/* Build option of the tests: pauses between any two steps, so that most sequences are interrupted. */
+#ifdef LW_RSEQ_DELAY
+#define LW__STR2(x) #x
+#define LW__STR(x) LW__STR2(x)
+#define LW__DELAY ".rept " LW__STR(LW_RSEQ_DELAY) "\n\tyield\n\t.endr\n\t"
+#else
+#define LW__DELAY ""
+#endif
+
+/* What offsets of thread-local areas count from. */
+static inline char *lw__thread_pointer(void)
+{
+    char *tp;
+    __asm__("mrs %0, tpidr_el0" : "=r"(tp));
+    return tp;
+}
+
+/* One load that may be hoisted out of loops: the fields of lw_percpu_rt are final before any per-CPU pointer exists, and
+ * naming such a pointer as an input keeps the load behind its allocation. */
+static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
+{
+    ptrdiff_t offset;
+    __asm__("ldr %0, [%1]" : "=r"(offset) : "r"(rt), "r"(p));
+    return offset;
+}
+
+static inline unsigned lw__rt_nr(const void *rt, const void *p)
+{
+    unsigned nr;
+    __asm__("ldr %w0, [%1, #8]" : "=r"(nr) : "r"(rt), "r"(p));
+    return nr;
+}
+
+#define LW__SEQ_BEGIN(out) \
+    ".pushsection __rseq_cs, \"aw?\", %%progbits\n\t" \
+    ".balign 32\n" \
+    "30:\t.long 0, 0\n\t" \
+    ".quad 31f, 32f - 31f, 34f\n\t" \
+    ".popsection\n\t" \
+    "adrp x9, 30b\n\t" \
+    "add x9, x9, :lo12:30b\n\t" \
+    "str x9, [%[area], #8]\n" \
+    "31:\t" LW__DELAY \
+    "ldr w9, [%[area], #4]\n\t" LW__DELAY \
+    "cmp w9, %w[nr]\n\t" \
+    "b.hs " out "\n\t" \
+    "add x9, %[q], x9, lsl #16\n\t" LW__DELAY
+
+/* Value words share one word with the fall-back of single threads (see percpu.h). The lock word is 0 when free, so adding
+ * it changes no address, but makes every access of the word depend on it: a sequence that finds the lock free reads what
+ * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu.c). */
+#define LW__SEQ_TEST_LOCK(out) \
+    "and x10, x9, #0xffffffffffff0000\n\t" \
+    "ldr w10, [x10]\n\t" \
+    "cbnz w10, " out "\n\t" \
+    "add x9, x9, x10\n\t" LW__DELAY
+
+#define LW__SEQ_END(abort) \
+    "32:\n\t" \
+    ".pushsection .text.lw_rseq_abort, \"ax?\", %%progbits\n\t" \
+    ".inst 0xd428bc00\n" \
+    "34:\t" abort "\n\t" \
+    ".popsection\n"
+
+/* Additive. True: added. False: nothing happened. */
+#define LW__SEQ_ADD(bits, r) \
+    static inline bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned nr) \
+    { \
+        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t" \
+                     "str " r "10, [x9]\n" LW__SEQ_END("b %l[no]") \
+                     : \
+                     : [area] "r"(lw__thread_pointer() + off), [nr] "r"(nr), [q] "r"(q), [v] "r"(v) \
+                     : "x9", "x10", "memory", "cc" \
+                     : no); \
+        return true; \
+    no: \
+        return false; \
+    }
+LW__SEQ_ADD(32, "w")
+LW__SEQ_ADD(64, "x")
+
+/* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
+#define LW__SEQ_VALUE(name, bits, body) \
+    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+                                                ptrdiff_t off, unsigned nr) \
+    { \
+        uint##bits##_t was = 0; \
+        unsigned no = 0; \
+        __asm__ volatile(LW__SEQ_BEGIN("34f") LW__SEQ_TEST_LOCK("34f") body LW__SEQ_END("mov %w[no], #1\n\tb 32b") \
+                         : [was] "+&r"(was), [no] "+&r"(no) \
+                         : [area] "r"(lw__thread_pointer() + off), [nr] "r"(nr), [q] "r"(q), [v] "r"(v), \
+                           [expected] "r"((uint64_t)expected) \
+                         : "x9", "x10", "memory", "cc"); \
+        *old = was; \
+        return !no; \
+    }
+
+#define LW__SEQ_VALUES(bits, z, r) \
+    LW__SEQ_VALUE(read, bits, "ldr" z " %" r "[was], [x9]\n") \
+    LW__SEQ_VALUE(write, bits, "str" z " %" r "[v], [x9]\n") \
+    LW__SEQ_VALUE(xchg, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "str" z " %" r "[v], [x9]\n") \
+    LW__SEQ_VALUE(and, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "and x10, %x[was], %x[v]\n\t" \
+                             "str" z " " r "10, [x9]\n") \
+    LW__SEQ_VALUE(or, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "orr x10, %x[was], %x[v]\n\t" \
+                            "str" z " " r "10, [x9]\n") \
+    LW__SEQ_VALUE(fetch_add, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "add x10, %x[was], %x[v]\n\t" \
+                                   "str" z " " r "10, [x9]\n") \
+    /* Unequal: leaves without a store. ldrb and ldrh zero-extend, and so does the operand `expected`. */ \
+    LW__SEQ_VALUE(cmpxchg, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "cmp %" r "[was], %" r "[expected]\n\t" \
+                                 "b.ne 32f\n\tstr" z " %" r "[v], [x9]\n")
+
+LW__SEQ_VALUES(8, "b", "w")
+LW__SEQ_VALUES(16, "h", "w")
+LW__SEQ_VALUES(32, "", "w")
+LW__SEQ_VALUES(64, "", "x")
+
+#endif

@@ -1,0 +1,58 @@
+/* No restartable sequences on this architecture: every sequence reports that nothing happened, the fall-back does it. */
+#ifndef LINEWRIGHT_ARCH_GENERIC_RSEQ_H
+#define LINEWRIGHT_ARCH_GENERIC_RSEQ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LW_HAVE_RSEQ 0
+#define LW_RSEQ_SIG 0u
+
+static inline char *lw__thread_pointer(void)
+{
+    return (char *)0;
+}
+
+static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
+{
+    (void)rt, (void)p;
+    return 0;
+}
+
+static inline unsigned lw__rt_nr(const void *rt, const void *p)
+{
+    (void)rt, (void)p;
+    return 0;
+}
+
+#define LW__SEQ_ADD(bits) \
+    static inline bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned nr) \
+    { \
+        (void)q, (void)v, (void)off, (void)nr; \
+        return false; \
+    }
+LW__SEQ_ADD(32)
+LW__SEQ_ADD(64)
+
+#define LW__SEQ_VALUE(name, bits) \
+    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+                                                ptrdiff_t off, unsigned nr) \
+    { \
+        (void)q, (void)v, (void)expected, (void)old, (void)off, (void)nr; \
+        return false; \
+    }
+#define LW__SEQ_VALUES(bits) \
+    LW__SEQ_VALUE(read, bits) \
+    LW__SEQ_VALUE(write, bits) \
+    LW__SEQ_VALUE(xchg, bits) \
+    LW__SEQ_VALUE(and, bits) \
+    LW__SEQ_VALUE(or, bits) \
+    LW__SEQ_VALUE(fetch_add, bits) \
+    LW__SEQ_VALUE(cmpxchg, bits)
+LW__SEQ_VALUES(8)
+LW__SEQ_VALUES(16)
+LW__SEQ_VALUES(32)
+LW__SEQ_VALUES(64)
+
+#endif

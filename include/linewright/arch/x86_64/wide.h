@@ -1,0 +1,142 @@
+/* x86-64 forms at 128 bits: the ways this machine has to read, write and exchange sixteen bytes at once.
+ *
+ * Contracts of the reads, each of them tested (tests/cpp/wide/):
+ *
+ *   form                           mapping    line           copy-on-write   torn   CPU
+ *   movdqa_read                    readable   stays shared   kept            no     one with AVX
+ *   cmpxchg16b_read_once           writable   dirtied        broken          no     one with CMPXCHG16B
+ *   read_twice_cmpxchg16b_verify   writable   dirtied        broken          no     the same
+ *   read_twice_read                readable   stays shared   kept            YES    any
+ *
+ * Intel and AMD both document an aligned 16-byte SSE or AVX move as atomic on every processor that enumerates
+ * AVX (Intel SDM volume 3, "Guaranteed Atomic Operations"; AMD APM volume 2, "Access Atomicity"); before, it may
+ * be two. A misaligned address is a general-protection fault in each of these forms but the last, never a split
+ * lock. A locked instruction is a full barrier, so those forms are compiler barriers too. */
+#ifndef LINEWRIGHT_ARCH_X86_64_WIDE_H
+#define LINEWRIGHT_ARCH_X86_64_WIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Eight bytes: aligned by the language already; the name is for code that is also built for i386 */
+typedef uint64_t lw_u64 __attribute__((aligned(8)));
+/* Sixteen bytes at an address that is a multiple of sixteen */
+__extension__ typedef unsigned __int128 lw_u128 __attribute__((aligned(16)));
+
+typedef long long lw_wide_vector __attribute__((vector_size(16)));
+
+static inline lw_u128 lw_u128_of(uint64_t lo, uint64_t hi)
+{
+    return (lw_u128)hi << 64 | lo;
+}
+
+/* Reads */
+
+/* two `mov`: what a compiler makes of a plain read. Tears; here as the control of the torn-value tests */
+static inline lw_u128 lw_read_twice_read_u128(const lw_u128 *p)
+{
+    uint64_t lo, hi;
+
+    __asm__ __volatile__("movq (%[p]), %[lo]\n\t"
+                         "movq 8(%[p]), %[hi]"
+                         : [lo] "=&r"(lo), [hi] "=r"(hi)
+                         : [p] "r"(p), "m"(*p));
+    return lw_u128_of(lo, hi);
+}
+
+/* `movdqa` (`vmovdqa` where the compiler may use AVX, so that no encoding is mixed) */
+static inline lw_u128 lw_movdqa_read_u128(const lw_u128 *p)
+{
+    lw_wide_vector v;
+
+#ifdef __AVX__
+    __asm__ __volatile__("vmovdqa (%[p]), %[v]" : [v] "=x"(v) : [p] "r"(p), "m"(*p));
+#else
+    __asm__ __volatile__("movdqa (%[p]), %[v]" : [v] "=x"(v) : [p] "r"(p), "m"(*p));
+#endif
+    return lw_u128_of((uint64_t)v[0], (uint64_t)v[1]);
+}
+
+/* `lock cmpxchg16b` once, putting back what it compares with, whatever that is: RBX:RCX are copied, not set */
+static inline lw_u128 lw_cmpxchg16b_read_once_u128(lw_u128 *p)
+{
+    uint64_t lo, hi;
+
+    __asm__ __volatile__("movq %%rbx, %%rax\n\t"
+                         "movq %%rcx, %%rdx\n\t"
+                         "lock cmpxchg16b (%[p])"
+                         : "+m"(*p), "=&a"(lo), "=&d"(hi)
+                         : [p] "r"(p)
+                         : "cc", "memory");
+    return lw_u128_of(lo, hi);
+}
+
+/* two `mov`, then `lock cmpxchg16b` to see that both belong together, until they do */
+static inline lw_u128 lw_read_twice_cmpxchg16b_verify_u128(lw_u128 *p)
+{
+    uint64_t lo, hi;
+
+    __asm__ __volatile__("1:\n\t"
+                         "movq (%[p]), %%rax\n\t"
+                         "movq 8(%[p]), %%rdx\n\t"
+                         "movq %%rax, %%rbx\n\t"
+                         "movq %%rdx, %%rcx\n\t"
+                         "lock cmpxchg16b (%[p])\n\t"
+                         "jne 1b"
+                         : "+m"(*p), "=&a"(lo), "=&d"(hi)
+                         : [p] "r"(p)
+                         : "rbx", "rcx", "cc", "memory");
+    return lw_u128_of(lo, hi);
+}
+
+/* Writes and exchanges */
+
+/* `movdqa` */
+static inline void lw_movdqa_write_u128(lw_u128 *p, lw_u128 v)
+{
+    lw_wide_vector wide = {(long long)(uint64_t)v, (long long)(uint64_t)(v >> 64)};
+
+#ifdef __AVX__
+    __asm__ __volatile__("vmovdqa %[v], (%[p])" : "=m"(*p) : [p] "r"(p), [v] "x"(wide));
+#else
+    __asm__ __volatile__("movdqa %[v], (%[p])" : "=m"(*p) : [p] "r"(p), [v] "x"(wide));
+#endif
+}
+
+/* `lock or` of nothing into the stack: the full barrier that costs least, and no store address of ours */
+static inline void lw_lock_or_fence(void)
+{
+    __asm__ __volatile__("lock orl $0, (%%rsp)" : : : "cc", "memory");
+}
+
+/* `lock cmpxchg16b` once: whether `*old` was there; `*old` is then what was */
+static inline bool lw_cmpxchg16b_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired)
+{
+    uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);
+    bool done;
+
+    __asm__ __volatile__("lock cmpxchg16b (%[p])"
+                         : "+m"(*p), "+a"(lo), "+d"(hi), "=@ccz"(done)
+                         : [p] "r"(p), "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
+                         : "memory");
+    *old = lw_u128_of(lo, hi);
+    return done;
+}
+
+/* two `mov` first (the pair may be torn, and the compare finds out), then `lock cmpxchg16b` until it holds */
+static inline lw_u128 lw_cmpxchg16b_loop_xchg_u128(lw_u128 *p, lw_u128 v)
+{
+    uint64_t lo, hi;
+
+    __asm__ __volatile__("movq (%[p]), %%rax\n\t"
+                         "movq 8(%[p]), %%rdx\n"
+                         "1:\n\t"
+                         "lock cmpxchg16b (%[p])\n\t"
+                         "jne 1b"
+                         : "+m"(*p), "=&a"(lo), "=&d"(hi)
+                         : [p] "r"(p), "b"((uint64_t)v), "c"((uint64_t)(v >> 64))
+                         : "cc", "memory");
+    return lw_u128_of(lo, hi);
+}
+
+#endif

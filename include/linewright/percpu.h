@@ -1,0 +1,298 @@
+/* Per-CPU memory and operations on the current CPU's copy that always finish.
+ *
+ *   uint64_t *hits = lw_percpu_alloc(sizeof *hits, _Alignof(uint64_t));   one copy per possible CPU, zeroed
+ *   lw_this_cpu_inc(hits);                                                this CPU's copy, no lock, no shared line
+ *   printf("%llu", (unsigned long long)lw_percpu_sum_u64(hits));          all copies added up
+ *
+ * What lw_percpu_alloc() returns is a handle: pass it (or it plus an offset inside the allocation) to the functions
+ * here. Dereferencing it faults, since it points into a page that is mapped for nobody.
+ *
+ * A word is used in ONE of two ways, for its whole life:
+ * - counter (u32, u64): lw_this_cpu_{add,sub,inc,dec} and lw_percpu_sum_*. Each copy has a second word, which takes
+ *   atomic adds where no restartable sequence could do it; a sum adds both. Reading one copy alone says nothing.
+ * - value (u8, u16, u32, u64, pointer): lw_this_cpu_{read,write,and,andnot,or,xchg,cmpxchg,add_return,fetch_add}.
+ *
+ * Ordering: every operation is relaxed. An operation is one step for everything that runs on the same CPU (other threads,
+ * signal handlers) and never tears for those that sum or read from elsewhere; it orders nothing else.
+ * "The current CPU" is the one at the moment of the step; the thread may be elsewhere when the function returns.
+ *
+ * Progress: a sequence that the kernel aborts is tried LW_PERCPU_TRIES times, then the fall-back does the operation: for
+ * counters an atomic add of the second word (wait-free on most CPUs), for values the CPU's lock word (which waits for
+ * another holder's few instructions). No operation can spin for ever.
+ *
+ * Safe: in signal handlers, after fork (the child has a copy of all counts), before main, in destructors, in a dlopen()ed
+ * library (which then stays loaded, since the kernel may look at its descriptors later), in static programs. Not in the
+ * child of vfork(), which runs on its parent's thread area: call exec or _exit only, as POSIX asks.
+ */
+#ifndef LINEWRIGHT_PERCPU_H
+#define LINEWRIGHT_PERCPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <linewright/api.h>
+
+#if defined(LW_NO_RSEQ)
+#include <linewright/arch/generic/rseq.h>
+#elif defined(__x86_64__) && defined(__LP64__)
+#include <linewright/arch/x86_64/rseq.h>
+#elif defined(__i386__)
+#include <linewright/arch/i386/rseq.h>
+#elif defined(__aarch64__) && defined(__LP64__)
+#include <linewright/arch/arm64/rseq.h>
+#else
+#include <linewright/arch/generic/rseq.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A CPU's unit: 64 KiB of each chunk. Half holds the words, half their second words at a fixed distance. */
+#define LW_PERCPU_SHIFT 16
+#define LW_PERCPU_STRIDE (1 << LW_PERCPU_SHIFT)
+#define LW_PERCPU_SECOND (LW_PERCPU_STRIDE / 2)
+#define LW_PERCPU_RESERVED 128 /* head of a unit: the CPU's lock word on a line of its own */
+#define LW_PERCPU_MAX_SIZE (LW_PERCPU_SECOND - LW_PERCPU_RESERVED)
+#define LW_PERCPU_MAX_ALIGN 4096
+#define LW_PERCPU_TRIES 16
+
+/* What the inline code needs to know; final before the first handle exists. Read-only for users. */
+struct lw_percpu_rt {
+    ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
+    unsigned nr_cpus; /* CPU numbers are below this */
+    unsigned mode; /* enum lw_percpu_mode */
+};
+extern LW_API struct lw_percpu_rt lw_percpu_rt;
+
+/* ---- memory ---- */
+
+/* Zeroed memory, one copy per possible CPU. size: 1 … LW_PERCPU_MAX_SIZE bytes; align: a power of two up to
+ * LW_PERCPU_MAX_ALIGN (0 means 8). Many allocations share a CPU's lines, two CPUs never share one. Pages come into being
+ * when a CPU first writes to them, on that CPU's node under the default memory policy.
+ * Returns NULL with errno EINVAL (size or alignment) or ENOMEM. Not for signal handlers. */
+LW_API void *lw_percpu_alloc(size_t size, size_t align);
+
+/* NULL is allowed. Returns 0, or -EINVAL when `p` is not a live allocation (freed twice, say); a library built with
+ * LW_DEBUG says so on standard error and aborts instead. Not for signal handlers. */
+LW_API int lw_percpu_free(void *p);
+
+/* One more than the largest possible CPU number. Some numbers below it may belong to no CPU. */
+LW_API unsigned lw_percpu_nr_cpus(void);
+
+/* The copy of one CPU, to initialise it or to look at it. NULL with errno EINVAL when cpu >= lw_percpu_nr_cpus().
+ * Writing there while the CPU's own threads use the word loses one of the writes. */
+LW_API void *lw_per_cpu_ptr(const void *p, unsigned cpu);
+
+/* ---- mode ---- */
+
+enum lw_percpu_mode {
+    LW_PERCPU_ATOMIC, /* no sequences in this process: counters on second words, values locked on their own word */
+    LW_PERCPU_RSEQ_LIBC, /* sequences, threads registered by the libc */
+    LW_PERCPU_RSEQ_OWN, /* sequences, each thread registered by this library at its first operation */
+};
+
+/* The process's mode. why (may be NULL) receives a static sentence with the reason. */
+LW_API enum lw_percpu_mode lw_percpu_mode(const char **why);
+
+/* True when the calling thread's operations are sequences now; false: its operations take the fall-back. */
+LW_API bool lw_percpu_thread_registered(void);
+
+/* ---- fall-backs, out of line; not to be called directly ---- */
+
+enum lw__op { LW__READ, LW__WRITE, LW__XCHG, LW__AND, LW__OR, LW__FETCH_ADD, LW__CMPXCHG };
+
+LW_API void lw__percpu_add_slow_u32(uint32_t *p, uint32_t v);
+LW_API void lw__percpu_add_slow_u64(uint64_t *p, uint64_t v);
+/* Adds to the second word only: what lw_rseq_add_ulong()'s caller does when it got false. */
+LW_API void lw__percpu_add_second_u32(uint32_t *p, uint32_t v);
+LW_API void lw__percpu_add_second_u64(uint64_t *p, uint64_t v);
+LW_API uint8_t lw__percpu_value_slow_u8(uint8_t *p, enum lw__op op, uint8_t v, uint8_t expected);
+LW_API uint16_t lw__percpu_value_slow_u16(uint16_t *p, enum lw__op op, uint16_t v, uint16_t expected);
+LW_API uint32_t lw__percpu_value_slow_u32(uint32_t *p, enum lw__op op, uint32_t v, uint32_t expected);
+LW_API uint64_t lw__percpu_value_slow_u64(uint64_t *p, enum lw__op op, uint64_t v, uint64_t expected);
+/* Keeps the object that holds `address` loaded for ever. */
+LW_API void lw__percpu_pin(const void *address);
+
+/* The handle points one unit below CPU 0's copy. */
+#define LW__CPU0(p) ((char *)(p) + LW_PERCPU_STRIDE)
+
+/* ---- one attempt, for algorithms with a fall-back of their own ---- */
+
+/* Adds v to the current CPU's copy of a counter by one sequence: no call, no retry. True: added exactly once. False: nothing
+ * happened (aborted, or this thread has no sequences); the caller then adds by other means, for instance
+ * lw__percpu_add_slow_*. p is a handle, or a handle plus an offset, naturally aligned. Relaxed; a compiler barrier. */
+static inline bool lw_rseq_add_u32(uint32_t *p, uint32_t v)
+{
+    return lw__seq_add_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_nr(&lw_percpu_rt, p));
+}
+
+static inline bool lw_rseq_add_u64(uint64_t *p, uint64_t v)
+{
+    return lw__seq_add_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_nr(&lw_percpu_rt, p));
+}
+
+static inline bool lw_rseq_add_ulong(unsigned long *p, unsigned long v)
+{
+#ifdef __LP64__
+    return lw_rseq_add_u64((uint64_t *)p, v);
+#else
+    return lw_rseq_add_u32((uint32_t *)p, v);
+#endif
+}
+
+/* ---- counters ---- */
+
+static inline void lw_this_cpu_add_u32(uint32_t *p, uint32_t v)
+{
+    if (__builtin_expect(!lw_rseq_add_u32(p, v), 0))
+        lw__percpu_add_slow_u32(p, v);
+}
+
+static inline void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
+{
+    if (__builtin_expect(!lw_rseq_add_u64(p, v), 0))
+        lw__percpu_add_slow_u64(p, v);
+}
+
+static inline void lw_this_cpu_sub_u32(uint32_t *p, uint32_t v)
+{
+    lw_this_cpu_add_u32(p, 0u - v);
+}
+
+static inline void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
+{
+    lw_this_cpu_add_u64(p, (uint64_t)0 - v);
+}
+
+/* All copies of a counter added up, modulo 2^32 or 2^64. Adds that run at the same time may or may not be seen; adds that
+ * happened before (in the sense of the language) are. Async-signal-safe. Time grows with lw_percpu_nr_cpus(). */
+LW_API uint32_t lw_percpu_sum_u32(const uint32_t *p);
+LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
+
+/* ---- values ---- */
+
+#define LW__VALUE_FUNCTIONS(bits, T) \
+    /* The current CPU's value, at some moment during the call. */ \
+    static inline T lw_this_cpu_read_u##bits(const T *p) \
+    { \
+        T old; \
+        T *w = (T *)(uintptr_t)p; \
+        if (__builtin_expect(lw__seq_read_u##bits(LW__CPU0(w), 0, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
+                                                  lw__rt_nr(&lw_percpu_rt, p)), 1)) \
+            return old; \
+        return lw__percpu_value_slow_u##bits(w, LW__READ, 0, 0); \
+    } \
+    LW__VALUE_FUNCTION(bits, T, write, LW__WRITE) \
+    LW__VALUE_FUNCTION(bits, T, xchg, LW__XCHG) \
+    LW__VALUE_FUNCTION(bits, T, and, LW__AND) \
+    LW__VALUE_FUNCTION(bits, T, or, LW__OR) \
+    LW__VALUE_FUNCTION(bits, T, fetch_add, LW__FETCH_ADD) \
+    static inline void lw_this_cpu_write_u##bits(T *p, T v) \
+    { \
+        (void)lw__this_cpu_write_u##bits(p, v); \
+    } \
+    static inline void lw_this_cpu_and_u##bits(T *p, T v) \
+    { \
+        (void)lw__this_cpu_and_u##bits(p, v); \
+    } \
+    /* Clears the bits that are set in v. */ \
+    static inline void lw_this_cpu_andnot_u##bits(T *p, T v) \
+    { \
+        (void)lw__this_cpu_and_u##bits(p, (T)~v); \
+    } \
+    static inline void lw_this_cpu_or_u##bits(T *p, T v) \
+    { \
+        (void)lw__this_cpu_or_u##bits(p, v); \
+    } \
+    /* Returns the value before. */ \
+    static inline T lw_this_cpu_xchg_u##bits(T *p, T v) \
+    { \
+        return lw__this_cpu_xchg_u##bits(p, v); \
+    } \
+    static inline T lw_this_cpu_fetch_add_u##bits(T *p, T v) \
+    { \
+        return lw__this_cpu_fetch_add_u##bits(p, v); \
+    } \
+    /* Returns the value after. */ \
+    static inline T lw_this_cpu_add_return_u##bits(T *p, T v) \
+    { \
+        return (T)(lw__this_cpu_fetch_add_u##bits(p, v) + v); \
+    } \
+    /* Stores v if the current CPU's value equals `expected`; returns the value before: equal to `expected` means stored. */ \
+    static inline T lw_this_cpu_cmpxchg_u##bits(T *p, T expected, T v) \
+    { \
+        T old; \
+        if (__builtin_expect(lw__seq_cmpxchg_u##bits(LW__CPU0(p), v, expected, &old, lw__rt_offset(&lw_percpu_rt, p), \
+                                                     lw__rt_nr(&lw_percpu_rt, p)), 1)) \
+            return old; \
+        return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected); \
+    }
+
+#define LW__VALUE_FUNCTION(bits, T, name, op) \
+    static inline T lw__this_cpu_##name##_u##bits(T *p, T v) \
+    { \
+        T old; \
+        if (__builtin_expect(lw__seq_##name##_u##bits(LW__CPU0(p), v, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
+                                                      lw__rt_nr(&lw_percpu_rt, p)), 1)) \
+            return old; \
+        return lw__percpu_value_slow_u##bits(p, op, v, 0); \
+    }
+
+LW__VALUE_FUNCTIONS(8, uint8_t)
+LW__VALUE_FUNCTIONS(16, uint16_t)
+LW__VALUE_FUNCTIONS(32, uint32_t)
+LW__VALUE_FUNCTIONS(64, uint64_t)
+
+/* ---- a counter as a thing ---- */
+
+/* What most people want: add from anywhere, any time; sum now and then. 64 bits, wraps. */
+struct lw_counter {
+    uint64_t *words;
+};
+
+/* 0, or -ENOMEM. */
+static inline int lw_counter_init(struct lw_counter *c)
+{
+    c->words = (uint64_t *)lw_percpu_alloc(sizeof(uint64_t), sizeof(uint64_t));
+    return c->words ? 0 : -12 /* ENOMEM on every Linux architecture; errno.h stays out of this header */;
+}
+
+static inline void lw_counter_add(struct lw_counter *c, int64_t v)
+{
+    lw_this_cpu_add_u64(c->words, (uint64_t)v);
+}
+
+static inline void lw_counter_inc(struct lw_counter *c)
+{
+    lw_this_cpu_add_u64(c->words, 1);
+}
+
+static inline int64_t lw_counter_sum(const struct lw_counter *c)
+{
+    return (int64_t)lw_percpu_sum_u64(c->words);
+}
+
+/* No thread may use it any more. */
+static inline void lw_counter_destroy(struct lw_counter *c)
+{
+    lw_percpu_free(c->words);
+    c->words = NULL;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+/* Every file with sequences keeps its object loaded: after dlclose() the kernel could still look for the descriptor that a
+ * thread announced last. Costs one call per file at start-up. */
+static const char lw__percpu_here = 0;
+__attribute__((constructor)) static void lw__percpu_pin_this_object(void)
+{
+    lw__percpu_pin(&lw__percpu_here);
+}
+
+#include <linewright/percpu_generic.h>
+
+#endif

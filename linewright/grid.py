@@ -1,0 +1,89 @@
+"""Building blocks of plans over single-line forms: cells of a form, the published grid and how it is thinned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linewright.probe import Form, Topology
+from linewright.schema import Cell
+
+OPERATIONS = ("add", "fetch_add", "cmpxchg", "xchg", "read")
+"""Operations on one line; forms of other operations belong to plans of their own."""
+
+GAPS = (0, 1, 10, 100, 1000, 10_000, 1_000_000)
+"""Iterations between a contender's operations: the published grid."""
+
+WORKS = (0, 10, 20, 100, 200, 300)
+"""Work iterations between the timed thread's operations: the published grid."""
+
+THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
+    (GAPS, WORKS, 6),
+    (GAPS, WORKS, 4),
+    (GAPS, (0, 20, 100, 300), 4),
+    ((0, 10, 100, 1000, 1_000_000), (0, 20, 100, 300), 4),
+    ((0, 10, 1000, 1_000_000), (0, 20, 100, 300), 4),
+    ((0, 10, 1000, 1_000_000), (0, 20, 300), 4),
+    ((0, 10, 1000), (0, 20, 300), 4),
+    ((0, 10, 1000), (0, 100), 3),
+    ((0, 1000), (0, 100), 3),
+    ((0,), (0, 100), 3),
+)
+"""Gaps, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them, for
+every form alike, so that forms stay comparable cell by cell."""
+
+
+def common(form: Form) -> dict:
+    """The fields of a cell that a form decides."""
+    return {"operation": form.operation, "form": form.name, "width_bits": form.width_bits, "order": form.order}
+
+
+def single_line_forms(forms: Sequence[Form], topology: Topology, generic: bool) -> list[Form]:
+    """This architecture's forms at its word's width, and the compiler's builtins when they are wanted."""
+    width = 32 if topology.arch == "i386" else 64
+    archs = {topology.arch, "generic"} if generic or topology.arch == "generic" else {topology.arch}
+    return [f for f in forms if f.arch in archs and f.width_bits == width and f.operation in OPERATIONS]
+
+
+def alone(form: Form, works: Sequence[int], lines: int, placement: str = "auto") -> Iterator[Cell]:
+    """A form without a contender."""
+    for work in works:
+        yield Cell(**common(form), work_iters=work, lines=lines, placement=placement)
+
+
+def beside(form: Form, works: Sequence[int], lines: int, placement: str = "auto", threads: int = 2) -> Iterator[Cell]:
+    """A form beside a placebo that spins and never touches its line."""
+    for work in works:
+        yield Cell(
+            **common(form), work_iters=work, lines=lines, placement=placement, contender="placebo", threads=threads
+        )
+
+
+def against(
+    form: Form, gaps: Sequence[int], works: Sequence[int], lines: int, placement: str = "auto", threads: int = 2
+) -> Iterator[Cell]:
+    """A form contended on its line; none for a form that loses counts when shared."""
+    if not form.atomic:
+        return
+    for gap in gaps:
+        for work in works:
+            yield Cell(
+                **common(form),
+                work_iters=work,
+                lines=lines,
+                placement=placement,
+                contender="same_line",
+                contender_iters=gap,
+                threads=threads,
+            )
+
+
+def partner(topology: Topology, cpu: int) -> int | None:
+    """The usable CPU nearest to one, its SMT sibling last; None where it is alone."""
+    nearness = {"same_l3": 0, "other_l3": 1, "other_socket": 2, "smt_sibling": 3}
+    found = [
+        (nearness.get(kind, 4), *sorted(map(int, pair.split(",")), key=lambda other: other == cpu)[:1])
+        for kind, pairs in topology.pairs.items()
+        for pair in pairs
+        if str(cpu) in pair.split(",")
+    ]
+    return min(found)[1] if found else None

@@ -1,0 +1,181 @@
+// The family of core-to-core handoffs: two threads take turns on one line, under three stated definitions.
+//
+//   cmpxchg_blind  each side tries to swap "my turn" for "your turn" and does nothing else until it succeeds
+//   load_cmpxchg   each side loads until it sees its turn, then swaps: the line arrives shared and must be upgraded
+//   store_load     each side loads until it sees its turn, then stores: no locked operation at all
+//
+// The line counts handoffs: even values are the timed thread's turn. One operation is a round trip, two handoffs.
+#include "probe/families.hpp"
+
+#include "probe/line_set.hpp"
+#include "probe/machine.hpp"
+#include "wire/forms.hpp"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <linewright/arch/x86/locked.h>
+#elif defined(__aarch64__)
+#include <linewright/arch/arm64/lse_llsc.h>
+#endif
+#include <linewright/arch/measure.h>
+
+#include <type_traits>
+
+namespace lw::probe {
+namespace {
+
+// The word that both sides work on: 64 bits, 32 on 32-bit x86.
+using Word = std::conditional_t<sizeof(void *) == 8, std::uint64_t, std::uint32_t>;
+
+[[gnu::always_inline]] inline bool swap_turn(Word *line, Word expected, Word desired) {
+#if defined(__x86_64__)
+    return lw_lock_cmpxchg_u64(line, &expected, desired);
+#elif defined(__i386__)
+    return lw_lock_cmpxchg_u32(line, &expected, desired);
+#elif defined(__aarch64__)
+    return lw_cas_u64(line, expected, desired) == expected;
+#else
+    return __atomic_compare_exchange_n(line, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+#endif
+}
+
+struct Blind {
+    [[gnu::always_inline]] static bool take(Word *line, Word turn) {
+        return swap_turn(line, turn, static_cast<Word>(turn + 1));
+    }
+};
+
+struct Load_first {
+    [[gnu::always_inline]] static bool take(Word *line, Word turn) {
+        // Relaxed: the line itself is all that is handed over, nothing else is published by it.
+        return __atomic_load_n(line, __ATOMIC_RELAXED) == turn && swap_turn(line, turn, static_cast<Word>(turn + 1));
+    }
+};
+
+struct Store_load {
+    [[gnu::always_inline]] static bool take(Word *line, Word turn) {
+        if (__atomic_load_n(line, __ATOMIC_RELAXED) != turn)
+            return false;
+        __atomic_store_n(line, static_cast<Word>(turn + 1), __ATOMIC_RELAXED); // pairs with the other side's load
+        return true;
+    }
+};
+
+struct Turn {
+    Word next; // the value at which it is this thread's turn
+};
+
+// The timed side: waits for its turn as long as it takes; the other side answers until the window is over.
+template <class Definition> void ask(Loop_args &args) {
+    Word *line = static_cast<Word *>(args.target);
+    auto *turn = static_cast<Turn *>(args.state);
+    Word next = turn->next;
+    for (std::size_t left = args.ops; left; --left) {
+        while (!Definition::take(line, next)) {
+        }
+        next = static_cast<Word>(next + 2);
+        for (std::size_t work = args.work; work; --work)
+            lw_nop();
+    }
+    // A round trip is over when the answer is there: leave the line at this thread's turn.
+    while (__atomic_load_n(line, __ATOMIC_RELAXED) != next) {
+    }
+    turn->next = next;
+}
+
+// The other side: answers, but looks up after a bounded number of empty polls, because a question may never come.
+template <class Definition> void answer(Loop_args &args) {
+    Word *line = static_cast<Word *>(args.target);
+    auto *turn = static_cast<Turn *>(args.state);
+    std::size_t answered = 0;
+    for (unsigned empty_polls = 0; answered < args.ops && empty_polls < 2000;) {
+        if (Definition::take(line, turn->next)) {
+            turn->next = static_cast<Word>(turn->next + 2);
+            ++answered;
+            empty_polls = 0;
+        } else {
+            ++empty_polls;
+        }
+    }
+    args.ops = answered;
+}
+
+void no_handoff(Loop_args &args) {
+    for (std::size_t left = args.ops; left; --left) {
+        for (std::size_t work = args.work; work; --work)
+            lw_nop();
+        lw_nop();
+    }
+}
+
+class Handoff final : public Subject {
+  public:
+    Handoff(const wire::Cell &cell, Batch ask, Batch answer)
+        : cell_(cell), ask_(ask), answer_(answer), lines_(cell.lines), trips_(cell.lines, 0) {}
+
+    unsigned lines() const override { return lines_.count(); }
+    Batch loop(unsigned thread) const override { return thread == 0 ? ask_ : answer_; }
+    Batch empty(unsigned) const override { return no_handoff; }
+    std::string twin_key() const override { return "handoff/w" + std::to_string(cell_.work_iters) + cell_.placement; }
+
+    Loop_args arguments(unsigned thread, unsigned line) override {
+        auto value = lines_.load<Word>(line);
+        turns_[thread].turn.next = static_cast<Word>(value - value % 2 + thread);
+        Loop_args args;
+        args.target = lines_.line(line);
+        args.work = thread == 0 ? cell_.work_iters : 0;
+        args.state = &turns_[thread].turn;
+        return args;
+    }
+
+    void account(unsigned line, std::span<const Loop_args>, std::span<const std::uint64_t> ops) override {
+        trips_[line] += ops[0];
+    }
+
+    // Every round trip advanced the line by exactly two.
+    std::optional<Check> check() override {
+        Check sum;
+        for (unsigned line = 0; line < lines_.count(); ++line) {
+            Word expected = static_cast<Word>(2 * trips_[line]), found = lines_.load<Word>(line);
+            if (expected != found)
+                return Check{expected, found};
+            sum.expected += expected;
+            sum.found += found;
+        }
+        return sum;
+    }
+
+    void metrics(std::map<std::string, double> &values) override { values["handoffs_per_operation"] = 2; }
+
+  private:
+    struct alignas(256) Slot {
+        Turn turn{};
+    };
+    const wire::Cell cell_;
+    Batch ask_, answer_;
+    Line_set lines_;
+    std::vector<std::uint64_t> trips_;
+    Slot turns_[2];
+};
+
+bool handles(const wire::Cell &cell) { return cell.operation == "handoff"; }
+
+Made make(const wire::Cell &cell, const Machine &machine) {
+    const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
+    if (form && !machine.has(form->needs))
+        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+    if (cell.contender != "same_line" || cell.threads != 2)
+        throw wire::Invalid(cell.id() + ": a handoff is between 2 threads on the same_line");
+    if (cell.contender_iters != 0 || !cell.params.empty())
+        throw wire::Invalid(cell.id() + ": a handoff takes neither contender_iters nor parameters");
+    if (cell.form == "cmpxchg_blind")
+        return {std::make_unique<Handoff>(cell, ask<Blind>, answer<Blind>), ""};
+    if (cell.form == "load_cmpxchg")
+        return {std::make_unique<Handoff>(cell, ask<Load_first>, answer<Load_first>), ""};
+    return {std::make_unique<Handoff>(cell, ask<Store_load>, answer<Store_load>), ""};
+}
+
+} // namespace
+
+const Family handoff_family{"handoff", handles, make};
+
+} // namespace lw::probe

@@ -1,0 +1,60 @@
+/* What the parts of the cache library share: the word that holds the choice, and detection. */
+#ifndef LINEWRIGHT_CACHE_INTERNAL_H
+#define LINEWRIGHT_CACHE_INTERNAL_H
+
+#include <linewright/cache.h>
+#include <linewright/cache_forms.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The whole choice fits one word, so it is published with one store and read with one load; nothing else
+ * depends on it, hence relaxed on both sides.  Zero: not chosen yet.
+ */
+enum {
+    LW_WORD_CLEAN = 0, /* enum lw_cache_insn, 3 bits each */
+    LW_WORD_INVALIDATE = 3,
+    LW_WORD_PERSIST = 6,
+    LW_WORD_DEEP = 9,
+    LW_WORD_LINE = 12,    /* log2 of the line's bytes, 4 bits */
+    LW_WORD_GRANULE = 16, /* log2 of the granule's bytes, 4 bits */
+    LW_WORD_HAVE = 20,    /* one bit per instruction that may be chosen */
+    LW_WORD_TRAPPED = 28,
+    LW_WORD_COHERENT = 29,
+    LW_WORD_READY = 31
+};
+#define LW_BIT(n) (UINT32_C(1) << (n))
+
+static inline enum lw_cache_insn lw_word_insn(uint32_t word, unsigned int field)
+{
+    return (enum lw_cache_insn)((word >> field) & 7);
+}
+
+static inline uintptr_t lw_word_line(uint32_t word)
+{
+    return (uintptr_t)1 << ((word >> LW_WORD_LINE) & 15);
+}
+
+/* The published choice; 0 before the first use. Accessed through the functions below and in cache_config.c only. */
+extern uint32_t lw_cache_chosen __attribute__((visibility("hidden")));
+
+/* Detects, publishes and returns the choice. */
+uint32_t lw_cache_choose_first(void);
+
+/* The choice; detects on first use. */
+static inline uint32_t lw_cache_word(void)
+{
+    /* pairs with the stores in cache_config.c; one word on which nothing else depends, hence relaxed */
+    uint32_t word = __atomic_load_n(&lw_cache_chosen, __ATOMIC_RELAXED);
+
+    return __builtin_expect(word != 0, 1) ? word : lw_cache_choose_first();
+}
+
+/* What this machine has and what is best: a complete word without LW_WORD_COHERENT.  No side effect that lasts. */
+uint32_t lw_cache_detect(void);
+
+/* Does insn(arg) run to its end without SIGILL?  The program's signal handlers neither change nor run. */
+bool lw_cache_trial(void (*insn)(void *), void *arg);
+
+#endif

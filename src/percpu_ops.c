@@ -1,0 +1,241 @@
+/* Per-CPU operations out of line: more attempts, then the fall-back that always ends; and sums.
+ *
+ * Counters fall back to an atomic add of a second word. It is never touched by a sequence: a plain add and an atomic add
+ * of one word would lose counts.
+ *
+ * Values have one word. Where the process has no sequences at all, everybody uses atomic instructions on it. Where it has
+ * them, and just this operation cannot use one (its thread is not registered, or was interrupted LW_PERCPU_TRIES times):
+ *   1. take the lock word of the CPU's unit: sequences that test it from now on give up and come here;
+ *   2. see to it that none is under way that tested it before. If this thread finds itself running on that CPU after it
+ *      stored the lock, all others there have been switched out since they tested, and will be aborted. Otherwise
+ *      membarrier(EXPEDITED_RSEQ) on that CPU aborts them. Otherwise unlock and choose again;
+ *   3. now nobody else can write the word: plain load, plain store;
+ *   4. free the lock with release order.
+ * Signals are blocked from 1 to 4, so that a handler of this thread cannot wait for its own thread's lock.
+ */
+#define _GNU_SOURCE
+#include "rseq.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifdef __i386__
+typedef uint64_t word64 __attribute__((aligned(8))); /* a uint64_t is aligned to 4 there; per-CPU words are to 8 */
+#else
+typedef uint64_t word64;
+#endif
+typedef uint32_t word32;
+typedef uint16_t word16;
+typedef uint8_t word8;
+
+/* ---- where ---- */
+
+static char *unit_of(const void *p, unsigned cpu)
+{
+    return LW__CPU0((uintptr_t)p) + (size_t)cpu * LW_PERCPU_STRIDE;
+}
+
+/* Threads without sequences are spread by thread, not by CPU: asking for the CPU is a system call on some machines, and
+ * its answer may be old by the time it is used. */
+static unsigned stripe(void)
+{
+    static unsigned next;
+    static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* its stripe plus one; 0: none yet */
+    if (!mine) /* relaxed: only spreads, and a draw lost to a signal handler does no harm */
+        mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
+    return mine - 1;
+}
+
+static unsigned current_unit(void)
+{
+    int cpu = sched_getcpu();
+    return cpu < 0 ? stripe() : (unsigned)cpu % lw_percpu_rt.nr_cpus;
+}
+
+/* ---- counters ---- */
+
+#define COUNTER(bits) \
+    void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v) \
+    { \
+        word##bits *second = (word##bits *)(void *)(unit_of(p, stripe()) + LW_PERCPU_SECOND); \
+        __atomic_fetch_add(second, v, __ATOMIC_RELAXED); /* read by the sums below */ \
+    } \
+\
+    void lw__percpu_add_slow_u##bits(uint##bits##_t *p, uint##bits##_t v) \
+    { \
+        if (lw__rseq_thread_ready()) \
+            for (int i = 0; i < LW_PERCPU_TRIES; i++) \
+                if (lw_rseq_add_u##bits(p, v)) \
+                    return; \
+        lw__percpu_add_second_u##bits(p, v); \
+    } \
+\
+    uint##bits##_t lw_percpu_sum_u##bits(const uint##bits##_t *p) \
+    { \
+        uint##bits##_t sum = 0; \
+        for (unsigned cpu = 0; cpu < lw_percpu_rt.nr_cpus; cpu++) { \
+            const char *word = unit_of(p, cpu); \
+            /* Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */ \
+            sum += __atomic_load_n((const word##bits *)(const void *)word, __ATOMIC_RELAXED); \
+            sum += __atomic_load_n((const word##bits *)(const void *)(word + LW_PERCPU_SECOND), __ATOMIC_RELAXED); \
+        } \
+        return sum; \
+    }
+COUNTER(32)
+COUNTER(64)
+
+/* ---- the lock word of a unit ----
+ * 0 free, else the holder's process number, with the top bit when somebody sleeps for it. The process number tells a lock
+ * that a child inherited in the middle of another thread's operation: its holder does not exist in the child. */
+
+#define SLEEPERS 0x80000000u
+
+static uint32_t *lock_of(const void *p, unsigned cpu)
+{
+    return (uint32_t *)((uintptr_t)unit_of(p, cpu) & ~(uintptr_t)(LW_PERCPU_STRIDE - 1));
+}
+
+static void lock_unit(uint32_t *lock)
+{
+    uint32_t me = (uint32_t)getpid();
+    uint32_t want = me;
+    for (;;) {
+        uint32_t seen = __atomic_load_n(lock, __ATOMIC_RELAXED);
+        bool free = !seen || (seen & ~SLEEPERS) != me;
+        /* Acquire: pairs with the release in unlock_unit(). Sequentially consistent on success: the lock must be visible
+         * before the CPU is asked for (step 2). */
+        if (free) {
+            if (__atomic_compare_exchange_n(lock, &seen, want, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+                return;
+            continue;
+        }
+        if (seen & SLEEPERS || __atomic_compare_exchange_n(lock, &seen, seen | SLEEPERS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, seen | SLEEPERS, NULL, NULL, 0);
+            want = me | SLEEPERS; /* others may sleep still */
+        }
+    }
+}
+
+static void unlock_unit(uint32_t *lock)
+{
+    /* Release: what the holder stored is seen by the next holder, and by sequences that find the lock free (x86 keeps load
+     * order; arm64 has an address dependency, LW__SEQ_TEST_LOCK in arch/arm64/rseq.h). */
+    if (__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) & SLEEPERS)
+        syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Steps 1 and 2. Returns the CPU whose unit is now this thread's alone. */
+static unsigned own_unit(const void *p)
+{
+    for (;;) {
+        unsigned cpu = current_unit();
+        uint32_t *lock = lock_of(p, cpu);
+        lock_unit(lock);
+        if (sched_getcpu() == (int)cpu || lw__rseq_abort_cpu(cpu))
+            return cpu;
+        unlock_unit(lock); /* moved in these few instructions, and the kernel cannot abort for us: once more */
+    }
+}
+
+static void block_signals(uint64_t *old)
+{
+    static const uint64_t all = ~(uint64_t)0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, old, sizeof all);
+}
+
+static void restore_signals(const uint64_t *old)
+{
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, old, NULL, sizeof *old);
+}
+
+/* ---- values ---- */
+
+#define VALUE(bits) \
+    static bool try_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old) \
+    { \
+        char *q = LW__CPU0(p); \
+        ptrdiff_t off = lw_percpu_rt.offset; \
+        unsigned nr = lw_percpu_rt.nr_cpus; \
+        switch (op) { \
+        case LW__READ: \
+            return lw__seq_read_u##bits(q, v, expected, old, off, nr); \
+        case LW__WRITE: \
+            return lw__seq_write_u##bits(q, v, expected, old, off, nr); \
+        case LW__XCHG: \
+            return lw__seq_xchg_u##bits(q, v, expected, old, off, nr); \
+        case LW__AND: \
+            return lw__seq_and_u##bits(q, v, expected, old, off, nr); \
+        case LW__OR: \
+            return lw__seq_or_u##bits(q, v, expected, old, off, nr); \
+        case LW__FETCH_ADD: \
+            return lw__seq_fetch_add_u##bits(q, v, expected, old, off, nr); \
+        case LW__CMPXCHG: \
+            return lw__seq_cmpxchg_u##bits(q, v, expected, old, off, nr); \
+        } \
+        return false; \
+    } \
+\
+    /* No sequences in this process: one word, atomic instructions by everybody. */ \
+    static uint##bits##_t atomic_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
+    { \
+        switch (op) { \
+        case LW__READ: \
+            break; \
+        case LW__WRITE: \
+            __atomic_store_n(w, v, __ATOMIC_RELAXED); \
+            return v; \
+        case LW__XCHG: \
+            return __atomic_exchange_n(w, v, __ATOMIC_RELAXED); \
+        case LW__AND: \
+            return __atomic_fetch_and(w, v, __ATOMIC_RELAXED); \
+        case LW__OR: \
+            return __atomic_fetch_or(w, v, __ATOMIC_RELAXED); \
+        case LW__FETCH_ADD: \
+            return __atomic_fetch_add(w, v, __ATOMIC_RELAXED); \
+        case LW__CMPXCHG: \
+            __atomic_compare_exchange_n(w, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
+            return expected; \
+        } \
+        return __atomic_load_n(w, __ATOMIC_RELAXED); \
+    } \
+\
+    /* Step 3. The stores are single, for those that look from another CPU. */ \
+    static uint##bits##_t alone_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
+    { \
+        uint##bits##_t old = __atomic_load_n(w, __ATOMIC_RELAXED); \
+        uint##bits##_t new_value = op == LW__AND         ? (uint##bits##_t)(old & v) \
+                                   : op == LW__OR        ? (uint##bits##_t)(old | v) \
+                                   : op == LW__FETCH_ADD ? (uint##bits##_t)(old + v) \
+                                                         : v; \
+        if (op != LW__READ && (op != LW__CMPXCHG || old == expected)) \
+            __atomic_store_n(w, new_value, __ATOMIC_RELAXED); \
+        return old; \
+    } \
+\
+    uint##bits##_t lw__percpu_value_slow_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
+    { \
+        uint##bits##_t old = 0; \
+        if (lw_percpu_rt.mode == LW_PERCPU_ATOMIC) \
+            return atomic_u##bits((word##bits *)(void *)unit_of(p, current_unit()), op, v, expected); \
+        if (lw__rseq_thread_ready()) \
+            for (int i = 0; i < LW_PERCPU_TRIES; i++) \
+                if (try_u##bits(p, op, v, expected, &old)) \
+                    return old; \
+        int saved = errno; \
+        uint64_t mask = 0; \
+        block_signals(&mask); \
+        unsigned cpu = own_unit(p); \
+        old = alone_u##bits((word##bits *)(void *)unit_of(p, cpu), op, v, expected); \
+        unlock_unit(lock_of(p, cpu)); \
+        restore_signals(&mask); \
+        errno = saved; \
+        return old; \
+    }
+VALUE(8)
+VALUE(16)
+VALUE(32)
+VALUE(64)

@@ -1,0 +1,19 @@
+/* What the per-CPU files of the library share: start-up, the calling thread's registration, possible CPUs. */
+#ifndef LINEWRIGHT_SRC_RSEQ_H
+#define LINEWRIGHT_SRC_RSEQ_H
+
+#include <linewright/percpu.h>
+
+/* Decides the mode once; every allocation calls it. 0, or a negative errno. */
+int lw__percpu_start(void);
+
+/* True when the calling thread may run sequences; registers it where that is this library's task. Async-signal-safe. */
+bool lw__rseq_thread_ready(void);
+
+/* Aborts every sequence that runs on `cpu` now, and makes what was stored before visible there. False: not available. */
+bool lw__rseq_abort_cpu(unsigned cpu);
+
+/* Largest number in a list of the kernel's ("0-3,8,10-11"), or -1 when it is not such a list. */
+long lw__cpu_list_max(const char *list);
+
+#endif

@@ -1,0 +1,192 @@
+// lw::atomic_ref against std::atomic_ref: the same members, the same answers, for every kind of type it takes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <linewright/atomic.h>
+
+#include "policies.hpp"
+
+namespace {
+
+enum class Colour : uint16_t { red, green };
+struct Pair {
+    uint16_t a, b;
+    bool operator==(const Pair &) const = default;
+};
+const std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_consume, std::memory_order_acquire,
+                                    std::memory_order_release, std::memory_order_acq_rel, std::memory_order_seq_cst};
+
+static_assert(lw::atomic_ref<int>::is_always_lock_free);
+static_assert(lw::atomic_ref<uint64_t *>::required_alignment == alignof(uint64_t *));
+static_assert(std::is_same_v<lw::atomic_ref<int>::value_type, int>);
+static_assert(std::is_same_v<lw::atomic_ref<char *>::difference_type, std::ptrdiff_t>);
+static_assert(!std::is_copy_assignable_v<lw::atomic_ref<int>> && std::is_copy_constructible_v<lw::atomic_ref<int>>);
+
+// What any type has: the same script for ours and the standard's, results compared.
+template <template <class> class Ref, class T>
+std::vector<T> script(T first, T second)
+{
+    alignas(8) T object = first;
+    Ref<T> ref(object);
+    std::vector<T> seen;
+    for (auto order : orders) {
+        if (order != std::memory_order_acquire && order != std::memory_order_consume && order != std::memory_order_acq_rel)
+            ref.store(first, order);
+        if (order != std::memory_order_release && order != std::memory_order_acq_rel)
+            seen.push_back(ref.load(order));
+        seen.push_back(ref.exchange(second, order));
+        T expected = first;
+        seen.push_back(ref.compare_exchange_strong(expected, first, order) ? first : second);
+        seen.push_back(expected);
+        seen.push_back(ref.compare_exchange_strong(expected, first, order, std::memory_order_relaxed) ? first : second);
+        seen.push_back(ref);
+        while (!ref.compare_exchange_weak(expected, second, order, std::memory_order_acquire)) {
+        }
+        seen.push_back(object);
+        ref = first;
+    }
+    seen.push_back(static_cast<T>(ref = second));
+    return seen;
+}
+
+template <class T>
+void like_the_standard(T first, T second)
+{
+    for (const char *setting : settings_of_this_cpu()) {
+        ASSERT_EQ(lw_policy_set(setting), 0);
+        EXPECT_EQ((script<lw::atomic_ref, T>(first, second)), (script<std::atomic_ref, T>(first, second))) << setting;
+    }
+    lw_policy_set("default");
+}
+
+TEST(AtomicRef, EveryKindOfType)
+{
+    like_the_standard<uint8_t>(1, 255);
+    like_the_standard<int8_t>(-1, 100);
+    like_the_standard<uint16_t>(0, 0xffff);
+    like_the_standard<int>(-5, 5);
+    like_the_standard<bool>(false, true);
+    like_the_standard<float>(-0.5f, 3.25f);
+    like_the_standard<Colour>(Colour::red, Colour::green);
+    like_the_standard<Pair>({1, 2}, {3, 4});
+    static int numbers[4];
+    like_the_standard<int *>(&numbers[0], &numbers[3]);
+#ifdef LW_HAVE_U64
+    like_the_standard<uint64_t>(1, ~0ULL);
+    like_the_standard<int64_t>(std::numeric_limits<int64_t>::min(), 7);
+    like_the_standard<double>(1e300, -0.0);
+#endif
+}
+
+template <template <class> class Ref, class T>
+std::vector<T> sums(T v, T w)
+{
+    alignas(8) T object = v;
+    Ref<T> ref(object);
+    std::vector<T> seen;
+    for (auto order : orders) {
+        seen.push_back(ref.fetch_add(w, order));
+        seen.push_back(ref.fetch_sub(v, order));
+        if constexpr (std::is_integral_v<T>) {
+            seen.push_back(ref.fetch_or(w, order));
+            seen.push_back(ref.fetch_and(v, order));
+            seen.push_back(ref.fetch_xor(w, order));
+        }
+    }
+    seen.push_back(ref += w);
+    seen.push_back(ref -= v);
+    if constexpr (std::is_integral_v<T>) {
+        for (T t : {++ref, ref++, --ref, ref--, ref |= w, ref &= v, ref ^= w})
+            seen.push_back(t);
+    }
+    seen.push_back(object);
+    return seen;
+}
+
+template <class T>
+void sums_like_the_standard(T v, T w)
+{
+    for (const char *setting : settings_of_this_cpu()) {
+        ASSERT_EQ(lw_policy_set(setting), 0);
+        EXPECT_EQ((sums<lw::atomic_ref, T>(v, w)), (sums<std::atomic_ref, T>(v, w))) << setting;
+    }
+    lw_policy_set("default");
+}
+
+TEST(AtomicRef, Arithmetic)
+{
+    sums_like_the_standard<uint8_t>(250, 77);
+    sums_like_the_standard<int8_t>(100, 100);
+    sums_like_the_standard<int16_t>(-3, 1000);
+    sums_like_the_standard<int>(7, -9);
+    sums_like_the_standard<uint32_t>(0xfffffff0u, 0x123);
+    sums_like_the_standard<float>(1.5f, 0.25f);
+#ifdef LW_HAVE_U64
+    sums_like_the_standard<int64_t>(-1, 1LL << 40);
+    sums_like_the_standard<double>(0.1, 0.2);
+#endif
+}
+
+TEST(AtomicRef, Pointers)
+{
+    static int numbers[16];
+    int *p = numbers;
+    lw::atomic_ref<int *> ref(p);
+    EXPECT_EQ(ref.fetch_add(3), numbers);
+    EXPECT_EQ(ref.fetch_sub(1, std::memory_order_relaxed), numbers + 3);
+    EXPECT_EQ(++ref, numbers + 3);
+    EXPECT_EQ(ref--, numbers + 3);
+    EXPECT_EQ(ref += 5, numbers + 7);
+    EXPECT_EQ(ref -= 7, numbers);
+    EXPECT_EQ(p, numbers);
+}
+
+TEST(AtomicRef, AdditionsWithoutAValue)
+{
+    for (const char *setting : settings_of_this_cpu()) {
+        ASSERT_EQ(lw_policy_set(setting), 0);
+        uint32_t word = 6;
+        lw::atomic_ref<uint32_t> ref(word);
+        ref.add(10);
+        ref.sub(1, std::memory_order_release);
+        EXPECT_EQ(word, 15u);
+        ref.and_(0b1101);
+        ref.andnot(0b0100, std::memory_order_release);
+        ref.or_(0b10000);
+        ref.xor_(0b00001);
+        EXPECT_EQ(word, 0b11000u);
+        EXPECT_EQ(ref.fetch_andnot(0b1000), 0b11000u);
+        EXPECT_EQ(word, 0b10000u);
+    }
+    lw_policy_set("default");
+}
+
+TEST(AtomicRef, WaitEndsWithNotify)
+{
+    uint16_t turn = 0;
+    constexpr uint16_t turns = 200;
+    auto player = [&turn](uint16_t parity) {
+        lw::atomic_ref<uint16_t> ref(turn);
+        for (uint16_t i = parity; i < turns; i = static_cast<uint16_t>(i + 2)) {
+            for (uint16_t now; (now = ref.load()) != i;)
+                ref.wait(now);
+            ref.store(static_cast<uint16_t>(i + 1));
+            if (i % 4 < 2)
+                ref.notify_all();
+            else
+                ref.notify_one();
+        }
+    };
+    std::thread even(player, uint16_t{0}), odd(player, uint16_t{1});
+    even.join();
+    odd.join();
+    EXPECT_EQ(turn, turns);
+}
+
+} // namespace

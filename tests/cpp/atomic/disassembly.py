@@ -1,0 +1,259 @@
+"""Compile a caller of every operation and hold what the compiler emitted to what atomic.h says it compiles to.
+
+Usage: disassembly.py INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; exit 0 right, 1 wrong, 77 no such compiler
+
+A caller is one function per operation, width and order. Its atomic instructions (anything locked, exclusive,
+LSE, barrier, prefetch, acquire or release) are taken in address order and compared with the expected ones.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+VOID_ORDERS = ("", "release")
+VALUE_ORDERS = ("", "relaxed", "acquire", "release", "acq_rel")
+LSE_ORDER = {"": "al", "relaxed": "", "acquire": "a", "release": "l", "acq_rel": "al"}
+EXCLUSIVE = {  # load, store, what follows
+    "": ("ldxr", "stlxr", ("dmb ish",)),
+    "relaxed": ("ldxr", "stxr", ()),
+    "acquire": ("ldaxr", "stxr", ()),
+    "release": ("ldxr", "stlxr", ()),
+    "acq_rel": ("ldaxr", "stlxr", ()),
+}
+
+# operation -> (instruction of its LSE form, of its x86 form); a value-returning logic operation loops on x86
+VOID = {
+    "add": ("add", "lock add"), "sub": ("add", "lock add"), "inc": ("add", "lock add"), "dec": ("add", "lock add"),
+    "and": ("clr", "lock and"), "andnot": ("clr", "lock and"), "or": ("set", "lock or"), "xor": ("eor", "lock xor"),
+}
+FETCH = {
+    "fetch_add": ("add", "lock xadd"), "fetch_sub": ("add", "lock xadd"), "add_return": ("add", "lock xadd"),
+    "sub_return": ("add", "lock xadd"), "inc_return": ("add", "lock xadd"), "dec_return": ("add", "lock xadd"),
+    "fetch_and": ("clr", "lock cmpxchg"), "fetch_andnot": ("clr", "lock cmpxchg"), "fetch_or": ("set", "lock cmpxchg"),
+    "fetch_xor": ("eor", "lock cmpxchg"), "sub_and_test": ("add", "lock sub"), "dec_and_test": ("add", "lock sub"),
+}
+CONDITIONAL = ("add_unless", "inc_not_zero", "dec_if_positive")
+PARAMETERS = {
+    "inc": "", "dec": "", "inc_return": "", "dec_return": "", "dec_and_test": "", "inc_not_zero": "",
+    "dec_if_positive": "", "cmpxchg": "V, V", "try_cmpxchg": "V *, V", "add_unless": "V, V",
+}
+BOOL = {"try_cmpxchg", "sub_and_test", "dec_and_test", *CONDITIONAL}
+
+
+def operations(arch: str):
+    """(operation, bits, order) of the whole table."""
+    for bits in (8, 16, 32) if arch == "i386" else (8, 16, 32, 64):
+        for name in VOID:
+            for order in VOID_ORDERS:
+                yield name, bits, order
+        for name in (*FETCH, "xchg", "cmpxchg", "try_cmpxchg", *CONDITIONAL):
+            for order in VALUE_ORDERS:
+                yield name, bits, order
+        for order in ("", "relaxed", "acquire"):
+            yield "read", bits, order
+        for order in ("", "release", "seq_cst"):
+            yield "write", bits, order
+
+
+def function(name: str, bits: int, order: str) -> str:
+    return f"lw_{name}_u{bits}" + (f"_{order}" if order else "")
+
+
+def caller(name: str, bits: int, order: str) -> str:
+    """C source of the function whose body is that one operation."""
+    word = f"uint{bits}_t"
+    kinds = [k.strip() for k in PARAMETERS.get(name, "" if name == "read" else "V").split(",") if k.strip()]
+    parameters = [f"{'const ' if name == 'read' else ''}{word} *p"]
+    parameters += [k.replace("V", word) + f" a{i}" for i, k in enumerate(kinds)]
+    arguments = ", ".join(["p", *(f"a{i}" for i in range(len(kinds)))])
+    returned = "void" if name in VOID or name == "write" else "bool" if name in BOOL else word
+    called = function(name, bits, order)
+    keep = "__attribute__((noinline, used, visibility(\"default\")))"
+    return f"{keep} {returned} t_{called}({', '.join(parameters)})\n{{ {'' if returned == 'void' else 'return '}{called}({arguments}); }}\n"
+
+
+def size_suffix(bits: int) -> str:
+    return {8: "b", 16: "h"}.get(bits, "")
+
+
+def arm64_read_write(name: str, bits: int, order: str) -> list[str]:
+    size = size_suffix(bits)
+    if name == "read":
+        return {"": [f"ldar{size}"], "relaxed": [], "acquire": [f"ldar{size}"]}[order]
+    return {"": [], "release": [f"stlr{size}"], "seq_cst": [f"stlr{size}"]}[order]
+
+
+def arm64_forms(name: str, bits: int, order: str) -> tuple[list[str], list[str], list[str]]:
+    """The operation's store form (if any), its load form and its LL/SC form."""
+    size = size_suffix(bits)
+    load, store, after = EXCLUSIVE[order]
+    suffix = LSE_ORDER[order] + size
+    if name in VOID:
+        load, store, after = ("ldxr", "stlxr" if order else "stxr", ())
+        suffix = ("l" if order else "") + size
+        op = VOID[name][0]
+        return [f"st{op}{suffix}"], [f"ld{op}{suffix}"], [load + size, store + size]
+    if name in FETCH:
+        instruction = "ld" + FETCH[name][0]
+    elif name == "xchg":
+        instruction = "swp"
+    else:
+        instruction = "cas"
+        if order == "":
+            load = "ldaxr"  # a failed compare has no barrier, only its load
+    return [], [instruction + suffix], [load + size, store + size, *after]
+
+
+def expected(arch: str, policy: str, name: str, bits: int, order: str) -> list[str]:
+    """Every atomic instruction of the caller, sorted: layout is the compiler's business."""
+    if arch != "arm64":
+        if name in ("read", "write"):
+            return ["xchg"] if order == "seq_cst" else []
+        if name in VOID:
+            return [VOID[name][1]]
+        if name in FETCH:
+            return [FETCH[name][1]]
+        return ["xchg"] if name == "xchg" else ["lock cmpxchg"]
+    if name in ("read", "write"):
+        return arm64_read_write(name, bits, order)
+    store, load, llsc = arm64_forms(name, bits, order)
+    if policy == "lse":
+        return sorted(load)
+    if policy == "llsc":
+        return sorted(llsc)
+    return sorted(["prfm pstl1strm", *store, *load, *llsc])
+
+
+ARM64_ATOMIC = re.compile(
+    r"^(?:(?:ld|st)(?:add|clr|set|eor)(?:al|a|l)?[bh]?|swp(?:al|a|l)?[bh]?|cas(?:al|a|l)?[bh]?|ldax?r[bh]?|stlx?r[bh]?"
+    r"|ldxr[bh]?|stxr[bh]?|ldapr[bh]?|dmb|dsb|prfm|blr)$")
+X86_LOCKED = re.compile(r"^(add|and|or|xor|sub|xadd|cmpxchg)[bwlq]?$")
+
+
+def atomic_instruction(arch: str, instruction: str, operands: str) -> str | None:
+    """How an instruction is named above, or None for one that is none of ours."""
+    if arch == "arm64":
+        if not ARM64_ATOMIC.match(instruction):
+            return None
+        if instruction == "prfm":
+            return "prfm " + operands.split(",")[0].strip()
+        return f"{instruction} {operands.strip()}" if instruction in ("dmb", "dsb", "blr") else instruction
+    words = [instruction, *operands.split()]
+    if words[0] == "lock":
+        match = X86_LOCKED.match(words[1])
+        return f"lock {match[1]}" if match else "lock " + words[1]
+    if words[0].startswith("xchg") and "(" in operands:
+        return "xchg"
+    return words[0] if words[0] in ("mfence", "prefetchw") else None
+
+
+SYMBOL = re.compile(r"^[0-9a-f]+ <([\w.]+)>:$")
+LINE = re.compile(r"^\s+[0-9a-f]+:\s+(\S+)\s*(.*)$")
+CALL = re.compile(r"^(?:call|calll|callq|bl|jmp|b)$")
+TARGET = re.compile(r"<([\w.]+)(?:@plt)?>$")
+
+
+def disassembled(arch: str, objdump: str, program: Path) -> dict[str, list[str]]:
+    """Function -> its atomic instructions, those of the functions it calls in their place (-O0 inlines nothing)."""
+    text = subprocess.run([objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True).stdout
+    bodies: dict[str, list[tuple[str, str]]] = {}
+    current: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if symbol := SYMBOL.match(line):
+            current = bodies.setdefault(symbol[1], [])
+        elif line.startswith("Disassembly of section"):
+            current = []
+        elif match := LINE.match(line):
+            target = TARGET.search(match[2]) if CALL.match(match[1]) else None
+            if target:  # a jump inside the function reads <name+0x…> and is none of these
+                current.append(("call", target[1]))
+            elif found := atomic_instruction(arch, match[1], match[2]):
+                current.append(("", found))
+
+    def expand(name: str) -> list[str]:
+        out: list[str] = []
+        for kind, what in bodies[name]:
+            if not kind:
+                out.append(what)
+            elif what.startswith("__x86.get_pc_thunk"):
+                continue
+            elif what in bodies and not what.endswith("plt"):
+                out += expand(what)
+            else:
+                out.append(f"call of {what}")
+        return out
+
+    return {name.removeprefix("t_"): expand(name) for name in bodies if name.startswith("t_lw_")}
+
+
+def wrongs(arch: str, policy: str, functions: dict[str, list[str]], optimised: bool) -> list[str]:
+    bad = []
+    for name, bits, order in operations(arch):
+        called = function(name, bits, order)
+        found, wanted = functions.get(called), expected(arch, policy, name, bits, order)
+        if found is None:
+            bad.append(f"{called}: not in the object")
+        elif optimised and is_copied(name, found, wanted):
+            continue
+        elif sorted(found) != wanted:
+            bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected {', '.join(wanted) or 'nothing'}")
+    return bad
+
+
+def unseen_by_tsan(arch: str, functions: dict[str, list[str]]) -> list[str]:
+    """Under ThreadSanitizer every operation must be calls of its run-time at the right width, and nothing else."""
+    bad = []
+    for name, bits, order in operations(arch):
+        called = function(name, bits, order)
+        found = [f for f in functions.get(called, []) if "__tsan_func" not in f and "__tsan_read" not in f and "__tsan_write" not in f]
+        if not found or any(not f.startswith(f"call of __tsan_atomic{bits}_") for f in found):
+            bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected calls of __tsan_atomic{bits}_…")
+    return bad
+
+
+def is_copied(name: str, found: list[str], wanted: list[str]) -> bool:
+    """An optimiser may lay a loop or the tail of a branch down twice; nothing may be missing or be another."""
+    return set(found) == set(wanted) and (name in CONDITIONAL or name in FETCH or name in VOID) and len(found) <= 3 * len(wanted)
+
+
+def main(arguments: list[str]) -> int:
+    include, arch, compiler, *flags = arguments
+    objdump = {"arm64": "aarch64-linux-gnu-objdump"}.get(arch, "objdump")
+    if not shutil.which(compiler) or not shutil.which(objdump):
+        print(f"no {compiler} or no {objdump} here: nothing was checked")
+        return 77
+    policy = "word"
+    if "-DLW_NO_POLICY" in flags:
+        policy = "lse" if any("lse" in f for f in flags) else "llsc"
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "callers.c"), Path(folder, "callers.so")
+        # The word is defined here, so that -flto has all there is to know and the object stands alone.
+        text = "#include <linewright/atomic.h>\n" + "".join(caller(*op) for op in operations(arch))
+        if policy == "word" and arch == "arm64":
+            text += "uint32_t lw_policy_word;\n"
+        source.write_text(text)
+        # -nostdlib and a shared object: no start-up code and no C library of another architecture needed.
+        command = [compiler, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared", "-nostdlib",
+                   "-I", include, *flags, str(source), "-o", str(program)]
+        if arch == "arm64" and "gcc" in compiler:  # the erratum's veneers at the end of .text would be taken for the last function's
+            command.append("-mno-fix-cortex-a53-843419")
+        subprocess.run(command, check=True)
+        functions = disassembled(arch, objdump, program)
+    if "-fsanitize=thread" in flags:
+        bad = unseen_by_tsan(arch, functions)
+    else:
+        bad = wrongs(arch, policy, functions, optimised="-O0" not in flags)
+    for line in bad:
+        print(line)
+    checked = sum(1 for _ in operations(arch))
+    print(f"{arch} {compiler} {' '.join(flags)}: {checked - len(bad)} of {checked} callers as documented")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""Writes the cache library, or the example log, with one deliberate mistake in it; the model's tests must fail on every one.
+
+usage: mutants.py --list library|log | mutants.py NAME SOURCE TARGET
+A mutant whose original text is not in the source exactly once is an error: it must move with the code.
+"""
+
+import sys
+from pathlib import Path
+
+LIBRARY = {
+    "list_without_wait": (
+        "    issue(insn, held, line);\n    wait_for(loads_too);\n",
+        "    issue(insn, held, line);\n    (void)loads_too;\n",
+    ),
+    "list_waits_before_it_issues": (
+        "    issue(insn, held, line);\n    wait_for(loads_too);\n",
+        "    wait_for(loads_too);\n    issue(insn, held, line);\n",
+    ),
+    "range_without_wait": (
+        "lw_word_line(word)), lw_word_line(word));\n    wait_for(a.full);\n",
+        "lw_word_line(word)), lw_word_line(word));\n",
+    ),
+    "batch_without_wait": (
+        "batch->last }, lw_word_line(batch->word));\n        wait_for(a.full);\n",
+        "batch->last }, lw_word_line(batch->word));\n",
+    ),
+    "batch_forgets_the_last_range": (
+        "        issue_lines(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));\n        wait_for",
+        "        wait_for",
+    ),
+    "head_missed": (
+        "for (uintptr_t at = r.first;; at += line)",
+        "for (uintptr_t at = r.first == r.last ? r.first : r.first + line;; at += line)",
+    ),
+    "tail_missed": (
+        "        issue_one(insn, (const void *)at);\n        if (at == r.last)\n",
+        "        issue_one(insn, (const void *)at);\n        if (at == r.last || at + line == r.last)\n",
+    ),
+    "one_line_too_many": ("(p + (n - 1)) & ~(line - 1) };", "(p + n) & ~(line - 1) };"),
+    "range_past_the_end_accepted": ("return (n > SIZE_MAX / 2) | (p + n - (n != 0) < p);", "return n > SIZE_MAX / 2 && p;"),
+    "top_byte_refused": ("(p + n - (n != 0) < p)", "(p + n < p)"),
+    "list_not_checked_first": ("    if (list_is_impossible(list, n))\n        return -EINVAL;\n    if (!a.insn)", "    if (!a.insn)"),
+    "empty_piece_touches_a_line": (
+        "        if (!list->iov_len)\n            continue;\n        next = lines_of((uintptr_t)list->iov_base, list->iov_len, line);",
+        "        next = lines_of((uintptr_t)list->iov_base, list->iov_len ? list->iov_len : 1, line);",
+    ),
+    "merge_around_the_end_of_the_address_space": ("if (b.first < a->first || (b.first > a->last && ", "if ((b.first > a->last || b.first < a->first) && ("),
+    "merge_bridges_a_gap": ("b.first - a->last != line", "b.first - a->last > 2 * line"),
+    "merge_loses_the_new_end": ("    if (b.last > a->last)\n        a->last = b.last;\n", ""),
+    "no_merge": ("(b.first > a->last && b.first - a->last != line)", "b.first >= a->first"),
+    "clean_only_when_the_device_reads": (
+        "    return lw_cache_list(list, n, LW_CACHE_CLEAN);",
+        "    return direction == LW_DMA_FROM_DEVICE ? 0 : lw_cache_list(list, n, LW_CACHE_CLEAN);",
+    ),
+    "bidirectional_not_taken_back": (
+        "    if (direction == LW_DMA_TO_DEVICE)\n        return !(lw",
+        "    if (direction != LW_DMA_FROM_DEVICE)\n        return !(lw",
+    ),
+    "invalidate_discards_the_neighbour": ("a.insn = lw_word_insn(word, LW_WORD_INVALIDATE);", "a.insn = LW_INSN_DISCARD;"),
+    "invalidate_only_cleans": ("a.insn = lw_word_insn(word, LW_WORD_INVALIDATE);", "a.insn = lw_word_insn(word, LW_WORD_CLEAN);"),
+    "invalidate_orders_stores_only": ("LW_WORD_INVALIDATE);\n        a.order = a.full = true;", "LW_WORD_INVALIDATE);\n        a.order = true;"),
+    "invalidate_before_the_device_is_done": (
+        "LW_WORD_INVALIDATE);\n        a.order = a.full = true;",
+        "LW_WORD_INVALIDATE);\n        a.full = true;",
+    ),
+    "coherent_forgets_persistence": ("op < LW_CACHE_PERSIST;", "op;"),
+    "persist_claims_depth": ("    else if (deep || !best)\n", "    else if (!best)\n"),
+}
+
+LOG = {
+    "log_append_not_durable": ("    error = make_durable(log, written, n);\n", "    error = 0;\n"),
+    "log_forgets_the_last_record": ("make_durable(log, written, n);", "make_durable(log, written, n - 1);"),
+    "log_persists_headers_only": ("sizeof(header) + records[i].iov_len };", "sizeof(header) };"),
+    "log_checks_no_bytes": ("return check == header->check;", "(void)check;\n    return true;"),
+    "log_ignores_epochs": ("header->epoch < least_epoch || ", "(least_epoch && 0) || "),
+    "log_epoch_not_durable": (
+        "    return make_range_durable(log, slot.epoch % 2 * SLOT_BYTES, sizeof(slot));", "    return 0;"),
+    "log_one_slot": ("put(log, slot.epoch % 2 * SLOT_BYTES, &slot", "put(log, 0, &slot"),
+    "log_accepts_what_is_not_durable": ("make_range_durable(log, 0, log->tail);", "make_range_durable(log, 0, LOG_FIRST);"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--list"]:
+        print(";".join({"library": LIBRARY, "log": LOG}[arguments[1]]), end="")
+        return 0
+    name, source, target = arguments
+    original, mutated = (LIBRARY | LOG)[name]
+    text = Path(source).read_text()
+    if text.count(original) != 1:
+        print(f"mutants.py: {name}: its original text is in {source} {text.count(original)} times, not once", file=sys.stderr)
+        return 2
+    Path(target).write_text(text.replace(original, mutated))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

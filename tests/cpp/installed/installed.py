@@ -1,0 +1,145 @@
+"""Install the library into a fresh folder, move it, and build foreign C11, C++17 and C++20 programs against it.
+
+Usage: installed.py BUILD_DIR. Every program is compiled by gcc and clang with -Wall -Wextra -Wpedantic -Werror, against
+the static and the shared library by pkg-config, against the headers alone, and once per compiler through find_package.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+COMPILERS = [("gcc", "g++"), ("clang-14", "clang++-14")]
+STANDARDS = ["c11", "c++17", "c++20"]
+
+CMAKE_PROJECT = """\
+cmake_minimum_required(VERSION 3.20)
+project(foreign LANGUAGES C CXX)
+find_package(linewright REQUIRED)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+configure_file(use.c use.cpp COPYONLY)
+foreach(how IN ITEMS linewright shared headers)
+  foreach(standard IN ITEMS c11 cxx17 cxx20)
+    set(source use.c)
+    if(standard MATCHES cxx)
+      set(source ${CMAKE_CURRENT_BINARY_DIR}/use.cpp)
+    endif()
+    set(name use_${how}_${standard})
+    add_executable(${name} ${source})
+    string(REGEX REPLACE "^[a-z]+" "" version ${standard})
+    set_target_properties(${name} PROPERTIES C_STANDARD 11)
+    if(standard MATCHES cxx)
+      set_target_properties(${name} PROPERTIES CXX_STANDARD ${version})
+    endif()
+    target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+    target_link_libraries(${name} PRIVATE linewright::${how})
+    if(how STREQUAL "headers")
+      target_compile_definitions(${name} PRIVATE LW_NO_POLICY)
+    endif()
+  endforeach()
+endforeach()
+"""
+
+
+def run(*command: str | Path, **options) -> str:
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def built_by_pkg_config(prefix: Path, folder: Path, compilers: list[tuple[str, str]]) -> int:
+    pc = {**os.environ, "PKG_CONFIG_PATH": str(next(prefix.glob("lib*/**/pkgconfig")))}
+    cflags = run("pkg-config", "--cflags", "linewright", env=pc).split()
+    libs = run("pkg-config", "--libs", "linewright", env=pc).split()
+    static = run("pkg-config", "--libs", "--static", "linewright", env=pc).split()
+    libdir = run("pkg-config", "--variable=libdir", "linewright", env=pc).strip()
+    count = 0
+    for cc, cxx in compilers:
+        for standard in STANDARDS:
+            compiler, language = (cc, "c") if standard.startswith("c1") else (cxx, "c++")
+            for how, flags, link in (
+                ("shared", [], [*libs, f"-Wl,-rpath,{libdir}"]),
+                ("static", [], ["-Wl,-Bstatic", *static[:2], "-Wl,-Bdynamic", *static[2:]]),
+                ("headers", ["-DLW_NO_POLICY"], []),
+            ):
+                program = folder / f"{compiler}-{standard}-{how}"
+                run(compiler, f"-std={standard}", *WARNINGS, *cflags, *flags, "-x", language, HERE / "use.c", "-x", "none",
+                    "-o", program, *link)
+                run(program)
+                needed = run("objdump", "-p", program)
+                assert ("liblinewright.so" in needed) == (how == "shared"), f"{program}: linked the wrong library"
+                count += 1
+    return count
+
+
+def built_by_find_package(prefix: Path, folder: Path, compilers: list[tuple[str, str]]) -> int:
+    count = 0
+    for cc, cxx in compilers:
+        source = folder / f"project-{cc}"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(CMAKE_PROJECT)
+        shutil.copy(HERE / "use.c", source)
+        run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_C_COMPILER={cc}",
+            f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", source / "build", "-j2")
+        for program in sorted((source / "build").glob("use_*")):
+            run(program)
+            count += 1
+    return count
+
+
+def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
+    """Every public header compiles by itself, first in a file, as C11 and as C++17."""
+    count = 0
+    for header in sorted((prefix / "include/linewright").glob("*.h")):
+        for cc, cxx in compilers:
+            for compiler, standard, language in ((cc, "c11", "c"), (cxx, "c++17", "c++")):
+                run(compiler, f"-std={standard}", *WARNINGS, f"-I{prefix / 'include'}", "-fsyntax-only", "-x", language, "-",
+                    input=f"#include <linewright/{header.name}>\nint nothing_else(void);\n")
+                count += 1
+    return count
+
+
+def exported(prefix: Path) -> str:
+    """The shared library exports what the public headers declare, and nothing else."""
+    library = next(prefix.glob("lib*/**/liblinewright.so"))
+    symbols = set(re.findall(r"^[0-9a-f]+ [A-TV-Z] (\S+)$", run("nm", "-D", "--defined-only", library), re.M))
+    declared: set[str] = set()
+    for header in (prefix / "include/linewright").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header.read_text(), flags=re.S)
+        declared |= set(re.findall(r"^LW_API [^;{]*?\b(lw_\w+)(?:\([^;{]*\))?;", text, re.M))
+        unmarked = re.findall(r"^(?!LW_API|static|typedef|return|#)\w[\w \*]*\b(lw_\w+)\([^;{)]*\);", text, re.M)
+        assert not unmarked, f"{header.name}: without LW_API the shared library hides {', '.join(unmarked)}"
+    assert symbols == declared, f"exported, not declared: {symbols - declared}; declared, not exported: {declared - symbols}"
+    return f"{len(symbols)} symbols exported"
+
+
+def main(build: str) -> int:
+    compilers = [pair for pair in COMPILERS if all(map(shutil.which, pair))]
+    missing = [tool for tool in ("pkg-config", "ninja", "objdump") if not shutil.which(tool)]
+    if not compilers or missing:
+        print(f"missing {', '.join(missing) or 'compilers'}: nothing was checked")
+        return 77
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        run("cmake", "--install", build, "--prefix", folder / "first", "--component", "library")
+        prefix = (folder / "first").rename(folder / "a moved place".replace(" ", "_"))
+        print(exported(prefix))
+        print(headers_alone(prefix, compilers), "header compilations")
+        print(built_by_pkg_config(prefix, folder, compilers), "programs by pkg-config")
+        print(built_by_find_package(prefix, folder, compilers), "programs by find_package")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

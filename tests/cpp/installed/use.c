@@ -1,0 +1,40 @@
+/* A foreign program: includes every public header from wherever it was installed, and uses operations and policy. */
+#include <stdio.h>
+#include <string.h>
+
+#include <linewright/atomic.h>
+#ifndef LW_NO_POLICY
+#include <linewright/policy.h>
+#endif
+
+#ifdef __cplusplus
+static unsigned by_reference(uint32_t &word)
+{
+    lw::atomic_ref<uint32_t> ref(word);
+    ref.add(1);
+    return ref.fetch_sub(1);
+}
+#else
+static unsigned by_reference(uint32_t *word)
+{
+    lw_add_u32(word, 1);
+    return lw_fetch_sub_u32(word, 1);
+}
+#define by_reference(word) by_reference(&(word))
+#endif
+
+int main(void)
+{
+    uint32_t word = 1;
+    char line[300] = "";
+
+    lw_add_u32(&word, 2);
+    if (lw_fetch_add_u32(&word, 3) != 3 || lw_read_u32(&word) != 6 || by_reference(word) != 7)
+        return 1;
+#ifndef LW_NO_POLICY
+    if (lw_policy_set("prefetch") != 0 || lw_policy_describe(line, sizeof(line)) == 0 || !strstr(line, "prefetch"))
+        return 2;
+#endif
+    puts(line);
+    return 0;
+}

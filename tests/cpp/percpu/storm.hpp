@@ -1,0 +1,137 @@
+// Disturbances for proofs on per-CPU operations: threads that migrate, interrupt and restart the workers.
+#pragma once
+
+#include <linewright/percpu.h>
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace storm {
+
+inline std::vector<int> allowed_cpus()
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> cpus;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, &set))
+                cpus.push_back(cpu);
+    return cpus;
+}
+
+inline void pin(pid_t tid, const std::vector<int> &cpus)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu : cpus)
+        CPU_SET(cpu, &set);
+    sched_setaffinity(tid, sizeof set, &set);
+}
+
+// Takes the calling thread's registration away, whoever made it; its operations use the fall-back from then on.
+inline bool unregister_this_thread()
+{
+#if LW_HAVE_RSEQ
+    if (!lw_percpu_thread_registered())
+        return false;
+    char *area = lw__thread_pointer() + lw_percpu_rt.offset;
+    return syscall(__NR_rseq, area, 32, 1, LW_RSEQ_SIG) == 0 && !lw_percpu_thread_registered();
+#else
+    return false;
+#endif
+}
+
+struct Worker {
+    pthread_t thread;
+    std::atomic<pid_t> tid{0};
+};
+
+// What happens around the workers while they run.
+struct Weather {
+    bool migrate = false;
+    bool signals = false;
+    bool membarrier = false;
+    bool fork = false;
+    bool shrink = false; // all threads end up on one CPU half-way
+    bool half_unregistered = false;
+};
+
+// Runs `body(index, stop)` in `count` threads for `length` under the given weather; bodies return when `stop` is set, or
+// earlier. `on_fork` runs in forked children and returns their exit code. Returns the number of children that failed.
+template <typename Body, typename Child>
+int run(int count, std::chrono::milliseconds length, const Weather &weather, Body body, Child on_fork)
+{
+    std::vector<Worker> workers(static_cast<size_t>(count));
+    std::atomic<bool> go{false}, stop{false}, leave{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; i++)
+        threads.emplace_back([&, i] {
+            if (weather.half_unregistered && i % 2)
+                unregister_this_thread();
+            workers[static_cast<size_t>(i)].thread = pthread_self();
+            workers[static_cast<size_t>(i)].tid = static_cast<pid_t>(syscall(SYS_gettid));
+            while (!go)
+                sched_yield();
+            body(i, static_cast<const std::atomic<bool> &>(stop));
+            while (!leave) // stays a valid target for signals
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        });
+    for (auto &w : workers)
+        while (!w.tid)
+            sched_yield();
+
+    const std::vector<int> cpus = allowed_cpus();
+    const auto begin = std::chrono::steady_clock::now();
+    auto passed = [&] { return std::chrono::steady_clock::now() - begin; };
+    int failed = 0;
+    unsigned round = 0;
+    bool shrunk = false;
+    go = true;
+    while (passed() < length) {
+        Worker &w = workers[round % workers.size()];
+        if (weather.signals)
+            pthread_kill(w.thread, SIGUSR1);
+        if (weather.migrate && !shrunk)
+            pin(w.tid, {cpus[(round / workers.size()) % cpus.size()]});
+        if (weather.membarrier) {
+            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, cpus[round % cpus.size()]);
+        }
+        if (weather.fork && round % 64 == 0) {
+            pid_t child = ::fork();
+            if (child == 0) {
+                alarm(20); // a child that waits for a thread it does not have
+                _exit(on_fork());
+            }
+            int status = 0;
+            if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+                failed++;
+        }
+        if (weather.shrink && !shrunk && passed() > length / 2) {
+            shrunk = true;
+            for (auto &each : workers)
+                pin(each.tid, {cpus.front()});
+        }
+        round++;
+        if (!(weather.signals || weather.migrate || weather.membarrier))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    stop = true;
+    leave = true;
+    for (auto &t : threads)
+        t.join();
+    return failed;
+}
+
+} // namespace storm

@@ -1,0 +1,317 @@
+// Nothing is lost and nothing counted twice, whatever interrupts the threads: migration, signals, restarts, fork, threads
+// without registration. Run plainly, with pauses between the steps of every sequence, and in each mode of the library.
+#include "storm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace {
+
+using storm::Weather;
+
+constexpr int threads = 8;
+constexpr auto length = std::chrono::milliseconds(100);
+using Stop = const std::atomic<bool> &;
+
+template <typename T> struct Percpu {
+    T *p = static_cast<T *>(lw_percpu_alloc(sizeof(T), sizeof(T)));
+    ~Percpu() { lw_percpu_free(p); }
+    T &at(unsigned cpu) const { return *static_cast<T *>(lw_per_cpu_ptr(p, cpu)); }
+    T sum() const
+    {
+        T total = 0;
+        for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
+            total = static_cast<T>(total + at(cpu));
+        return total;
+    }
+};
+
+// Everything that a handler touches while it may interrupt any step of the workers.
+struct State {
+    Percpu<uint64_t> count64;
+    Percpu<uint32_t> count32;
+    Percpu<uint64_t> value64;
+    Percpu<uint32_t> value32;
+    Percpu<uint16_t> value16;
+    Percpu<uint8_t> value8;
+};
+State *state;
+std::atomic<uint64_t> handled{0};
+
+void on_signal(int)
+{
+    lw_this_cpu_add(state->count64.p, 7);
+    lw_this_cpu_inc(state->count32.p);
+    lw_this_cpu_fetch_add(state->value64.p, 0x100000001u);
+    lw_this_cpu_add_return(state->value32.p, 3u);
+    lw_this_cpu_add_return(state->value16.p, 3u);
+    lw_this_cpu_fetch_add(state->value8.p, 3u);
+    handled.fetch_add(1, std::memory_order_relaxed);
+}
+
+int in_child()
+{
+    const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
+    for (int i = 0; i < 200; i++) {
+        lw_this_cpu_inc(state->count64.p);
+        lw_this_cpu_fetch_add(state->value64.p, 1);
+    }
+    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 ? 0 : 1;
+}
+
+struct Case {
+    const char *name;
+    Weather weather;
+};
+
+class Storm : public testing::TestWithParam<Case> {
+protected:
+    void SetUp() override
+    {
+        const char *why = "";
+        const auto mode = lw_percpu_mode(&why);
+        RecordProperty("mode", static_cast<int>(mode));
+        if (GetParam().weather.half_unregistered && mode == LW_PERCPU_ATOMIC)
+            GTEST_SKIP() << "no thread is registered: " << why;
+    }
+};
+
+TEST_P(Storm, AddsAreExact)
+{
+    State s;
+    state = &s;
+    handled = 0;
+    struct sigaction action = {}, old = {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, &old);
+    std::atomic<uint64_t> n{0};
+    const int failed = storm::run(
+        threads, length, GetParam().weather,
+        [&](int, Stop stop) {
+            uint64_t mine = 0;
+            for (; !stop; mine++) {
+                lw_this_cpu_add(s.count64.p, 0x100000003u);
+                lw_this_cpu_sub(s.count64.p, 2);
+                lw_this_cpu_inc(s.count32.p);
+                lw_this_cpu_fetch_add(s.value64.p, 0x100000001u);
+                lw_this_cpu_fetch_add(s.value32.p, 5u);
+                lw_this_cpu_add_return(s.value16.p, 5u);
+                lw_this_cpu_fetch_add(s.value8.p, 5u);
+            }
+            n += mine;
+        },
+        in_child);
+    sigaction(SIGUSR1, &old, nullptr);
+    const uint64_t h = handled;
+    EXPECT_EQ(failed, 0) << "forked children that lost counts or did not end";
+    EXPECT_EQ(lw_percpu_sum(s.count64.p), n * 0x100000001u + h * 7);
+    EXPECT_EQ(lw_percpu_sum(s.count32.p), static_cast<uint32_t>(n + h));
+    EXPECT_EQ(s.value64.sum(), (n + h) * 0x100000001u);
+    EXPECT_EQ(s.value32.sum(), static_cast<uint32_t>(n * 5 + h * 3));
+    EXPECT_EQ(s.value16.sum(), static_cast<uint16_t>(n * 5 + h * 3));
+    EXPECT_EQ(s.value8.sum(), static_cast<uint8_t>(n * 5 + h * 3));
+    if (GetParam().weather.signals) {
+        EXPECT_GT(h, 0u);
+    }
+}
+
+// Every bit is set (cleared) by exactly one operation, on whichever CPU: over all copies exactly one shows it.
+TEST_P(Storm, BitsAreNeitherLostNorInvented)
+{
+#if defined(LW_RSEQ_DELAY) || defined(__aarch64__) // slow steps; emulated steps
+    constexpr unsigned words = 256;
+#else
+    constexpr unsigned words = LW_PERCPU_MAX_SIZE / 8;
+#endif
+    auto *set = static_cast<uint64_t *>(lw_percpu_alloc(words * 8, 8));
+    auto *clear = static_cast<uint64_t *>(lw_percpu_alloc(words * 8, 8));
+    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
+        for (unsigned w = 0; w < words; w++)
+            static_cast<uint64_t *>(lw_per_cpu_ptr(clear, cpu))[w] = ~uint64_t{0};
+    struct sigaction action = {}, old = {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, &old);
+    Weather weather = GetParam().weather;
+    weather.fork = false;
+    storm::run(
+        threads, length, weather,
+        [&](int t, Stop) {
+            for (unsigned k = 0; k < 64 / threads; k++)
+                for (unsigned w = 0; w < words; w++) {
+                    const uint64_t bit = uint64_t{1} << (static_cast<unsigned>(t) * (64 / threads) + k);
+                    lw_this_cpu_or(set + w, bit);
+                    if (k % 2)
+                        lw_this_cpu_and(clear + w, ~bit);
+                    else
+                        lw_this_cpu_andnot(clear + w, bit);
+                }
+        },
+        [] { return 0; });
+    sigaction(SIGUSR1, &old, nullptr);
+    for (unsigned w = 0; w < words; w++) {
+        int is_set = 0, is_clear = 0;
+        for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) {
+            is_set += __builtin_popcountll(static_cast<uint64_t *>(lw_per_cpu_ptr(set, cpu))[w]);
+            is_clear += __builtin_popcountll(~static_cast<uint64_t *>(lw_per_cpu_ptr(clear, cpu))[w]);
+        }
+        ASSERT_EQ(is_set, 64) << "word " << w;
+        ASSERT_EQ(is_clear, 64) << "word " << w;
+    }
+    lw_percpu_free(set);
+    lw_percpu_free(clear);
+}
+
+// Per-CPU stacks of nodes through cmpxchg, and tokens handed on through xchg: in the end every one is somewhere, once.
+TEST_P(Storm, NodesAndTokensSurvive)
+{
+    constexpr unsigned nodes = 64;
+    constexpr uint64_t none = 0xffffffff;
+    struct Node {
+        uint64_t next; // tag << 32 | index
+        std::atomic<uint32_t> pushes; // makes each appearance of a node on top a different word
+    };
+    std::vector<Node> node(nodes);
+    Percpu<uint64_t> top;
+    Percpu<uint64_t> slot;
+    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
+        top.at(cpu) = none;
+    auto push = [&](uint64_t index) {
+        const uint64_t tag = node[index].pushes.fetch_add(1) + 1;
+        for (;;) {
+            const uint64_t head = lw_this_cpu_read(top.p);
+            node[index].next = head;
+            if (lw_this_cpu_cmpxchg(top.p, head, tag << 32 | index) == head)
+                return;
+        }
+    };
+    auto pop = [&]() -> uint64_t {
+        for (;;) {
+            const uint64_t head = lw_this_cpu_read(top.p);
+            const uint64_t index = head & 0xffffffff;
+            if (index == none)
+                return none;
+            const uint64_t next = __atomic_load_n(&node[index].next, __ATOMIC_RELAXED);
+            if (lw_this_cpu_cmpxchg(top.p, head, next) == head)
+                return index;
+        }
+    };
+    for (unsigned i = 0; i < nodes; i++)
+        push(i);
+    struct sigaction action = {}, old = {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, &old);
+    std::vector<uint64_t> held(threads);
+    Weather weather = GetParam().weather;
+    weather.fork = false;
+    storm::run(
+        threads, length, weather,
+        [&](int t, Stop stop) {
+            uint64_t token = static_cast<uint64_t>(t + 1) * 0x100000001u;
+            while (!stop) {
+                const uint64_t index = pop();
+                if (index != none)
+                    push(index);
+                token = lw_this_cpu_xchg(slot.p, token);
+            }
+            held[static_cast<size_t>(t)] = token;
+        },
+        [] { return 0; });
+    sigaction(SIGUSR1, &old, nullptr);
+    std::vector<int> seen(nodes);
+    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
+        for (uint64_t at = top.at(cpu) & 0xffffffff; at != none; at = node[at].next & 0xffffffff) {
+            ASSERT_LT(at, nodes);
+            ASSERT_EQ(seen[at]++, 0) << "node " << at << " is on two stacks or in a circle";
+        }
+    for (unsigned i = 0; i < nodes; i++)
+        EXPECT_EQ(seen[i], 1) << "node " << i;
+    uint64_t total = slot.sum(), expected = 0;
+    for (int t = 0; t < threads; t++) {
+        total += held[static_cast<size_t>(t)];
+        expected += static_cast<uint64_t>(t + 1) * 0x100000001u;
+    }
+    EXPECT_EQ(total, expected);
+}
+
+// Writers store only values whose halves agree; a torn write or read would show halves that do not.
+TEST_P(Storm, NothingTears)
+{
+    Percpu<uint64_t> word;
+    std::atomic<int> torn{0};
+    auto whole = [](uint64_t v) { return static_cast<uint32_t>(v) == static_cast<uint32_t>(v >> 32); };
+    struct sigaction action = {}, old = {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, &old);
+    Weather weather = GetParam().weather;
+    weather.fork = false;
+    storm::run(
+        threads, length, weather,
+        [&](int t, Stop stop) {
+            for (uint32_t i = 0; !stop; i++) {
+                const uint64_t half = i * 8 + static_cast<uint32_t>(t);
+                lw_this_cpu_write(word.p, half << 32 | half);
+                if (!whole(lw_this_cpu_read(word.p)))
+                    torn++;
+                const auto *other = static_cast<const uint64_t *>(lw_per_cpu_ptr(word.p, i % lw_percpu_nr_cpus()));
+                uint64_t seen;
+#ifdef __i386__
+                __asm__("fildll %1\n\tfistpll %0" : "=m"(seen) : "m"(*other) : "memory"); // one 8-byte load
+#else
+                seen = __atomic_load_n(other, __ATOMIC_RELAXED);
+#endif
+                if (!whole(seen))
+                    torn++;
+            }
+        },
+        [] { return 0; });
+    sigaction(SIGUSR1, &old, nullptr);
+    EXPECT_EQ(torn, 0);
+}
+
+Weather weather(bool migrate, bool signals, bool membarrier, bool fork, bool shrink, bool half)
+{
+    Weather w;
+    w.migrate = migrate, w.signals = signals, w.membarrier = membarrier;
+    w.fork = fork, w.shrink = shrink, w.half_unregistered = half;
+    return w;
+}
+
+INSTANTIATE_TEST_SUITE_P(Percpu, Storm,
+                         testing::Values(Case{"calm", weather(false, false, false, false, false, false)},
+                                         Case{"migration", weather(true, false, false, false, false, false)},
+                                         Case{"signals", weather(false, true, false, false, false, false)},
+                                         Case{"restarts", weather(false, false, true, false, false, false)},
+                                         Case{"fork", weather(false, false, false, true, false, false)},
+                                         Case{"shrinking", weather(true, false, false, false, true, false)},
+                                         Case{"half_unregistered", weather(true, true, true, true, false, true)},
+                                         Case{"everything", weather(true, true, true, true, true, false)}),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+// The weather is real: single attempts do get aborted, and every one that says so has added nothing.
+TEST(Sequence, AbortedAttemptsAddNothing)
+{
+    if (!lw_percpu_thread_registered())
+        GTEST_SKIP() << "this thread has no sequences";
+    Percpu<uint64_t> word;
+    std::atomic<uint64_t> added{0}, aborted{0};
+    struct sigaction action = {}, old = {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, &old);
+    storm::run(
+        threads, length, weather(true, true, true, false, false, false),
+        [&](int, Stop stop) {
+            lw_percpu_thread_registered(); // where threads are registered by us, the first attempt would fail for that
+            while (!stop)
+                (lw_rseq_add_u64(word.p, 1) ? added : aborted)++;
+        },
+        [] { return 0; });
+    sigaction(SIGUSR1, &old, nullptr);
+    EXPECT_EQ(word.sum(), added);
+    EXPECT_GT(added, 0u);
+    EXPECT_GT(aborted, 0u);
+    RecordProperty("aborted", static_cast<int>(aborted));
+}
+
+} // namespace

@@ -1,0 +1,184 @@
+// Mistakes that tools people trust have made, each provoked here to see that this one does not make it.
+#include "probe/line_set.hpp"
+#include "probe/machine.hpp"
+#include "probe/rmw_loops.hpp"
+#include "probe/run.hpp"
+#include "probe/subject.hpp"
+#include "probe/window.hpp"
+#include "wire/forms.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <sched.h>
+#include <set>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace lw;
+using namespace lw::probe;
+
+const Machine &machine() {
+    static const Machine read = read_machine();
+    return read;
+}
+
+std::vector<unsigned> usable() { return usable_cpus(machine().topology, {}); }
+
+wire::Cell cell_of(const char *form, const char *operation, unsigned threads = 1) {
+    wire::Cell cell;
+    cell.form = form;
+    cell.operation = operation;
+    cell.width_bits = sizeof(void *) * 8;
+    cell.threads = threads;
+    cell.contender = threads > 1 ? "same_line" : "none";
+    cell.lines = 2;
+    return cell;
+}
+
+Window_result window_of(const wire::Cell &cell, const std::vector<unsigned> &cpus, double ms) {
+    Made made = make_subject(cell, machine());
+    Window_request request;
+    request.length_ms = ms;
+    return run_window(*made.subject, machine(), cpus, request, nullptr);
+}
+
+// A contender pinned to a CPU that does not exist, the error ignored: a "contention" row of exactly twice the time.
+TEST(Defect, APinThatFailsIsAnError) {
+    Window_result alone = window_of(cell_of("empty", "none"), {65'000}, 0.2);
+    EXPECT_NE(alone.error.find("refused to pin the timed thread to CPU 65000"), std::string::npos) << alone.error;
+    Window_result pair = window_of(cell_of("empty", "none", 2), {usable()[0], 65'000}, 0.2);
+    EXPECT_NE(pair.error.find("refused to pin a contender to CPU 65000"), std::string::npos) << pair.error;
+}
+
+// Affinity changed while running: the thread is found elsewhere, and its time is no measurement.
+TEST(Defect, AThreadMovedByOthersIsNoticed) {
+    if (usable().size() < 2)
+        GTEST_SKIP() << "needs two CPUs";
+    long self = syscall(SYS_gettid);
+    std::jthread mover([self, to = usable()[1]] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(to, &set);
+        sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
+    });
+    EXPECT_TRUE(window_of(cell_of("empty", "none"), {usable()[0]}, 200).moved);
+}
+
+// Time-sharing inside a sample, unnoticed.
+TEST(Defect, ASharedCpuIsNoticed) {
+    std::atomic<bool> stop{false}, started{false};
+    std::jthread spinner([&, cpu = usable()[0]] {
+        pin_to(cpu);
+        started = true;
+        while (!stop.load(std::memory_order_relaxed)) {
+        }
+    });
+    while (!started)
+        std::this_thread::yield();
+    Window_result window = window_of(cell_of("empty", "none"), {usable()[0]}, 200);
+    stop = true;
+    EXPECT_TRUE(window.switched);
+}
+
+// "0.00047 ns per operation": the loop had been optimised away. Here the time grows with the operations asked for.
+TEST(Defect, NoLoopIsOptimisedAway) {
+    std::uint64_t word = 0;
+    for (const wire::Form &form : wire::all_forms()) {
+        const Rmw_loop *loop =
+            wire::belongs_to(form, wire::this_arch) ? find_rmw_loop(form.name, form.width_bits) : nullptr;
+        if (!loop || !machine().has(form.needs))
+            continue;
+        auto shortest = [&](std::size_t ops) {
+            double best = 1e18;
+            for (int i = 0; i < 7; ++i) {
+                Loop_args args;
+                args.target = &word;
+                args.ops = ops;
+                timespec before{}, after{};
+                clock_gettime(CLOCK_MONOTONIC, &before);
+                loop->issue(args);
+                clock_gettime(CLOCK_MONOTONIC, &after);
+                best = std::min(best, static_cast<double>(after.tv_sec - before.tv_sec) * 1e9 +
+                                          static_cast<double>(after.tv_nsec - before.tv_nsec));
+            }
+            return best;
+        };
+        // Twenty operations in a nanosecond: no CPU retires loops that fast.
+        EXPECT_GT(shortest(1'000'000), 1'000'000 * 0.05) << form.name;
+    }
+}
+
+// A record that was not line-aligned: 115 instead of 10 ns. No two lines of a set share a pair of lines or a page.
+TEST(Defect, LinesAreApartOnPagesAndOffsetsOfTheirOwn) {
+    Line_set lines(64);
+    auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    std::set<std::uintptr_t> pages, offsets;
+    for (unsigned i = 0; i < lines.count(); ++i) {
+        auto address = reinterpret_cast<std::uintptr_t>(lines.line(i));
+        EXPECT_EQ(address % 256, 0u);
+        EXPECT_TRUE(pages.insert(address / page).second);
+        offsets.insert(address % page);
+    }
+    EXPECT_EQ(offsets.size(), std::min<std::size_t>(64, page / 256));
+}
+
+// The number of CPUs assumed dense: covered with made-up trees in topology_test; here, the real mask's last CPU works.
+TEST(Defect, TheHighestAllowedCpuCanBeUsed) {
+    Window_result window = window_of(cell_of("empty", "none"), {usable().back()}, 1);
+    EXPECT_EQ(window.error, "");
+    EXPECT_EQ(window.cpus.at(0), usable().back());
+}
+
+// A minimum reported as the latency: the stated value is the median, and the interval never collapses onto it by a cap.
+TEST(Defect, TheReportedValueIsTheMedianOfAllWindows) {
+    wire::Plan plan;
+    plan.name = "test";
+    plan.budget_s = 5;
+    plan.window_ms = 0.3;
+    plan.min_windows = 9;
+    plan.max_windows = 9;
+    plan.cells.push_back(cell_of("empty", "none"));
+    wire::Record record;
+    Run_hooks hooks;
+    hooks.record = [&](const wire::Record &made) { record = made; };
+    run_plan(plan, machine(), "0", hooks);
+    if (record.window_ns.empty())
+        GTEST_SKIP() << "every window was disturbed";
+    ASSERT_TRUE(record.issue);
+    std::vector<double> sorted = record.window_ns;
+    std::ranges::sort(sorted);
+    std::size_t n = sorted.size();
+    EXPECT_DOUBLE_EQ(record.issue->median_ns, n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2);
+    EXPECT_TRUE(n < 3 || sorted.front() == sorted.back() || record.issue->high_ns > record.issue->low_ns);
+}
+
+// All threads run before the window opens: a contender has operations in every window that it was part of.
+TEST(Defect, ContendersRunThroughTheWholeWindow) {
+    if (usable().size() < 2)
+        GTEST_SKIP() << "needs two CPUs";
+    wire::Cell cell = cell_of("builtin_fetch_add", "fetch_add", 2);
+    Made made = make_subject(cell, machine());
+    for (int i = 0; i < 5; ++i) {
+        Window_request request;
+        request.length_ms = 20;
+        Window_result window = run_window(*made.subject, machine(), {usable()[0], usable()[1]}, request, nullptr);
+        ASSERT_EQ(window.error, "");
+        if (window.switched || window.stolen)
+            continue; // a busy test machine: such a window is discarded in a run, too
+        EXPECT_GT(window.ops.at(1), 0u);
+        EXPECT_NEAR(window.ns.at(1), window.ns.at(0), window.ns.at(0) * 0.5 + 5e6); // its own clock saw the same window
+    }
+    auto sum = made.subject->check();
+    ASSERT_TRUE(sum);
+    EXPECT_EQ(sum->expected, sum->found);
+}
+
+} // namespace

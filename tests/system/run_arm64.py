@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Run static arm64 programs under a real arm64 kernel, in an emulated machine, and report each one's exit code.
+
+    run_arm64.py --init INIT [--timeout S] COMMAND [COMMAND…]
+
+A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in front for its environment.
+INIT is the static program built from init.c.  The kernel is Debian's cloud kernel, fetched once through apt into a private
+state (the system's own package lists are not touched) and kept in ``${XDG_CACHE_HOME:-~/.cache}/linewright``.
+
+Exit code: 0 every command ended with 0; 1 one did not; 2 the request was wrong; 3 the machine did not come to its end;
+77 skipped, because qemu-system-aarch64 or the kernel cannot be had here (says which).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PACKAGE = "linux-image-cloud-arm64"
+SKIP = 77
+
+
+class Unavailable(Exception):
+    """Something this test needs cannot be had on this machine."""
+
+
+# ---- the kernel ----
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "linewright" / "arm64-kernel"
+
+
+def tool(name: str, package: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise Unavailable(f"{name} is not installed (apt install {package})")
+    return path
+
+
+def apt_options(state: Path) -> list[str]:
+    """Options that keep apt inside `state`, for arm64, whatever the machine's own architecture is."""
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (state / folder).mkdir(parents=True)
+    (state / "status").touch()
+    settings = {
+        "APT::Architecture": "arm64",
+        "APT::Architectures::": "arm64",
+        "APT::Sandbox::User": "root",
+        "Dir::State": state,
+        "Dir::State::lists": state / "lists",
+        "Dir::State::status": state / "status",
+        "Dir::Cache": state / "cache",
+        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+        "Acquire::Languages": "none",
+    }
+    return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+
+
+def call(command: list[str], cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, check=False)
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise Unavailable(f"{' '.join(command[:1] + command[-2:])} failed: {' '.join(last)}")
+    return done.stdout
+
+
+def fetch_kernel(target: Path) -> None:
+    apt_get, apt_cache, dpkg_deb = (tool(n, p) for n, p in (("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")))
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        state = Path(scratch)
+        options = apt_options(state)
+        call([apt_get, *options, "update"], state)
+        depends = call([apt_cache, *options, "depends", PACKAGE], state)
+        image = re.search(r"Depends: (linux-image-\S+)", depends)
+        if image is None:
+            raise Unavailable(f"{PACKAGE} names no kernel image")
+        call([apt_get, *options, "download", image[1]], state)
+        package = next(state.glob("linux-image-*.deb"))
+        call([dpkg_deb, "-x", str(package), str(state / "tree")], state)
+        kernel = next((state / "tree" / "boot").glob("vmlinuz-*"))
+        kernel.replace(target)  # the last step: a cached kernel is always a whole one
+
+
+def kernel() -> Path:
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / "vmlinuz"
+    with open(folder / "lock", "w") as lock:  # several tests may start at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            fetch_kernel(target)
+    return target
+
+
+# ---- the initial file system ----
+
+
+def cpio_entry(name: str, mode: int, data: bytes, inode: int) -> bytes:
+    """One file of a "newc" archive: a header of hexadecimal fields, the name and the data, each padded to four bytes."""
+    fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
+    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+    return head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
+
+
+def initramfs(init: Path, commands: list[list[str]]) -> bytes:
+    """The archive: /init, one program per command (under its own name in /t/N), and /commands with tab-separated words."""
+    folders = ["dev", "proc", "sys", "tmp", "t"]
+    files = [("init", init.read_bytes())]
+    lines = []
+    for number, words in enumerate(commands):
+        at = program_index(words)
+        name = f"t/{number}/{Path(words[at]).name}"
+        folders.append(f"t/{number}")
+        files.append((name, Path(words[at]).read_bytes()))
+        lines.append("\t".join([*words[:at], "/" + name, *words[at + 1 :]]))
+    archive = b"".join(cpio_entry(name, 0o040755, b"", i) for i, name in enumerate(folders, 1))
+    archive += b"".join(cpio_entry(name, 0o100755, data, i) for i, (name, data) in enumerate(files, 1000))
+    archive += cpio_entry("commands", 0o100644, ("\n".join(lines) + "\n").encode(), 999)
+    return archive + cpio_entry("TRAILER!!!", 0, b"", 0)
+
+
+def program_index(words: list[str]) -> int:
+    return next((i for i, word in enumerate(words) if "=" not in word), len(words))
+
+
+# ---- the machine ----
+
+
+def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int) -> str:
+    qemu = tool("qemu-system-aarch64", "qemu-system-arm")
+    command = [qemu, "-M", "virt", "-cpu", "max,pauth-impdef=on", "-smp", str(cpus), "-m", "768", "-nographic", "-nic", "none"]
+    command += ["-no-reboot", "-kernel", str(image), "-initrd", str(archive)]
+    command += ["-append", f"console=ttyAMA0 quiet panic=-1 limit_s={limit_s}"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=total_s, check=False)
+        return done.stdout.decode(errors="replace")
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace")
+
+
+def report(console: str, commands: list[list[str]]) -> int:
+    console = console.replace("\r", "")
+    codes = {int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", console, re.M)}
+    for number, words in enumerate(commands):
+        output = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", console, re.M | re.S)
+        print(f"--- {shlex.join(words)}: {'exit ' + str(codes[number]) if number in codes else 'did not end'}")
+        print((output[1] if output else "").strip())
+    if "@@end" not in console:
+        print("run_arm64: the machine did not come to its end; its console ends with:\n" + console[-2000:], file=sys.stderr)
+        return 3
+    return int(any(codes.get(number) != 0 for number in range(len(commands))))
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run static arm64 programs under a real arm64 kernel (emulated machine).")
+    parser.add_argument("--init", type=Path, required=True, help="static arm64 program built from tests/system/init.c")
+    parser.add_argument("--cpus", type=int, default=2, help="CPUs of the machine (default 2)")
+    parser.add_argument("--limit", type=int, default=60, help="seconds each command may run (default 60)")
+    parser.add_argument("--timeout", type=int, default=240, help="seconds for the machine as a whole (default 240)")
+    parser.add_argument("commands", nargs="+", metavar="COMMAND", help="'[NAME=value …] program [argument …]'")
+    options = parser.parse_args(argv)
+    options.commands = [shlex.split(command) for command in options.commands]
+    for words in options.commands:
+        at = program_index(words)
+        if at == len(words) or not Path(words[at]).is_file():
+            parser.error(f"command {shlex.join(words)!r}: no such program file")
+        if any("\t" in word or "\n" in word for word in words):
+            parser.error(f"command {shlex.join(words)!r}: words may not hold tabs or line ends")
+    if not options.init.is_file():
+        parser.error(f"--init {options.init}: no such file")
+    if not 1 <= options.cpus <= 8:
+        parser.error(f"--cpus {options.cpus}: 1 to 8")
+    return options
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+    try:
+        tool("qemu-system-aarch64", "qemu-system-arm")
+        image = kernel()
+    except Unavailable as missing:
+        print(f"run_arm64: skipped: {missing}", file=sys.stderr)
+        return SKIP
+    with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
+        archive.write(initramfs(options.init, options.commands))
+        archive.flush()
+        return report(boot(image, Path(archive.name), options.cpus, options.limit, options.timeout), options.commands)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
