@@ -54,6 +54,7 @@ std::uint64_t aborted;
     };
 VARIANT(Ours, EAGER CPU ONE_REGISTER)
 VARIANT(Lazy, LAZY CPU ONE_REGISTER)
+VARIANT(Lazy_unchecked, LAZY UNCHECKED ONE_REGISTER)
 VARIANT(Base_and_index, EAGER CPU BASE_AND_INDEX)
 VARIANT(Three_steps, EAGER CPU THREE_STEPS)
 VARIANT(No_check, EAGER UNCHECKED ONE_REGISTER)
@@ -132,6 +133,7 @@ int main()
                           row<Ours>("the same, written out here"),
                           row<Globals_each_time>("area offset and CPU count loaded each time"),
                           row<Lazy>("descriptor compared first, stored if cleared"),
+                          row<Lazy_unchecked>("... and CPU number not checked"),
                           row<No_check>("CPU number not checked"),
                           row<Base_and_index>("commit through base + index"),
                           row<Three_steps>("commit as load, add, store"),
