@@ -16,7 +16,7 @@ from linewright.probe import Form, Topology
 from linewright.schema import Cpu, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", (ROOT / "wire/forms/percpu.def").read_text(), re.M)
+ROWS = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", (ROOT / "wire/forms/percpu.def").read_text(), re.MULTILINE)
 
 
 def build(*settings: str, arch: str = "x86_64") -> Plan:
