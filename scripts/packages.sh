@@ -15,7 +15,8 @@ header_there() {
     local prefix prefixes
     IFS=: read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}:/usr/local:/usr"
     for prefix in "${prefixes[@]}"; do
-        [[ -n $prefix && -e $prefix/include/$1 ]] && return 0
+        [[ -n $prefix ]] || continue
+        [[ -e $prefix/include/$1 || -e $prefix/include/$(uname -m)-linux-gnu/$1 ]] && return 0
     done
     return 1
 }
