@@ -185,7 +185,8 @@ def _figures(summary: Summary, wide: bool) -> list[str]:
         ns_text(batch.p95_ns if batch else None),
         ns_text(batch.p99_ns if batch else None),
         ns_text(summary.exposed.median_ns) if summary.exposed else "",
-        f"{ns_text(half_width(summary.exposed))}" if summary.exposed else "",
+        # One window has no width: an interval of no confidence is not printed as one of width zero.
+        ns_text(half_width(summary.exposed)) if summary.exposed and summary.exposed.confidence > 0 else "",
     ]
     if wide:
         rated = summary.total_mops > 0
