@@ -219,7 +219,7 @@ const auto loops = [] {
     auto all = std::to_array<Wide_loop>({
 #include "wire/forms/wide.def"
     });
-    for (Wide_loop &loop : all) {
+    for ([[maybe_unused]] Wide_loop &loop : all) {
 #if defined(__i386__) || defined(__x86_64__)
         if (loop.form.ends_with("_verify"))
             loop.counted = {count_verify<Plain::vector>, count_verify<Plain::fallback>};
