@@ -47,7 +47,7 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
     tick_ns = {context.context_id: context.tick_ns for context in contexts}
     rows: dict[tuple[str, int], tuple[list[int], list[float]]] = {}
     for record in records:
-        if record.cell.params != {"write_percent": 0} or not record.thread_ns:
+        if record.cell.params != {"write_percent": 0} or not any(record.thread_ops):
             continue
         reads, cycles = rows.setdefault((record.cell.form, record.cell.threads), ([], []))
         reads.append(sum(record.thread_ops))

@@ -9,6 +9,7 @@ Made make_subject(const wire::Cell &cell, const Machine &machine) {
     const std::array families{
         rmw_family,        //
         handoff_family,    //
+        percpu_family,     //
         wide_family,       //
         operations_family, //
         cache_family,

@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -35,29 +36,34 @@ struct Memory {
     alignas(256) char own[words * line] = {};
 };
 
+// What a loop is given: held in registers, like a counter whose handle the caller has at hand.
+struct Places {
+    char *handle, *cpu0, *own;
+};
+
 inline std::uint64_t *at(char *base, std::size_t i) { return reinterpret_cast<std::uint64_t *>(base + i * line); }
 
 // ---- the operations: each takes the memory and which of its words ----
 
 struct Ours {
     static constexpr const char *name = "lw_this_cpu_add";
-    static void add(Memory &m, std::size_t i) { lw_this_cpu_add_u64(at(m.handle, i), 1); }
+    static void add(Places m, std::size_t i) { lw_this_cpu_add_u64(at(m.handle, i), 1); }
 };
 
 struct Value {
     static constexpr const char *name = "lw_this_cpu_fetch_add";
-    static void add(Memory &m, std::size_t i) { lw_this_cpu_fetch_add_u64(at(m.handle, i), 1); }
+    static void add(Places m, std::size_t i) { lw_this_cpu_fetch_add_u64(at(m.handle, i), 1); }
 };
 
 #if defined(__x86_64__)
 struct Load_add_store {
     static constexpr const char *name = "pattern: load, add, store";
-    static void add(Memory &m, std::size_t i) { baseline::load_add_store(m.cpu0 + i * line, 1); }
+    static void add(Places m, std::size_t i) { baseline::load_add_store(m.cpu0 + i * line, 1); }
 };
 
 struct Compare_and_store {
     static constexpr const char *name = "pattern: load, compare-and-store";
-    static void add(Memory &m, std::size_t i) { baseline::compare_and_store(m.cpu0 + i * line, 1); }
+    static void add(Places m, std::size_t i) { baseline::compare_and_store(m.cpu0 + i * line, 1); }
 };
 #endif
 
@@ -72,12 +78,12 @@ inline void locked(std::uint64_t *p)
 
 struct Locked {
     static constexpr const char *name = "lock add, one line";
-    static void add(Memory &m, std::size_t i) { locked(at(m.own, i)); }
+    static void add(Places m, std::size_t i) { locked(at(m.own, i)); }
 };
 
 struct Getcpu_locked {
     static constexpr const char *name = "getcpu + lock add";
-    static void add(Memory &m, std::size_t i)
+    static void add(Places m, std::size_t i)
     {
         locked(at(m.cpu0 + (static_cast<std::size_t>(sched_getcpu()) << LW_PERCPU_SHIFT), i));
     }
@@ -85,14 +91,14 @@ struct Getcpu_locked {
 
 struct Fallback {
     static constexpr const char *name = "our fall-back (no sequences)";
-    static void add(Memory &m, std::size_t i) { lw__percpu_add_second_u64(at(m.handle, i), 1); }
+    static void add(Places m, std::size_t i) { lw__percpu_add_second_u64(at(m.handle, i), 1); }
 };
 
 thread_local std::uint64_t tls[words * line / 8];
 
 struct Thread_local {
     static constexpr const char *name = "thread-local add";
-    static void add(Memory &, std::size_t i)
+    static void add(Places, std::size_t i)
     {
         std::uint64_t *p = &tls[i * line / 8];
         *p += 1;
@@ -102,31 +108,33 @@ struct Thread_local {
 
 // ---- loops ----
 
-template <class Op> [[gnu::noinline]] void same(Memory &m)
+template <class Op> [[gnu::noinline]] void same(char *handle, char *cpu0, char *own)
 {
+    const Places m{handle, cpu0, own};
     for (std::size_t n = ops; n; --n)
         Op::add(m, 0);
 }
 
-template <class Op> [[gnu::noinline]] void rotating(Memory &m)
+template <class Op> [[gnu::noinline]] void rotating(char *handle, char *cpu0, char *own)
 {
+    const Places m{handle, cpu0, own};
     for (std::size_t n = ops; n; --n)
         Op::add(m, n % words);
 }
 
 struct Row {
     const char *name;
-    void (*same)(Memory &);
-    void (*rotating)(Memory &);
+    void (*same)(char *, char *, char *);
+    void (*rotating)(char *, char *, char *);
     std::vector<double> same_ns, rotating_ns;
 };
 
 template <class Op> Row row() { return {Op::name, same<Op>, rotating<Op>, {}, {}}; }
 
-double time_ns(void (*loop)(Memory &), Memory &m)
+double time_ns(void (*loop)(char *, char *, char *), Memory &m)
 {
     const double start = now_ns();
-    loop(m);
+    loop(m.handle, m.cpu0, m.own);
     return (now_ns() - start) / ops;
 }
 

@@ -186,7 +186,7 @@ TEST_P(Storm, NodesAndTokensSurvive)
         const uint64_t tag = node[index].pushes.fetch_add(1) + 1;
         for (;;) {
             const uint64_t head = lw_this_cpu_read(top.p);
-            node[index].next = head;
+            __atomic_store_n(&node[index].next, head, __ATOMIC_RELAXED); // read by pop() of a thread that loses the race
             if (lw_this_cpu_cmpxchg(top.p, head, tag << 32 | index) == head)
                 return;
         }
@@ -315,7 +315,9 @@ TEST(Sequence, AbortedAttemptsAddNothing)
     sigaction(SIGUSR1, &old, nullptr);
     EXPECT_EQ(word.sum(), added);
     EXPECT_GT(added, 0u);
+#if defined(LW_RSEQ_DELAY) && !defined(__SANITIZE_THREAD__) // else a tenth of a second may pass without an abort
     EXPECT_GT(aborted, 0u);
+#endif
     RecordProperty("aborted", static_cast<int>(aborted));
 }
 
