@@ -137,6 +137,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
+        if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
+            form += f" {summary.cell.params['policy']}"
         once = console.is_terminal or not wide
         shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
