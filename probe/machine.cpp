@@ -3,6 +3,7 @@
 
 #include "probe/rmw_loops.hpp"
 #include "probe/stats.hpp"
+#include "probe/window.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/measure.h>
@@ -413,8 +414,7 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.counters = counters_available() ? "available" : "unavailable";
     context.rseq = rseq_owner();
     context.locked_memory = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
-    int policy = sched_getscheduler(0);
-    context.realtime = policy == SCHED_FIFO || policy == SCHED_RR;
+    context.realtime = Real_time().active();
     context.boot_parameters = boot_parameters();
 
     std::string machine_text = file_text("/etc/machine-id") + context.cpu_model + context.kernel + context.arch +

@@ -16,6 +16,7 @@
 #include <exception>
 #include <iostream>
 #include <iterator>
+#include <thread>
 
 namespace {
 
@@ -72,7 +73,7 @@ void report_progress(const probe::Progress &progress) {
     using namespace std::chrono;
     static steady_clock::time_point last;
     steady_clock::time_point now = steady_clock::now();
-    if (!progress.cell_done && now - last < milliseconds(100))
+    if (now - last < seconds(1))
         return;
     last = now;
     std::cerr << json{{"progress",
@@ -84,6 +85,8 @@ void report_progress(const probe::Progress &progress) {
                         {"state", progress.cell_done ? "done" : "window"}}}}
                      .dump()
               << '\n';
+    // Whoever reads this wakes up and works: here, between two windows, and not inside the next one.
+    std::this_thread::sleep_for(milliseconds(15));
 }
 
 int run(const probe::Machine &machine, const wire::Plan &plan) {

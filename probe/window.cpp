@@ -109,6 +109,7 @@ void contend(Subject &subject, const Machine &machine, Mode mode, unsigned threa
         slot.running.store(2, std::memory_order_release); // pairs with the timed thread's wait for `running`
         return;
     }
+    Real_time real_time;
     slot.args = subject.arguments(thread, line);
     Batch run = loop_for(subject, mode, thread);
     const std::uint64_t aim = std::max<std::uint64_t>(machine.clock.ticks(10'000), 4);
@@ -181,6 +182,18 @@ bool pin_to(unsigned cpu) {
     return pinned;
 }
 
+Real_time::Real_time() {
+    sched_param lowest{};
+    lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
+    active_ = sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+}
+
+Real_time::~Real_time() {
+    sched_param none{};
+    if (active_)
+        sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 Window_result run_window(Subject &subject, const Machine &machine, const std::vector<unsigned> &cpus,
                          const Window_request &request, wire::Histogram *samples) {
     Window_result result;
@@ -215,6 +228,8 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
         return result; // jthreads join
     }
 
+    // Only now: a contender that has yet to start on this very CPU must not be shut out by us.
+    Real_time real_time;
     std::size_t ops = request.mode == Mode::small ? request.small_ops : request.batch_ops;
     std::uint64_t all = 0;
     if (ops == 0)

@@ -50,4 +50,20 @@ double small_batch_overhead_ns(Subject &subject, const Machine &machine, unsigne
 // Pins the calling thread to one CPU; false when the kernel refuses.
 bool pin_to(unsigned cpu);
 
+// While it lives, the calling thread runs with real-time priority where that is permitted (root, CAP_SYS_NICE,
+// RLIMIT_RTPRIO), so that housekeeping waits for the end of the window instead of taking part in it. The kernel still
+// gives everybody else a twentieth of each second. Without permission nothing changes.
+class Real_time {
+  public:
+    Real_time();
+    ~Real_time();
+    Real_time(const Real_time &) = delete;
+    Real_time &operator=(const Real_time &) = delete;
+
+    bool active() const { return active_; }
+
+  private:
+    bool active_;
+};
+
 } // namespace lw::probe

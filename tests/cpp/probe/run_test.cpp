@@ -18,6 +18,7 @@ const Machine &machine() {
     static const Machine read = read_machine();
     return read;
 }
+const bool read_early = (machine(), true); // before any window pins this thread and narrows what it may use
 
 bool two_cpus() { return usable_cpus(machine().topology, {}).size() >= 2; }
 
