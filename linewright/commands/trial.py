@@ -56,6 +56,7 @@ def trial(
     _in_range(warmup, 0, 1000, "--warmup")
     if seed is not None:
         _in_range(seed, 0, 2**53, "--seed")
+    from linewright.analysis import paired
     from linewright.trial import runner
 
     runner.compile_metric(metric)
@@ -66,7 +67,12 @@ def trial(
         seed=secrets.randbits(53) if seed is None else seed,
     )  # fmt: skip
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
-    return _run(session, [], _file(save, session), limit_s, as_json, describe=True)
+    writer = _file(save, session)
+    if settings is not None and platform.machine() != "aarch64":
+        output.note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
+    if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
+        output.note(f"{runs} rounds cannot show a difference between {len(named)} settings, however large: --runs {enough} or more")
+    return _run(session, [], writer, limit_s, as_json, describe=True)
 
 
 def _only_alone(option: str, *others: object) -> None:
@@ -125,7 +131,6 @@ def _policies(text: str, program: str) -> list:
 
     values = [policy.check(value.strip(), "--settings") or "default" for value in text.split("/")]
     if platform.machine() != "aarch64":
-        output.note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
         return [Named(name=value, environment={"LINEWRIGHT_ATOMICS": value}) for value in values]
     warn_unswitched(find_program(program))
     library = find_library()

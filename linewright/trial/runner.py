@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from linewright.errors import UserError, one_line
@@ -19,6 +21,7 @@ from linewright.interrupts import Interrupts
 
 METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}
 """Metrics that the system gives, and their units; anything else is a regular expression on the program's output."""
+LAUNCHER = str(Path(__file__).with_name("launch.py"))
 MOST_OUTPUT = 16 * 1024 * 1024
 """Bytes of standard output that are searched."""
 TAIL = 4096
@@ -94,39 +97,48 @@ class Process:
 
     def _run(self, environment: Mapping[str, str], output: BinaryIO, errors: BinaryIO) -> Outcome:
         started = time.perf_counter()
-        try:
-            process = subprocess.Popen(
-                self._command, executable=self._program, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
-                stdout=output if self._pattern else subprocess.DEVNULL, stderr=errors, process_group=0,
-            )  # fmt: skip
-        except OSError as error:
-            raise UserError(f"cannot run {self._program}: {error.strerror}", "PROGRAM") from None
-        self._interrupts.on_signal = lambda: _end(process.pid, self._interrupts.count > 1)
-        late = threading.Event()
-        timer = threading.Timer(self._limit_s, lambda: (late.set(), _end(process.pid, True))) if self._limit_s else None
-        if timer:
-            timer.daemon = True
-            timer.start()
-        if self._interrupts.caught:  # it came between the check above and the handler
-            _end(process.pid, False)
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        finally:
-            self._interrupts.on_signal = lambda: None
-            if timer:
-                timer.cancel()
-        wall_s = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
+        receive, send = os.pipe()
+        launcher = [sys.executable, "-I", "-S", LAUNCHER, str(send), json.dumps(dict(environment)), self._program, *self._command]
+        with os.fdopen(receive, "rb") as report:
+            try:
+                process = subprocess.Popen(
+                    launcher, stdin=subprocess.DEVNULL, stdout=output if self._pattern else subprocess.DEVNULL, stderr=errors,
+                    process_group=0, pass_fds=(send,),
+                )  # fmt: skip
+            except OSError as error:
+                raise UserError(f"cannot run {self._program}: {error.strerror}", "PROGRAM") from None
+            finally:
+                os.close(send)
+            late = self._wait(process)
+            told = report.read()
         if self._interrupts.caught:
             raise Interrupted
-        cpu_s, maxrss = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-        if late.is_set():
-            value, reason = None, f"longer than --limit: ended after {wall_s:.1f} s"
-        elif process.returncode:
-            value, reason = None, _failure(process.returncode, errors)
-        else:
-            value, reason = self._value(wall_s, cpu_s, maxrss, output)
-        return Outcome(value, reason, wall_s, cpu_s, maxrss, process.returncode)
+        if late or not told:
+            took = time.perf_counter() - started
+            reason = f"longer than --limit: ended after {took:.1f} s" if late else _failure(process.returncode, errors)
+            return Outcome(None, reason, took, 0.0, 0, None)
+        found = json.loads(told)
+        if "errno" in found:
+            raise UserError(f"cannot run {self._program}: {os.strerror(found['errno'])}", "PROGRAM")
+        code = os.waitstatus_to_exitcode(found["status"])
+        wall_s, cpu_s, maxrss = found["wall_s"], found["cpu_s"], found["maxrss_bytes"]
+        value, reason = (None, _failure(code, errors)) if code else self._value(wall_s, cpu_s, maxrss, output)
+        return Outcome(value, reason, wall_s, cpu_s, maxrss, code)
+
+    def _wait(self, process: subprocess.Popen) -> bool:
+        """Wait for the launcher, passing the user's signals on; whether the limit ended it."""
+        self._interrupts.on_signal = lambda: _end(process.pid, self._interrupts.count > 1)
+        if self._interrupts.caught:  # it came before the line above
+            _end(process.pid, False)
+        try:
+            process.wait(self._limit_s)
+            return False
+        except subprocess.TimeoutExpired:
+            _end(process.pid, True)
+            process.wait()
+            return True
+        finally:
+            self._interrupts.on_signal = lambda: None
 
     def _value(self, wall_s: float, cpu_s: float, maxrss: int, output: BinaryIO) -> tuple[float | None, str]:
         if self._pattern is None:
