@@ -32,7 +32,7 @@ verify: ## litmus tests and model-checked harnesses, with the checkers that are 
 	@scripts/rooms.sh verify $(ARGS)
 
 fuzz: ## long fuzzing; ARGS names areas under tests/fuzz/
-	@scripts/setup.sh test
+	@scripts/setup.sh fuzz
 	@scripts/rooms.sh tests/fuzz $(ARGS)
 
 clean: ## remove everything built and set up; results/ stays

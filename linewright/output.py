@@ -31,7 +31,8 @@ def show(contexts: Sequence[Context], records: Sequence[Record], form: str) -> N
     if form == "published":
         from linewright import published
 
-        sys.stdout.write(published.as_csv(records))
+        wide = all(record.plan == "wide" for record in records)
+        sys.stdout.write(published.wide_as_csv(contexts, records) if wide else published.as_csv(records))
         sys.stdout.flush()
         return
     from linewright.analysis import summarise

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from linewright.schema import Record
+from linewright.schema import Context, Record
 
 COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns")
 
@@ -32,4 +32,29 @@ def as_csv(records: Iterable[Record]) -> str:
     writer.writerow(COLUMNS)
     for row, values in windows.items():
         writer.writerow([*row, *(f"{value:.2f}" for value in np.percentile(values, [50, 95, 99]))])
+    return text.getvalue()
+
+
+WIDE_COLUMNS = ("form", "threads", "reads", "cycles_per_read")
+
+
+def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
+    """CSV of the 2009 experiment's layout: N threads read one location; ticks of the time source per read, all threads' mean.
+
+    A thread's mean is over its kept windows; on x86 a tick is a cycle of the time-stamp counter, not of the core.
+    Only cells without writes are in it, one row for each form and number of threads, all launches together.
+    """
+    tick_ns = {context.context_id: context.tick_ns for context in contexts}
+    rows: dict[tuple[str, int], tuple[list[int], list[float]]] = {}
+    for record in records:
+        if record.cell.params != {"write_percent": 0} or not any(record.thread_ops):
+            continue
+        reads, cycles = rows.setdefault((record.cell.form, record.cell.threads), ([], []))
+        reads.append(sum(record.thread_ops))
+        cycles.append(float(np.mean(record.thread_ns)) / tick_ns[record.context_id])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(WIDE_COLUMNS)
+    for (form, threads), (reads, cycles) in rows.items():
+        writer.writerow([form, threads, sum(reads), f"{np.median(cycles):.1f}"])
     return text.getvalue()

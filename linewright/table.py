@@ -43,7 +43,8 @@ def console_for(stream: TextIO) -> Console:
 
 def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], console: Console) -> None:
     """Context, one table per operation, what was not available, flags, verdict."""
-    from linewright.analysis import verdict
+    from linewright.analysis import cache_fit, verdict
+    from linewright.cache_table import print_cache
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
     marks = _Marks()
@@ -53,7 +54,9 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         for line in describe(known):
             console.print(Text(line, style="dim"))
         console.print()
-        _print_tables(own, console, marks)
+        # Passes over lists have tables of their own: what tells them apart is no column of the common ones.
+        _print_tables([summary for summary in own if not cache_fit.concerns(summary.cell)], console, marks)
+        print_cache(own, known[0].line_bytes if known else 64, console)
         _print_missing(own, console)
     marks.explain(console)
     console.print()

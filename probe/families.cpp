@@ -6,7 +6,14 @@
 namespace lw::probe {
 
 Made make_subject(const wire::Cell &cell, const Machine &machine) {
-    const std::array families{rmw_family, handoff_family};
+    const std::array families{
+        rmw_family,        //
+        handoff_family,    //
+        percpu_family,     //
+        wide_family,       //
+        operations_family, //
+        cache_family,
+    };
     for (const Family &family : families)
         if (family.handles(cell))
             return family.make(cell, machine);

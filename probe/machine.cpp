@@ -156,6 +156,8 @@ std::set<std::string> read_features() {
         features.insert("lse2");
     if (caps & HWCAP_DCPOP)
         features.insert("dcpop");
+    if (getauxval(AT_HWCAP2) & 1) // HWCAP2_DCPODP
+        features.insert("dcpodp");
     return features;
 }
 

@@ -37,7 +37,9 @@ logged() { # logged NAME COMMAND…
 }
 
 # ccache where there is one: CMake reads these when it configures, also below pip.
+# The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then
+    export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
     export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
 fi

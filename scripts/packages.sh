@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# packages.sh measure|test|bench: sees to it that the system packages of a purpose are there.
+# packages.sh measure|test|bench|fuzz: sees to it that the system packages of a purpose are there.
 # A package counts as there when what it is wanted for is found, whoever installed it.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-purpose=${1:?usage: packages.sh measure|test|bench}
+purpose=${1:?usage: packages.sh measure|test|bench|fuzz}
 case $purpose in
     measure) lists=(scripts/packages/measure.txt) ;;
-    test | bench) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
-    *) stop 2 "packages.sh: no purpose '$purpose': measure, test or bench" ;;
+    test | bench | fuzz) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
+    *) stop 2 "packages.sh: no purpose '$purpose': measure, test, bench or fuzz" ;;
 esac
 
 header_there() {
     local prefix prefixes
     IFS=: read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}:/usr/local:/usr"
     for prefix in "${prefixes[@]}"; do
-        [[ -n $prefix && -e $prefix/include/$1 ]] && return 0
+        [[ -n $prefix ]] || continue
+        [[ -e $prefix/include/$1 || -e $prefix/include/$(uname -m)-linux-gnu/$1 ]] && return 0
     done
     return 1
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# venv.sh measure|test|bench: makes .venv with the command in it, straight from this checkout.
+# venv.sh measure|test|bench|fuzz: makes .venv with the command in it, straight from this checkout.
 # The stamps live inside .venv, so that they go when it goes; they are hashes, so that a git checkout
 # that only touches times sets nothing up again.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-purpose=${1:?usage: venv.sh measure|test|bench}
+purpose=${1:?usage: venv.sh measure|test|bench|fuzz}
 case $purpose in
-    measure | bench) wanted=. stamps=(base test) ;;
+    measure | bench | fuzz) wanted=. stamps=(base test) ;;
     test) wanted='.[test]' stamps=(test) ;;
-    *) stop 2 "venv.sh: no purpose '$purpose': measure, test or bench" ;;
+    *) stop 2 "venv.sh: no purpose '$purpose': measure, test, bench or fuzz" ;;
 esac
 
 # A moved checkout or another interpreter makes the scripts inside .venv point nowhere.

@@ -1,72 +1,84 @@
 /* Finds out whether an instruction runs here, by running it in a child that disturbs nothing. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* clone */
+#define _GNU_SOURCE /* syscall, CLONE_VFORK, __WALL */
 #endif
 #include "cache_internal.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /*
  * Why a child, and why this one.  A SIGILL handler of our own, put in place for a moment, would catch other
  * threads' signals and could overwrite a handler that the program installs at that moment.  fork() would run the
- * program's atfork handlers and send it SIGCHLD.  clone(CLONE_VM | CLONE_VFORK) without an exit signal copies no
- * page, runs no handler and tells nobody but us; without CLONE_SIGHAND the child's handlers are its own copy, so
- * it can install one.  The caller stands still until the child is gone, so sharing its memory (and its thread-
- * local storage) is safe, and all signals are blocked meanwhile, so no handler of the program runs twice.  The
- * handler exits rather than let SIGILL kill the child: a core dump would end every process that shares the memory.
+ * program's atfork handlers and send it SIGCHLD.  The bare system call without an exit signal does neither, and a plain
+ * wait() does not see the child.  It has a copy of the memory, not the memory: libraries that keep the program's
+ * signal handlers in user space (sanitizers, language run-times) would otherwise be changed under its feet.  The
+ * caller's signals are blocked until the child is gone, so that no handler of the program runs in the child, which
+ * makes bare system calls only; what it inherited from other threads (locks held) does not matter to these.
  */
-enum { TRIAL_STACK = 16384 };
 
-struct trial {
-    void (*insn)(void *);
-    void *arg;
+/* The kernel's struct sigaction, the same on x86 and arm64: the C library's function may be somebody's wrapper. */
+struct kernel_sigaction {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
 };
+
+#ifndef SA_RESTORER
+#define SA_RESTORER 0x04000000
+#endif
 
 static void refused(int signal)
 {
     (void)signal;
-    _exit(1);
+    syscall(SYS_exit_group, 1);
 }
 
-__attribute__((no_sanitize("address", "undefined", "thread")))
-static int try_it(void *arg)
+/* The handler does not return, but x86 insists on an address to return to. */
+static void no_return(void)
 {
-    struct trial *trial = arg;
-    struct sigaction action = { .sa_handler = refused };
-    sigset_t illegal;
+    syscall(SYS_exit_group, 1);
+}
 
-    sigemptyset(&action.sa_mask);
-    sigemptyset(&illegal);
-    sigaddset(&illegal, SIGILL);
-    if (sigaction(SIGILL, &action, NULL) || sigprocmask(SIG_UNBLOCK, &illegal, NULL))
-        _exit(1);
-    trial->insn(trial->arg);
-    _exit(0);
+__attribute__((noreturn, no_sanitize("address", "undefined", "thread")))
+static void try_it(void (*insn)(void *), void *arg)
+{
+    struct kernel_sigaction action = { .handler = refused, .flags = SA_RESTORER, .restorer = no_return };
+    uint64_t illegal = UINT64_C(1) << (SIGILL - 1);
+
+    if (!syscall(SYS_rt_sigaction, SIGILL, &action, NULL, sizeof(action.mask)) &&
+        !syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &illegal, NULL, sizeof(illegal))) {
+        insn(arg);
+        syscall(SYS_exit_group, 0);
+    }
+    for (;;)
+        syscall(SYS_exit_group, 1);
 }
 
 bool lw_cache_trial(void (*insn)(void *), void *arg)
 {
-    struct trial trial = { insn, arg };
-    char stack[TRIAL_STACK] __attribute__((aligned(16)));
     sigset_t all, before;
     int saved = errno, status = -1;
-    pid_t child;
+    long child;
 
     sigfillset(&all);
     if (sigprocmask(SIG_SETMASK, &all, &before))
         return false;
-    child = clone(try_it, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &trial);
+    child = syscall(SYS_clone, CLONE_VFORK, 0, 0, 0, 0);
     if (child < 0 && errno == EINVAL) /* an emulator that insists on SIGCHLD: the program may see one then */
-        child = clone(try_it, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &trial);
+        child = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        try_it(insn, arg);
     if (child > 0)
-        while (waitpid(child, &status, __WALL) < 0 && errno == EINTR)
+        while (waitpid((pid_t)child, &status, __WALL) < 0 && errno == EINTR)
             ;
     sigprocmask(SIG_SETMASK, &before, NULL);
     errno = saved;
-    /* No child (a sandbox, a limit): not known to work, hence not used. LINEWRIGHT_CACHE can name it. */
+    /* No child (a sandbox, a limit): not known to work, hence not used. */
     return child > 0 && status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

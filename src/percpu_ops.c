@@ -44,10 +44,10 @@ static char *unit_of(const void *p, unsigned cpu)
 static unsigned stripe(void)
 {
     static unsigned next;
-    static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0: none yet */
-    if (!mine)
-        mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED) | 1u << 31; /* only spreads; a lost draw does no harm */
-    return (mine & ~(1u << 31)) % lw_percpu_rt.nr_cpus;
+    static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* its stripe plus one; 0: none yet */
+    if (!mine) /* relaxed: only spreads, and a draw lost to a signal handler does no harm */
+        mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
+    return mine - 1;
 }
 
 static unsigned current_unit(void)
@@ -134,7 +134,9 @@ static unsigned own_unit(const void *p)
     for (;;) {
         unsigned cpu = current_unit();
         uint32_t *lock = lock_of(p, cpu);
+        LW__PAUSE(LW__BEFORE_LOCK);
         lock_unit(lock);
+        LW__PAUSE(LW__LOCKED);
         if (sched_getcpu() == (int)cpu || lw__rseq_abort_cpu(cpu))
             return cpu;
         unlock_unit(lock); /* moved in these few instructions, and the kernel cannot abort for us: once more */
@@ -207,6 +209,7 @@ static void restore_signals(const uint64_t *old)
     static uint##bits##_t alone_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
     { \
         uint##bits##_t old = __atomic_load_n(w, __ATOMIC_RELAXED); \
+        LW__PAUSE(LW__LOADED); \
         uint##bits##_t new_value = op == LW__AND         ? (uint##bits##_t)(old & v) \
                                    : op == LW__OR        ? (uint##bits##_t)(old | v) \
                                    : op == LW__FETCH_ADD ? (uint##bits##_t)(old + v) \

@@ -41,6 +41,9 @@ struct rseq_area {
 #endif
 
 struct lw_percpu_rt lw_percpu_rt;
+#ifdef LW_RSEQ_DELAY
+void (*volatile lw__pause_hook)(enum lw__step step);
+#endif
 
 static const char *mode_reason = "no per-CPU memory has been allocated yet";
 static pthread_once_t once = PTHREAD_ONCE_INIT;

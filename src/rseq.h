@@ -4,6 +4,15 @@
 
 #include <linewright/percpu.h>
 
+/* The tests' build option: a hook between the steps of the lock word's way, where a test moves, interrupts or forks. */
+enum lw__step { LW__BEFORE_LOCK, LW__LOCKED, LW__LOADED };
+#ifdef LW_RSEQ_DELAY
+extern void (*volatile lw__pause_hook)(enum lw__step step);
+#define LW__PAUSE(step) (lw__pause_hook ? lw__pause_hook(step) : (void)0)
+#else
+#define LW__PAUSE(step) ((void)0)
+#endif
+
 /* Decides the mode once; every allocation calls it. 0, or a negative errno. */
 int lw__percpu_start(void);
 

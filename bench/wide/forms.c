@@ -8,11 +8,11 @@
 #define FORM(name, call)                                                                                         \
     static uint64_t read_##name(wide *p, uint64_t n)                                                             \
     {                                                                                                            \
-        uint64_t sum = 0;                                                                                        \
+        uintptr_t sum = 0;                                                                                       \
                                                                                                                  \
         for (uintptr_t left = (uintptr_t)n; left; left--) {                                                      \
             wide_number v = call(p);                                                                             \
-            sum += (uint64_t)v ^ (uint64_t)(v >> (sizeof(v) * 4));                                               \
+            sum += (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4));                                             \
         }                                                                                                        \
         return sum;                                                                                              \
     }                                                                                                            \
@@ -59,7 +59,7 @@ const struct read_form read_forms[] = {
                                                                                                                  \
         (void)last;                                                                                              \
         for (uintptr_t left = (uintptr_t)n; left; left--)                                                        \
-            sum += call;                                                                                         \
+            sum += (uintptr_t)call;                                                                                         \
         return sum;                                                                                              \
     }                                                                                                            \
     static void waiting_##name(wide *p, uint64_t n, uint64_t *longest)                                           \
@@ -78,7 +78,7 @@ const struct read_form read_forms[] = {
         }                                                                                                        \
         *longest = most;                                                                                         \
     }
-ADD_FORM(torn_first, lw_cmpxchg8b_loop_torn_first_add_u64(p, 1))
+ADD_FORM(torn_first, lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, 1))
 ADD_FORM(read_first, lw_cmpxchg8b_loop_read_first_add_u64(p, 1))
 ADD_FORM(guess_first, lw_cmpxchg8b_loop_guess_first_add_u64(p, 1))
 ADD_FORM(last_value, lw_cmpxchg8b_loop_last_value_add_u64(p, 1, &last))

@@ -33,15 +33,16 @@
 #define DO_CMPXCHG __atomic_compare_exchange_n(p, &old, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 #endif
 
-static inline uint64_t folded(wide_number v)
+/* One register made of both halves: a use of the value that costs the loop as little as any. */
+static inline uintptr_t folded(wide_number v)
 {
-    return (uint64_t)v ^ (uint64_t)(v >> (sizeof(v) * 4));
+    return (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4));
 }
 
 #define LOOP(name, ...)                                                                                          \
     static uint64_t name(wide *p, uint64_t n)                                                                    \
     {                                                                                                            \
-        uint64_t sum = 0;                                                                                        \
+        uintptr_t sum = 0;                                                                                       \
         wide_number v = 0;                                                                                       \
                                                                                                                  \
         (void)v;                                                                                                 \
@@ -54,7 +55,6 @@ static inline uint64_t folded(wide_number v)
 /* Every value that is written differs from the one before in both halves. */
 #define NEXT v = ~v + (wide_number)left
 
-/* The low word is enough of a use for a value of i386: it was read whole, or the compiler cheats. */
 LOOP(read_relaxed, sum += folded(READ(_relaxed, __ATOMIC_RELAXED)))
 LOOP(read_acquire, sum += folded(READ(_acquire, __ATOMIC_ACQUIRE)))
 LOOP(read_seq_cst, sum += folded(READ(, __ATOMIC_SEQ_CST)))
@@ -65,7 +65,7 @@ LOOP(xchg, NEXT; sum += folded(DO_XCHG))
 LOOP(cmpxchg, wide_number old = v; NEXT; sum += DO_CMPXCHG)
 #if defined(__i386__)
 LOOP(add, DO_ADD)
-LOOP(fetch_add, sum += DO_FETCH_ADD)
+LOOP(fetch_add, sum += folded(DO_FETCH_ADD))
 
 static void waiting_add(wide *p, uint64_t n, uint64_t *longest)
 {

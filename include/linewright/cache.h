@@ -15,7 +15,7 @@
  * Threads and signals: everything here may be called from any thread and from a signal handler, except
  * lw_cache_configure().  A batch belongs to one thread at a time.  The instruction is chosen before main() or
  * by the first call, whichever is earlier; on arm64 that executes each instruction once in a short-lived child
- * that shares no signal handler with the program (docs/cache.md says why).
+ * of which the program notices nothing (docs/cache.md says why).
  *
  * Ordering.  Maintenance is never ordered by itself.  Stores made by the calling thread before a call are
  * included in it.  What has been issued is in effect only after a wait:
@@ -29,6 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+
+#include "api.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,44 +61,44 @@ enum lw_cache_op {
  */
 
 /* One range: issue and wait.  Return 0, -EINVAL or -EOPNOTSUPP (nothing was done). */
-int lw_cache_clean(const void *p, size_t n);
-int lw_cache_invalidate(const void *p, size_t n);
-int lw_cache_clean_invalidate(const void *p, size_t n);
+LW_API int lw_cache_clean(const void *p, size_t n);
+LW_API int lw_cache_invalidate(const void *p, size_t n);
+LW_API int lw_cache_clean_invalidate(const void *p, size_t n);
 
 /*
  * The issuing halves.  Not in effect before lw_cache_wait().  lw_cache_invalidate_nowait() does not call
  * lw_cache_order(); the waiting forms and lists do.
  */
-int lw_cache_clean_nowait(const void *p, size_t n);
-int lw_cache_invalidate_nowait(const void *p, size_t n);
-int lw_cache_clean_invalidate_nowait(const void *p, size_t n);
+LW_API int lw_cache_clean_nowait(const void *p, size_t n);
+LW_API int lw_cache_invalidate_nowait(const void *p, size_t n);
+LW_API int lw_cache_clean_invalidate_nowait(const void *p, size_t n);
 
 /*
  * Wait for all maintenance this thread has issued: arm64 `dsb sy`; x86 MFENCE, since SFENCE would let a later
  * load overtake CLFLUSHOPT.  Pairs with nothing on another CPU: the other side is the device, or memory.
  */
-void lw_cache_wait(void);
+LW_API void lw_cache_wait(void);
 
 /*
  * Order this thread's earlier loads before maintenance issued later: the load that said "the device is done"
  * before the invalidation of what it wrote.  arm64 `dmb sy`, x86 MFENCE.
  */
-void lw_cache_order(void);
+LW_API void lw_cache_order(void);
 
 /*
  * To the point of persistence.  0: the range has reached it.  -EOPNOTSUPP: no such instruction here (arm64
  * without DC CVAP); the range was cleaned to the point of coherency and waited for, which promises nothing across
  * a power failure.  Coherent mode does not change these.  x86: CLWB (or CLFLUSHOPT, CLFLUSH) and SFENCE.
  */
-int lw_cache_persist(const void *p, size_t n);
-int lw_cache_persist_nowait(const void *p, size_t n);
-void lw_cache_persist_wait(void);
+LW_API int lw_cache_persist(const void *p, size_t n);
+LW_API int lw_cache_persist_nowait(const void *p, size_t n);
+LW_API void lw_cache_persist_wait(void);
 
 /* To the point of deep persistence.  -EOPNOTSUPP where there is none; the range was then persisted as above. */
-int lw_cache_persist_deep(const void *p, size_t n);
+LW_API int lw_cache_persist_deep(const void *p, size_t n);
 
 /* One operation over a list, waited for once.  Same results as the one-range function of that operation. */
-int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op);
+LW_API int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op);
 
 /*
  * Hand memory to a device, or take it back, by the kernel's rules.  For the device: clean, whatever the
@@ -105,8 +107,8 @@ int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op);
  * doorbell with a store); after lw_sync_for_cpu() every later access does (copy from a bounce buffer, read).
  * In coherent mode both return 0 at once and order nothing.
  */
-int lw_sync_for_device(const struct iovec *list, size_t n, enum lw_dma_direction direction);
-int lw_sync_for_cpu(const struct iovec *list, size_t n, enum lw_dma_direction direction);
+LW_API int lw_sync_for_device(const struct iovec *list, size_t n, enum lw_dma_direction direction);
+LW_API int lw_sync_for_cpu(const struct iovec *list, size_t n, enum lw_dma_direction direction);
 
 /*
  * A batch, for code that finds its pieces one by one.  No allocation; nothing to release.
@@ -127,19 +129,19 @@ struct lw_cache_batch {
     int8_t error;    /* of the first piece that was refused; that piece was not touched */
 };
 
-int lw_cache_batch_begin(struct lw_cache_batch *batch, enum lw_cache_op op);
-int lw_cache_batch_for_device(struct lw_cache_batch *batch, enum lw_dma_direction direction);
-int lw_cache_batch_for_cpu(struct lw_cache_batch *batch, enum lw_dma_direction direction);
+LW_API int lw_cache_batch_begin(struct lw_cache_batch *batch, enum lw_cache_op op);
+LW_API int lw_cache_batch_for_device(struct lw_cache_batch *batch, enum lw_dma_direction direction);
+LW_API int lw_cache_batch_for_cpu(struct lw_cache_batch *batch, enum lw_dma_direction direction);
 /* 0, or -EINVAL: the piece is impossible, or the batch has not begun or has ended. */
-int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n);
+LW_API int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n);
 /* Issue the rest and wait.  The error of the first refused piece (the others are in effect), or the operation's result. */
-int lw_cache_batch_flush(struct lw_cache_batch *batch);
+LW_API int lw_cache_batch_flush(struct lw_cache_batch *batch);
 
 /* Bytes per cache line, the smallest on this machine; from CPUID or CTR_EL0. */
-size_t lw_cache_line_size(void);
+LW_API size_t lw_cache_line_size(void);
 
 /* Alignment at which a buffer shares no line with its neighbours at any level: the largest line (arm64 CTR_EL0.CWG). */
-size_t lw_cache_granule(void);
+LW_API size_t lw_cache_granule(void);
 
 /* What was chosen, by the names of the instructions; "none" where there is none. */
 struct lw_cache_description {
@@ -154,7 +156,7 @@ struct lw_cache_description {
     int coherent;            /* devices are taken to be coherent */
     int trapped;             /* an advertised instruction was refused when tried, and is not used */
 };
-void lw_cache_describe(struct lw_cache_description *description);
+LW_API void lw_cache_describe(struct lw_cache_description *description);
 
 /*
  * Change the choice: a comma list, applied left to right, of
@@ -168,7 +170,7 @@ void lw_cache_describe(struct lw_cache_description *description);
  * -EINVAL: a word that is not understood; -EOPNOTSUPP: an instruction this machine lacks, or one that does not do
  * that operation.  Nothing is changed then.
  */
-int lw_cache_configure(const char *choice);
+LW_API int lw_cache_configure(const char *choice);
 
 #ifdef __cplusplus
 }

@@ -69,6 +69,12 @@ void lw_model_device_read(const void *from, void *to, size_t n);
  */
 void lw_model_await(void (*device)(void *), void *arg);
 
+/*
+ * Call `hook` before the access or instruction that is `steps` away (accesses count once per 8 bytes); once. 0: never.
+ * It may leave by longjmp(): that is how a test ends a program anywhere.
+ */
+void lw_model_at_step(uint64_t steps, void (*hook)(void *), void *arg);
+
 /* Power fails: of what is dirty or pending any part reaches memory, line by line; the cache is gone. */
 void lw_model_crash(void);
 

@@ -96,12 +96,12 @@ static inline void lw_write_u64_seq_cst(lw_u64 *p, uint64_t v)
         return expr;                                                                                             \
     }
 
-LW_U64_BODY(uint64_t, fetch_add, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_add_u64(p, v))
-LW_U64_BODY(uint64_t, fetch_sub, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_sub_u64(p, v))
-LW_U64_BODY(uint64_t, fetch_and, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_and_u64(p, v))
-LW_U64_BODY(uint64_t, fetch_andnot, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_and_u64(p, ~v))
-LW_U64_BODY(uint64_t, fetch_or, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_or_u64(p, v))
-LW_U64_BODY(uint64_t, fetch_xor, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_xor_u64(p, v))
+LW_U64_BODY(uint64_t, fetch_add, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, v))
+LW_U64_BODY(uint64_t, fetch_sub, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_sub_u64(p, v))
+LW_U64_BODY(uint64_t, fetch_and, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_and_u64(p, v))
+LW_U64_BODY(uint64_t, fetch_andnot, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_and_u64(p, ~v))
+LW_U64_BODY(uint64_t, fetch_or, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_or_u64(p, v))
+LW_U64_BODY(uint64_t, fetch_xor, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_xor_u64(p, v))
 LW_U64_BODY(uint64_t, xchg, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_xchg_u64(p, v))
 LW_U64_BODY(bool, try_cmpxchg, (lw_u64 * p, uint64_t *expected, uint64_t desired),
             lw_cmpxchg8b_u64(p, expected, desired))
@@ -111,6 +111,20 @@ static inline uint64_t lw_u64_cmpxchg(lw_u64 *p, uint64_t expected, uint64_t des
     lw_u64_try_cmpxchg(p, &expected, desired);
     return expected;
 }
+
+#define LW_U64_VOID_BODY(op, form, operand)                                                                      \
+    static inline void lw_u64_##op(lw_u64 *p, uint64_t v)                                                        \
+    {                                                                                                            \
+        LW_WIDE_CHECK(p, 8);                                                                                     \
+        lw_cmpxchg8b_loop_torn_first_##form##_u64(p, operand);                                                   \
+    }
+
+LW_U64_VOID_BODY(add, add, v)
+LW_U64_VOID_BODY(sub, sub, v)
+LW_U64_VOID_BODY(and, and, v)
+LW_U64_VOID_BODY(andnot, and, ~v)
+LW_U64_VOID_BODY(or, or, v)
+LW_U64_VOID_BODY(xor, xor, v)
 
 /* Whether to act is decided on a value that was there, so the first read is a whole one. */
 static inline bool lw_u64_add_unless(lw_u64 *p, uint64_t v, uint64_t unless)
@@ -129,35 +143,35 @@ static inline bool lw_u64_add_unless(lw_u64 *p, uint64_t v, uint64_t unless)
 #define LW_U64_VOID(suffix)                                                                                      \
     static inline void lw_add_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
     {                                                                                                            \
-        lw_u64_fetch_add(p, v);                                                                                  \
+        lw_u64_add(p, v);                                                                                        \
     }                                                                                                            \
     static inline void lw_sub_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
     {                                                                                                            \
-        lw_u64_fetch_sub(p, v);                                                                                  \
+        lw_u64_sub(p, v);                                                                                        \
     }                                                                                                            \
     static inline void lw_and_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
     {                                                                                                            \
-        lw_u64_fetch_and(p, v);                                                                                  \
+        lw_u64_and(p, v);                                                                                        \
     }                                                                                                            \
     static inline void lw_andnot_u64##suffix(lw_u64 *p, uint64_t v)                                              \
     {                                                                                                            \
-        lw_u64_fetch_andnot(p, v);                                                                               \
+        lw_u64_andnot(p, v);                                                                                     \
     }                                                                                                            \
     static inline void lw_or_u64##suffix(lw_u64 *p, uint64_t v)                                                  \
     {                                                                                                            \
-        lw_u64_fetch_or(p, v);                                                                                   \
+        lw_u64_or(p, v);                                                                                         \
     }                                                                                                            \
     static inline void lw_xor_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
     {                                                                                                            \
-        lw_u64_fetch_xor(p, v);                                                                                  \
+        lw_u64_xor(p, v);                                                                                        \
     }                                                                                                            \
     static inline void lw_inc_u64##suffix(lw_u64 *p)                                                             \
     {                                                                                                            \
-        lw_u64_fetch_add(p, 1);                                                                                  \
+        lw_u64_add(p, 1);                                                                                        \
     }                                                                                                            \
     static inline void lw_dec_u64##suffix(lw_u64 *p)                                                             \
     {                                                                                                            \
-        lw_u64_fetch_sub(p, 1);                                                                                  \
+        lw_u64_sub(p, 1);                                                                                        \
     }
 
 LW_U64_VOID()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from linewright.analysis import cache_fit
 from linewright.analysis.intervals import Contrast, Estimate, contrast, holm
 from linewright.analysis.near_far import Crossover, crossovers
 from linewright.analysis.plausible import FLOORS
@@ -438,8 +439,13 @@ def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[
         if all(s.emulated for s in members):
             answers.append(preface + "Run by an emulator: times mean nothing, so no form is preferred.")
             continue
+        lists = [s for s in members if cache_fit.concerns(s.cell)]
+        members = [s for s in members if not cache_fit.concerns(s.cell)]
         found = findings(members)
         spoken = sentences(found, crossovers(members), _places(members)) if found else []
+        if lists:
+            line_bytes = next((known[i].line_bytes for s in lists for i in s.context_ids if i in known), 64)
+            spoken += cache_fit.sentences(lists, line_bytes)
         if not spoken:
             spoken = ["No two forms of one operation were measured under equal conditions, so nothing is compared."]
         answers += [preface + text for text in spoken]

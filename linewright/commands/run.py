@@ -18,6 +18,10 @@ from linewright.errors import UserError
 
 ORDER = 70
 LIBRARY = "liblinewright_audit.so"
+TLS_ROOM = ("glibc.rtld.optional_static_tls", 16384)
+"""Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries.
+The 512 bytes that it then keeps free for them are too few for jemalloc (2696 on Debian 12), and programs like redis
+do not start. Bytes for each thread; glibc before 2.33 knows no such setting."""
 
 
 def register(app: typer.Typer) -> None:
@@ -56,6 +60,9 @@ def switched(environment: dict[str, str], atomics: str, verbose: bool, library: 
     others = [path for path in environment.get("LD_AUDIT", "").split(":") if path and path != str(library)]
     environment["LD_AUDIT"] = ":".join([*others, str(library)])
     environment["LINEWRIGHT_ATOMICS"] = atomics
+    tunables = environment.get("GLIBC_TUNABLES", "")
+    if TLS_ROOM[0] not in tunables:
+        environment["GLIBC_TUNABLES"] = f"{tunables}{':' if tunables else ''}{TLS_ROOM[0]}={TLS_ROOM[1]}"
     if verbose:
         environment["LINEWRIGHT_VERBOSE"] = "1"
     return environment

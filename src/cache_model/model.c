@@ -40,6 +40,9 @@ static struct {
     size_t n_pending;
     void (*device)(void *); /* has work to do that the CPU already believes done */
     void *device_arg;
+    uint64_t steps_to_hook;
+    void (*hook)(void *);
+    void *hook_arg;
     struct lw_model_counts counts;
 } model = { .line_bytes = 64 };
 
@@ -148,6 +151,8 @@ static void adversary(void)
 {
     struct line *line;
 
+    if (model.steps_to_hook && --model.steps_to_hook == 0)
+        model.hook(model.hook_arg);
     if (model.schedule != LW_MODEL_RANDOM)
         return;
     if (model.n_pending && draw() % 8 == 0)
@@ -326,6 +331,13 @@ void lw_model_device_read(const void *from, void *to, size_t n)
     }
 }
 
+void lw_model_at_step(uint64_t steps, void (*hook)(void *), void *arg)
+{
+    model.steps_to_hook = hook ? steps : 0;
+    model.hook = hook;
+    model.hook_arg = arg;
+}
+
 void lw_model_crash(void)
 {
     model.device = NULL;
@@ -369,6 +381,7 @@ void lw_model_end(void)
     }
     model.n_regions = model.n_pending = 0;
     model.device = NULL;
+    model.steps_to_hook = 0;
 }
 
 int lw_model_begin(const struct lw_model_config *config)

@@ -14,10 +14,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A program that ccache knows from the ordinary build is taken from there, though pip builds elsewhere.
-BUILD_ENVIRONMENT = os.environ | {"CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(ROOT)}
-
-
 def run(*command: object, **options) -> str:
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
@@ -29,7 +25,7 @@ def installed(tmp_path_factory) -> Path:
     """The `bin` folder of a fresh environment with `pip install .` done in it."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, with_pip=True)
-    run(folder / "bin/python", "-m", "pip", "install", "--no-input", "--prefer-binary", ROOT, env=BUILD_ENVIRONMENT)
+    run(folder / "bin/python", "-m", "pip", "install", "--no-input", "--prefer-binary", ROOT)
     return folder / "bin"
 
 

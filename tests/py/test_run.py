@@ -23,9 +23,19 @@ on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "i686"), reason
 AUDIT = ROOT / "build/arm64/src/outline/liblinewright_audit.so"
 
 
+@pytest.fixture(autouse=True)
+def not_these_tests(monkeypatch):
+    """A program takes the command's place: in this process that would end the tests without a word."""
+
+    def refuse(program, *_):
+        raise AssertionError(f"{program} would have taken the place of the tests")
+
+    monkeypatch.setattr(os, "execve", refuse)
+
+
 @pytest.mark.parametrize("code", [0, 1, 7, 255])
 def test_the_exit_code_is_the_programs(command, code):
-    answer = command("run", "--", "sh", "-c", f"echo out; exit {code}")
+    answer = command.apart("run", "--", "sh", "-c", f"echo out; exit {code}")
     assert (answer.returncode, answer.stdout) == (code, "out\n")
 
 
@@ -48,15 +58,15 @@ def test_a_handler_of_the_program_is_asked(command):
 
 @on_x86
 def test_x86_has_nothing_to_switch_and_says_so(command):
-    answer = command("run", "--atomics", "llsc", "--verbose", "env")
+    answer = command.apart("run", "--atomics", "llsc", "--verbose", "env")
     assert answer.returncode == 0
     assert answer.stderr.count("\n") == 1 and "nothing to switch" in answer.stderr and "env runs unchanged" in answer.stderr
     assert "LD_AUDIT" not in answer.stdout and "LINEWRIGHT_ATOMICS" not in answer.stdout
 
 
 def test_options_behind_the_program_are_its_own(command):
-    assert command("run", "echo", "--atomics", "-x", "--help").stdout == "--atomics -x --help\n"
-    assert command("run", "--", "echo", "--", "a").stdout == "-- a\n"
+    assert command.apart("run", "echo", "--atomics", "-x", "--help").stdout == "--atomics -x --help\n"
+    assert command.apart("run", "--", "echo", "--", "a").stdout == "-- a\n"
 
 
 def test_refusals(command, tmp_path):
@@ -68,7 +78,7 @@ def test_refusals(command, tmp_path):
     assert "not executable" in command.refused("run", str(tmp_path / "data"))
     (tmp_path / "data").chmod(0o755)
     (tmp_path / "data").write_bytes(b"\x7fELFdamaged")
-    answer = command("run", str(tmp_path / "data"))
+    answer = command.apart("run", str(tmp_path / "data"))
     assert answer.returncode == 2 and "cannot run" in answer.stderr
 
 
@@ -83,6 +93,7 @@ def on_arm64(monkeypatch, tmp_path):
     library.write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(library))
     monkeypatch.delenv("LD_AUDIT", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     taken: dict = {"library": str(library), "said": []}
@@ -107,7 +118,12 @@ def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
     assert taken["command"] == ["sh", "-c", "true"] and taken["program"] == shutil.which("sh")
     assert taken["environment"]["LD_AUDIT"] == taken["library"]
     assert taken["environment"]["LINEWRIGHT_ATOMICS"] == "prefetch"
+    assert taken["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=16384"
     assert "LINEWRIGHT_VERBOSE" not in taken["environment"]
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=99999")
+    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=99999"
     monkeypatch.setenv("LD_AUDIT", f"/another.so:{taken['library']}")
     taken = on_arm64("sh", atomics="llsc", verbose=True)
     assert taken["environment"]["LD_AUDIT"] == f"/another.so:{taken['library']}"

@@ -150,9 +150,9 @@ def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int) -> s
 
 def report(console: str, commands: list[list[str]]) -> int:
     console = console.replace("\r", "")
-    codes = {int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", console, re.M)}
+    codes = {int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", console, re.MULTILINE)}
     for number, words in enumerate(commands):
-        output = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", console, re.M | re.S)
+        output = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", console, re.MULTILINE | re.DOTALL)
         print(f"--- {shlex.join(words)}: {'exit ' + str(codes[number]) if number in codes else 'did not end'}")
         print((output[1] if output else "").strip())
     if "@@end" not in console:

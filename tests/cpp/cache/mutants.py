@@ -1,13 +1,13 @@
-"""Writes the cache library with one deliberate mistake in it; the model's tests must fail on every one.
+"""Writes the cache library, or the example log, with one deliberate mistake in it; the model's tests must fail on every one.
 
-usage: mutants.py --list | mutants.py NAME SOURCE TARGET
+usage: mutants.py --list library|log | mutants.py NAME SOURCE TARGET
 A mutant whose original text is not in the source exactly once is an error: it must move with the code.
 """
 
 import sys
 from pathlib import Path
 
-MUTANTS = {
+LIBRARY = {
     "list_without_wait": (
         "    issue(insn, held, line);\n    wait_for(loads_too);\n",
         "    issue(insn, held, line);\n    (void)loads_too;\n",
@@ -67,13 +67,25 @@ MUTANTS = {
     "persist_claims_depth": ("    else if (deep || !best)\n", "    else if (!best)\n"),
 }
 
+LOG = {
+    "log_append_not_durable": ("    error = make_durable(log, written, n);\n", "    error = 0;\n"),
+    "log_forgets_the_last_record": ("make_durable(log, written, n);", "make_durable(log, written, n - 1);"),
+    "log_persists_headers_only": ("sizeof(header) + records[i].iov_len };", "sizeof(header) };"),
+    "log_checks_no_bytes": ("return check == header->check;", "(void)check;\n    return true;"),
+    "log_ignores_epochs": ("header->epoch < least_epoch || ", "(least_epoch && 0) || "),
+    "log_epoch_not_durable": (
+        "    return make_range_durable(log, slot.epoch % 2 * SLOT_BYTES, sizeof(slot));", "    return 0;"),
+    "log_one_slot": ("put(log, slot.epoch % 2 * SLOT_BYTES, &slot", "put(log, 0, &slot"),
+    "log_accepts_what_is_not_durable": ("make_range_durable(log, 0, log->tail);", "make_range_durable(log, 0, LOG_FIRST);"),
+}
+
 
 def main(arguments: list[str]) -> int:
-    if arguments == ["--list"]:
-        print(";".join(MUTANTS), end="")
+    if arguments[:1] == ["--list"]:
+        print(";".join({"library": LIBRARY, "log": LOG}[arguments[1]]), end="")
         return 0
     name, source, target = arguments
-    original, mutated = MUTANTS[name]
+    original, mutated = (LIBRARY | LOG)[name]
     text = Path(source).read_text()
     if text.count(original) != 1:
         print(f"mutants.py: {name}: its original text is in {source} {text.count(original)} times, not once", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import unittest
@@ -140,6 +141,37 @@ class Linking(Emulated):
                 self.assertEqual("prfm" in listing, prefetches)
                 # LDADDAL X0, X0, [X1], which this emulator's listing knows by its code only.
                 self.assertEqual("f8e00020" in listing, adds)
+
+    def test_right_before_any_constructor(self) -> None:
+        """In the pre-initialisation array, which only programs have: LL/SC then, the chosen form from then on."""
+        for flags in ([], ["-static"]):
+            program = self.link("gcc", "bfd", "preinit.c", *PLAIN, *flags)
+            for cpu, setting, form in (("max", "prefetch", 3), ("max", "default", 1), ("max", "llsc", 0), ("cortex-a57", "default", 0), ("cortex-a57", "prefetch", 2)):
+                with self.subTest(flags=flags, cpu=cpu, setting=setting):
+                    done = self.emulate(program, cpu=cpu, setting=setting)
+                    self.assertEqual(done.stdout, f"sum 2000, forms 0 then {form}\n")
+
+    def test_instructions_by_order(self) -> None:
+        """Each helper's listing: landing pad, suffixes of both forms, the barrier of _sync, the line that is prefetched."""
+        listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SHARED).stdout
+        bodies = re.findall(r"^[0-9a-f]+ <__aarch64_(cas|swp|ld\w+?)(\d+)_(\w+)>:\n(.*?)(?=^\n|\Z)", listing, re.M | re.S)
+        self.assertEqual(len(bodies), 125)
+        for op, size, order, text in bodies:
+            with self.subTest(helper=f"{op}{size}_{order}"):
+                code = [re.sub(r"\s+", " ", line.split("\t", 1)[1]) for line in text.splitlines() if "\t" in line]
+                narrow = {"1": "b", "2": "h"}.get(size, "")
+                a, l = order in ("acq", "acq_rel", "sync"), order in ("rel", "acq_rel") or (order == "sync" and op != "swp")
+                self.assertEqual(code[0], "bti c")
+                lse = f"{op}{'p' if size == '16' else ''}{'a' * a}{'l' * l}{narrow}"
+                self.assertEqual([after for c, after in zip(code, code[1:]) if c.split()[0] == lse], ["ret"], code)
+                exclusive = {c.split()[0] for c in code if re.match(r"(ld|st)[al]?x", c)}
+                pair = "xp" if size == "16" else f"xr{narrow}"
+                self.assertEqual(exclusive, {f"ld{'a' * (a and order != 'sync')}{pair}", f"st{'l' * l}{pair}"})
+                self.assertEqual(code.count("dmb ish"), order == "sync")
+                if order == "sync":
+                    self.assertEqual(code[code.index("dmb ish") + 1], "ret")
+                line = "x1" if op != "cas" else "x4" if size == "16" else "x2"
+                self.assertEqual([c for c in code if c.startswith("prfm")], [f"prfm pstl1strm, [{line}]"])
 
     def test_a_wrong_setting_is_one_line_and_the_default(self) -> None:
         program = self.link("gcc", "bfd", "own_helper.c", *PLAIN)

@@ -25,7 +25,7 @@ static uint32_t value_sum(void)
 {
     uint32_t sum = 0;
     for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
-        sum += *(uint32_t *)lw_per_cpu_ptr(value, cpu);
+        sum += __atomic_load_n((uint32_t *)lw_per_cpu_ptr(value, cpu), __ATOMIC_RELAXED);
     return sum;
 }
 

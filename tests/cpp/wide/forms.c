@@ -53,15 +53,17 @@ CAS(lw_cmpxchg8b_u64, f_cas)
 /* expect f_xchg: movl movl cmpxchg8b jne */
 VALUE(lw_cmpxchg8b_loop_xchg_u64, f_xchg)
 /* expect f_add_torn_first: movl movl addl adcl cmpxchg8b jne !movq */
-VALUE(lw_cmpxchg8b_loop_torn_first_add_u64, f_add_torn_first)
+VALUE(lw_cmpxchg8b_loop_torn_first_fetch_add_u64, f_add_torn_first)
+/* expect f_add_torn_first_void: movl movl addl adcl cmpxchg8b jne !movq */
+WRITE(lw_cmpxchg8b_loop_torn_first_add_u64, f_add_torn_first_void)
 /* expect f_sub_torn_first: subl sbbl cmpxchg8b jne */
-VALUE(lw_cmpxchg8b_loop_torn_first_sub_u64, f_sub_torn_first)
+VALUE(lw_cmpxchg8b_loop_torn_first_fetch_sub_u64, f_sub_torn_first)
 /* expect f_and_torn_first: andl andl cmpxchg8b jne */
-VALUE(lw_cmpxchg8b_loop_torn_first_and_u64, f_and_torn_first)
+VALUE(lw_cmpxchg8b_loop_torn_first_fetch_and_u64, f_and_torn_first)
 /* expect f_or_torn_first: orl orl cmpxchg8b jne */
-VALUE(lw_cmpxchg8b_loop_torn_first_or_u64, f_or_torn_first)
+VALUE(lw_cmpxchg8b_loop_torn_first_fetch_or_u64, f_or_torn_first)
 /* expect f_xor_torn_first: xorl xorl cmpxchg8b jne */
-VALUE(lw_cmpxchg8b_loop_torn_first_xor_u64, f_xor_torn_first)
+VALUE(lw_cmpxchg8b_loop_torn_first_fetch_xor_u64, f_xor_torn_first)
 /* expect f_add_read_first: movq addl adcl cmpxchg8b jne */
 VALUE(lw_cmpxchg8b_loop_read_first_add_u64, f_add_read_first)
 /* expect f_add_guess_first: addl adcl cmpxchg8b jne !movq !fildll */

@@ -25,6 +25,7 @@ void f_fnsave_fistp_write(wide *p, wide v);
 bool f_cas(wide *p, wide *old, wide v);
 wide f_xchg(wide *p, wide v);
 wide f_add_torn_first(wide *p, wide v);
+void f_add_torn_first_void(wide *p, wide v);
 wide f_sub_torn_first(wide *p, wide v);
 wide f_and_torn_first(wide *p, wide v);
 wide f_or_torn_first(wide *p, wide v);

@@ -217,7 +217,8 @@ TEST(WideForms, AddsFromEveryStart) {
         EXPECT_EQ(f_add_last_value(&p, sample, &last), old + 3 * sample);
         EXPECT_EQ(last, old + 4 * sample);
         EXPECT_EQ(f_add_last_value(&p, sample, &last), old + 4 * sample);
-        EXPECT_EQ(p, old + 5 * sample);
+        f_add_torn_first_void(&p, sample);
+        EXPECT_EQ(p, old + 6 * sample);
     }
 }
 

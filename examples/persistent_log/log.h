@@ -1,0 +1,60 @@
+/* A log in a memory-mapped file: an append that returned 0 survives kill and power failure, and no record is ever torn. */
+#ifndef PERSISTENT_LOG_H
+#define PERSISTENT_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * How it stays whole.  A record carries its length, its sequence number, its epoch and a checksum over all of these and
+ * its bytes.  Reading ends at the first record that does not check out, so what was half written does not exist.  An
+ * append returns only when its record is durable, and records become durable in order, so what was acknowledged exists.
+ *
+ * The epoch is why a later append cannot bring back a dead record.  Several records may be appended at once, with one
+ * wait; after a failure the second may be whole while the first is torn.  Were the first then written anew, the second
+ * would follow it again, though nobody appended it in this life.  So every opening takes a new, larger epoch, made
+ * durable before the first append, and a record of a smaller epoch than its predecessor's ends the log too.
+ *
+ * One process at a time, one thread at a time. Numbers are in the machine's byte order: the file is not for exchange.
+ */
+struct record_log {
+    unsigned char *memory;
+    size_t bytes;     /* of the whole file */
+    size_t tail;      /* where the next record goes */
+    uint64_t sequence; /* of the last record; the first is 1 */
+    uint64_t epoch;
+    bool direct; /* persistent memory: cache maintenance makes it durable; otherwise msync() */
+    bool mapped;
+};
+
+struct log_record {
+    uint64_t sequence;
+    size_t position; /* of its bytes, from the beginning of the memory */
+    size_t length;
+};
+
+enum { LOG_FIRST = 4096, LOG_MINIMUM = 8192 };
+
+/* Open, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists). 0, or -errno; -EBADMSG: not a log. */
+int log_open(struct record_log *log, const char *path, size_t bytes);
+/* The same over memory that is already there; `direct` says how it is made durable. */
+int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct);
+/* Append each piece as one record, all made durable with one wait. 0; -ENOSPC, -EINVAL: nothing was appended. */
+int log_append(struct record_log *log, const struct iovec *records, size_t n);
+/* Step through: begin with a zeroed record; false at the end. */
+bool log_next(const struct record_log *log, struct log_record *record);
+/* Copy a record's bytes out. */
+void log_read(const struct record_log *log, const struct log_record *record, void *to);
+void log_close(struct record_log *log);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

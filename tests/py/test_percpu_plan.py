@@ -1,0 +1,75 @@
+"""The plan of per-CPU counters: which forms, how they are varied, and that the probe finds every count again."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linewright import plans
+from linewright.errors import UserError
+from linewright.plans import Wish
+from linewright.probe import Form, Topology
+from linewright.schema import Cpu, Plan
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", (ROOT / "wire/forms/percpu.def").read_text(), re.MULTILINE)
+
+
+def build(*settings: str, arch: str = "x86_64") -> Plan:
+    forms = [
+        Form(name=name, operation=operation, order=order, arch=of, width_bits=int(bits), needs=needs)
+        for of, name, operation, order, bits, needs in ROWS
+    ]
+    topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)], pairs={"same_l3": ["0,1"]})
+    built_in = plans.find("percpu")
+    return built_in.build(Wish(forms, topology, plans.settings(built_in, settings), 60, keep=list))
+
+
+@pytest.mark.parametrize(("arch", "bits"), [("x86_64", 64), ("i386", 32), ("arm64", 64)])
+def test_every_form_of_the_architecture_at_its_words_width(arch: str, bits: int) -> None:
+    cells = build(arch=arch).cells
+    assert {c.form for c in cells} == {name for of, name, _op, _order, width, _n in ROWS if of in ("any", arch) and int(width) == bits}
+    assert {c.width_bits for c in cells} == {bits}
+
+
+def test_arm64_has_the_published_comparison() -> None:
+    forms = {cell.form for cell in build(arch="arm64").cells}
+    assert {"percpu_own_stadd", "percpu_own_ldadd", "percpu_own_prfm_strm_stadd", "percpu_own_llsc_add"} <= forms
+
+
+def test_back_to_back_and_exposed_on_one_word_and_in_rotation() -> None:
+    cells = [c for c in build("threads=1").cells if c.form == "percpu_rseq_add"]
+    assert {(c.work_iters, c.params["slots"]) for c in cells} == {(work, slots) for work in (0, 20, 200) for slots in (1, 16)}
+
+
+def test_the_empty_loop_counts_alone() -> None:
+    assert {c.threads for c in build().cells if c.operation == "percpu_none"} == {1}
+
+
+def test_slots_that_are_no_power_of_two_are_refused() -> None:
+    with pytest.raises(UserError, match="power of two"):
+        build("slots=1,12")
+
+
+@pytest.mark.parametrize("arch", ["i386", "native"])
+def test_the_probe_finds_every_count_again(arch: str) -> None:
+    probe = ROOT / "build" / arch / "probe" / "linewright-probe"
+    if not probe.exists():
+        pytest.skip(f"no {arch} probe built here")
+    plan = build(
+        "work=0", "slots=1,4", "threads=1,2", "lines=2", "launches=1", "window_ms=0.2", "contended_window_ms=0.5",
+        arch="i386" if arch == "i386" else "x86_64",
+    )
+    plan = msgspec.structs.replace(plan, max_windows=4, budget_s=10)
+    done = subprocess.run([probe], input=msgspec.json.encode(plan), capture_output=True, timeout=120, check=True)
+    lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
+    records = [line for line in lines if "linewright_record" in line]
+    assert len(records) == len(plan.cells)
+    for record in records:
+        assert record["status"] != "error", record["reason"]
+        if record["status"] == "ok" and record["cell"]["operation"] != "percpu_none":
+            assert record["sum_found"] == record["sum_expected"] > 0
