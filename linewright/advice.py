@@ -452,7 +452,7 @@ def _unknown(m: Machine) -> Section:
         unmeasured = [c for c in choice.REACH if not any(x.operations == c for x in m.choices)]
         if unmeasured:
             lines.append(f"a choice for {join([choice.CLASS_WORDS[c] for c in unmeasured])}: fewer than two forms were measured under equal conditions")
-        lines.append("LL/SC for operations that return a value: no form of it is in the plans; `linewright trial --settings default/llsc` tells for a program")
+        lines.append("LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program")
         lines += [f"the library's prefetch is PSTL1STRM: {f} has no setting" for f in sorted(forms) if f.startswith("prfm_keep")][:1]
     contended = [s for s in m.summaries if s.cell.contender == "same_line" and s.status == "ok"]
     threads = max((s.cell.threads for s in contended), default=1)
