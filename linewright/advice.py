@@ -28,6 +28,15 @@ DEARER = 1.05
 """Cores of one type are called different when a form's interval on one lies above this many times that on another."""
 
 
+FAMILIES = {
+    "percpu": ("Per-CPU counters", ("percpu_",)), "wide": ("Wider than a register", ("wide_",)),
+    "cache": ("Cache maintenance", ("clean", "invalidate")),
+}  # fmt: skip
+"""Operations that belong to plans of their own: title of their section, and how their operations' names begin."""
+CONTROLS = frozenset({"percpu_racy_add", "percpu_thread_local_add", "read_twice_read"})
+"""Forms that plans measure as bounds and nobody may be advised to use: they lose counts, count something else, or tear."""
+
+
 class Section(Struct, frozen=True, kw_only=True):
     """One part of the page: `lines` for people, `data` for programs, both saying the same."""
 
@@ -90,7 +99,11 @@ class Machine:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        return findings(self.summaries)
+        return findings(s for s in self.summaries if s.cell.form not in CONTROLS)
+
+    def of_family(self, name: str) -> list[Finding]:
+        """Findings of one family of operations; ``""`` for the operations on one word that belong to none."""
+        return [f for f in self.findings if _family(f.operation) == name]
 
     @cached_property
     def choices(self) -> list[Choice]:
@@ -104,6 +117,10 @@ class Machine:
         """Iterations of work as a time, where the machine's own figure is known."""
         length = self.context.work_iter_ns if self.context else 0.0
         return f" (about {ns_text(work_iters * length)} ns)" if length > 0 and work_iters else ""
+
+
+def _family(operation: str) -> str:
+    return next((name for name, (_, starts) in FAMILIES.items() if operation.startswith(starts)), "")
 
 
 # ------------------------------------------------------------------------------------------------------- the setting
@@ -228,14 +245,29 @@ def _classes(m: Machine) -> Section | None:
 
 def _where(m: Machine) -> Section | None:
     """Best form by operation, contention and work length; neighbouring lengths with one answer share a line."""
+    found = m.of_family("")
+    return Section(name="where", title="Best form by operation, contention and work", lines=_sweeps(found), data=found) if found else None
+
+
+def _sweeps(found: Sequence[Finding]) -> list[str]:
     sweeps: dict[tuple, list[Finding]] = {}
-    for f in m.findings:
-        sweeps.setdefault((caller_of(f), f.order, condition(f), f.lines), []).append(f)
-    lines = []
-    for (caller, order, where, _), sweep in sweeps.items():
-        for run in runs_of(sorted(sweep, key=lambda f: f.work_iters)):
-            lines.append(f"{_need(caller, order)}, {where}, {_span(run)}: {_best(run[0])}")
-    return Section(name="where", title="Best form by operation, contention and work", lines=lines, data=m.findings) if lines else None
+    for f in found:
+        sweeps.setdefault((caller_of(f), f.order, condition(f), f.lines, f.threads), []).append(f)
+    return [
+        f"{_need(caller, order)}, {where}, {_span(run)}: {_best(run[0])}"
+        for (caller, order, where, *_), sweep in sweeps.items()
+        for run in runs_of(sorted(sweep, key=lambda f: f.work_iters))
+    ]
+
+
+def _of_plans(name: str) -> Callable[[Machine], Section | None]:
+    """The section of one family: the same comparison of forms, told where such records exist."""
+
+    def make(m: Machine) -> Section | None:
+        found = m.of_family(name)
+        return Section(name=name, title=FAMILIES[name][0], lines=_sweeps(found), data=found) if found else None
+
+    return make
 
 
 def _need(caller: str, order: str) -> str:
@@ -258,7 +290,8 @@ def _best(f: Finding) -> str:
 
 
 def _crossings(m: Machine) -> Section | None:
-    found = crossovers(m.summaries) if not m.emulated else []
+    usable = [s for s in m.summaries if not _family(s.cell.operation)]
+    found = crossovers(usable) if not m.emulated else []
     lines = []
     for c in found:
         work = c.axis == "work_iters"
@@ -279,7 +312,7 @@ _PLACES = {
 
 def _nearness(m: Machine) -> Section | None:
     """Class of each core × form, with the count of lines; every line's own class is in the data."""
-    found = near_far(m.contexts, m.records)
+    found = near_far(m.contexts, [r for r in m.records if not _family(r.cell.operation)])
     together: dict[tuple, list[int]] = {}
     for c in found:
         counts = f"{c.near} near, {c.far} far, {c.undecided} undecided of {len(c.lines)} lines"
@@ -414,7 +447,7 @@ def _code(m: Machine) -> Section | None:
     """What to write in code, where no setting chooses: operations for which one form is certainly cheaper throughout."""
     lines, data = [], []
     callers: dict[tuple, list[Finding]] = {}
-    for f in m.findings:
+    for f in m.of_family(""):
         if m.arch != "arm64" or f.operation not in ("add", "fetch_add", "xchg"):
             callers.setdefault((caller_of(f), f.order), []).append(f)
     for (caller, order), found in callers.items():
@@ -466,7 +499,8 @@ def _unknown(m: Machine) -> Section:
 
 
 SECTIONS: tuple[Callable[[Machine], Section | None], ...] = (
-    _classes, _crossings, _cores, _several, _code, _built, _kernel, _nearness, _where, _unknown,
+    _classes, _crossings, _cores, _several, _code, _built, _kernel, _nearness, _where,
+    *(_of_plans(name) for name in FAMILIES), _unknown,
 )  # fmt: skip
 
 

@@ -178,6 +178,19 @@ def test_x86_gets_forms_for_code_and_no_setting():
     assert section(answer, "kernel") is None and section(answer, "compile_time") is None and answer.choices == []
 
 
+def test_plans_of_their_own_have_sections_and_controls_are_never_advised():
+    rng = np.random.default_rng(14)
+    forms = {"percpu_rseq_add": 0.5, "percpu_own_lock_add": 5.0, "percpu_racy_add": 0.3, "percpu_thread_local_add": 0.28}
+    records = [noisy(f, ns, rng, operation="percpu_add", params={"slots": 1}) for f, ns in forms.items()]
+    wide = {"movdqa_read": 1.0, "cmpxchg16b_read_once": 18.0, "read_twice_read": 0.5}
+    records += [noisy(f, ns, rng, operation="wide_read", width_bits=128) for f, ns in wide.items()]
+    answer = one([context(arch="x86_64", features=[])], records)
+    assert [f.best for f in section(answer, "percpu").data] == ["percpu_rseq_add"]
+    assert [f.best for f in section(answer, "wide").data] == ["movdqa_read"]
+    assert section(answer, "cache") is None and section(answer, "where") is None and section(answer, "code") is None
+    assert "racy" not in text(answer) and "read_twice_read" not in "\n".join(section(answer, "wide").lines)
+
+
 def test_an_emulator_and_one_launch_give_no_setting():
     contexts, records = constructed({"stadd": 29.0, "llsc_add": 6.6, "ldadd": 69.6}, "00000000000000c1")
     emulated = one(contexts_of(records, emulated=True), records)
