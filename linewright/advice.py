@@ -24,6 +24,8 @@ from linewright.units import cpu_text, ns_text
 
 VERSION = 1
 """Of the JSON of `linewright advise --json`."""
+MOST_GROUPS = 8
+"""Cells with several figures that are told one by one; `data` has all."""
 DEARER = 1.05
 """Cores of one type are called different when a form's interval on one lies above this many times that on another."""
 
@@ -313,14 +315,13 @@ _PLACES = {
 def _nearness(m: Machine) -> Section | None:
     """Class of each core × form, with the count of lines; every line's own class is in the data."""
     found = near_far(m.contexts, [r for r in m.records if not _family(r.cell.operation)])
-    together: dict[tuple, list[int]] = {}
+    cpus: dict[tuple, list[int]] = {}
     for c in found:
-        counts = f"{c.near} near, {c.far} far, {c.undecided} undecided of {len(c.lines)} lines"
-        together.setdefault((c.form, c.where, counts), []).append(c.cpu)
-    lines = [
-        f"{form}: {_PLACES[where]}; {counts}{' each' if len(cpus) > 1 else ''}; CPU {cpu_text(c for c in cpus if c >= 0) or 'unknown'}"
-        for (form, where, counts), cpus in together.items()
-    ]  # fmt: skip
+        cpus.setdefault((c.form, c.where, f"{c.near} near, {c.far} far, {c.undecided} undecided of {len(c.lines)} lines"), []).append(c.cpu)
+    forms: dict[tuple, list[str]] = {}
+    for (form, where, counts), which in cpus.items():
+        forms.setdefault((where, counts, cpu_text(c for c in which if c >= 0) or "unknown"), []).append(form)
+    lines = [f"{join(names)}: {_PLACES[where]}; {counts}; CPU {which}" for (where, counts, which), names in forms.items()]
     return Section(name="near_far", title="Near or far, by core and line", lines=lines, data=found) if lines else None
 
 
@@ -386,6 +387,8 @@ def _several(m: Machine) -> Section | None:
                 groups = ", ".join(f"{number(x.median_ns)} ns ({x.share:.0%})" for x in modes)
                 lines.append(f"{s.cell.form}, {condition(s.cell)}, work {s.cell.work_iters}: its {kind} fall into groups: {groups}")
                 data.append({"id": s.id, "kind": kind, "modes": modes})
+    if len(lines) > MOST_GROUPS:
+        lines[MOST_GROUPS:] = [f"and {len(lines) - MOST_GROUPS} more cells, in --json: on a machine that others use, measure again when it is quiet"]
     return Section(name="bimodal", title="More than one figure: no single number is right", lines=lines, data=data) if lines else None
 
 
@@ -456,7 +459,7 @@ def _code(m: Machine) -> Section | None:
         if decided and common:
             ranked = [form for form in decided[0].tied if form in common]
             certain = max(decided, key=lambda f: f.beaten_ns.median_ns / max(f.best_ns.median_ns, 1e-9))
-            lines.append(f"{_need(caller, order)}: {' or '.join(ranked)} everywhere measured; clearest {condition(certain)}, work {certain.work_iters}: {_best(certain)}")
+            lines.append(f"{_need(caller, order)}: {' or '.join(ranked)}, cheapest or alike within noise wherever measured; clearest {condition(certain)}, work {certain.work_iters}: {_best(certain)}")
             data.append({"operation": caller, "order": order, "forms": ranked})
         elif decided:
             lines.append(f"{_need(caller, order)}: depends on contention and work, see above")
