@@ -137,6 +137,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
+        if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
+            form += f" {summary.cell.params['policy']}"
         once = console.is_terminal or not wide
         shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
@@ -185,7 +187,8 @@ def _figures(summary: Summary, wide: bool) -> list[str]:
         ns_text(batch.p95_ns if batch else None),
         ns_text(batch.p99_ns if batch else None),
         ns_text(summary.exposed.median_ns) if summary.exposed else "",
-        f"{ns_text(half_width(summary.exposed))}" if summary.exposed else "",
+        # One window has no width: an interval of no confidence is not printed as one of width zero.
+        ns_text(half_width(summary.exposed)) if summary.exposed and summary.exposed.confidence > 0 else "",
     ]
     if wide:
         rated = summary.total_mops > 0

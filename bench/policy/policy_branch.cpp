@@ -144,7 +144,7 @@ int main()
         compare_at<Value>(work);
         compare_at<Unlocked>(work);
     }
-    std::puts("work 0 is back to back, the others exposed; goal: no ratio of a locked operation whose interval leaves 1.00 by 0.01");
+    std::puts("work 0 is back to back, the others exposed; goal: no interval of a locked operation apart from 1");
     return 0;
 }
 #else

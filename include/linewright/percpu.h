@@ -16,7 +16,7 @@
  * signal handlers) and never tears for those that sum or read from elsewhere; it orders nothing else.
  * "The current CPU" is the one at the moment of the step; the thread may be elsewhere when the function returns.
  *
- * Progress: a sequence that the kernel aborts is tried LW_PERCPU_TRIES times, then the fall-back does the operation: for
+ * Progress: a sequence that the kernel aborts is tried LW_PERCPU_TRIES times more, then the fall-back does the operation: for
  * counters an atomic add of the second word (wait-free on most CPUs), for values the CPU's lock word (which waits for
  * another holder's few instructions). No operation can spin for ever.
  *

@@ -194,8 +194,10 @@ def _end(every: Sequence[Saving]) -> list[str]:
             said.append(f"{group.form}: one wait for the list saves nothing that can be told from noise.")
             continue
         end = vanishes_at(own)
-        limit = f"from entries of {end} bytes on nothing that matters" if end else "it still matters at the largest entries measured"
-        said.append(f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at {most.entry_bytes} bytes; {limit}.")
+        limit = f"; from entries of {end} bytes on nothing that matters" if end else "; it still matters at the largest entries measured"
+        if len({s.entry_bytes for s in own}) == 1:
+            limit = ""
+        said.append(f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at {most.entry_bytes} bytes{limit}.")
     return said
 
 
