@@ -112,7 +112,11 @@ class Drawn:
 
 
 def display(launches: list[Plan], budget_s: float) -> Lines | Drawn:
-    """The display that fits standard error."""
-    meter = Meter(launches, budget_s)
+    """The display of a plan's run that fits standard error."""
+    return fitting(Meter(launches, budget_s))
+
+
+def fitting(meter: Meter) -> Lines | Drawn:
+    """The display that fits standard error; `meter` is a `Meter` or has its `take`, `text`, `share` and `elapsed_s`."""
     console = Console(stderr=True)
     return Drawn(meter, console) if console.is_terminal and not console.is_dumb_terminal else Lines(meter)

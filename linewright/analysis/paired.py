@@ -98,6 +98,11 @@ def level(rounds: int, planned: int, alpha: float = ALPHA) -> float:
     return spent(min(1.0, rounds / planned), alpha) - (spent(before[-1] / planned, alpha) if before else 0.0)
 
 
+def fewest_rounds(settings: int, alpha: float = ALPHA) -> int:
+    """Planned rounds below which not even rounds that all agree can be called a difference."""
+    return next(n for n in range(2, 1000) if _rank_bound(n, level(n, n, alpha) / max(1, settings - 1) / 2) >= 0)
+
+
 @lru_cache(maxsize=128)
 def _signed_rank_cdf(n: int) -> np.ndarray:
     """P(T <= t) of Wilcoxon's signed-rank sum for t = 0 … n(n+1)/2, counted out."""

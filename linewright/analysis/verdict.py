@@ -93,7 +93,8 @@ class _Comparison(Struct, frozen=True):
     contrast: Contrast | None
 
 
-def _comparable(summary: Summary) -> bool:
+def comparable(summary: Summary) -> bool:
+    """Whether a cell may take part in a comparison."""
     return (
         summary.status == "ok"
         and summary.issue is not None
@@ -105,7 +106,8 @@ def _comparable(summary: Summary) -> bool:
     )
 
 
-def _point(cell: Cell) -> tuple:
+def point_of(cell: Cell) -> tuple:
+    """Everything but operation, form and order: cells that share it differ in nothing else."""
     return (
         cell.width_bits, cell.contender, cell.contender_iters, cell.work_iters, cell.placement, cell.lines, cell.threads,
         tuple(sorted(cell.params.items())),
@@ -128,11 +130,13 @@ def _callers(members: Sequence[Summary]) -> list[tuple[str, str, list[Summary]]]
     return answers
 
 
-def _apart(a: Interval, b: Interval) -> bool:
+def apart(a: Interval, b: Interval) -> bool:
+    """Whether two intervals do not overlap."""
     return a.high_ns < b.low_ns or b.high_ns < a.low_ns
 
 
-def _one_launch(*summaries: Summary) -> bool:
+def lone_launch(*summaries: Summary) -> bool:
+    """Whether any is contended with too few launches to be judged."""
     return any(s.cell.contender == "same_line" and not s.published and s.launches < FEWEST_LAUNCHES for s in summaries)
 
 
@@ -141,7 +145,7 @@ def _compare(best: Summary, others: Sequence[Summary]) -> list[_Comparison]:
 
 
 def _is_separated(comparison: _Comparison, p: float | None) -> bool:
-    if not _apart(comparison.best.issue, comparison.other.issue) or _one_launch(comparison.best, comparison.other):
+    if not apart(comparison.best.issue, comparison.other.issue) or lone_launch(comparison.best, comparison.other):
         return False
     return p < ALPHA if p is not None else comparison.best.published and comparison.other.published
 
@@ -173,9 +177,9 @@ def _rate_note(best: Summary, runner_up: Summary) -> str:
 def _finding(operation: str, order: str, comparisons: list[_Comparison], ps: list[float | None]) -> Finding:
     first = comparisons[0]
     best, runner_up, cell = first.best, first.other, first.best.cell
-    apart = [_is_separated(c, p) for c, p in zip(comparisons, ps, strict=True)]
-    beaten = next((c for c, yes in zip(comparisons, apart, strict=True) if yes), None)
-    why = "" if beaten else ("one_launch" if any(_one_launch(c.best, c.other) for c in comparisons) else "noise")
+    separate = [_is_separated(c, p) for c, p in zip(comparisons, ps, strict=True)]
+    beaten = next((c for c, yes in zip(comparisons, separate, strict=True) if yes), None)
+    why = "" if beaten else ("one_launch" if any(lone_launch(c.best, c.other) for c in comparisons) else "noise")
     return Finding(
         machine_id=best.machine_id, operation=operation, order=order, width_bits=cell.width_bits,
         contender=cell.contender, contender_iters=cell.contender_iters, work_iters=cell.work_iters,
@@ -184,8 +188,8 @@ def _finding(operation: str, order: str, comparisons: list[_Comparison], ps: lis
         best_order=cell.order, runner_up_order=runner_up.cell.order,
         best_ns=best.issue, runner_up_ns=runner_up.issue,
         margin=_margin(first), ratio=first.contrast.ratio if first.contrast else None,
-        separated=apart[0], p=ps[0],
-        tied=[cell.form] + [c.other.cell.form for c, yes in zip(comparisons, apart, strict=True) if not yes],
+        separated=separate[0], p=ps[0],
+        tied=[cell.form] + [c.other.cell.form for c, yes in zip(comparisons, separate, strict=True) if not yes],
         beaten=beaten.other.cell.form if beaten else "",
         beaten_ns=beaten.other.issue if beaten else None,
         beaten_ratio=beaten.contrast.ratio if beaten and beaten.contrast else None,
@@ -197,8 +201,8 @@ def findings(summaries: Iterable[Summary]) -> list[Finding]:
     """Every choice between forms that the summaries allow, with p values corrected over each machine's comparisons."""
     machines: dict[str, dict[tuple, list[Summary]]] = {}
     for summary in summaries:
-        if _comparable(summary):
-            machines.setdefault(summary.machine_id, {}).setdefault(_point(summary.cell), []).append(summary)
+        if comparable(summary):
+            machines.setdefault(summary.machine_id, {}).setdefault(point_of(summary.cell), []).append(summary)
     return [f for points in machines.values() for f in _machine_findings(points)]
 
 
@@ -239,11 +243,13 @@ def _less(ratio: Estimate | None, best: Interval, other: Interval) -> str:
     return f"{share:.{digits}f} % less" if f"{low:.{digits}f}" == f"{high:.{digits}f}" else f"{share:.{digits}f} % less ({span})"
 
 
-def _join(names: Sequence[str]) -> str:
+def join(names: Sequence[str]) -> str:
+    """``a, b and c``."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def _caller(f: Finding) -> str:
+def caller_of(f: Finding) -> str:
+    """What the caller needs, in a word or two."""
     width = "" if f.width_bits == 64 else f" u{f.width_bits}"
     order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
     extra = "".join(f" {key}={value}" for key, value in sorted(f.params.items()))
@@ -258,16 +264,16 @@ def _orders(f: Finding, other: str) -> str:
 
 def _clause(f: Finding) -> str:
     """What a finding with something beaten says, without its condition."""
-    lead = f.best if len(f.tied) == 1 else f"{_join(f.tied[:4])} (alike within noise)"
+    lead = f.best if len(f.tied) == 1 else f"{join(f.tied[:4])} (alike within noise)"
     verb = "takes" if len(f.tied) == 1 else "take"
     text = (
-        f"{_caller(f)}: {lead} {verb} {number(f.best_ns.median_ns)} ns,"
+        f"{caller_of(f)}: {lead} {verb} {number(f.best_ns.median_ns)} ns,"
         f" {_less(f.beaten_ratio, f.best_ns, f.beaten_ns)} than {f.beaten}{_orders(f, f.beaten)}"
     )
     return text + (f", but {f.rate_note}" if f.rate_note else "")
 
 
-def condition(f: Finding) -> str:
+def condition(f: Finding | Cell) -> str:
     """The contention class in words."""
     if f.contender == "none":
         return "alone"
@@ -288,7 +294,7 @@ def _sweep(run: Sequence[Finding]) -> str:
     return f"from {run[0].work_iters} to {run[-1].work_iters} iterations of work, {_clause(run[0])} at {run[0].work_iters}"
 
 
-def _runs(sweep: Sequence[Finding]) -> list[list[Finding]]:
+def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
     """Neighbouring work lengths at which the same answer holds: each one's best is among the other's best or ties."""
     runs: list[list[Finding]] = []
     for f in sweep:
@@ -312,11 +318,11 @@ def _sentence(members: Sequence[Finding]) -> str:
     """Everything separated in one contention class."""
     callers: dict[str, list[Finding]] = {}
     for f in members:
-        callers.setdefault(_caller(f), []).append(f)
+        callers.setdefault(caller_of(f), []).append(f)
     clauses = [
         _sweep(run)
         for sweep in callers.values()
-        for run in _runs(sorted(sweep, key=lambda f: f.work_iters))
+        for run in runs_of(sorted(sweep, key=lambda f: f.work_iters))
         if run[0].beaten
     ]
     if len(clauses) > MOST_CLAUSES:
@@ -328,7 +334,7 @@ def _brief(members: Sequence[Finding]) -> str:
     """The same for the quick plan: back to back, and the longest work length where it says something else."""
     callers: dict[str, list[Finding]] = {}
     for f in sorted(members, key=lambda f: f.work_iters):
-        callers.setdefault(_caller(f), []).append(f)
+        callers.setdefault(caller_of(f), []).append(f)
     clauses = []
     for sweep in callers.values():
         shown = [sweep[0]] if sweep[0].beaten else []
@@ -345,8 +351,8 @@ def _silent(all_findings: Sequence[Finding]) -> str:
     single = [f for f in all_findings if f.why == "one_launch"]
     parts = []
     if noise:
-        names = list(dict.fromkeys(f"{_caller(f)} {condition(f)}" for f in noise))
-        shown = _join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} other cases"
+        names = list(dict.fromkeys(f"{caller_of(f)} {condition(f)}" for f in noise))
+        shown = join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} other cases"
         parts.append(f"the difference between forms is within noise for {shown}")
     if single:
         parts.append(f"contended cells had fewer than {FEWEST_LAUNCHES} launches, too few to compare forms")
@@ -375,9 +381,9 @@ def _places(members: Sequence[Summary]) -> str:
         far = [s for s in members if s.nearness == where]
         for cpu in dict.fromkeys(s.cpus[0] if s.cpus else -1 for s in far):
             here = [s for s in far if (s.cpus[0] if s.cpus else -1) == cpu]
-            lines = _join(list(dict.fromkeys(f"{s.far_lines} of {s.near_lines + s.far_lines} lines far" for s in here)))
+            lines = join(list(dict.fromkeys(f"{s.far_lines} of {s.near_lines + s.far_lines} lines far" for s in here)))
             core = f"from CPU {cpu}, " if cpu >= 0 else ""
-            clauses.append(f"{core}{_join([s.cell.form for s in here])}: performed {text.format(lines=lines)}")
+            clauses.append(f"{core}{join([s.cell.form for s in here])}: performed {text.format(lines=lines)}")
     return _capital("; ".join(clauses)) if clauses else ""
 
 

@@ -38,10 +38,10 @@ def run(
     Nothing is written to the program's files. The program takes this command's place: signals reach it and its exit code is the answer.
     """
     policy.check(atomics, "--atomics")
-    program = _find(command[0])
+    program = find_program(command[0])
     machine = platform.machine()
     if machine == "aarch64":
-        _warn(program)
+        warn_unswitched(program)
         environment = switched(dict(os.environ), atomics, verbose, find_library())
     else:
         output.note(f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged")
@@ -89,7 +89,7 @@ def _usable(path: Path) -> Path:
     return path
 
 
-def _find(name: str) -> str:
+def find_program(name: str) -> str:
     """The program's path, as a shell would find it."""
     if not name:
         raise UserError("no program named", "PROGRAM")
@@ -101,7 +101,7 @@ def _find(name: str) -> str:
     raise UserError(f"no such program: {name}", "PROGRAM")
 
 
-def _warn(program: str) -> None:
+def warn_unswitched(program: str) -> None:
     """Say before the program starts why it will run unchanged, where that can be known."""
     from linewright.elf.image import load
 

@@ -1,0 +1,249 @@
+"""`linewright trial`: a program of the user's under several settings, in random interleaved order."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import secrets
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from linewright import __version__, output, policy, units
+from linewright.errors import DIFFERENT, DONE, RunError, UserError
+
+ORDER = 35
+MOST_SETTINGS = 16
+AS_IS = "as is"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("trial", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})(trial)
+
+
+def trial(
+    command: Annotated[Optional[list[str]], typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False)] = None,
+    settings: Annotated[Optional[str], typer.Option(help="Settings of LINEWRIGHT_ATOMICS, separated by /; the first is the baseline.", show_default="default/prefetch/load on arm64")] = None,
+    env: Annotated[Optional[list[str]], typer.Option("--env", help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline; a single one is held against the environment as it is.")] = None,
+    runs: Annotated[int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)] = 20,
+    precision: Annotated[str, typer.Option(help="Half-width of every interval at which the trial may end.")] = "1%",
+    metric: Annotated[str, typer.Option(help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output.")] = "wall",
+    higher_is_better: Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate.")] = False,
+    warmup: Annotated[int, typer.Option(help="Rounds run first and not counted.")] = 1,
+    limit: Annotated[Optional[str], typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Seed of the order.", show_default="random")] = None,
+    save: Annotated[Optional[str], typer.Option(help="Trial file; an existing one of the same program gets another session.", show_default="results/trial-TIME.jsonl")] = None,
+    resume: Annotated[Optional[str], typer.Option(help="Continue this trial file's last session.")] = None,
+    compare: Annotated[Optional[tuple[str, str]], typer.Option("--compare", metavar="BEFORE AFTER", help="Compare two trial files, for instance of two boots.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Run your own program under each setting and say what differs, with an interval."""
+    if compare is not None:
+        _only_alone("--compare", command, settings, env, save, resume)
+        return _compare(*compare, as_json)
+    if resume is not None:
+        _only_alone("--resume", command, settings, env, save, None)
+        return _resume(resume, limit, as_json)
+    if not command:
+        raise UserError("no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]")
+    _in_range(runs, 2, 100_000, "--runs")
+    _in_range(warmup, 0, 1000, "--warmup")
+    if seed is not None:
+        _in_range(seed, 0, 2**53, "--seed")
+    from linewright.analysis import paired
+    from linewright.trial import runner
+
+    runner.compile_metric(metric)
+    named = _settings(settings, env, command[0], alone=save is not None)
+    session = _session(
+        command, named, metric=metric, unit=runner.METRICS.get(metric, ""), higher_is_better=higher_is_better,
+        planned_rounds=runs, precision=units.fraction(precision, "--precision"), warmup_rounds=warmup,
+        seed=secrets.randbits(53) if seed is None else seed,
+    )  # fmt: skip
+    limit_s = units.duration_s(limit, "--limit") if limit is not None else None
+    writer = _file(save, session)
+    if settings is not None and platform.machine() != "aarch64":
+        output.note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
+    if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
+        output.note(f"{runs} rounds cannot show a difference between {len(named)} settings, however large: --runs {enough} or more")
+    return _run(session, [], writer, limit_s, as_json, describe=True)
+
+
+def _only_alone(option: str, *others: object) -> None:
+    if any(others):
+        raise UserError(f"{option} takes everything from its files", "trial", "allowed beside it: --json" + (", --limit" if option == "--resume" else ""))
+
+
+def _in_range(value: int, low: int, high: int, where: str) -> None:
+    if not low <= value <= high:
+        raise UserError(f"out of range: {value}", where, f"allowed: {low} to {high}")
+
+
+def _settings(atomics: str | None, env: list[str] | None, program: str, alone: bool) -> list:
+    """The settings asked for, by name; the first is the baseline."""
+    from linewright.trial.files import Named
+
+    if atomics is not None and env:
+        raise UserError("--settings and --env contradict each other", "trial", "put LINEWRIGHT_ATOMICS=… into --env")
+    if env:
+        named = [Named(name=text.strip() or AS_IS, environment=_assignments(text)) for text in env]
+        if len(named) == 1 and not alone:
+            named.insert(0, Named(name=AS_IS, environment={}))
+    elif atomics is not None or (not alone and platform.machine() == "aarch64"):
+        named = _policies(atomics or "default/prefetch/load", program)
+    elif alone:
+        named = [Named(name=AS_IS, environment={})]
+    else:
+        raise UserError("nothing to try: each atomic operation has one form on this machine", "trial", "name environments: --env A=1 --env A=2")
+    names = [n.name for n in named]
+    if len(set(names)) < len(names):
+        raise UserError(f"setting named twice: {next(n for n in names if names.count(n) > 1)}", "trial", "each setting once")
+    if len(named) < 2 and not alone:
+        raise UserError("one setting has nothing to be compared with", "--settings", "at least two, separated by /")
+    _in_range(len(named), 1, MOST_SETTINGS, "settings")
+    return named
+
+
+def _assignments(text: str) -> dict[str, str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{text!r}: {error}", "--env", "allowed: NAME=VALUE, several separated by spaces, quoted as in a shell") from None
+    answer: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not _NAME.fullmatch(name) or "\0" in value:
+            raise UserError(f"not an assignment: {word!r}", "--env", "allowed: NAME=VALUE, several separated by spaces")
+        answer[name] = value
+    return answer
+
+
+def _policies(text: str, program: str) -> list:
+    """Settings of the library; on arm64 the auditing library is loaded under each, so that they differ in nothing else."""
+    from linewright.commands.run import find_library, find_program, switched, warn_unswitched
+    from linewright.trial.files import Named
+
+    values = [policy.check(value.strip(), "--settings") or "default" for value in text.split("/")]
+    if platform.machine() != "aarch64":
+        return [Named(name=value, environment={"LINEWRIGHT_ATOMICS": value}) for value in values]
+    warn_unswitched(find_program(program))
+    library = find_library()
+    changed = [switched(dict(os.environ), value, False, library) for value in values]
+    keys = ("LD_AUDIT", "LINEWRIGHT_ATOMICS")
+    return [Named(name=value, environment={k: new[k] for k in keys}) for value, new in zip(values, changed, strict=True)]
+
+
+def _session(command: list[str], named: list, **more: object):
+    from linewright.trial.files import Session, here
+
+    return Session(
+        linewright_trial=1, session=secrets.token_hex(8),
+        started_utc=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        tool_version=__version__, command=command, settings=named, **here(), **more,
+    )  # fmt: skip
+
+
+def _file(save: str | None, session):
+    """A writer to the trial file, with the session's line to be written first; an existing file must fit."""
+    from linewright import records
+    from linewright.commands.run import find_program
+    from linewright.trial import boots, files
+
+    find_program(session.command[0])
+    if save is not None and os.path.exists(save):
+        known = files.read(save, output.note)
+        boots.check_same(known.sessions[0], session, save)
+        return files.append_to(known, "--save")
+    return records.create(save or _default_path(), False, "--save")
+
+
+def _default_path() -> str:
+    try:
+        Path("results").mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make results/ here: {error.strerror}", "--save", "name a file") from None
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    return os.path.join("results", f"trial-{moment}-{secrets.token_hex(2)}.jsonl")
+
+
+def _resume(path: str, limit: str | None, as_json: bool) -> int:
+    from linewright.trial import files
+
+    known = files.read(path, output.note)
+    session, now = known.sessions[-1], files.here()
+    for name in ("cpu_model", "kernel", "boot_id"):
+        if getattr(session, name) != now[name]:
+            raise UserError(f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})", "--resume", "--save on each boot, then --compare")
+    samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
+    limit_s = units.duration_s(limit, "--limit") if limit is not None else None
+    return _run(session, samples, files.append_to(known, "--resume"), limit_s, as_json, describe=False)
+
+
+def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, describe: bool) -> int:
+    """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
+    from linewright.commands.run import find_program
+    from linewright.interrupts import Interrupts
+    from linewright.progress import fitting
+    from linewright.trial import engine, runner
+
+    program = find_program(session.command[0])
+
+    def keep(sample) -> None:
+        writer.write(sample)
+        writer.sync()
+
+    try:
+        if describe:
+            writer.write(session)
+        total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
+        with Interrupts() as interrupts, fitting(engine.Meter(total, len(samples))) as shown:
+            process = runner.Process(program, session.command, session.metric, interrupts, limit_s)
+            finished = engine.run(session, process, samples, keep, shown.show)
+    finally:
+        writer.close()
+    _show(session, finished, writer.name, as_json)
+    if finished.interrupted:
+        raise RunError(f"interrupted; {len(finished.samples)} runs are kept; continue with --resume {writer.name}")
+    return DONE
+
+
+def _show(session, finished, name: str, as_json: bool) -> None:
+    from linewright.table import console_for
+    from linewright.trial import report
+
+    if as_json:
+        _print_json({"session": session, "verdict": finished.verdict, "failures": report.failures(session, finished.samples), "file": name})
+    else:
+        report.show(session, finished.samples, finished.verdict, console_for(sys.stdout))
+        sys.stdout.flush()
+    output.note(f"every run is in {name}")
+
+
+def _print_json(value: object) -> None:
+    import msgspec
+
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    sys.stdout.flush()
+
+
+def _compare(before: str, after: str, as_json: bool) -> int:
+    """Exit 1 when a difference was found, as every comparison."""
+    from linewright.table import console_for
+    from linewright.trial import boots, files, report
+
+    one, two = files.read(before, output.note), files.read(after, output.note)
+    found = boots.compare(one, two)
+    if one.sessions[0].command != two.sessions[0].command:
+        output.note("the two files are of different commands")
+    if as_json:
+        _print_json({"before": one.sessions, "after": two.sessions, "settings": found})
+    else:
+        report.show_boots(one.sessions[0], found, console_for(sys.stdout))
+        sys.stdout.flush()
+    return DIFFERENT if any(a.different for a in found) else DONE

@@ -1,0 +1,125 @@
+"""The trial itself: warm-up, rounds in random order, looks at the planned places, an early end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from linewright.analysis.paired import Run, Trial, judge, looks, schedule
+from linewright.errors import RunError
+from linewright.trial.files import Named, Sample, Session
+from linewright.trial.runner import Interrupted, Outcome, Runner
+from linewright.units import duration_text
+
+
+class Finished(NamedTuple):
+    """What a trial came to; `interrupted` when the user ended it."""
+
+    samples: list[Sample]
+    verdict: Trial
+    interrupted: bool
+
+
+class Step(NamedTuple):
+    """One run that ended: what the display is told."""
+
+    id: str
+    launch: int
+
+
+class Meter:
+    """Share of the planned runs that are done, and the time left at their pace: at most, since a trial may end early."""
+
+    def __init__(self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total, self._before, self._done, self._clock = total, done, done, clock
+        self._start = clock()
+
+    def take(self, step: Step) -> None:
+        self._done += 1
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self._done / max(1, self._total))
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._start
+
+    def text(self, name: str, number: int) -> str:
+        pace = self.elapsed_s / max(1, self._done - self._before)
+        left = f"at most {duration_text(pace * max(0, self._total - self._done))} left"
+        return f"{self.share:4.0%}  {self._done}/{self._total} runs, {left}  {name}"
+
+
+def judged(session: Session, samples: Iterable[Sample]) -> Trial:
+    """What the counted runs of one session allow to be said."""
+    runs = [
+        Run(setting=s.setting, round=s.round, value=s.value, reason=s.reason)
+        for s in samples if not s.warm_up and s.session == session.session
+    ]  # fmt: skip
+    return judge(runs, [s.name for s in session.settings], session.planned_rounds, session.precision, session.higher_is_better)
+
+
+def runs_left(session: Session, done: Sequence[Sample]) -> list[tuple[int, Named]]:
+    """(round, setting) in the order to run, without what has been run."""
+    have = {(s.round, s.setting) for s in done if not s.warm_up}
+    by_name = {s.name: s for s in session.settings}
+    order = schedule(list(by_name), session.planned_rounds, session.seed)
+    return [(number, by_name[name]) for number, name in order if (number, name) not in have]
+
+
+def run(
+    session: Session,
+    runner: Runner,
+    done: Sequence[Sample] = (),
+    keep: Callable[[Sample], None] = lambda sample: None,
+    show: Callable[[Step], None] = lambda step: None,
+) -> Finished:
+    """Run until the answer is clear, precise enough, or the rounds are done.
+
+    Every run is handed to `keep` as it ends.  RunError when no setting's warm-up gives a figure.
+    """
+    samples = list(done)
+    left = runs_left(session, samples)
+    if not left or (samples and judged(session, samples).stop):
+        return Finished(samples, judged(session, samples), False)
+    try:
+        _warm_up(session, runner, keep, show)
+        while left:
+            number = left[0][0]
+            for _, setting in [pair for pair in left if pair[0] == number]:
+                sample = _sample(session, setting, number, runner(setting.environment))
+                samples.append(sample)
+                keep(sample)
+                show(Step(setting.name, 0))
+            left = [pair for pair in left if pair[0] != number]
+            if number + 1 in looks(session.planned_rounds) and judged(session, samples).stop:
+                break
+    except Interrupted:
+        return Finished(samples, judged(session, samples), True)
+    return Finished(samples, judged(session, samples), False)
+
+
+def _warm_up(session: Session, runner: Runner, keep: Callable[[Sample], None], show: Callable[[Step], None]) -> None:
+    """Runs that fill caches and are not counted; a program that fails under every setting is reported at once."""
+    failed: dict[str, str] = {}
+    for number in range(session.warmup_rounds):
+        for setting in session.settings:
+            sample = _sample(session, setting, number, runner(setting.environment), warm_up=True)
+            keep(sample)
+            show(Step(f"{setting.name} (warm-up)", 0))
+            if sample.value is None:
+                failed[setting.name] = sample.reason
+            else:
+                failed.pop(setting.name, None)
+        if len(failed) == len(session.settings):
+            raise RunError(f"{session.command[0]} gives no figure under any setting: {failed[session.settings[0].name]}")
+
+
+def _sample(session: Session, setting: Named, number: int, outcome: Outcome, warm_up: bool = False) -> Sample:
+    return Sample(
+        linewright_trial_run=1, session=session.session, setting=setting.name, round=number, warm_up=warm_up,
+        value=outcome.value, reason=outcome.reason, wall_s=outcome.wall_s, cpu_s=outcome.cpu_s,
+        maxrss_bytes=outcome.maxrss_bytes, exit_code=outcome.exit_code,
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""Trial files: JSON lines, a session's description and then one line for each run; docs/advise.md describes every field."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from linewright import records
+from linewright.errors import UserError
+
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class Named(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One setting: its name and what it changes in the environment."""
+
+    name: str
+    environment: dict[str, str]
+
+
+class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is run, how, and where: written before the runs of one invocation or one boot."""
+
+    linewright_trial: Literal[1]
+    session: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    started_utc: str
+    tool_version: str
+    command: Annotated[list[str], Meta(min_length=1)]
+    metric: str
+    """``wall``, ``cpu``, ``maxrss``, or a regular expression whose first group is the figure."""
+    unit: Literal["s", "bytes", ""]
+    higher_is_better: bool
+    settings: Annotated[list[Named], Meta(min_length=1, max_length=64)]
+    """The first one is the baseline."""
+    planned_rounds: Annotated[int, Meta(ge=2, le=100_000)]
+    precision: Annotated[float, Meta(gt=0, le=0.5)]
+    warmup_rounds: Annotated[int, Meta(ge=0, le=1000)]
+    seed: Count
+    arch: str
+    cpu_model: str
+    cpus: Count
+    kernel: str
+    boot_id: str
+    """Different after every boot; empty where the kernel does not tell."""
+    boot_parameters: str
+
+
+class Sample(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One run of the program."""
+
+    linewright_trial_run: Literal[1]
+    session: str
+    setting: str
+    round: Count
+    warm_up: bool = False
+    """Kept for the record, never counted."""
+    value: float | None = None
+    """The metric in the session's unit; null where the run failed."""
+    reason: str = ""
+    """Why there is no value."""
+    wall_s: float
+    cpu_s: float
+    """User and system time of the program and the processes that it waited for."""
+    maxrss_bytes: Count
+    exit_code: int | None = None
+    """Negative: ended by that signal."""
+
+
+class TrialFile(NamedTuple):
+    """Everything in one trial file, checked."""
+
+    path: str
+    sessions: list[Session]
+    samples: list[Sample]
+    good_end: int
+    """Byte offset behind the last whole line."""
+
+
+class _Kind(Struct):
+    linewright_trial: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    linewright_trial_run: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def read(path: str, warn=lambda text: None) -> TrialFile:
+    """Every line of a trial file; a last line cut by a kill is dropped with a warning, anything else wrong is refused."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(error.strerror or str(error), path, "expected a trial file") from None
+    sessions: list[Session] = []
+    samples: list[Sample] = []
+    end = 0
+    for number, line in enumerate(data.splitlines(keepends=True), 1):
+        where = f"{path}:{number}"
+        if not line.endswith(b"\n"):
+            warn(f"{where}: truncated line dropped (the run was killed while writing it)")
+            break
+        value = _decode(line, where)
+        if isinstance(value, Session):
+            sessions.append(value)
+        else:
+            _check(value, sessions, where)
+            samples.append(value)
+        end += len(line)
+    if not sessions:
+        raise UserError("no trial in it", path, "expected a trial file, written by `linewright trial`")
+    return TrialFile(path, sessions, samples, end)
+
+
+def _decode(line: bytes, where: str) -> Session | Sample:
+    try:
+        kind = msgspec.json.decode(line, type=_Kind)
+        said = [v for v in (kind.linewright_trial, kind.linewright_trial_run) if v is not msgspec.UNSET]
+        if len(said) != 1:
+            raise UserError("not a line of a trial", where, 'each line has "linewright_trial": 1 or "linewright_trial_run": 1')
+        if bytes(said[0]) != b"1":
+            raise UserError(f"trial of version {bytes(said[0])[:20].decode('utf-8', 'replace')}, this program reads version 1", where)
+        return msgspec.json.decode(line, type=Sample if kind.linewright_trial is msgspec.UNSET else Session)
+    except records.DECODE_ERRORS as error:
+        raise UserError(str(error), where, "expected a trial file, written by `linewright trial`") from None
+
+
+def _check(sample: Sample, sessions: list[Session], where: str) -> None:
+    session = next((s for s in sessions if s.session == sample.session), None)
+    if session is None:
+        raise UserError(f"run of session {sample.session!r}, which no line before it describes", where)
+    if sample.setting not in [s.name for s in session.settings]:
+        raise UserError(f"run of setting {sample.setting!r}, which its session does not have", where)
+
+
+def append_to(file: TrialFile, where: str) -> records.Writer:
+    """A writer behind the last whole line."""
+    try:
+        fd = os.open(file.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        os.ftruncate(fd, file.good_end)
+    except OSError as error:
+        raise UserError(f"cannot write {file.path}: {error.strerror}", where, "name a file that can be written") from None
+    return records.Writer(fd, file.path, created=False)
+
+
+def here() -> dict:
+    """The fields of a session that describe this machine and boot."""
+    return dict(
+        arch=platform.machine(), cpu_model=_cpu_model(), cpus=os.cpu_count() or 0,
+        kernel=f"{platform.system()} {platform.release()}", boot_id=_text("/proc/sys/kernel/random/boot_id"),
+        boot_parameters=_text("/proc/cmdline"),
+    )  # fmt: skip
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _cpu_model() -> str:
+    names = (line.partition(":")[2].strip() for line in _text("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    return next(names, "")

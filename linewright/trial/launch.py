@@ -1,0 +1,43 @@
+"""Starts one program and reports what it took; run as a script of its own, standard library only.
+
+A process carries the largest memory of whoever started it across exec (Linux keeps the old image's high-water mark), so a
+program started by the command itself would never show less than Python with its numerical libraries. This script is small,
+and what it starts has a mark of its own. Its processor time is not the program's either.
+
+Arguments: file descriptor for the report, changes to the environment as JSON, program, and its arguments from argv[0] on.
+Report: one JSON object, {"errno"} or {"status", "wall_s", "cpu_s", "maxrss_bytes"}.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+
+def main() -> None:
+    report = int(sys.argv[1])
+    os.set_inheritable(report, False)
+    environment = {**os.environ, **json.loads(sys.argv[2])}
+    # What ends the program politely must leave this process to report it; Python's own ignored signals are not the program's.
+    changed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in changed:
+        signal.signal(number, signal.SIG_IGN)
+    started = time.perf_counter()
+    try:
+        child = os.posix_spawn(
+            sys.argv[3], sys.argv[4:], environment, setsigdef=(*changed, signal.SIGPIPE, signal.SIGXFSZ)
+        )
+    except OSError as error:
+        os.write(report, json.dumps({"errno": error.errno}).encode())
+        return
+    _, status, usage = os.wait4(child, 0)
+    wall_s = time.perf_counter() - started
+    answer = {
+        "status": status, "wall_s": wall_s, "cpu_s": usage.ru_utime + usage.ru_stime, "maxrss_bytes": usage.ru_maxrss * 1024,
+    }  # fmt: skip
+    os.write(report, json.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    main()
