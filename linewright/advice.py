@@ -35,8 +35,6 @@ FAMILIES = {
     "cache": ("Cache maintenance", ("clean", "invalidate")),
 }  # fmt: skip
 """Operations that belong to plans of their own: title of their section, and how their operations' names begin."""
-CONTROLS = frozenset({"percpu_racy_add", "percpu_thread_local_add", "read_twice_read"})
-"""Forms that plans measure as bounds and nobody may be advised to use: they lose counts, count something else, or tear."""
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -101,7 +99,7 @@ class Machine:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        return findings(s for s in self.summaries if s.cell.form not in CONTROLS)
+        return findings(self.summaries)
 
     def of_family(self, name: str) -> list[Finding]:
         """Findings of one family of operations; ``""`` for the operations on one word that belong to none."""

@@ -10,8 +10,9 @@ from linewright.analysis.intervals import contrast
 from linewright.analysis.summary import Summary
 from linewright.schema import Cell, Context
 
-FLOORS = frozenset({"plain_add", "empty"})
-"""Forms that are no atomic operation: what others cannot undercut, never a recommendation."""
+FLOORS = frozenset({"plain_add", "empty", "percpu_racy_add", "percpu_thread_local_add", "read_twice_read"})
+"""Forms that are no atomic operation: bounds that nobody may be advised to use. They lose counts, count something else,
+or tear."""
 
 MEANING: dict[str, str] = {
     "metastable": "The launches fall into separate groups: read the modes and their shares, not one number.",

@@ -63,13 +63,18 @@ TEST(Defect, AThreadMovedByOthersIsNoticed) {
     if (usable().size() < 2)
         GTEST_SKIP() << "needs two CPUs";
     long self = syscall(SYS_gettid);
-    std::jthread mover([self, to = usable()[1]] {
+    std::atomic<bool> away{false};
+    std::jthread mover([self, to = usable()[1], &away] {
+        pin_to(to); // out of the way of the window, which may have real-time priority
+        away = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(30));
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(to, &set);
         sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
     });
+    while (!away)
+        std::this_thread::yield();
     EXPECT_TRUE(window_of(cell_of("empty", "none"), {usable()[0]}, 200).moved);
 }
 
