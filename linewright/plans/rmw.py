@@ -33,6 +33,9 @@ PARAMETERS = (
 def build(wish: Wish) -> Plan:
     """The richest thinning whose fewest windows fit the budget; the whole grid when it is asked for."""
     values = wish.values
+    for axis in ("work", "contender_iters"):
+        if values["grid"] == "full" and values[axis] is not None:
+            raise UserError(f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own")
     ladder = THINNED if values["grid"] == "thinned" else ((GAPS, WORKS, 4),)
     plan = None
     for gaps, works, windows in ladder:

@@ -139,6 +139,12 @@ def test_full_is_the_whole_grid_and_the_handoffs() -> None:
     assert {cell.id for cell in build("handoff").cells} <= ids
 
 
+def test_a_grid_cannot_be_whole_and_chosen() -> None:
+    for axis in ("work=0,5", "contender_iters=3"):
+        with pytest.raises(UserError, match="contradict"):
+            build("rmw", "grid=full", axis)
+
+
 def test_unknown_settings_name_what_is_allowed() -> None:
     for bad in ("grid=tiny", "cpus=some", "lines=0", "nosuch=1", "contender_iters=-1", "work="):
         with pytest.raises(UserError, match="allowed|has"):
