@@ -54,8 +54,8 @@ def launch(plan: Plan) -> tuple[list[Context], list[Record]]:
 
 def plan_of(cells: list[Cell], number: int, seed: int) -> Plan:
     return Plan(
-        linewright_plan=1, name="repeatability", cells=cells, seed=seed, launch=number, budget_s=8.0, min_windows=6,
-        max_windows=64, window_ms=2.0, contended_window_ms=25.0,
+        linewright_plan=1, name="repeatability", cells=cells, seed=seed, launch=number, budget_s=20.0, min_windows=6,
+        max_windows=12 if cells is SHARED else 64, window_ms=2.0, contended_window_ms=25.0,
     )  # fmt: skip
 
 
