@@ -40,6 +40,8 @@ logged() { # logged NAME COMMAND…
 # The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then
     export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
+    # A clone elsewhere compiles the same: paths below the checkout count as relative ones.
+    export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD}
     export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
 fi
