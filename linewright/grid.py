@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from linewright.probe import Form, Topology
 from linewright.schema import Cell
@@ -44,37 +45,32 @@ def single_line_forms(forms: Sequence[Form], topology: Topology, generic: bool) 
     return [f for f in forms if f.arch in archs and f.width_bits == width and f.operation in OPERATIONS]
 
 
-def alone(form: Form, works: Sequence[int], lines: int, placement: str = "auto") -> Iterator[Cell]:
-    """A form without a contender."""
-    for work in works:
-        yield Cell(**common(form), work_iters=work, lines=lines, placement=placement)
-
-
-def beside(form: Form, works: Sequence[int], lines: int, placement: str = "auto", threads: int = 2) -> Iterator[Cell]:
-    """A form beside a placebo that spins and never touches its line."""
-    for work in works:
-        yield Cell(
-            **common(form), work_iters=work, lines=lines, placement=placement, contender="placebo", threads=threads
-        )
-
-
-def against(
-    form: Form, gaps: Sequence[int], works: Sequence[int], lines: int, placement: str = "auto", threads: int = 2
+def matrix(
+    forms: Sequence[Form],
+    works: Sequence[int],
+    gaps: Sequence[int],
+    values: Mapping[str, Any],
+    single: str = "auto",
+    double: str = "auto",
 ) -> Iterator[Cell]:
-    """A form contended on its line; none for a form that loses counts when shared."""
-    if not form.atomic:
-        return
+    """Every form alone, beside a placebo and contended on its line, at the same works and gaps.
+
+    `values` holds ``lines``, ``contended_lines`` and ``threads``; `single` and `double` place one thread and several.
+    Cells that differ in nothing but the form stand together: they share blocks, so drift, and their empty twins. The
+    empty loop is only run alone, and a form that loses counts when two threads share a line is not contended.
+    """
+    shared = [form for form in forms if form.operation != "none"]
+    atomic = [form for form in shared if form.atomic]
+    apart = {"lines": values["lines"], "placement": single}
+    beside = {"lines": values["lines"], "placement": double, "contender": "placebo", "threads": values["threads"]}
+    against = {**beside, "lines": values["contended_lines"], "contender": "same_line"}
+    for work in works:
+        yield from (Cell(**common(form), work_iters=work, **apart) for form in forms)
+    for work in works:
+        yield from (Cell(**common(form), work_iters=work, **beside) for form in shared)
     for gap in gaps:
         for work in works:
-            yield Cell(
-                **common(form),
-                work_iters=work,
-                lines=lines,
-                placement=placement,
-                contender="same_line",
-                contender_iters=gap,
-                threads=threads,
-            )
+            yield from (Cell(**common(form), work_iters=work, contender_iters=gap, **against) for form in atomic)
 
 
 def partner(topology: Topology, cpu: int) -> int | None:

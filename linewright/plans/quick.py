@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from linewright.errors import UserError
 from linewright.estimate import estimate_s
+from linewright.grid import matrix
 from linewright.plans import BuiltIn, Parameter, Wish
 from linewright.probe import Form
-from linewright.schema import Cell, Plan
+from linewright.schema import Plan
 
 OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")
 FILL = 0.9
@@ -38,7 +36,7 @@ def build(wish: Wish) -> Plan:
         if values["contender_iters"] is not None:
             gaps = tuple(values["contender_iters"])
         try:
-            cells = wish.keep(list(_cells(wish, gaps)))
+            cells = wish.keep(list(matrix(_forms(wish), values["work"], gaps, values)))
         except UserError:
             if chosen:  # what is wanted occurs in richer variants alone
                 break
@@ -61,26 +59,6 @@ def build(wish: Wish) -> Plan:
     return chosen
 
 
-def _cells(wish: Wish, gaps: tuple[int, ...]) -> Iterator[Cell]:
-    """Cells that differ in nothing but the form stand together: they share blocks, so drift, and their empty twins."""
-    forms = _forms(wish)
-    shared = [form for form in forms if form.operation != "none"]
-    atomic = [form for form in shared if form.atomic]  # others lose counts when two threads use a line
-    values = wish.values
-    threads, lines = values["threads"], values["lines"]
-    for work in values["work"]:
-        for form in forms:
-            yield _cell(form, work, lines=lines)
-    for work in values["work"]:
-        for form in shared:
-            yield _cell(form, work, lines=lines, contender="placebo", threads=threads)
-    for gap in gaps:
-        for work in values["work"]:
-            for form in atomic:
-                together = {"contender": "same_line", "contender_iters": gap, "threads": threads}
-                yield _cell(form, work, lines=values["contended_lines"], **together)
-
-
 def _forms(wish: Wish) -> list[Form]:
     """Forms of this architecture at its own width; those that the CPU lacks stay, to be reported as such."""
     arch, operations = wish.topology.arch, wish.values["operations"]
@@ -90,12 +68,6 @@ def _forms(wish: Wish) -> list[Form]:
         for form in wish.forms
         if form.arch in ("any", "generic", arch) and form.width_bits == width and form.operation in operations
     ]
-
-
-def _cell(form: Form, work: int, **more: Any) -> Cell:
-    return Cell(
-        operation=form.operation, form=form.name, width_bits=form.width_bits, order=form.order, work_iters=work, **more
-    )
 
 
 PLAN = BuiltIn(

@@ -7,7 +7,7 @@ from typing import Any
 
 from linewright.errors import UserError
 from linewright.estimate import estimate_s
-from linewright.grid import GAPS, OPERATIONS, THINNED, WORKS, against, alone, beside, partner, single_line_forms
+from linewright.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, single_line_forms
 from linewright.plans import BuiltIn, Parameter, Wish
 from linewright.schema import Cell, Plan
 
@@ -65,14 +65,13 @@ def build(wish: Wish) -> Plan:
 
 def _cells(wish: Wish, gaps: Sequence[int], works: Sequence[int]) -> Iterator[Cell]:
     values = wish.values
-    forms = single_line_forms(wish.forms, wish.topology, values["generic"] == "yes")
+    forms = [
+        form
+        for form in single_line_forms(wish.forms, wish.topology, values["generic"] == "yes")
+        if form.operation in values["operations"]
+    ]
     for single, double in _placements(wish, values):
-        for form in forms:
-            if form.operation not in values["operations"]:
-                continue
-            yield from alone(form, works, values["lines"], single)
-            yield from beside(form, works, values["lines"], double, values["threads"])
-            yield from against(form, gaps, works, values["contended_lines"], double, values["threads"])
+        yield from matrix(forms, works, gaps, values, single, double)
 
 
 def _placements(wish: Wish, values: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
-/* What a timed loop needs besides the form it times, on x86_64: a clock, a NOP, and the wait for completion. */
-#ifndef LINEWRIGHT_ARCH_X86_64_MEASURE_H
-#define LINEWRIGHT_ARCH_X86_64_MEASURE_H
+/* What a timed loop needs besides the form it times, on x86: a clock, a NOP, and the wait for completion. */
+#ifndef LINEWRIGHT_ARCH_X86_MEASURE_H
+#define LINEWRIGHT_ARCH_X86_MEASURE_H
 
 #include <stdint.h>
 
