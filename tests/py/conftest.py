@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -52,10 +53,11 @@ class Command:
         return subprocess.run(self.arguments(*words), **(given | options))
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Run in a process group of its own, as a shell does."""
+        """Run in a process group of its own, as a shell does: with SIGINT heeded, also when these tests run in the
+        background of a script, where it is ignored and the ignoring inherited."""
         return subprocess.Popen(
             self.arguments(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.directory, env=self.environment(),
-            start_new_session=True,
+            start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
 
     def refused(self, *words: str) -> str:
