@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from linewright.errors import UserError
+from linewright.estimate import estimate_s
 from linewright.probe import Form, Topology
-from linewright.schema import Cell
+from linewright.schema import Cell, Plan
+
+if TYPE_CHECKING:
+    from linewright.plans import Wish
+
+    CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
 
 OPERATIONS = ("add", "fetch_add", "cmpxchg", "xchg", "read")
 """Operations on one line; forms of other operations belong to plans of their own."""
@@ -83,3 +90,44 @@ def partner(topology: Topology, cpu: int) -> int | None:
         if str(cpu) in pair.split(",")
     ]
     return min(found)[1] if found else None
+
+
+FILL = 0.9
+"""Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are still wide."""
+
+
+def richest(
+    wish: Wish, name: str, ladder: Iterable[tuple[Sequence[int], Sequence[int], int]], cells_of: CellsOf
+) -> Plan:
+    """The first step of a ladder (gaps, works, fewest windows; richest first) that fits the budget, else the poorest.
+
+    Gaps and works that the user set take the ladder's place. `cells_of` makes the cells of a step. UserError when
+    nothing that was asked for exists.
+    """
+    values, chosen = wish.values, None
+    for gaps, works, windows in ladder:
+        gaps = gaps if values["contender_iters"] is None else values["contender_iters"]
+        works = works if values["work"] is None else values["work"]
+        try:
+            cells = wish.keep(list(cells_of(tuple(gaps), tuple(works))))
+        except UserError:
+            if chosen:  # what is wanted occurs in richer steps alone
+                break
+            raise
+        if not cells:
+            asked = ", ".join(values["operations"])
+            raise UserError(f"the probe for {wish.topology.arch} has no form of {asked}", "--set operations")
+        chosen = Plan(
+            linewright_plan=1,
+            name=name,
+            cells=cells,
+            budget_s=wish.budget_s,
+            launches=values["launches"],
+            window_ms=values["window_ms"],
+            contended_window_ms=values["contended_window_ms"],
+            min_windows=windows,
+        )
+        if estimate_s(chosen) <= FILL * wish.budget_s:
+            break
+    assert chosen is not None  # no ladder is empty
+    return chosen

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from linewright.errors import UserError
-from linewright.estimate import estimate_s
-from linewright.grid import matrix
+from linewright.grid import matrix, richest
 from linewright.plans import BuiltIn, Parameter, Wish
 from linewright.probe import Form
 from linewright.schema import Plan
 
 OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")
-FILL = 0.9
-"""Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are still wide."""
-
 RICHNESS = (((0, 100), 6), ((0,), 8), ((0,), 6), ((0,), 5), ((0,), 4), ((0,), 3))
 """Contender gaps and fewest windows, richest first: the first that fits the budget is taken."""
 
@@ -31,32 +26,9 @@ PARAMETERS = (
 
 def build(wish: Wish) -> Plan:
     """The richest quick plan whose fewest windows fit the budget, else the poorest."""
-    values, chosen = wish.values, None
-    for gaps, windows in RICHNESS:
-        if values["contender_iters"] is not None:
-            gaps = tuple(values["contender_iters"])
-        try:
-            cells = wish.keep(list(matrix(_forms(wish), values["work"], gaps, values)))
-        except UserError:
-            if chosen:  # what is wanted occurs in richer variants alone
-                break
-            raise
-        if not cells:
-            asked = ", ".join(values["operations"])
-            raise UserError(f"the probe for {wish.topology.arch} has no form of {asked}", "--set operations")
-        chosen = Plan(
-            linewright_plan=1,
-            name="quick",
-            cells=cells,
-            budget_s=wish.budget_s,
-            launches=values["launches"],
-            window_ms=values["window_ms"],
-            contended_window_ms=values["contended_window_ms"],
-            min_windows=windows,
-        )
-        if estimate_s(chosen) <= FILL * wish.budget_s:
-            break
-    return chosen
+    values, forms = wish.values, _forms(wish)
+    ladder = [(gaps, values["work"], windows) for gaps, windows in RICHNESS]
+    return richest(wish, "quick", ladder, lambda gaps, works: matrix(forms, works, gaps, values))
 
 
 def _forms(wish: Wish) -> list[Form]:

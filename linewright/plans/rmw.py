@@ -6,13 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.estimate import estimate_s
-from linewright.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, single_line_forms
+from linewright.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, richest, single_line_forms
 from linewright.plans import BuiltIn, Parameter, Wish
 from linewright.schema import Cell, Plan
-
-FILL = 0.9
-"""Share of the budget that the fewest windows may take; the rest narrows the widest intervals."""
 
 PARAMETERS = (
     Parameter("grid", "word", "thinned", "the published grid whole, or thinned to the budget", choices=("thinned", "full")),
@@ -37,30 +33,7 @@ def build(wish: Wish) -> Plan:
         if values["grid"] == "full" and values[axis] is not None:
             raise UserError(f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own")
     ladder = THINNED if values["grid"] == "thinned" else ((GAPS, WORKS, 4),)
-    plan = None
-    for gaps, works, windows in ladder:
-        gaps = tuple(values["contender_iters"] or gaps)
-        works = tuple(values["work"] or works)
-        try:
-            cells = wish.keep(list(_cells(wish, gaps, works)))
-        except UserError:
-            if plan:
-                break
-            raise
-        plan = Plan(
-            linewright_plan=1,
-            name="rmw",
-            cells=cells,
-            budget_s=wish.budget_s,
-            launches=values["launches"],
-            window_ms=values["window_ms"],
-            contended_window_ms=values["contended_window_ms"],
-            min_windows=windows,
-        )
-        if estimate_s(plan) <= FILL * wish.budget_s:
-            break
-    assert plan is not None
-    return plan
+    return richest(wish, "rmw", ladder, lambda gaps, works: _cells(wish, gaps, works))
 
 
 def _cells(wish: Wish, gaps: Sequence[int], works: Sequence[int]) -> Iterator[Cell]:
