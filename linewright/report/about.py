@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from linewright.analysis import verdict
+from linewright.analysis import cache_fit, verdict
+from linewright.analysis.near_far import crossovers
 from linewright.analysis.plausible import FLOORS, explain
 from linewright.analysis.summary import Summary
+from linewright.analysis.verdict import findings, places_of, sentences
 from linewright.errors import one_line
-from linewright.report.material import Material, Series
+from linewright.report.material import Material, Series, line_bytes
 from linewright.report.parts import contention, once
 from linewright.schema import Interval
 from linewright.table import has_figures
@@ -26,12 +28,20 @@ class Saying(Struct, frozen=True, kw_only=True):
     clauses: list[str]
 
 
+class Area(Struct, frozen=True, kw_only=True):
+    """What the verdict says of one kind of operations."""
+
+    name: str
+    """Empty where there is one area alone."""
+    sayings: list[Saying]
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """The verdict on one series."""
 
     label: str
     kind: str
-    sayings: list[Saying]
+    areas: list[Area]
 
 
 class Tile(Struct, frozen=True, kw_only=True):
@@ -43,22 +53,56 @@ class Tile(Struct, frozen=True, kw_only=True):
     note: str
 
 
+AREAS = {
+    "percpu_": "Per-CPU counters", "wide_": "Wide atomics", "library_": "Library operations", "handoff": "Core to core",
+    "readers_": "Readers and grace periods",
+}  # fmt: skip
+"""Areas by what their operations' names begin with; the rest is about atomics on one line."""
+ONE_LINE, CACHE = "Atomics on one line", "Cache maintenance"
+
+
+def area_of(operation: str) -> str:
+    return next((name for start, name in AREAS.items() if operation.startswith(start)), ONE_LINE)
+
+
 def answers(material: Material) -> list[Answer]:
     """What the measurements support, series by series."""
-    return [
-        Answer(label=s.label, kind=s.kind, sayings=[_saying(one_line(text)) for text in verdict(s.summaries, s.contexts)])
-        for s in material.series
-    ]
+    return [Answer(label=s.label, kind=s.kind, areas=_areas(s)) for s in material.series]
 
 
-LEADS = re.compile(r"^(Alone|With [^:;]{1,80}|From CPU [^:;]{1,40}|[^:;.]{1,40}\bcontender[^:;]{0,40}): (.+)$")
+def _areas(series: Series) -> list[Area]:
+    """The verdict's sentences by area; p values stay corrected over every comparison of the machine, as `verdict` does it."""
+    lists = [s for s in series.summaries if cache_fit.concerns(s.cell)]
+    members = [s for s in series.summaries if not cache_fit.concerns(s.cell)]
+    found, crossed = findings(members), crossovers(members)
+    if series.kind == "emulated" or not (found or lists):
+        return [Area(name="", sayings=_sayings(verdict(series.summaries, series.contexts)))]
+    said: dict[str, list[str]] = {}
+    for name in (ONE_LINE, *AREAS.values()):
+        own = [f for f in found if area_of(f.operation) == name]
+        if own:
+            places = places_of([s for s in members if area_of(s.cell.operation) == name])
+            said[name] = sentences(own, [c for c in crossed if area_of(c.operation) == name], places)
+    if lists:
+        said[CACHE] = cache_fit.sentences(lists, line_bytes(series))
+    return [Area(name=name if len(said) > 1 else "", sayings=_sayings(texts)) for name, texts in said.items() if texts]
 
 
-def _saying(text: str) -> Saying:
-    """A sentence cut at its semicolons, so that each claim stands on a line of its own."""
-    found = LEADS.match(text)
-    lead, rest = (found[1], found[2]) if found else ("", text)
-    return Saying(lead=lead, clauses=rest.rstrip(".").split("; "))
+LEAD = re.compile(r"^(Alone|With (?:a contender|[0-9]+ contenders) on the line [^;]{1,60}?): (.+)$")
+CLAUSE = re.compile(r"; (?=back to back|with [0-9]+ iterations|from [0-9]+ to |and [0-9]+ more)")
+
+
+def _sayings(texts: Sequence[str]) -> list[Saying]:
+    """Sentences cut where a claim ends, so that each claim stands on a line of its own."""
+    said: list[Saying] = []
+    for text in map(one_line, texts):
+        found = LEAD.match(text)
+        lead, rest = (found[1], found[2]) if found else ("", text)
+        clauses = CLAUSE.split(rest.rstrip("."))
+        if not lead and said and not said[-1].lead:
+            clauses = said.pop().clauses + clauses
+        said.append(Saying(lead=lead, clauses=clauses))
+    return said
 
 
 def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:
@@ -135,10 +179,15 @@ def about(series: Series) -> list[tuple[str, str]]:
         ("Core cycle, as seen", f"{_range([x.cycle_ns for x in every])} ns"), ("Work iteration", f"{_range([x.work_iter_ns for x in every])} ns"),
         ("Hardware counters", c.counters), ("Restartable sequences", c.rseq), ("Real-time priority", _yes(x.realtime for x in every)),
         ("Memory locked", _yes(x.locked_memory for x in every)), ("Target", c.target), ("Plans", ", ".join(once(x.plan for x in every))),
-        ("Launches", f"{len(every)}, {min(x.started_utc for x in every)} to {max(x.started_utc for x in every)}"),
+        ("Launches", str(len(every))), ("Begun", _begun(series)),
         ("Program", f"linewright {c.tool_version}, {c.compiler}"), ("Machine id", series.machine_id), ("Files", ", ".join(series.files)),
     ]  # fmt: skip
     return [(name, one_line(value)) for name, value in facts if value]
+
+
+def _begun(series: Series) -> str:
+    first, last = (end(c.started_utc for c in series.contexts) for end in (min, max))
+    return first if first == last else f"{first}; the last launch {last}"
 
 
 def _range(values: Sequence[float]) -> str:

@@ -11,7 +11,7 @@ import vl_convert
 
 from linewright.errors import UserError
 from linewright.report import theme
-from linewright.report.parts import Figure, Section, slug
+from linewright.report.parts import Control, Figure, Section, slug
 
 WIDTH = 640
 """Pixels of a chart that fills its container on the page."""
@@ -23,20 +23,21 @@ def variants(section: Section, figure: Figure) -> Iterator[tuple[str, dict[str, 
     """(file name without its end, specification): every control's options in turn, the others at their first."""
     params = {param["name"] for param in figure.spec.get("params", [])}
     controls = [control for control in section.controls if control.signal in params]
-    yield figure.id, _set(figure, {})
+    yield figure.id, _set(section, figure, controls, {})
     for control in controls:
         for value, _ in control.options[1:]:
-            yield f"{figure.id}-{slug(value)}", _set(figure, {control.signal: value})
+            yield f"{figure.id}-{slug(value)}", _set(section, figure, controls, {control.signal: value})
 
 
-def _set(figure: Figure, values: dict[str, str]) -> dict[str, Any]:
+def _set(section: Section, figure: Figure, controls: Sequence[Control], values: dict[str, str]) -> dict[str, Any]:
     spec = copy.deepcopy(figure.spec)
     for param in spec.get("params", []):
         param["value"] = values.get(param["name"], param["value"])
     if spec.get("width") == "container":
         spec["width"] = WIDTH
     spec.pop("autosize", None)
-    spec["title"] = figure.title
+    said = [f"{control.label}: {text}" for control in controls for value, text in control.options if value == values.get(control.signal, control.options[0][0])]
+    spec["title"] = {"text": f"{section.title}: {figure.title}", "subtitle": said}
     spec["background"] = "white"
     return spec
 

@@ -20,11 +20,13 @@ from linewright.report.parts import Section, figure
 from linewright.table import rows
 
 SCRIPT = "report.js"
-FIRST_COLUMNS = (
-    "operation", "form", "width_bits", "contender", "contender_iters", "work_iters", "threads", "issue_median_ns", "issue_low_ns",
-    "issue_high_ns", "exposed_median_ns", "batch_p99_ns", "total_mops", "fairness", "flags",
-)  # fmt: skip
-"""Columns of the table of every cell that are shown at first; the rest is a click away."""
+FIRST_COLUMNS = {
+    "machine": "machine", "operation": "operation", "form": "form", "width_bits": "bits", "contender": "contender",
+    "contender_iters": "pause", "work_iters": "work", "threads": "threads", "params": "parameters", "issue_median_ns": "median ns",
+    "issue_low_ns": "low", "issue_high_ns": "high", "exposed_median_ns": "exposed ns", "batch_p99_ns": "p99 ns",
+    "total_mops": "all Mop/s", "fairness": "fair", "flags": "flags",
+}  # fmt: skip
+"""Columns of the table of every cell that are shown at first, and what they are called there; the rest is a click away."""
 
 
 def render(material: Material, sections: list[Section]) -> str:
@@ -107,10 +109,15 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
         for s, row in zip(series.summaries, rows(series.summaries), strict=True):
             found.append({"machine": series.label} | row | _more(s))
     names = list(dict.fromkeys(name for row in found for name in row))
-    first = ({"machine"} if material.several else set()) | set(FIRST_COLUMNS)
+    hidden = set() if material.several else {"machine"}
     columns = [
-        {"name": name, "number": any(isinstance(row.get(name), (int, float)) for row in found), "first": name in first} for name in names
-    ]
+        {
+            "name": name, "label": FIRST_COLUMNS.get(name, name.replace("_", " ")),
+            "number": any(isinstance(row.get(name), (int, float)) for row in found),
+            "first": name in FIRST_COLUMNS and name not in hidden and any(row.get(name) not in (None, "") for row in found),
+        }
+        for name in names
+    ]  # fmt: skip
     return columns, [[_plain(row.get(name)) for name in names] for row in found]
 
 

@@ -77,13 +77,26 @@ def figure(value: float | None) -> float | None:
 
 def contention(cell: Cell) -> str:
     """The contender in a few words."""
-    many = f" × {cell.threads - 1}" if cell.threads > 2 else ""
-    where = "" if cell.placement == "auto" else f" · {cell.placement.replace('cpus:', 'CPU ')}"
+    many = f" by {cell.threads - 1}" if cell.threads > 2 else ""
+    where = place(cell)
     if cell.contender == "none":
         return "alone" + where
     if cell.contender == "placebo":
         return "placebo" + many + where
-    return f"contended{many}{where}, pause {cell.contender_iters}"
+    return f"contended{many}{where}, pause {short(cell.contender_iters)}"
+
+
+def place(cell: Cell) -> str:
+    """Where threads were told to run, in brackets; nothing where that was left to the probe."""
+    return "" if cell.placement == "auto" else f" ({cell.placement.replace('cpus:', 'CPU ').replace(',', '+').replace('_', ' ')})"
+
+
+def short(count: int) -> str:
+    """10, 1k, 1M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size and count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)
 
 
 def contention_rank(cell: Cell) -> tuple:
@@ -166,23 +179,19 @@ def signal(control: Control) -> alt.Parameter:
     return alt.param(name=control.signal, value=control.options[0][0])
 
 
-COLUMNS = {"expr": "max(1, floor(width / 190))"}
-"""Columns of a legend below a chart, whatever its width."""
-
-
 def hue(field: str, domain: Sequence[str], shown: Sequence[str] | None = None, title: str | None = None) -> alt.Color:
     """Colour by a name; `domain` fixes who has which colour, `shown` what the legend lists."""
-    legend = alt.Legend(values=list(shown if shown is not None else domain), columns=COLUMNS, title=title)
+    legend = alt.Legend(values=list(shown if shown is not None else domain), title=title)
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(domain)), legend=legend)
 
 
 def shape(field: str, domain: Sequence[str], title: str | None = None) -> alt.Shape:
-    legend = alt.Legend(columns=COLUMNS, title=title) if len(domain) > 1 else None
+    legend = alt.Legend(title=title) if len(domain) > 1 else None
     return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(domain), range=SHAPES), legend=legend)
 
 
 def dash(field: str, domain: Sequence[str]) -> alt.StrokeDash:
-    legend = alt.Legend(columns=COLUMNS, title=None, symbolType="stroke") if len(domain) > 1 else None
+    legend = alt.Legend(title=None, symbolType="stroke") if len(domain) > 1 else None
     scale = alt.Scale(domain=list(domain), range=[DASHES[i % len(DASHES)] for i in range(len(domain))])
     return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend)
 
@@ -216,6 +225,39 @@ def finish(
     return spec
 
 
+def ticks(values: Iterable[float | None]) -> list[float]:
+    """Places for a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps below a factor of four."""
+    known = [v for v in values if v is not None and v > 0]
+    if not known:
+        return []
+    low, high = min(known), max(known)
+    if high < 4 * low:
+        step = _even((high - low) / 3 or high / 10)
+        return [float(f"{step * i:.6g}") for i in range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)]
+    steps = (1, 2, 5) if high <= 1500 * low else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [float(f"{step}e{power}") for power in powers for step in steps]
+
+
+def _even(size: float) -> float:
+    """The next 1, 2 or 5 of a decade."""
+    decade = 10 ** math.floor(math.log10(size))
+    return next(step * decade for step in (1, 2, 5, 10) if step * decade >= size * 0.999)
+
+
+PLAIN = ".6~g"
+"""Numbers on axes: no exponent below a million."""
+
+
+def log_axis(*groups: Iterable[float | None]) -> dict[str, Any]:
+    """Scale and axis for positive values that span decades; a group is what is seen at once."""
+    places = sorted({place for group in groups for place in ticks(group)})
+    return {
+        "scale": alt.Scale(type="log", nice=False, padding=12),
+        "axis": alt.Axis(values=places, format=PLAIN, labelOverlap="greedy", labelSeparation=4),
+    }
+
+
 def pixels(rows: int, least: int = 3) -> int:
     return ROW_PX * max(rows, least)
 
@@ -240,18 +282,43 @@ def dots(
     log: bool,
     tooltip: list[alt.Tooltip],
     filters: Sequence[str] = (),
+    apart: str = "",
 ) -> alt.LayerChart:
-    """Medians as points with their intervals as whiskers, one lane for each contention or machine."""
-    scale = alt.Scale(type="log", nice=True) if log else alt.Scale(zero=True, nice=True)
-    base = alt.Chart(inline([positive(row, name) for row in rows] if log else rows))
+    """Medians as points with their intervals as whiskers, one lane for each contention or machine.
+
+    `apart` is the field whose values are never seen at once.
+    """
+    if log:
+        rows = [positive(row, name) for row in rows]
+        seen = once(row.get(apart) for row in rows)
+        axis = log_axis(*([r.get(name + end) for r in rows if r.get(apart) == value for end in ("", "_low", "_high")] for value in seen))
+    else:
+        axis = {"scale": alt.Scale(zero=True, nice=True), "axis": alt.Axis(tickCount=5, format=PLAIN)}
+    base = alt.Chart(inline(rows))
     for text in filters:
         base = base.transform_filter(text)
     offset = alt.YOffset(f"{lane}:N", scale=alt.Scale(domain=list(lanes)))
     shared = {"y": y, "color": colour} | ({"yOffset": offset} if len(lanes) > 1 else {})
-    x = alt.X(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
-    whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{name}_low:Q", title=title, scale=scale), x2=f"{name}_high:Q", **shared)
+    x = alt.X(f"{name}:Q", title=title, **axis)
+    whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{name}_low:Q", title=title), x2=f"{name}_high:Q", **shared)
     points = base.mark_point(filled=True).encode(x=x, shape=shape("series", series), tooltip=tooltip, **shared)
-    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=9).encode(
-        x=x, y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {})
+    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=5).encode(
+        x=f"{name}_high:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {})
     )
     return alt.layer(whiskers, points, marks)
+
+
+SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.0f' : '.1~e'"
+"""Three digits for any size, as a Vega expression."""
+
+
+def tiles(
+    base: alt.Chart, place: dict[str, Any], colour: alt.Color, field: str, tooltip: list[alt.Tooltip], text: str = "", size: float = 10.5
+) -> alt.LayerChart:
+    """Coloured rectangles; `text`, a field, is written on them in whichever ink stands out."""
+    layers = [base.mark_rect(style="tile", cornerRadius=3).encode(color=colour, tooltip=tooltip, **place)]
+    if text:
+        on = "contrast('{}', scale('color', datum." + field + "))"
+        ink = f"{on.format('#ffffff')} >= {on.format('#16191d')} ? '#ffffff' : '#16191d'"
+        layers.append(base.mark_text(fontSize=size, color=alt.ExprRef(ink)).encode(text=f"{text}:N", **place))
+    return alt.layer(*layers)

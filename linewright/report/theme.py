@@ -4,6 +4,9 @@ from __future__ import annotations
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
+LEGEND_COLUMNS = 3
+"""Of a legend below an exported chart; the page's script sets as many as there is room for."""
+
 _CATEGORIES = {
     "light": ["#1f6fd0", "#d9640a", "#0f8a5f", "#b4307c", "#6b4fc4", "#8a6a00",
               "#0a8aa0", "#c4372b", "#556370", "#5d8a00", "#a0522d", "#3a3fa8"],
@@ -42,13 +45,13 @@ def config(mode: str, width: int | None = None) -> dict:
         "legend": {
             "labelColor": ink["text"], "titleColor": ink["muted"], "labelFontSize": 12, "titleFontSize": 12,
             "titleFontWeight": 500, "orient": "bottom", "direction": "horizontal", "columnPadding": 16, "rowPadding": 4,
-            "symbolSize": 90, "symbolStrokeWidth": 2, "labelLimit": 320, "titleLimit": 400, "offset": 14,
+            "symbolSize": 90, "symbolOpacity": 1, "layout": {"bottom": {"anchor": "start", "direction": "vertical", "center": False}}, "columns": LEGEND_COLUMNS, "symbolStrokeWidth": 2, "labelLimit": 320, "titleLimit": 400, "offset": 14,
         },
         "header": {
             "labelColor": ink["text"], "titleColor": ink["muted"], "labelFontSize": 12, "titleFontSize": 12,
             "titleFontWeight": 500, "labelFontWeight": 600,
         },
-        "title": {"color": ink["text"], "fontSize": 15, "fontWeight": 600, "anchor": "start", "offset": 14},
+        "title": {"color": ink["text"], "fontSize": 15, "fontWeight": 600, "anchor": "start", "offset": 14, "subtitleColor": ink["muted"], "subtitlePadding": 6},
         "text": {"color": ink["text"], "fontSize": 12},
         "rule": {"color": ink["muted"]},
         "errorbar": {"rule": {"strokeWidth": 1.5}},

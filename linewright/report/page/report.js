@@ -44,8 +44,10 @@
     const values = new Map(signals(figure));
     for (const param of spec.params ?? []) if (values.has(param.name)) param.value = values.get(param.name);
     views.get(figure)?.finalize();
+    const config = structuredClone(data.themes[colours]);
+    config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - 90) / 180));
     const made = await vegaEmbed(chart, spec, {
-      actions: false, renderer: "svg", ast: true, config: data.themes[colours], tooltip: { theme: "custom" }, mode: "vega-lite",
+      actions: false, renderer: "svg", ast: true, config, logLevel: 1, tooltip: { theme: "custom" }, mode: "vega-lite",
     });
     // The container speaks for the picture; its parts would only repeat numbers that the table gives in order.
     chart.querySelector("svg")?.setAttribute("aria-hidden", "true");
@@ -153,7 +155,7 @@
   function fill() {
     const head = make("tr"), body = id("cell-table").tBodies[0], shownColumns = visible();
     for (const index of shownColumns) {
-      const heading = make("th", undefined, { scope: "col" }), button = make("button", columns[index].name.replaceAll("_", " "), { type: "button" });
+      const heading = make("th", undefined, { scope: "col" }), button = make("button", columns[index].label, { type: "button", title: columns[index].name });
       if (columns[index].number) heading.className = "number";
       if (order.column === index) heading.setAttribute("aria-sort", order.up ? "ascending" : "descending");
       button.addEventListener("click", () => {

@@ -12,7 +12,7 @@ from linewright.analysis.intervals import Estimate
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series, line_bytes, passes
 from linewright.report.parts import (
-    Control, Figure, Grid, Section, contention, dash, figure, finish, hue, inline, interval, once, tip,
+    Control, Figure, Grid, Section, contention, dash, figure, finish, hue, inline, interval, log_axis, once, shape, tip,
 )  # fmt: skip
 from linewright.units import ns_text
 
@@ -74,7 +74,7 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     rows = [r for r in rows if r["align"] == 0 and r["entries"] == most[(r["series"], r["form"], r["state"], r["bytes"], r["wait"])]]
     base = alt.Chart(inline(rows)).transform_filter("datum.state == state").transform_calculate(key="datum.form + datum.wait + datum.series")
     x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
-    y = alt.Y("ns:Q", title="ns per line", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", tickCount=5))
+    y = alt.Y("ns:Q", title="ns per line", **log_axis(row["ns"] for row in rows))
     waits = [text for text in WAITS.values() if any(r["wait"] == text for r in rows)]
     colour = hue("form", forms)
     lines = base.transform_filter("isValid(datum.fitted) && datum.fitted > 0").mark_line().encode(
@@ -83,8 +83,6 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     whiskers = base.transform_filter("datum.ns_low > 0").mark_rule().encode(x=x, y="ns_low:Q", y2="ns_high:Q", color=colour)
     fields = (("series", "machine"), ("form", "instruction"), ("wait", "wait"), ("bytes", "bytes an entry"), ("entries", "entries"), ("lines", "lines"),
               ("ns:q", "ns a line"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("fitted:q", "fitted"))  # fmt: skip
-    from linewright.report.parts import shape
-
     marks = shape("series", labels) if material.several else shape("wait", waits)
     points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, shape=marks, tooltip=tip(*fields))
     return Figure(
@@ -138,7 +136,7 @@ def _terms(fits: list[tuple[Fit, Series]], several: bool) -> Grid:
            _span(fit.per_wait), str(fit.cells), f"{fit.worst_percent:.0f} %"]
         for fit, series in fits
     ]  # fmt: skip
-    columns = (["machine"] if several else []) + ["instruction", "lines are", "offset, bytes", "ns per line", "ns per entry", "ns per wait", "lists", "worst miss"]
+    columns = (["machine"] if several else []) + ["instruction", "lines are", "offset", "ns per line", "ns per entry", "ns per wait", "lists", "misses by"]
     return Grid(caption="The fit: what a line, an entry and a wait cost", columns=columns, rows=rows, left=len(columns) - 6)
 
 

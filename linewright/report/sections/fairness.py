@@ -9,6 +9,7 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.grid import OPERATIONS
 from linewright.report.material import Material, Series
+from linewright.report.sections.matrix import by_operation
 from linewright.report.parts import (
     Control, Figure, Section, contention, contention_rank, figure, finish, inline, measured, once, pixels, tip,
 )  # fmt: skip
@@ -50,10 +51,10 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
         for s in cells
         for thread, ops in enumerate(s.thread_ops)
     ]  # fmt: skip
-    labels = once(row["label"] for row in rows)
+    labels = sorted(once(row["label"] for row in rows), key=by_operation)
     threads = once(row["thread"] for row in rows)
     base = alt.Chart(inline(rows)).transform_filter("datum.point == point")
-    y = alt.Y("label:N", title=None, sort=labels)
+    y = alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360))
     legend = alt.Legend(title=None) if len(threads) <= 12 else None
     bars = base.mark_bar(height={"band": 0.62}).encode(
         y=y, x=alt.X("share:Q", stack="zero", title="share of all operations", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5)),

@@ -56,11 +56,11 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], classes: list[s
     lanes = [f"{c} {label}" for c in classes for label in labels]
     chart = dots(
         rows, "ns", "ns per operation", alt.Y("form:N", title=None, sort=forms), hue("contention", classes), "lane", lanes, labels,
-        True, tip(*CELL_TIP, *NS_TIP), ["datum.at == work"],
+        True, tip(*CELL_TIP, *NS_TIP), ["datum.at == work"], "at",
     )  # fmt: skip
     return Figure(
         id=f"forms-{operation}",
         title=operation,
         text=f"Time of {operation} by form, for {', '.join(classes)}, with intervals.",
-        spec=finish(chart, pixels(len(forms)) + 8 * max(0, len(lanes) - 3) * len(forms), [work]),
+        spec=finish(chart, pixels(len(forms)) + 9 * max(0, len(lanes) - 2) * len(forms), [work]),
     )

@@ -9,7 +9,7 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    Control, Figure, Section, doubt, figure, finish, hue, inline, interval, measured, once, pixels, remark, tip,
+    Control, Figure, Section, doubt, figure, finish, hue, inline, interval, measured, once, pixels, remark, shape, tiles, tip,
 )  # fmt: skip
 
 MEANING = {
@@ -63,11 +63,8 @@ def _map(series: Series, rows: list[dict[str, Any]], material: Material, definit
     }
     colour = alt.Color("ns:Q", scale=alt.Scale(range="heatmap", zero=False), legend=alt.Legend(title="ns a handoff", gradientLength=200))
     step = 40 if len(cpus) <= 12 else 24 if len(cpus) <= 32 else 12
-    layers = [base.mark_rect(style="tile", cornerRadius=2).encode(color=colour, tooltip=tip(*TIP), **place)]
-    if step == 40:
-        ink = "contrast('#ffffff', scale('color', datum.ns)) >= contrast('#16191d', scale('color', datum.ns)) ? '#ffffff' : '#16191d'"
-        layers.append(base.mark_text(fontSize=11, color=alt.ExprRef(ink)).encode(text=alt.Text("ns:Q", format=".0f"), **place))
-    chart = alt.layer(*layers).properties(width=alt.Step(step), height=alt.Step(step))
+    named = base.transform_calculate(said="format(datum.ns, '.0f')")
+    chart = tiles(named, place, colour, "ns", tip(*TIP), "said" if step == 40 else "", 11).properties(width=alt.Step(step), height=alt.Step(step))
     return Figure(
         id=f"handoff-map-{material.series.index(series)}" if material.several else "handoff-map",
         title=f"Map of {series.label}" if material.several else "Every pair of cores", broad=len(cpus) > 12,
@@ -88,10 +85,8 @@ def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
     x = alt.X("ns:Q", title="ns a handoff", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
     colour = hue("form", forms)
     whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X("ns_low:Q", title="ns a handoff"), x2="ns_high:Q", y=y, yOffset=offset, color=colour)
-    from linewright.report.parts import shape
-
     points = base.mark_point(filled=True).encode(x=x, y=y, yOffset=offset, color=colour, shape=shape("series", labels), tooltip=tip(*TIP))
-    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=9).encode(x=x, y=y, yOffset=offset, text="mark:N")
+    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=5).encode(x="ns_high:Q", y=y, yOffset=offset, text="mark:N")
     return Figure(
         id="handoff", title="By distance and definition",
         text=f"Time of a handoff for {len(rows)} pairs and definitions, by how far the cores are apart.",

@@ -10,7 +10,8 @@ from linewright.analysis.summary import Summary
 from linewright.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, Control, Figure, Section, contention, contention_rank, doubt, figure, finish, inline, measured, once, remark, tip,
+    CELL_TIP, SAID, Control, Figure, Section, contention, contention_rank, doubt, figure, finish, inline, measured, once, remark,
+    tiles, tip,
 )  # fmt: skip
 
 METRICS = {
@@ -31,7 +32,7 @@ def section(material: Material) -> Section | None:
     controls = [metric, machine] if material.several else [metric]
     classes = once(contention(s.cell) for s, _ in sorted(cells, key=lambda c: contention_rank(c[0].cell)))
     columns = len({(contention(s.cell), s.cell.work_iters) for s, _ in cells})
-    labels = sorted(once(row["label"] for row in rows), key=lambda label: OPERATIONS.index(label.split(" ")[0]))
+    labels = sorted(once(row["label"] for row in rows), key=by_operation)
     spec = finish(_chart(rows, classes, labels, material.several, STEP if columns > 16 else BROAD_STEP), None, controls, fills=False)
     return Section(
         id="matrix",
@@ -46,6 +47,11 @@ def section(material: Material) -> Section | None:
             )
         ],
     )  # fmt: skip
+
+
+def by_operation(label: str) -> int:
+    """Sorts labels that begin with an operation."""
+    return OPERATIONS.index(label.partition(" ")[0])
 
 
 def _row(s: Summary, series: Series) -> dict[str, Any]:
@@ -65,8 +71,8 @@ def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], se
         alt.Chart(inline(rows))
         .transform_calculate(
             value="datum[metric]",
-            said="datum.value == null ? '' : format(datum.value, abs(datum.value) < 9.95 ? '.2f' : abs(datum.value) < 99.5 ? '.1f'"
-            " : abs(datum.value) < 9999 ? '.0f' : '.1~e') + (datum.mark ? ' ' + datum.mark : '')",
+            shade="max(datum.value, 0.1)",
+            said=f"isValid(datum.value) ? format(datum.value, {SAID.format('datum.value')}) + (datum.mark ? ' ' + datum.mark : '') : ''",
         )
         .transform_filter("isValid(datum.value)")
     )
@@ -77,14 +83,11 @@ def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], se
         "y": alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360)),
     }
     colour = alt.Color(
-        "value:Q", scale=alt.Scale(type="symlog", constant=1, nice=False, range="heatmap"),
-        legend=alt.Legend(title="cheap to dear (for the rate: slow to fast)", gradientLength=240, format="~s", tickCount=5),
+        "shade:Q", scale=alt.Scale(type="log", nice=False, range="heatmap"),
+        legend=alt.Legend(title="cheap to dear (for the rate: slow to fast), logarithmic", gradientLength=260, format="~g", tickCount=4),
     )  # fmt: skip
     fields = (*CELL_TIP[:3], ("work", "work iterations"), ("p50:q", "median ns"), ("p99:q", "p99 ns"), ("exposed:q", "exposed ns"),
               ("rate:q", "all threads, per µs"), ("remark", "note"))  # fmt: skip
-    tiles = base.mark_rect(style="tile", cornerRadius=3).encode(color=colour, tooltip=tip(*fields), **place)
-    ink = "contrast('#ffffff', scale('color', datum.value)) >= contrast('#16191d', scale('color', datum.value)) ? '#ffffff' : '#16191d'"
-    numbers = base.mark_text(fontSize=10.5, color=alt.ExprRef(ink)).encode(text="said:N", **place)
-    layered = alt.layer(tiles, numbers).properties(width=alt.Step(step), height=alt.Step(ROW_STEP))
+    layered = tiles(base, place, colour, "shade", tip(*fields), "said").properties(width=alt.Step(step), height=alt.Step(ROW_STEP))
     header = alt.Header(title="contention, and below it iterations of work between operations", titleAnchor="start", labelAnchor="start")
     return layered.facet(column=alt.Column("contention:N", sort=classes, header=header), spacing=14)

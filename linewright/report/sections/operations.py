@@ -9,18 +9,21 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    Control, Figure, Section, contention, doubt, figure, finish, inline, once, remark, tip,
+    SAID, Control, Figure, Section, contention, doubt, figure, finish, inline, once, remark, tiles, tip,
 )  # fmt: skip
 from linewright.table import has_figures
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
-STEP, ROW_STEP = 52, 26
+TIP = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order", "order"), ("ns:q", "ns"), ("low:q", "from"), ("high:q", "to"),
+       ("remark", "note"))  # fmt: skip
 
 
 def section(material: Material) -> Section | None:
     rows = [_row(s, series) for series in material.series for s in series.summaries if s.cell.operation.startswith("library_") and has_figures(s)]
     if not rows:
         return None
+    rows = [r for r in rows if r["ns"] is not None]
+    domain = _domain([r["ns"] for r in rows])
     point = Control(signal="point", label="Show", options=[(p, p) for p in once(r["point"] for r in rows)])
     machine = Control(signal="machine", label="Machine", options=[(s.label, s.label) for s in material.series])
     policy = Control(signal="policy", label="LINEWRIGHT_ATOMICS", options=[(p, p.replace("+", ",")) for p in once(r["policy"] for r in rows)])
@@ -32,10 +35,12 @@ def section(material: Material) -> Section | None:
         controls=controls,
         figures=[
             Figure(
-                id="operations", title="Width × order", broad=True,
-                text="Heat map of the library's operations: rows are operation and width, columns memory orders, colour is ns.",
-                spec=finish(_chart(rows), None, [point, policy, machine], fills=False),
+                id=f"operations-{operation}", title=operation,
+                text=f"Heat map of {operation}: rows are operand widths, columns memory orders, colour is ns.",
+                spec=finish(_chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]), 26 * 4, [point, policy, machine]),
             )
+            for operation in once(r["operation"] for r in rows)
+            if (mine := [r for r in rows if r["operation"] == operation])
         ],
     )  # fmt: skip
 
@@ -53,26 +58,23 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _chart(rows: list[dict[str, Any]]) -> alt.FacetChart:
-    rows = [r for r in rows if r["ns"] is not None]
-    orders = [o for o in ORDERS if any(r["order"] == o for r in rows)]
+def _domain(values: list[float]) -> list[float]:
+    """From the cheapest to the dearest, but at least to four times the cheapest: colours must not magnify a few percent."""
+    low = min(values)
+    return [low, max(max(values), 4 * abs(low), low + 1)]
+
+
+def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -> alt.LayerChart:
     base = (
         alt.Chart(inline(rows))
         .transform_filter("datum.point == point && datum.policy == policy && datum.series == machine")
-        .transform_calculate(said="format(datum.ns, abs(datum.ns) < 9.95 ? '.2f' : '.1f') + (datum.mark ? ' ' + datum.mark : '')")
+        .transform_calculate(said=f"format(datum.ns, {SAID.format('datum.ns')}) + (datum.mark ? ' ' + datum.mark : '')")
     )
     widths = [f"{bits} bit" for bits in sorted({r["bits"] for r in rows})]
     place = {
-        "x": alt.X("order:N", title=None, sort=orders, axis=alt.Axis(labelAngle=0, orient="bottom")),
+        "x": alt.X("order:N", title=None, sort=orders, scale=alt.Scale(domain=orders), axis=alt.Axis(labelAngle=0)),
         "y": alt.Y("width:N", title=None, sort=widths),
     }
-    colour = alt.Color("ns:Q", scale=alt.Scale(type="symlog", constant=1, range="heatmap", nice=False), legend=alt.Legend(title="ns", gradientLength=200))
-    fields = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order", "order"), ("ns:q", "ns"), ("low:q", "from"), ("high:q", "to"), ("remark", "note"))
-    tiles = base.mark_rect(style="tile", cornerRadius=3).encode(color=colour, tooltip=tip(*fields), **place)
-    ink = "contrast('#ffffff', scale('color', datum.ns)) >= contrast('#16191d', scale('color', datum.ns)) ? '#ffffff' : '#16191d'"
-    numbers = base.mark_text(fontSize=11, color=alt.ExprRef(ink)).encode(text="said:N", **place)
-    layered = alt.layer(tiles, numbers).properties(width=alt.Step(STEP), height=alt.Step(ROW_STEP))
-    operations = once(r["operation"] for r in rows)
-    return layered.facet(
-        column=alt.Column("operation:N", sort=operations, header=alt.Header(title=None)), spacing=18
-    ).resolve_scale(x="independent")
+    scale = alt.Scale(domain=domain, range="heatmap", nice=False)
+    colour = alt.Color("ns:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=180, tickCount=4))
+    return tiles(base, place, colour, "ns", tip(*TIP), "said", 11)

@@ -56,7 +56,7 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, cont
     chart = dots(
         rows, "shown", "ns per operation", alt.Y("form:N", title=None, sort=forms), hue("who", who), "lane", lanes, labels, False,
         tip(*CELL_TIP, ("point", "cost"), ("shown:q", "ns"), ("shown_low:q", "from"), ("shown_high:q", "to"), *NS_TIP[3:]),
-        ["datum.point == point", "datum.words == words"],
+        ["datum.point == point", "datum.words == words"], "point",
     )  # fmt: skip
     return Figure(
         id=f"percpu-{operation.removeprefix('percpu_')}",

@@ -8,7 +8,8 @@ import altair as alt
 
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, dots, facts, finish, forms_of, hue, inline, measured, once, params_text, pixels, shape, tip,
+    CELL_TIP, NS_TIP, Control, Figure, Section, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
+    pixels, shape, ticks, tip,
 )  # fmt: skip
 
 PAIR, GRACE = "readers_pair", "readers_grace"
@@ -65,8 +66,9 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
         return None
     labels, forms = [series.label for series in material.series], once(row["form"] for row in joined)
     base = alt.Chart(inline(joined))
-    x = alt.X("pair:Q", title="ns that a reader pays for enter and leave", scale=alt.Scale(type="log", nice=True, padding=30), axis=alt.Axis(format="~g", tickCount=5))
-    y = alt.Y("grace:Q", title="ns of a grace period", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~s", tickCount=5))
+    x = alt.X("pair:Q", title="ns that a reader pays for enter and leave", scale=alt.Scale(type="log", nice=False, padding=40),
+              axis=alt.Axis(values=ticks(r["pair"] for r in joined), format="~g"))
+    y = alt.Y("grace:Q", title="ns of a grace period", **log_axis(r["grace"] for r in joined))
     colour = hue("form", forms_of(material, PAIR), forms)
     fields = (("series", "machine"), ("form", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
               ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"))  # fmt: skip
@@ -91,7 +93,7 @@ def _group(operation: str, title: str, rows: list[dict[str, Any]], material: Mat
     filters = ["datum.point == point"] if operation != GRACE else []
     chart = dots(
         mine, "ns", "ns", alt.Y("form:N", title=None, sort=forms), hue("contention", classes), "lane", lanes, labels, True,
-        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP), filters,
+        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP), filters, "point",
     )  # fmt: skip
     return Figure(
         id=operation.replace("_", "-"), title=title, text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",

@@ -9,7 +9,7 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, Control, Figure, Section, dash, facts, figure, finish, forms_of, hue, inline, once, params_text, tip,
+    CELL_TIP, Control, Figure, Section, dash, facts, figure, finish, forms_of, hue, inline, log_axis, once, params_text, tip,
 )  # fmt: skip
 from linewright.table import has_figures
 
@@ -63,25 +63,20 @@ def _nearest(members: list[Summary]) -> list[Summary]:
 
 
 def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metric: Control) -> Figure:
-    which = once(row["which"] for row in rows)
+    which = once(row["which"] for row in rows)  # of several, the middle one: a chart of all of them is a tangle
     labels = [series.label for series in material.series]
+    rows = [row for row in rows if row["which"] == which[(len(which) - 1) // 2]]
     base = alt.Chart(inline(rows)).transform_calculate(value="datum[metric]", key="datum.form + datum.which + datum.series")
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
     x = alt.X("threads:O", title="threads", axis=alt.Axis(labelAngle=0), scale=alt.Scale(type="point", padding=0.3))
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", tickCount=5))
+    y = alt.Y("value:Q", title=None, **log_axis(*([row[name] for row in rows] for name in METRICS)))
     fields = (*CELL_TIP, ("which", "parameters"), ("threads", "threads"), ("rate:q", "operations per µs"), ("ns:q", "ns per operation"), ("remark", "note"))
     strokes = {"strokeDash": dash("series", labels)} if material.several else {}
-    opacity = {"opacity": alt.Opacity("which:N", sort=which, scale=alt.Scale(domain=which, range=_fading(len(which))),
-                                      legend=alt.Legend(title=None))} if len(which) > 1 else {}  # fmt: skip
-    line = base.mark_line().encode(x=x, y=y, color=colour, detail="key:N", **strokes, **opacity)
-    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=tip(*fields), **opacity)
+    line = base.mark_line().encode(x=x, y=y, color=colour, detail="key:N", **strokes)
+    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=tip(*fields))
     return Figure(
         id=f"threads-{operation}",
-        title=operation.replace("_", " "),
+        title=", ".join(x for x in (operation.replace("_", " "), rows[0]["which"].replace("_", " ")) if x),
         text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by form; total rate or time, logarithmic.",
         spec=finish(alt.layer(line, points), HEIGHT, [metric]),
     )
-
-
-def _fading(count: int) -> list[float]:
-    return [1 - 0.65 * i / max(1, count - 1) for i in range(count)]

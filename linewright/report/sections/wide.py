@@ -9,7 +9,7 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dash, facts, finish, forms_of, hue, inline, measured, once, tip,
+    CELL_TIP, NS_TIP, Control, Figure, Section, contention_rank, dash, facts, finish, forms_of, hue, inline, log_axis, measured, once, place, tip,
 )  # fmt: skip
 
 OPERATIONS = {"wide_read": "reads", "wide_write": "writes", "wide_add": "adds"}
@@ -40,7 +40,7 @@ def section(material: Material) -> Section | None:
 
 
 def _class(s: Summary) -> str:
-    return "one thread" if s.cell.threads == 1 else f"{s.cell.threads} threads on one line" + contention(s.cell).partition("·")[2].partition(",")[0].join((" (", ")") if "·" in contention(s.cell) else ("", ""))
+    return "one thread" if s.cell.threads == 1 else f"{s.cell.threads} threads on one line{place(s.cell)}"
 
 
 def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Material, control: Control) -> Figure:
@@ -51,7 +51,7 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     shares = sorted({row["writes"] for row in rows})
     base = alt.Chart(inline(rows)).transform_filter("datum.who == threads")
     x = alt.X("writes:O", title="% writes", sort=shares, scale=alt.Scale(type="point", padding=0.3), axis=alt.Axis(labelAngle=0))
-    y = alt.Y("ns:Q", title="ns per operation", scale=alt.Scale(type="log", nice=True), axis=alt.Axis(format="~g", tickCount=5))
+    y = alt.Y("ns:Q", title="ns per operation", **log_axis(row["ns"] for row in rows))
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
     strokes = {"strokeDash": dash("series", labels)} if material.several else {}
     whiskers = base.transform_filter("datum.ns_low > 0").mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("ns_low:Q", title="ns per operation"), y2="ns_high:Q", color=colour)

@@ -25,7 +25,8 @@ def section(material: Material) -> Section | None:
         return None
     ordered = sorted(cells, key=lambda c: contention_rank(c[0].cell))
     control = Control(signal="contention", label="Contention", options=[(c, c) for c in once(contention(s.cell) for s, _ in ordered)])
-    crossed = [(c, series) for series in material.series for c in crossovers(series.summaries) if c.axis == "work_iters"]
+    crossed = [(c, series) for series in material.series for c in crossovers([s for s, of in cells if of is series])
+               if c.axis == "work_iters"]
     operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
     iteration = ", ".join(dict.fromkeys(ns_text(series.contexts[0].work_iter_ns) for series in material.series))
     return Section(
@@ -102,8 +103,8 @@ def _rules(rows: list[dict[str, Any]], x: alt.X) -> list[alt.Chart]:
 def _crossings(crossed: list[tuple[Crossover, Series]], several: bool) -> Grid:
     rows = [
         ([series.label] if several else [])
-        + [c.operation, c.where, c.cheaper_below, c.cheaper_above, str(c.below), str(c.above), ns_text(c.margin_below_ns), ns_text(c.margin_above_ns)]
+        + [c.operation, c.where, c.cheaper_below, c.cheaper_above, str(c.below), str(c.above), f"{ns_text(c.margin_below_ns)} to {ns_text(c.margin_above_ns)}"]
         for c, series in crossed
     ]
-    columns = (["machine"] if several else []) + ["operation", "contention", "cheaper below", "cheaper above", "up to", "from", "margin below, ns", "margin above, ns"]
-    return Grid(caption="Crossovers, by iterations of work", columns=columns, rows=rows, left=len(columns) - 4)
+    columns = (["machine"] if several else []) + ["operation", "contention", "cheaper below", "cheaper above", "up to", "from", "apart by, ns"]
+    return Grid(caption="Crossovers, by iterations of work", columns=columns, rows=rows, left=len(columns) - 3)
