@@ -41,6 +41,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     broad: bool = False
     """Takes the page's whole width."""
+    least: int = 0
+    """Pixels below which it scrolls rather than shrinks."""
 
 
 class Grid(Struct, frozen=True, kw_only=True):
@@ -256,6 +258,11 @@ def log_axis(*groups: Iterable[float | None]) -> dict[str, Any]:
         "scale": alt.Scale(type="log", nice=False, padding=12),
         "axis": alt.Axis(values=places, format=PLAIN, labelOverlap="greedy", labelSeparation=4),
     }
+
+
+def room(names: Iterable[str]) -> int:
+    """Least width of a chart whose rows have these names: what they take, and as much again for the marks."""
+    return 200 + 7 * max(map(len, names), default=0)
 
 
 def pixels(rows: int, least: int = 3) -> int:

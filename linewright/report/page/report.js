@@ -219,7 +219,11 @@
   id("cell-csv").addEventListener("click", csv);
   id("records-save").addEventListener("click", records);
   id("print").addEventListener("click", () => print());
-  addEventListener("beforeprint", () => { limit = Infinity; fill(); });
+  addEventListener("beforeprint", () => {
+    limit = Infinity;
+    fill();
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+  });
   addEventListener("afterprint", () => { limit = PAGE; fill(); });
   for (const select of document.querySelectorAll("select[data-signal]")) select.addEventListener("change", () => set(select));
   for (const button of document.querySelectorAll("button[data-save]")) {

@@ -11,7 +11,7 @@ from linewright.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.sections.matrix import by_operation
 from linewright.report.parts import (
-    Control, Figure, Section, contention, contention_rank, figure, finish, inline, measured, once, pixels, tip,
+    Control, Figure, Section, contention, contention_rank, figure, finish, inline, measured, once, pixels, room, tip,
 )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
     )
     name = f"fairness-{material.series.index(series)}" if material.several else "fairness"
     return Figure(
-        id=name, title=series.label if material.several else "Shares of the threads; Jain's index on the right", broad=not material.several,
+        id=name, title=series.label if material.several else "Shares of the threads; Jain's index on the right", broad=not material.several, least=room(labels),
         text=f"Shares of the operations that each thread did, and Jain's index, for {len(labels)} forms.",
         spec=finish(alt.layer(bars, jain), pixels(len(labels)), [control]),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from linewright.analysis.summary import Summary
 from linewright.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, facts, finish, hue, measured, once, pixels, tip,
+    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, facts, finish, hue, measured, once, pixels, room, tip,
 )  # fmt: skip
 
 LANES = 3
@@ -61,6 +61,7 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], classes: list[s
     return Figure(
         id=f"forms-{operation}",
         title=operation,
+        least=room(forms),
         text=f"Time of {operation} by form, for {', '.join(classes)}, with intervals.",
         spec=finish(chart, pixels(len(forms)) + 9 * max(0, len(lanes) - 2) * len(forms), [work]),
     )

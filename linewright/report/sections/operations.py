@@ -59,9 +59,8 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
 
 
 def _domain(values: list[float]) -> list[float]:
-    """From the cheapest to the dearest, but at least to four times the cheapest: colours must not magnify a few percent."""
-    low = min(values)
-    return [low, max(max(values), 4 * abs(low), low + 1)]
+    """From zero to twice the dearest: a few percent must not look like much."""
+    return [min(0.0, *values), max(2 * max(values), 1.0)]
 
 
 def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -> alt.LayerChart:

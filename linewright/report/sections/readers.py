@@ -9,7 +9,7 @@ import altair as alt
 from linewright.report.material import Material
 from linewright.report.parts import (
     CELL_TIP, NS_TIP, Control, Figure, Section, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
-    pixels, shape, ticks, tip,
+    pixels, room, shape, ticks, tip,
 )  # fmt: skip
 
 PAIR, GRACE = "readers_pair", "readers_grace"
@@ -96,6 +96,6 @@ def _group(operation: str, title: str, rows: list[dict[str, Any]], material: Mat
         tip(*CELL_TIP, ("which", "parameters"), *NS_TIP), filters, "point",
     )  # fmt: skip
     return Figure(
-        id=operation.replace("_", "-"), title=title, text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
+        id=operation.replace("_", "-"), title=title, least=room(forms), text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
         spec=finish(chart, pixels(len(forms)), [control] if filters else []),
     )  # fmt: skip
