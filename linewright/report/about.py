@@ -16,7 +16,7 @@ from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import findings, places_of, sentences
 from linewright.errors import one_line
 from linewright.report.material import Material, Series, line_bytes
-from linewright.report.parts import contention, once
+from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
 from linewright.table import has_figures
 from linewright.units import cpu_text, ns_text
@@ -105,7 +105,8 @@ def _handoffs(members: Sequence[Summary]) -> list[str]:
     said = []
     for distance, forms in found.items():
         parts = [f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)" for form, v in forms.items()]
-        said.append(f"{distance.replace('_', ' ').capitalize() or 'Any pair'}, a handoff by {', '.join(parts)}.")
+        where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
+        said.append(f"{where.capitalize()}: a handoff by {', '.join(parts)}.")
     return said
 
 
