@@ -440,7 +440,7 @@ def _kernel(m: Machine) -> Section | None:
             lines.append(f"worth trying: {text}: {_told(found, m)}")
             data.append({"option": name, "evidence": found})
     if lines:
-        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright trial --compare`")
+        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`")
     return Section(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None
 
 
