@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from linewright import records
-from linewright.analysis import Summary, summarise
+from linewright import records, store
+from linewright.analysis import Summary
 from linewright.analysis.alike import Unlike, frequency_warning, unlike
 from linewright.analysis.compare import Change, compare_all
 from linewright.analysis.intervals import Estimate
 from linewright.comparison import Comparison, Row, Side, unique_labels, unlike_text
 from linewright.errors import UserError
-from linewright.patterns import choose
 from linewright.schema import Context, Interval
 from linewright.table import describe
 from linewright.trial import boots, files as trial_files
@@ -93,16 +92,14 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
 
 
 def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Measured:
-    contexts, rows = records.read(path, warn)
-    if only and rows:
-        wanted = {cell.id for cell in choose(list({row.id: row.cell for row in rows}.values()), only)}
-        rows = [row for row in rows if row.id in wanted]
-    if not rows:
+    loaded = store.load([path], warn, only)
+    if not loaded.summaries:
         raise UserError("no finished cell to compare", path, "the run ended before its first block of cells did")
+    contexts = list(loaded.contexts.values())
     machines = {context.machine_id for context in contexts}
     if len(machines) > 1:
         raise UserError(f"holds records of {len(machines)} machines or kernels", path, "compare one at a time")
-    return Measured(path, contexts, summarise(contexts, rows))
+    return Measured(path, contexts, loaded.summaries)
 
 
 def _refused(found: Sequence[Unlike], before: str, after: str) -> UserError:
