@@ -36,6 +36,8 @@ template <typename T> struct Percpu {
 struct State {
     Percpu<uint64_t> count64;
     Percpu<uint32_t> count32;
+    Percpu<uint64_t> hot64;
+    Percpu<uint32_t> hot32;
     Percpu<uint64_t> value64;
     Percpu<uint32_t> value32;
     Percpu<uint16_t> value16;
@@ -43,6 +45,17 @@ struct State {
 };
 State *state;
 std::atomic<uint64_t> handled{0};
+
+// One place in the code for workers, their signal handlers and forked children: each finds what another announced there.
+[[gnu::noinline]] void add_hot64(uint64_t v)
+{
+    lw_this_cpu_add_hot(state->hot64.p, v);
+}
+
+[[gnu::noinline]] void add_hot32(uint32_t v)
+{
+    lw_this_cpu_add_hot(state->hot32.p, v);
+}
 
 void on_signal(int)
 {
@@ -52,17 +65,27 @@ void on_signal(int)
     lw_this_cpu_add_return(state->value32.p, 3u);
     lw_this_cpu_add_return(state->value16.p, 3u);
     lw_this_cpu_fetch_add(state->value8.p, 3u);
-    handled.fetch_add(1, std::memory_order_relaxed);
+    // The last announcement is what the interrupted thread finds: now of one hot place, now of the other.
+    if (handled.fetch_add(1, std::memory_order_relaxed) % 2)
+        add_hot32(1), add_hot64(7);
+    else
+        add_hot64(7), add_hot32(1);
 }
 
 int in_child()
 {
     const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
+    const uint64_t hot_before = lw_percpu_sum(state->hot64.p);
+    for (int i = 0; i < 200; i++) // first: the parent's announcement is still in this thread's area
+        add_hot64(1);
     for (int i = 0; i < 200; i++) {
         lw_this_cpu_inc(state->count64.p);
         lw_this_cpu_fetch_add(state->value64.p, 1);
     }
-    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 ? 0 : 1;
+    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 &&
+                   lw_percpu_sum(state->hot64.p) - hot_before == 200
+               ? 0
+               : 1;
 }
 
 struct Case {
@@ -104,6 +127,10 @@ TEST_P(Storm, AddsAreExact)
                 lw_this_cpu_fetch_add(s.value32.p, 5u);
                 lw_this_cpu_add_return(s.value16.p, 5u);
                 lw_this_cpu_fetch_add(s.value8.p, 5u);
+                for (int again = 0; again < 8; again++)
+                    add_hot64(0x100000001u);
+                for (int again = 0; again < 8; again++)
+                    add_hot32(1);
             }
             n += mine;
         },
@@ -113,6 +140,8 @@ TEST_P(Storm, AddsAreExact)
     EXPECT_EQ(failed, 0) << "forked children that lost counts or did not end";
     EXPECT_EQ(lw_percpu_sum(s.count64.p), n * 0x100000001u + h * 7);
     EXPECT_EQ(lw_percpu_sum(s.count32.p), static_cast<uint32_t>(n + h));
+    EXPECT_EQ(lw_percpu_sum(s.hot64.p), n * 8 * 0x100000001u + h * 7);
+    EXPECT_EQ(lw_percpu_sum(s.hot32.p), static_cast<uint32_t>(n * 8 + h));
     EXPECT_EQ(s.value64.sum(), (n + h) * 0x100000001u);
     EXPECT_EQ(s.value32.sum(), static_cast<uint32_t>(n * 5 + h * 3));
     EXPECT_EQ(s.value16.sum(), static_cast<uint16_t>(n * 5 + h * 3));
