@@ -8,8 +8,11 @@ extern "C" {
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <time.h>
 
 namespace {
 
@@ -348,6 +351,102 @@ TEST(Sequence, AbortedAttemptsAddNothing)
     EXPECT_GT(aborted, 0u);
 #endif
     RecordProperty("aborted", static_cast<int>(aborted));
+}
+
+// A handler that takes its thread to another CPU in the middle of any step: whatever the thread does next, it must not do
+// to the CPU it has left. One thread only, so that every change there is its own.
+struct Left {
+    State *state;
+    std::vector<int> cpus;
+    timer_t timer;
+    std::atomic<unsigned> moves, wrong;
+    uint64_t seen[6]; // the words of the CPU that was left last
+    void look(unsigned cpu, uint64_t (&words)[6]) const
+    {
+        words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
+        words[2] = state->hot64.at(cpu), words[3] = state->hot32.at(cpu);
+        words[4] = state->value64.at(cpu), words[5] = state->value8.at(cpu);
+    }
+};
+Left left;
+
+void on_signal_move(int)
+{
+    const int saved = errno;
+    const unsigned n = left.moves;
+    uint64_t now[6];
+    left.look(static_cast<unsigned>(left.cpus[(n + 1) % 2]), now);
+    if (n && memcmp(now, left.seen, sizeof now))
+        left.wrong++;
+    storm::pin(0, {left.cpus[(n + 1) % 2]});
+    left.look(static_cast<unsigned>(left.cpus[n % 2]), left.seen);
+    left.moves = n + 1;
+    // Two moves close together, to fall into one operation; then room for what they may have broken to show.
+    itimerspec next = {};
+    next.it_value.tv_nsec = n % 2 ? 60'000 + n % 41 * 1'000 : 1'000 + n % 97 * 100;
+    timer_settime(left.timer, 0, &next, nullptr);
+    errno = saved;
+}
+
+TEST(Sequence, NothingIsAddedToACpuThatWasLeft)
+{
+    left.cpus = storm::allowed_cpus();
+    if (!lw_percpu_thread_registered() || left.cpus.size() < 2)
+        GTEST_SKIP() << "needs sequences and two CPUs";
+    State s;
+    state = left.state = &s;
+    left.moves = left.wrong = 0;
+    struct sigaction action = {}, old = {};
+    action.sa_handler = on_signal_move;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, &old);
+    uint64_t n = 0;
+    std::thread([&] {
+        storm::pin(0, {left.cpus[0]});
+        sigevent event = {};
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = SIGUSR1;
+        event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+        ASSERT_EQ(timer_create(CLOCK_MONOTONIC, &event, &left.timer), 0);
+        on_signal_move(0);
+        const auto begin = std::chrono::steady_clock::now();
+        for (; std::chrono::steady_clock::now() - begin < 6 * length || left.moves < 100; n++) {
+            for (int again = 0; again < 4; again++)
+                add_hot64(0x100000001u);
+            for (int again = 0; again < 4; again++)
+                add_hot32(1);
+            lw_this_cpu_inc(s.count64.p);
+            lw_this_cpu_inc(s.count32.p);
+            lw_this_cpu_fetch_add(s.value64.p, 0x100000001u);
+            lw_this_cpu_fetch_add(s.value8.p, 1u);
+        }
+        timer_delete(left.timer);
+    }).join();
+    sigaction(SIGUSR1, &old, nullptr);
+    EXPECT_EQ(left.wrong, 0u) << "of " << left.moves << " moves";
+    RecordProperty("moves", static_cast<int>(left.moves));
+    EXPECT_EQ(lw_percpu_sum(s.hot64.p), n * 4 * 0x100000001u);
+    EXPECT_EQ(lw_percpu_sum(s.hot32.p), static_cast<uint32_t>(n * 4));
+    EXPECT_EQ(lw_percpu_sum(s.count64.p), n);
+    EXPECT_EQ(s.value64.sum(), n * 0x100000001u);
+}
+
+// A thread that gives up its registration leaves its last announcement behind, which nobody watches any more.
+TEST(Counters, AnOldAnnouncementIsNotBelieved)
+{
+    if (!lw_percpu_thread_registered())
+        GTEST_SKIP() << "this thread has no sequences";
+    State s;
+    state = &s;
+    for (int round = 0; round < 20; round++)
+        std::thread([] {
+            for (int i = 0; i < 100; i++)
+                add_hot64(1);
+            EXPECT_TRUE(storm::unregister_this_thread());
+            for (int i = 0; i < 100; i++)
+                add_hot64(1);
+        }).join();
+    EXPECT_EQ(lw_percpu_sum(s.hot64.p), 4000u);
 }
 
 // A plain add and an atomic add of one word lose counts; they must never meet, on whichever CPU the plain one runs.
