@@ -45,7 +45,7 @@ std::uint64_t aborted;
         static void add(char *q) \
         { \
             const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, q); \
-            const unsigned nr = lw__rt_nr(&lw_percpu_rt, q); \
+            const unsigned nr = lw__rt_limit(&lw_percpu_rt, q) >> 16; \
             __asm__ goto(TABLE text : : [off] "r"(off), [nr] "r"(nr), [q] "r"(q) : "rax", "rcx", "memory", "cc" : no); \
             return; \
         no: \
