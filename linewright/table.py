@@ -45,8 +45,9 @@ def console_for(stream: TextIO) -> Console:
 
 def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], console: Console) -> None:
     """Context, one table per operation, what was not available, flags, verdict."""
-    from linewright.analysis import cache_fit, verdict
+    from linewright.analysis import cache_fit, reader_cost, verdict
     from linewright.cache_table import print_cache
+    from linewright.reader_table import print_readers
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
     marks = _Marks()
@@ -56,9 +57,11 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         for line in describe(known):
             console.print(Text(line, style="dim"))
         console.print()
-        # Passes over lists have tables of their own: what tells them apart is no column of the common ones.
-        _print_tables([summary for summary in own if not cache_fit.concerns(summary.cell)], console, marks)
+        # Passes over lists and readers have tables of their own: what tells them apart is no column of the common ones.
+        common = [s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
+        _print_tables(common, console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
+        print_readers(own, console, marks.of)
         _print_missing(own, console)
     marks.explain(console)
     console.print()

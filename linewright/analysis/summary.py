@@ -245,7 +245,9 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     windows = [_windows(record) for record in usable]
     issue, unit_ns, unit = _estimate(windows)
     exposed, exposed_ns = None, []
-    if first.cell.work_iters > 0 and first.cell.operation != "none":
+    # A delay inside a section is work too: the empty twin has it as well.
+    worked = first.cell.work_iters > 0 or first.cell.params.get("read_delay", 0) not in (0, "0")
+    if worked and first.cell.operation not in ("none", "readers_none", "readers_grace"):
         exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable], logarithmic=False)
     completion, completion_ns, _ = _estimate(
         [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns],
