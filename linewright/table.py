@@ -30,6 +30,8 @@ NARROW_FORM = 20
 MOST_FORMS = 4
 """Forms named in one line below the tables before the rest is only counted."""
 FORMATS = ("table", "json", "csv", "published")
+_FORMULA = ("=", "+", "-", "@")
+"""What makes a spreadsheet run a text field instead of showing it."""
 _CONTENDERS = {"none": 0, "placebo": 1, "same_line": 2}
 
 
@@ -260,13 +262,20 @@ def _row(s: Summary) -> dict[str, object]:
 def as_csv(summaries: Sequence[Summary]) -> str:
     """CSV with a heading line; empty where there is no figure."""
     flat = rows(summaries)
-    if not flat:
-        return ""
+    return csv_text(flat, list(flat[0])) if flat else ""
+
+
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
+    """Rows as CSV with a heading line.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(flat[0]), lineterminator="\n")
+    writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(flat)
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def as_json(summaries: Sequence[Summary], contexts: Sequence[Context]) -> bytes:
