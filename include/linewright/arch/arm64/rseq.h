@@ -97,7 +97,7 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
 
 /* Additive. True: added. False: nothing happened. */
 #define LW__SEQ_ADD(bits, r) \
-    static inline bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t" \
                      "str " r "10, [x9]\n" LW__SEQ_END("b %l[no]") \
@@ -110,7 +110,7 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
         return false; \
     } \
     /* The hot form (arch/x86/rseq.h) is the same: whether a load and a comparison are cheaper than the store is not known. */ \
-    static inline bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
+    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         return lw__seq_add_u##bits(q, v, off, limit); \
     }
@@ -119,7 +119,7 @@ LW__SEQ_ADD(64, "x")
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
 #define LW__SEQ_VALUE(name, bits, body) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
                                                 ptrdiff_t off, unsigned limit) \
     { \
         uint##bits##_t was = 0; \

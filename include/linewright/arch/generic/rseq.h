@@ -29,7 +29,7 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
 }
 
 #define LW__SEQ_ADD(name, bits) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         (void)q, (void)v, (void)off, (void)limit; \
         return false; \
@@ -40,7 +40,7 @@ LW__SEQ_ADD(add_hot, 32)
 LW__SEQ_ADD(add_hot, 64)
 
 #define LW__SEQ_VALUE(name, bits) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
                                                 ptrdiff_t off, unsigned limit) \
     { \
         (void)q, (void)v, (void)expected, (void)old, (void)off, (void)limit; \

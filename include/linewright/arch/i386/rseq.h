@@ -47,7 +47,7 @@ struct lw__seq_args {
 
 #define LW__SEQ_END_ARGS LW__SEQ_END("movl $1, 40(%%esi)\n\tjmp 32b")
 
-static inline bool lw__seq_add_wide_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
+__attribute__((noinline, cold, unused)) static bool lw__seq_add_wide_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
 {
     struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {(uint32_t)v, (uint32_t)(v >> 32)}, {0, 0}, {0, 0}, 0};
     /* The old value into edx:eax, the new one into ecx:ebx; cmpxchg8b stores it, for the two are still equal. */
@@ -66,7 +66,7 @@ static inline bool lw__seq_add_wide_u64(char *q, uint64_t v, ptrdiff_t off, unsi
 }
 
 /* Additive, 64 bits. True: added. False: nothing happened. */
-static inline bool lw__seq_add_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
+LW__INLINE bool lw__seq_add_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
 {
     __asm__ goto(LW__SEQ_BEGIN("%l[no]")
                  "movl (%%eax), %%ecx\n\t" LW__DELAY
@@ -87,14 +87,14 @@ no:
 }
 
 /* The hot form gains nothing here: its word is loaded and stored apart. */
-static inline bool lw__seq_add_hot_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
+LW__INLINE bool lw__seq_add_hot_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
 {
     return lw__seq_add_u64(q, v, off, limit);
 }
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
 #define LW__SEQ_VALUE(name, bits, body) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
                                                 ptrdiff_t off, unsigned limit) \
     { \
         struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {v, 0}, {expected, 0}, {0, 0}, 0}; \
@@ -128,7 +128,7 @@ LW__SEQ_VALUES(32, "movl", "movl", "%%ecx")
 /* 64 bits: reading two halves is one read, for whoever writes this CPU's word in between ends the sequence, and a locked
  * word ends it before. */
 #define LW__SEQ_VALUE64(name, body) \
-    static inline bool lw__seq_##name##_u64(char *q, uint64_t v, uint64_t expected, uint64_t *old, ptrdiff_t off, unsigned limit) \
+    LW__INLINE bool lw__seq_##name##_u64(char *q, uint64_t v, uint64_t expected, uint64_t *old, ptrdiff_t off, unsigned limit) \
     { \
         struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {(uint32_t)v, (uint32_t)(v >> 32)}, \
                                  {(uint32_t)expected, (uint32_t)(expected >> 32)}, {0, 0}, 0}; \

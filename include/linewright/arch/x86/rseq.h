@@ -130,7 +130,7 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
 
 /* Additive: one add to memory is load, addition and commit at once. True: added. False: nothing happened. */
 #define LW__SEQ_ADD(bits, suffix, imm) \
-    static inline bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         __asm__ goto(LW__SEQ_BEGIN("%l[no]") "add" suffix " %[v], (" LW__AX ")\n" LW__SEQ_END("jmp %l[no]") \
                      : \
@@ -154,7 +154,7 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
  * No match: the whole sequence is run elsewhere under a second descriptor (40), in one attempt; then the first is announced
  * for the next time (42). If the kernel clears it again on the way, the next time is like this one. */
 #define LW__SEQ_ADD_HOT(bits, suffix, imm) \
-    static inline bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
+    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         __asm__ goto(LW__SEQ_TABLE("30", "31f", "32f") LW__SEQ_TABLE("40", "41f", "42f") LW__DESCRIPTOR("30b") "\n" \
                      "31:\tcmp " LW__AX ", " LW__AREA "8(%[off])\n\t" \

@@ -14,7 +14,7 @@
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
 #define LW__SEQ_VALUE(name, bits, body) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
                                                 ptrdiff_t off, unsigned limit) \
     { \
         uint##bits##_t was = 0; \
