@@ -102,7 +102,7 @@ def _check_record(record: Record, where: str) -> None:
     for name in ("sum_expected", "sum_found"):
         if getattr(record, name) > U64_MAX:
             raise UserError(f"{name} overflows 64 bits", where)
-    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns"):
+    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
         if not all(map(math.isfinite, getattr(record, name))):
             raise UserError(f"{name} holds a value that is not finite", where)
     if record.window_line and len(record.window_line) != len(record.window_ns):
