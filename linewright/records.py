@@ -145,7 +145,7 @@ def _check_record(record: Record, where: str) -> None:
     for name, most in MOST_VALUES.items():
         if len(getattr(record, name)) > most:
             raise UserError(f"{name} of more than {most} values", where)
-    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns"):
+    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
         if not all(map(math.isfinite, getattr(record, name))):
             raise UserError(f"{name} holds a value that is not finite", where)
     if record.window_line and len(record.window_line) != len(record.window_ns):

@@ -257,6 +257,9 @@ def _row(s: Summary) -> dict[str, object]:
         "windows": s.windows, "discarded_windows": s.discarded, "stop": s.stop,
         "cpus": cpu_text(s.cpus),
         "modes_ns": " ".join(f"{mode.median_ns:.6g}:{mode.share:.6g}" for mode in s.modes),
+        "thread_ns": " ".join(f"{ns:.6g}" for ns in s.thread_ns),
+        "thread_ticks": " ".join(f"{ticks:.6g}" for ticks in s.thread_ticks),
+        "metrics": " ".join(f"{name}={value:.6g}" for name, value in s.metrics.items()),
         "flags": " ".join(s.flags),
     }  # fmt: skip
     return row

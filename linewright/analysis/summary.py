@@ -60,6 +60,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     total_mops: float
     fairness: float
     thread_ns: list[float]
+    thread_ticks: list[float]
     thread_ops: list[int]
     modes: list[Mode]
     """Groups that the launches fall into; more than one: metastable."""
@@ -280,6 +281,7 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         total_mops=_median((r.total_mops for r in usable), 0.0),
         fairness=_median((r.fairness for r in usable), 1.0),
         thread_ns=_thread_means([r.thread_ns for r in usable]),
+        thread_ticks=_thread_means([r.thread_ticks for r in usable]),
         thread_ops=[int(x) for x in _thread_means([r.thread_ops for r in usable])],
         modes=launch_modes,
         line_modes=line_modes if len(line_modes) > 1 else [],

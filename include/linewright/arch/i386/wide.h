@@ -66,8 +66,8 @@ static inline uint32_t lw_movq_read_halves(const lw_u64 *p, uint32_t halves[2])
     uint32_t lo;
 
     __asm__ __volatile__("movq (%[p]), %%xmm0\n\t"
-                         "movd %%xmm0, %[lo]\n\t"
-                         "movq %%xmm0, %[halves]"
+                         "movq %%xmm0, %[halves]\n\t"
+                         "movd %%xmm0, %[lo]"
                          : [lo] "=r"(lo), [halves] "=m"(*(uint32_t (*)[2])halves)
                          : [p] "r"(p), "m"(*p) LW_CLOBBERS_XMM);
     return lo;
