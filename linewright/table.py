@@ -139,17 +139,25 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         table.add_column("all Mop/s", justify="right", no_wrap=True)
         table.add_column("fair", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    varied = _varied(summaries)
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
         if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
             form += f" {summary.cell.params['policy']}"
+        form += "".join(f" {key}={summary.cell.params[key]}" for key in varied if key in summary.cell.params)
         once = console.is_terminal or not wide
         shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)
     return table
+
+
+def _varied(summaries: Sequence[Summary]) -> list[str]:
+    """Parameters with several values in one table: rows that differ in nothing else must not look alike."""
+    keys = sorted({key for s in summaries for key in s.cell.params} - {"policy"})
+    return [key for key in keys if len({s.cell.params.get(key) for s in summaries}) > 1]
 
 
 def _folded(form: str) -> str:
@@ -176,7 +184,8 @@ def _order(summaries: Sequence[Summary]):
     def key(summary: Summary) -> tuple:
         cell = summary.cell
         rank = _CONTENDERS.get(cell.contender, 9)
-        return forms.index((cell.form, cell.width_bits)), rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
+        params = [(name, isinstance(value, str), value) for name, value in sorted(cell.params.items())]
+        return forms.index((cell.form, cell.width_bits)), params, rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
 
     return key
 
