@@ -42,6 +42,7 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
     """CSV of the 2009 experiment's layout: N threads read one location; ticks of the time source per read, all threads' mean.
 
     A thread's mean is over its kept windows; on x86 a tick is a cycle of the time-stamp counter, not of the core.
+    Records from before ticks were counted give them as nanoseconds over the length of a tick.
     Only cells without writes are in it, one row for each form and number of threads, all launches together.
     """
     tick_ns = {context.context_id: context.tick_ns for context in contexts}
@@ -51,7 +52,8 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
             continue
         reads, cycles = rows.setdefault((record.cell.form, record.cell.threads), ([], []))
         reads.append(sum(record.thread_ops))
-        cycles.append(float(np.mean(record.thread_ns)) / tick_ns[record.context_id])
+        ticks = record.thread_ticks or [ns / tick_ns[record.context_id] for ns in record.thread_ns]
+        cycles.append(float(np.mean(ticks)))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(WIDE_COLUMNS)

@@ -171,6 +171,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Operations of every thread inside the timed windows, timed thread first."""
     thread_ns: list[float] = []
     """Each thread's ns per operation over its windows, its own work included."""
+    thread_ticks: list[float] = []
+    """The same in ticks of the context's time source, as counted."""
     total_mops: float = 0.0
     """All threads' operations per microsecond, within the windows."""
     fairness: float = 1.0

@@ -161,22 +161,22 @@ static void restore_signals(const uint64_t *old)
     { \
         char *q = LW__CPU0(p); \
         ptrdiff_t off = lw_percpu_rt.offset; \
-        unsigned nr = lw_percpu_rt.nr_cpus; \
+        unsigned limit = lw_percpu_rt.limit; \
         switch (op) { \
         case LW__READ: \
-            return lw__seq_read_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_read_u##bits(q, v, expected, old, off, limit); \
         case LW__WRITE: \
-            return lw__seq_write_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_write_u##bits(q, v, expected, old, off, limit); \
         case LW__XCHG: \
-            return lw__seq_xchg_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_xchg_u##bits(q, v, expected, old, off, limit); \
         case LW__AND: \
-            return lw__seq_and_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_and_u##bits(q, v, expected, old, off, limit); \
         case LW__OR: \
-            return lw__seq_or_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_or_u##bits(q, v, expected, old, off, limit); \
         case LW__FETCH_ADD: \
-            return lw__seq_fetch_add_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_fetch_add_u##bits(q, v, expected, old, off, limit); \
         case LW__CMPXCHG: \
-            return lw__seq_cmpxchg_u##bits(q, v, expected, old, off, nr); \
+            return lw__seq_cmpxchg_u##bits(q, v, expected, old, off, limit); \
         } \
         return false; \
     } \

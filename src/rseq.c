@@ -74,6 +74,7 @@ static void own_unregister(void *unused)
     own_state = OWN_REFUSED;
     syscall(SYS_rseq, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
     own_area.cpu_id = CPU_UNINITIALIZED;
+    own_area.rseq_cs = 0; /* a hot sequence must not take an old announcement for one that is watched */
 }
 
 /* 0 or an errno. A signal handler that comes in between finds OWN_BUSY and takes the fall-back. */
@@ -227,6 +228,10 @@ static enum lw_percpu_mode choose_mode(void)
         mode_reason = "switched off by LINEWRIGHT_RSEQ=off";
         return LW_PERCPU_ATOMIC;
     }
+    if (lw_percpu_rt.nr_cpus > LW__RSEQ_MOST_CPUS) {
+        mode_reason = "more possible CPUs than the sequences of this architecture can tell apart";
+        return LW_PERCPU_ATOMIC;
+    }
     bool libc_knows = &__rseq_size && &__rseq_offset;
     if (libc_knows && __rseq_size) {
         lw_percpu_rt.offset = __rseq_offset;
@@ -260,6 +265,7 @@ static void start(void)
 {
     int saved = errno;
     lw_percpu_rt.nr_cpus = count_cpus();
+    lw_percpu_rt.limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
     lw_percpu_rt.mode = choose_mode();
     if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC)
         have_abort_cpu = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);

@@ -361,6 +361,7 @@ std::string to_json(const Record &record) {
                  {"completion_empty_ns", numbers(record.completion_empty_ns)},
                  {"thread_ops", record.thread_ops},
                  {"thread_ns", numbers(record.thread_ns)},
+                 {"thread_ticks", numbers(record.thread_ticks)},
                  {"total_mops", number(record.total_mops)},
                  {"fairness", number(record.fairness)},
                  {"sum_expected", record.sum_expected},

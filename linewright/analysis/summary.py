@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -13,8 +14,14 @@ from msgspec import Struct
 from linewright.analysis import histogram
 from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
+from linewright.errors import UserError
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
 
+if TYPE_CHECKING:
+    from linewright.analysis.near_far import CoreClass
+
+MOST_HELD = 8_000_000
+"""Figures (of launches, lines and threads) that all summaries of one request may hold: about 300 MB."""
 LOOK_S = 25.0
 """Launches that began closer together than this saw the machine in one state: together they are one look at it."""
 FEWEST_LOOKS = 8
@@ -66,6 +73,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     total_mops: float
     fairness: float
     thread_ns: list[float]
+    thread_ticks: list[float]
     thread_ops: list[int]
     modes: list[Mode]
     """Groups that the launches fall into; more than one: metastable."""
@@ -305,7 +313,9 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     windows = [_windows(record) for record in measured]
     issue, unit_ns, unit = _estimate(windows, looks)
     exposed, exposed_ns = None, []
-    if first.cell.work_iters > 0 and first.cell.operation != "none":
+    # A delay inside a section is work too: the empty twin has it as well.
+    worked = first.cell.work_iters > 0 or first.cell.params.get("read_delay", 0) not in (0, "0")
+    if worked and first.cell.operation not in ("none", "readers_none", "readers_grace"):
         differences = [_differences(r, r.window_ns, r.empty_ns) for r in measured]
         exposed, exposed_ns, _ = _estimate(differences, looks, logarithmic=False)
     completion, completion_ns, _ = _estimate(
@@ -328,7 +338,7 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         cell=first.cell,
         id=first.cell.id,
         machine_id=machine_id,
-        context_ids=sorted({r.context_id for r in records}),
+        context_ids=sorted({contexts[r.context_id].context_id if r.context_id in contexts else r.context_id for r in records}),
         launches=len(values) or len(usable),
         looks=len(set(looks)),
         launch_span_s=span_s,
@@ -343,6 +353,7 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         total_mops=_median((r.total_mops for r in usable), 0.0),
         fairness=_median((r.fairness for r in usable), 1.0),
         thread_ns=_thread_means([r.thread_ns for r in usable]),
+        thread_ticks=_thread_means([r.thread_ticks for r in usable]),
         thread_ops=[int(x) for x in _thread_means([r.thread_ops for r in usable])],
         modes=launch_modes,
         line_modes=line_modes if len(line_modes) > 1 else [],
@@ -379,8 +390,7 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
     Records whose context is missing are kept apart under their context id, since their machine is unknown.  Flags of
     `linewright.analysis.plausible` are part of every summary.
     """
-    from linewright.analysis.near_far import with_nearness
-    from linewright.analysis.plausible import with_flags
+    from linewright.analysis.near_far import near_far
 
     known = by_id(contexts)
     groups: dict[tuple[str, str], list[Record]] = {}
@@ -388,6 +398,26 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
         context = known.get(record.context_id)
         machine = context.machine_id if context else record.context_id
         groups.setdefault((machine, record.cell.id), []).append(record)
-    merged = [_merge(machine, members, known) for (machine, _), members in groups.items()]
     every = (record for members in groups.values() for record in members)
-    return with_flags(with_nearness(merged, known, every), known)
+    return summarise_groups(known, ((machine, members) for (machine, _), members in groups.items()), near_far(known, every))
+
+
+def summarise_groups(
+    contexts: Mapping[str, Context], groups: Iterable[tuple[str, list[Record]]], classes: Iterable[CoreClass]
+) -> list[Summary]:
+    """The same from one cell's records after the other: a machine's id with all records of a cell there.
+
+    Only the summaries stay in memory; UserError when they come to more than `MOST_HELD` values.
+    """
+    from linewright.analysis.near_far import with_nearness
+    from linewright.analysis.plausible import with_flags
+
+    merged: list[Summary] = []
+    held = 0
+    for machine, members in groups:
+        merged.append(_merge(machine, members, contexts))
+        s = merged[-1]
+        held += sum(map(len, (s.unit_ns, s.exposed_unit_ns, s.completion_unit_ns, s.thread_ns, s.thread_ops, s.cpus, s.total_mops_by_launch)))
+        if held > MOST_HELD:
+            raise UserError(f"more than {MOST_HELD} figures of launches, lines and threads", "records", "fewer files or cells at once, by --only")
+    return with_flags(with_nearness(merged, classes), contexts)

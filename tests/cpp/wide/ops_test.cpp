@@ -423,7 +423,8 @@ TEST(WideAlignment, DebugBuildsLookAtReadsAndWritesToo) {
     Straddle s;
     for (const wide_ops *ops : variants())
         if (ops->debug) {
-            EXPECT_DEATH(ops->read[0].call(s.operand()), "not aligned to 8 bytes");
+            for (auto *f = ops->read; f->op; ++f)
+                EXPECT_DEATH(f->call(s.operand()), "not aligned to 8 bytes") << f->op << f->order;
             for (auto *f = ops->void_v; f->op; ++f)
                 EXPECT_DEATH(f->call(s.operand(), 1), "not aligned to 8 bytes") << f->op;
         }
