@@ -249,7 +249,7 @@ def _row(s: Summary) -> dict[str, object]:
         "order": c.order, "contender": c.contender, "contender_iters": c.contender_iters, "work_iters": c.work_iters,
         "placement": c.placement, "placement_class": s.placement_class, "lines": c.lines, "threads": c.threads,
         "params": " ".join(f"{key}={c.params[key]}" for key in sorted(c.params)),
-        "status": s.status, "reason": s.reason, "launches": s.launches,
+        "status": s.status, "reason": s.reason, "launches": s.launches, "looks": s.looks or None, "launch_span_s": s.launch_span_s, "promise": s.promise,
     }  # fmt: skip
     for name in ("issue", "exposed", "completion"):
         interval = getattr(s, name) if has_figures(s) else None
