@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.report.material import Material
 from linewright.report.parts import (
     CELL_TIP, NS_TIP, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
@@ -13,7 +14,7 @@ from linewright.report.parts import (
 )  # fmt: skip
 
 PAIR, GRACE = "readers_pair", "readers_grace"
-GROUPS = {
+GROUPS: dict[str, str] = {
     PAIR: "Enter and leave", "readers_lookup": "Find an object, hold it, let it go",
     "readers_shape": "The two increments of a pair, by form", "readers_floor": "What sections are made of",
     GRACE: "Wait for readers",
@@ -22,7 +23,8 @@ GROUPS = {
 
 def section(material: Material) -> Section | None:
     rows = [
-        facts(s, series) | {"which": params_text(s.cell), "updater": str(s.cell.params.get("updater", ""))}
+        facts(s, series) | {"readers": readers_of(s.cell), "updater": updater_of(s.cell), "delay": delay_of(s.cell),
+                            "which": params_text(s.cell, ("updater", "read_delay", "instances"))}
         for series in material.series
         for s in measured(series, GROUPS)
         if s.issue.median_ns > 0
@@ -46,8 +48,11 @@ def section(material: Material) -> Section | None:
 
 
 def _point(row: dict[str, Any]) -> str:
-    many = "one thread" if row["threads"] == 1 else f"{row['threads']} threads"
-    return ", ".join(x for x in (many, f"work {row['work']}" if row["work"] else "", row["which"].replace("_", " ")) if x)
+    """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
+    many = "one reader" if row["readers"] == 1 else f"{row['readers']} readers" if row["readers"] else "no reader"
+    inside = f"{row['delay']} iterations inside" if row["delay"] else ""
+    updater = f"updater: {row['updater']}" if row["updater"] != "none" else ""
+    return ", ".join(x for x in (many, inside, updater, row["which"].replace("_", " ")) if x)
 
 
 def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
@@ -56,15 +61,15 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     waits: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
         key = (row["series"], row["form"])
-        if row["operation"] == PAIR and not row["work"] and not row["updater"]:
+        if row["operation"] == PAIR and not row["delay"] and row["updater"] == "none" and row["readers"] == 1:
             pairs.setdefault(key, row)
         if row["operation"] == GRACE:
             known = waits.get((*key, row["updater"]))
-            if known is None or known["threads"] == 1 < row["threads"]:
+            if known is None or (not known["readers"] and row["readers"]):
                 waits[(*key, row["updater"])] = row
     joined = [
         {
-            "series": label, "form": form, "name": form + ("" if updater in ("", "synchronize") else f", {updater}"),
+            "series": label, "form": form, "name": form + ("" if updater == "synchronize" else f", {updater}"),
             "pair": pair["ns"], "pair_low": pair["ns_low"], "pair_high": pair["ns_high"],
             "grace": wait["ns"], "grace_low": wait["ns_low"], "grace_high": wait["ns_high"], "waited": wait["point"],
         }
