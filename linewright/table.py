@@ -280,11 +280,12 @@ def as_csv(summaries: Sequence[Summary]) -> str:
     return csv_text(flat, list(flat[0])) if flat else ""
 
 
-def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
-    """Rows as CSV with a heading line.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
+    if heading:
+        writer.writeheader()
     writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
 
