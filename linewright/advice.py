@@ -6,7 +6,7 @@ the order of the page, and adding one there is all that a new kind of record nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from msgspec import Struct
 from linewright import policy
 from linewright.analysis import choice, reader_cost, summarise
 from linewright.analysis.choice import Against, Choice
-from linewright.analysis.near_far import crossovers, near_far
+from linewright.analysis.near_far import CoreClass, crossovers, near_far
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import Finding, apart, caller_of, condition, findings, join, number, runs_of
 from linewright.schema import Context, Record
@@ -78,8 +78,9 @@ class Machine:
     """One machine's records and what analysis makes of them, computed once."""
 
     contexts: Sequence[Context]
-    records: Sequence[Record]
     summaries: Sequence[Summary]
+    classes: Sequence[CoreClass]
+    """Of operations on one word, see `one_word`."""
 
     @property
     def context(self) -> Context | None:
@@ -370,15 +371,14 @@ _PLACES = {
 
 def _nearness(m: Machine) -> Section | None:
     """Class of each core × form, with the count of lines; every line's own class is in the data."""
-    found = near_far(m.contexts, [r for r in m.records if not _family(r.cell.operation)])
     cpus: dict[tuple, list[int]] = {}
-    for c in found:
-        cpus.setdefault((c.form, c.where, f"{c.near} near, {c.far} far, {c.undecided} undecided of {len(c.lines)} lines"), []).append(c.cpu)
+    for c in m.classes:
+        cpus.setdefault((c.form, c.where, f"{c.near} near, {c.far} far, {c.undecided} undecided of {c.near + c.far + c.undecided} lines"), []).append(c.cpu)
     forms: dict[tuple, list[str]] = {}
     for (form, where, counts), which in cpus.items():
         forms.setdefault((where, counts, cpu_text(c for c in which if c >= 0) or "unknown"), []).append(form)
     lines = [f"{join(names)}: {_PLACES[where]}; {counts}; CPU {which}" for (where, counts, which), names in forms.items()]
-    return Section(name="near_far", title="Near or far, by core and line", lines=lines, data=found) if lines else None
+    return Section(name="near_far", title="Near or far, by core and line", lines=lines, data=list(m.classes)) if lines else None
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -499,7 +499,7 @@ def _kernel(m: Machine) -> Section | None:
             lines.append(f"worth trying: {text}: {_told(found, m)}")
             data.append({"option": name, "evidence": found})
     if lines:
-        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright trial --compare`")
+        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`")
     return Section(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None
 
 
@@ -564,17 +564,31 @@ SECTIONS: tuple[Callable[[Machine], Section | None], ...] = (
 )  # fmt: skip
 
 
+def one_word(record: Record) -> bool:
+    """Whether a record is of an operation on one word, and so counts for where lines are near or far."""
+    return not _family(record.cell.operation)
+
+
 def advise(contexts: Iterable[Context], records: Iterable[Record]) -> list[Advice]:
     """One advice per machine, in the order of the records."""
-    known: Mapping[str, Context] = {c.context_id: c for c in contexts}
-    rows: dict[str, list[Record]] = {}
-    for r in records:
-        rows.setdefault(known[r.context_id].machine_id if r.context_id in known else r.context_id, []).append(r)
-    return [_of(machine_id, own, [c for c in known.values() if c.machine_id == machine_id]) for machine_id, own in rows.items()]
+    known, rows = list(contexts), list(records)
+    return advise_summaries(known, summarise(known, rows), near_far(known, filter(one_word, rows)))
 
 
-def _of(machine_id: str, records: list[Record], contexts: list[Context]) -> Advice:
-    machine = Machine(contexts, records, summarise(contexts, records))
+def advise_summaries(contexts: Iterable[Context], summaries: Iterable[Summary], classes: Iterable[CoreClass]) -> list[Advice]:
+    """The same from what analysis made of the records already."""
+    known, every = list(contexts), list(classes)
+    by_machine: dict[str, list[Summary]] = {}
+    for s in summaries:
+        by_machine.setdefault(s.machine_id, []).append(s)
+    return [
+        _of(machine_id, own, [c for c in known if c.machine_id == machine_id], [c for c in every if c.machine_id == machine_id])
+        for machine_id, own in by_machine.items()
+    ]
+
+
+def _of(machine_id: str, summaries: list[Summary], contexts: list[Context], classes: list[CoreClass]) -> Advice:
+    machine = Machine(contexts, summaries, classes)
     made = [found for make in SECTIONS if (found := make(machine))]
     return Advice(
         linewright_advice=VERSION, machine_id=machine_id, cpu_model=machine.context.cpu_model if machine.context else "",

@@ -374,7 +374,7 @@ _PERFORMED = {
 }
 
 
-def _places(members: Sequence[Summary]) -> str:
+def places_of(members: Sequence[Summary]) -> str:
     """Which forms are performed far, by core; empty where none is."""
     clauses = []
     for where, text in _PERFORMED.items():
@@ -445,7 +445,7 @@ def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[
         readers = [s for s in members if reader_cost.concerns(s.cell)]
         members = [s for s in members if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
         found = findings(members)
-        spoken = sentences(found, crossovers(members), _places(members)) if found else []
+        spoken = sentences(found, crossovers(members), places_of(members)) if found else []
         if lists:
             line_bytes = next((known[i].line_bytes for s in lists for i in s.context_ids if i in known), 64)
             spoken += cache_fit.sentences(lists, line_bytes)
