@@ -121,7 +121,7 @@ def test_every_section_saw_what_it_should(arch: str) -> None:
             assert record["reason"].startswith(("no restartable sequences", "this CPU lacks", "updaters of", "not enough")), record
             continue
         if cell["operation"] != "readers_grace" or cell["threads"] > 1:
-            assert record["sum_found"] == record["sum_expected"] == record["metrics"]["sections"] > 0
+            assert record["sum_found"] == record["sum_expected"] > 0
         if cell["params"].get("updater", "none") != "none":
             assert record["metrics"]["updates"] > 0
     names = {r["cell"]["form"] for r in records if r["status"] != "unavailable"}
@@ -160,7 +160,7 @@ def test_a_form_whose_updater_cannot_wait_is_unavailable() -> None:
 X86_TWICE = {
     "srcu_percpu_builtin_add": "lock add", "srcu_percpu_lock_add": "lock add", "srcu_percpu_lock_inc": "lock inc",
     "srcu_percpu_lock_xadd": "lock xadd", "srcu_percpu_prefetchw_lock_add": "prefetchw,lock add",
-    "srcu_percpu_prefetchw_lock_inc": "prefetchw,lock inc", "incpercpu": "add",
+    "srcu_percpu_prefetchw_lock_inc": "prefetchw,lock inc",
 }  # fmt: skip
 ARM64_TWICE = {
     f"srcu_percpu_{prefix}{add}": ",".join(([f"prfm {hint}"] if hint else []) + insns.split(","))
@@ -170,7 +170,7 @@ ARM64_TWICE = {
 OTHERS = {
     "x86_64": {
         "readers_empty": [], "refcnt": ["lock add", "lock sub"], "percpuinc": ["lock add", "lock sub"], "acqrel": ["mov", "mov"],
-        "sched_clock": ["rdtsc"], "rwlock": ["lock xadd", "lock sub"], "spinlock": ["lock xadd", "cmp", "mov"],
+        "sched_clock": ["rdtsc"], "incpercpu": ["add", "sub"],
         "srcu_fast": ["mov", "mov", "add", "mov", "add"], "srcu_fast_updown": ["mov", "mov", "add", "mov", "add"],
         "srcu": ["mov", "mov", "lock add", "mov", "lock add"], "srcu_signal_safe": ["mov", "mov", "lock add", "mov", "lock add"],
     },
@@ -234,6 +234,12 @@ def test_an_srcu_shaped_pair_holds_its_form_twice(arch: str, form: str) -> None:
     want = (ARM64_TWICE if arch == "arm64" else X86_TWICE)[form].split(",")
     found = [i for i in without_delay(arch, form) if i not in ("mov", "ldr") or i in want]  # the index is read too
     assert found == want * 2
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386"])
+@pytest.mark.parametrize(("form", "want"), [("rwlock", ["lock xadd", "lock sub"]), ("spinlock", ["lock xadd"])])
+def test_locks_lock_as_often_as_they_should(arch: str, form: str, want: list[str]) -> None:
+    assert [i for i in without_delay(arch, form) if i.startswith("lock ")] == want
 
 
 @pytest.mark.parametrize(("arch", "form"), [(a, f) for a in OTHERS for f in OTHERS[a]])
