@@ -23,10 +23,19 @@ KINDS = ("refcount", "spinlock", "ticket", "mcs", "rwlock", "hash-bucket", "hand
 
 
 @pytest.fixture
-def run(command):
+def built() -> Path:
     if not BUILT.exists():
         pytest.skip("the native program is not built")
-    return lambda *words, **options: command.apart("workload", *words, **options)
+    return BUILT
+
+
+@pytest.fixture
+def run(built):
+    """The program itself, which takes the command's place: one start of Python less for each test."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("LINEWRIGHT_")}
+    return lambda *words, env=(): subprocess.run(
+        [built, *map(str, words)], capture_output=True, text=True, timeout=300, env=clean | dict(env)
+    )
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> dict:
@@ -61,15 +70,22 @@ def test_table_has_the_figures_that_a_trial_looks_for(run) -> None:
     assert "verified" in text and "BROKEN" not in text
 
 
-def test_one_workload_in_a_trial(run, command) -> None:
+def test_the_command_is_the_program(built, command) -> None:
+    assert as_json(command.apart("workload", "spinlock", "-t", "2", "-c", "10", "--duration", "20ms", "--format", "json"))["critical"]["iterations"] == 10
+    refused = command.apart("workload", "spinlock", "--threads", "0")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "hash-bucket" in command.apart("workload", "--help").stdout
+
+
+def test_one_workload_in_a_trial(built, command) -> None:
     """Any pair of environments: that is all a trial needs to know."""
-    words = ["--env", "A=1", "--env", "A=2", "--runs", "3", "--warmup", "0", "--metric", r"rate +([0-9]+) operations/s", "--higher-is-better", "--json"]
+    words = ["--env", "A=1", "--env", "A=2", "--runs", "2", "--warmup", "0", "--metric", r"rate +([0-9]+) operations/s", "--higher-is-better", "--json"]
     program = [sys.executable, "-m", "linewright", "workload", "ticket", "--threads", "2", "--duration", "20ms"]
     done = command.apart("trial", *words, "--", *program)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["failures"] == []
-    assert [s["runs"] for s in found["verdict"]["settings"]] == [3, 3]
+    assert [s["runs"] for s in found["verdict"]["settings"]] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -89,19 +105,19 @@ def test_a_wrong_request_is_one_line_and_exit_2(run, words, said) -> None:
     assert said in done.stderr
 
 
-def test_a_wrong_setting_runs_nothing(run, command) -> None:
-    done = run("mcs", env=command.environment() | {"LINEWRIGHT_ATOMICS": "near"})
+def test_a_wrong_setting_runs_nothing(run) -> None:
+    done = run("mcs", env={"LINEWRIGHT_ATOMICS": "near"})
     assert done.returncode == 2 and done.stdout == ""
     assert "'near' is unknown" in done.stderr and "nothing was run" in done.stderr
 
 
-def test_ctrl_c_shows_what_was_done_and_exits_with_3(run, command) -> None:
+def test_ctrl_c_shows_what_was_done_and_exits_with_3(built, command) -> None:
     running = command.start("workload", "ticket", "--duration", "1000s")
     deadline = time.monotonic() + 60
     # Python handles the signal until the program has taken its place; its threads are there a little later.
     while time.monotonic() < deadline and len(os.listdir(f"/proc/{running.pid}/task")) < 2:
         time.sleep(0.02)
-    assert (ROOT / f"/proc/{running.pid}/exe").resolve() == BUILT
+    assert Path(f"/proc/{running.pid}/exe").resolve() == BUILT.resolve()
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 3, err
