@@ -45,8 +45,9 @@ def console_for(stream: TextIO) -> Console:
 
 def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], console: Console) -> None:
     """Context, one table per operation, what was not available, flags, verdict."""
-    from linewright.analysis import cache_fit, verdict
+    from linewright.analysis import cache_fit, reader_cost, verdict
     from linewright.cache_table import print_cache
+    from linewright.reader_table import print_readers
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
     marks = _Marks()
@@ -56,9 +57,11 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         for line in describe(known):
             console.print(Text(line, style="dim"))
         console.print()
-        # Passes over lists have tables of their own: what tells them apart is no column of the common ones.
-        _print_tables([summary for summary in own if not cache_fit.concerns(summary.cell)], console, marks)
+        # Passes over lists and readers have tables of their own: what tells them apart is no column of the common ones.
+        common = [s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
+        _print_tables(common, console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
+        print_readers(own, console, marks.of)
         _print_missing(own, console)
     marks.explain(console)
     console.print()
@@ -246,7 +249,7 @@ def _row(s: Summary) -> dict[str, object]:
         "order": c.order, "contender": c.contender, "contender_iters": c.contender_iters, "work_iters": c.work_iters,
         "placement": c.placement, "placement_class": s.placement_class, "lines": c.lines, "threads": c.threads,
         "params": " ".join(f"{key}={c.params[key]}" for key in sorted(c.params)),
-        "status": s.status, "reason": s.reason, "launches": s.launches,
+        "status": s.status, "reason": s.reason, "launches": s.launches, "looks": s.looks or None, "launch_span_s": s.launch_span_s, "promise": s.promise,
     }  # fmt: skip
     for name in ("issue", "exposed", "completion"):
         interval = getattr(s, name) if has_figures(s) else None
@@ -263,6 +266,9 @@ def _row(s: Summary) -> dict[str, object]:
         "windows": s.windows, "discarded_windows": s.discarded, "stop": s.stop,
         "cpus": cpu_text(s.cpus),
         "modes_ns": " ".join(f"{mode.median_ns:.6g}:{mode.share:.6g}" for mode in s.modes),
+        "thread_ns": " ".join(f"{ns:.6g}" for ns in s.thread_ns),
+        "thread_ticks": " ".join(f"{ticks:.6g}" for ticks in s.thread_ticks),
+        "metrics": " ".join(f"{name}={value:.6g}" for name, value in s.metrics.items()),
         "flags": " ".join(s.flags),
     }  # fmt: skip
     return row
@@ -274,11 +280,12 @@ def as_csv(summaries: Sequence[Summary]) -> str:
     return csv_text(flat, list(flat[0])) if flat else ""
 
 
-def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
-    """Rows as CSV with a heading line.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
+    if heading:
+        writer.writeheader()
     writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
 

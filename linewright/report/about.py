@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import cache_fit, verdict
@@ -83,9 +84,29 @@ def _areas(series: Series) -> list[Area]:
         if own:
             places = places_of([s for s in members if area_of(s.cell.operation) == name])
             said[name] = sentences(own, [c for c in crossed if area_of(c.operation) == name], places)
+    pairs = {s.cell.placement for s in members if s.cell.operation == "handoff"}
+    if len(pairs) > FEW_PAIRS:
+        said[AREAS["handoff"]] = _handoffs(members)
     if lists:
         said[CACHE] = cache_fit.sentences(lists, line_bytes(series))
     return [Area(name=name if len(said) > 1 else "", sayings=_sayings(texts)) for name, texts in said.items() if texts]
+
+
+FEW_PAIRS = 2
+"""Pairs of cores above which the verdict speaks of all pairs of a distance together."""
+
+
+def _handoffs(members: Sequence[Summary]) -> list[str]:
+    """For each distance: the middle pair's time by each definition, and the range over the pairs."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for s in members:
+        if s.cell.operation == "handoff" and s.status == "ok" and s.issue and not s.cell.work_iters:
+            found.setdefault(s.placement_class, {}).setdefault(s.cell.form, []).append(s.issue.median_ns / 2)
+    said = []
+    for distance, forms in found.items():
+        parts = [f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)" for form, v in forms.items()]
+        said.append(f"{distance.replace('_', ' ').capitalize() or 'Any pair'}, a handoff by {', '.join(parts)}.")
+    return said
 
 
 LEAD = re.compile(r"^(Alone|With (?:a contender|[0-9]+ contenders) on the line [^;]{1,60}?): (.+)$")

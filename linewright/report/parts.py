@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -187,13 +188,18 @@ def hue(field: str, domain: Sequence[str], shown: Sequence[str] | None = None, t
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(domain)), legend=legend)
 
 
-def shape(field: str, domain: Sequence[str], title: str | None = None) -> alt.Shape:
-    legend = alt.Legend(title=title) if len(domain) > 1 else None
-    return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(domain), range=SHAPES), legend=legend)
+def shape(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]]) -> alt.Shape:
+    """Form of a point by a name; the legend lists what the rows have."""
+    return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(domain), range=SHAPES), legend=_legend(field, domain, rows))
 
 
-def dash(field: str, domain: Sequence[str]) -> alt.StrokeDash:
-    legend = alt.Legend(title=None, symbolType="stroke") if len(domain) > 1 else None
+def _legend(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]], **more: Any) -> alt.Legend | None:
+    present = [value for value in domain if any(row[field] == value for row in rows)]
+    return alt.Legend(title=None, values=present, **more) if len(domain) > 1 else None
+
+
+def dash(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]]) -> alt.StrokeDash:
+    legend = _legend(field, domain, rows, symbolType="stroke")
     scale = alt.Scale(domain=list(domain), range=[DASHES[i % len(DASHES)] for i in range(len(domain))])
     return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend)
 
@@ -213,9 +219,9 @@ NS_TIP = (("ns:q", "ns, median"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("l
 
 
 def finish(
-    chart: alt.TopLevelMixin, height: int | None = None, controls: Sequence[Control] = (), fills: bool = True
+    chart: alt.TopLevelMixin, height: int | None = None, controls: Sequence[Control] = (), fills: bool = True, left: int = 40
 ) -> dict[str, Any]:
-    """The chart's specification; one that fills takes its container's width."""
+    """The chart's specification; one that fills takes its container's width. `left`: pixels that the names of rows take."""
     for control in controls:
         chart = chart.add_params(signal(control))
     if fills:
@@ -224,7 +230,19 @@ def finish(
         chart = chart.properties(height=height)
     spec = chart.to_dict()
     spec.pop("config", None)  # the theme's business
+    spec["usermeta"] = {"legend": max((len(name) for name in _legend_names(spec)), default=0), "left": left}
     return spec
+
+
+def _legend_names(part: Any) -> Iterable[str]:
+    """Every name that a specification's legends list."""
+    if isinstance(part, dict):
+        values = part["legend"].get("values") if isinstance(part.get("legend"), dict) else None
+        yield from map(str, values or ())
+        part = [value for key, value in part.items() if key not in ("datasets", "data")]
+    if not isinstance(part, str) and isinstance(part, Iterable):
+        for inner in part:
+            yield from _legend_names(inner)
 
 
 def ticks(values: Iterable[float | None]) -> list[float]:
@@ -251,9 +269,14 @@ PLAIN = ".6~g"
 """Numbers on axes: no exponent below a million."""
 
 
-def log_axis(*groups: Iterable[float | None]) -> dict[str, Any]:
-    """Scale and axis for positive values that span decades; a group is what is seen at once."""
-    places = sorted({place for group in groups for place in ticks(group)})
+def log_axis(seen: Iterable[float | None] | Mapping[str, Iterable[float | None]], signal: str = "") -> dict[str, Any]:
+    """Scale and axis for positive values that span decades; a mapping has what is seen while the signal has each value."""
+    places: Any
+    if isinstance(seen, Mapping):
+        by_value = {value: ticks(values) for value, values in seen.items()}
+        places = next(iter(by_value.values()), []) if len(by_value) < 2 else alt.ExprRef(f"({json.dumps(by_value)})[{signal}]")
+    else:
+        places = ticks(seen)
     return {
         "scale": alt.Scale(type="log", nice=False, padding=12),
         "axis": alt.Axis(values=places, format=PLAIN, labelOverlap="greedy", labelSeparation=4),
@@ -261,8 +284,13 @@ def log_axis(*groups: Iterable[float | None]) -> dict[str, Any]:
 
 
 def room(names: Iterable[str]) -> int:
-    """Least width of a chart whose rows have these names: what they take, and as much again for the marks."""
-    return 200 + 7 * max(map(len, names), default=0)
+    """Least width of a chart whose rows have these names."""
+    return 180 + beside(names)
+
+
+def beside(names: Iterable[str]) -> int:
+    """Pixels that names of rows take."""
+    return 20 + 7 * max(map(len, names), default=0)
 
 
 def pixels(rows: int, least: int = 3) -> int:
@@ -293,12 +321,15 @@ def dots(
 ) -> alt.LayerChart:
     """Medians as points with their intervals as whiskers, one lane for each contention or machine.
 
-    `apart` is the field whose values are never seen at once.
+    `apart` is both a field and the signal that picks one of its values: the others are not seen.
     """
+    lanes = [value for value in lanes if any(row[lane] == value for row in rows)]
     if log:
         rows = [positive(row, name) for row in rows]
-        seen = once(row.get(apart) for row in rows)
-        axis = log_axis(*([r.get(name + end) for r in rows if r.get(apart) == value for end in ("", "_low", "_high")] for value in seen))
+        seen: dict[str, list[float | None]] = {}
+        for row in rows:
+            seen.setdefault(row.get(apart, ""), []).extend(row.get(name + end) for end in ("", "_low", "_high"))
+        axis = log_axis(seen, apart)
     else:
         axis = {"scale": alt.Scale(zero=True, nice=True), "axis": alt.Axis(tickCount=5, format=PLAIN)}
     base = alt.Chart(inline(rows))
@@ -308,7 +339,7 @@ def dots(
     shared = {"y": y, "color": colour} | ({"yOffset": offset} if len(lanes) > 1 else {})
     x = alt.X(f"{name}:Q", title=title, **axis)
     whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{name}_low:Q", title=title), x2=f"{name}_high:Q", **shared)
-    points = base.mark_point(filled=True).encode(x=x, shape=shape("series", series), tooltip=tooltip, **shared)
+    points = base.mark_point(filled=True).encode(x=x, shape=shape("series", series, rows), tooltip=tooltip, **shared)
     marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=5).encode(
         x=f"{name}_high:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {})
     )

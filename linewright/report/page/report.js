@@ -45,7 +45,7 @@
     for (const param of spec.params ?? []) if (values.has(param.name)) param.value = values.get(param.name);
     views.get(figure)?.finalize();
     const config = structuredClone(data.themes[colours]);
-    config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - 90) / 180));
+    config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - spec.usermeta.left) / (36 + 7 * spec.usermeta.legend)));
     const made = await vegaEmbed(chart, spec, {
       actions: false, renderer: "svg", ast: true, config, logLevel: 1, tooltip: { theme: "custom" }, mode: "vega-lite",
     });

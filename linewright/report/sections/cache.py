@@ -74,16 +74,16 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     rows = [r for r in rows if r["align"] == 0 and r["entries"] == most[(r["series"], r["form"], r["state"], r["bytes"], r["wait"])]]
     base = alt.Chart(inline(rows)).transform_filter("datum.state == state").transform_calculate(key="datum.form + datum.wait + datum.series")
     x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
-    y = alt.Y("ns:Q", title="ns per line", **log_axis(row["ns"] for row in rows))
+    y = alt.Y("ns:Q", title="ns per line", **log_axis({state: [r["ns"] for r in rows if r["state"] == state] for state, _ in control.options}, "state"))
     waits = [text for text in WAITS.values() if any(r["wait"] == text for r in rows)]
     colour = hue("form", forms)
     lines = base.transform_filter("isValid(datum.fitted) && datum.fitted > 0").mark_line().encode(
-        x=x, y=alt.Y("fitted:Q", title="ns per line"), color=colour, strokeDash=dash("wait", waits), detail="key:N"
+        x=x, y=alt.Y("fitted:Q", title="ns per line"), color=colour, strokeDash=dash("wait", waits, rows), detail="key:N"
     )
     whiskers = base.transform_filter("datum.ns_low > 0").mark_rule().encode(x=x, y="ns_low:Q", y2="ns_high:Q", color=colour)
     fields = (("series", "machine"), ("form", "instruction"), ("wait", "wait"), ("bytes", "bytes an entry"), ("entries", "entries"), ("lines", "lines"),
               ("ns:q", "ns a line"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("fitted:q", "fitted"))  # fmt: skip
-    marks = shape("series", labels) if material.several else shape("wait", waits)
+    marks = shape("series", labels, rows) if material.several else shape("wait", waits, rows)
     points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, shape=marks, tooltip=tip(*fields))
     return Figure(
         id="cache-line", title="Time per line",
@@ -115,7 +115,7 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
     base = alt.Chart(inline(rows)).transform_filter("datum.state == state")
     x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
     colour = hue("form", forms)
-    strokes = {"strokeDash": dash("series", labels)} if material.several else {}
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     detail = {"detail": "series:N"}
     band = base.mark_area(opacity=0.16).encode(x=x, y="low:Q", y2="high:Q", color=colour, **detail)
     line = base.mark_line().encode(x=x, y=alt.Y("saved:Q", title="% of the time saved"), color=colour, **strokes, **detail)

@@ -10,7 +10,7 @@ from linewright.analysis.summary import Summary
 from linewright.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, facts, finish, hue, measured, once, pixels, room, tip,
+    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, beside, facts, finish, hue, measured, once, pixels, room, tip,
 )  # fmt: skip
 
 LANES = 3
@@ -48,20 +48,21 @@ def _classes(cells: list[tuple[Summary, Series]]) -> list[str]:
 
 def _figure(operation: str, cells: list[tuple[Summary, Series]], classes: list[str], material: Material, work: Control) -> Figure:
     rows: list[dict[str, Any]] = [
-        facts(s, series) | {"lane": f"{contention(s.cell)} {series.label}", "at": str(s.cell.work_iters)}
+        facts(s, series) | {"lane": f"{contention(s.cell)} {series.label}", "work": str(s.cell.work_iters)}
         for s, series in cells
         if contention(s.cell) in classes and s.issue.median_ns > 0
     ]
     forms, labels = once(row["form"] for row in rows), [series.label for series in material.series]
     lanes = [f"{c} {label}" for c in classes for label in labels]
+    most = max((len({row["lane"] for row in rows if row["form"] == form}) for form in forms), default=1)
     chart = dots(
         rows, "ns", "ns per operation", alt.Y("form:N", title=None, sort=forms), hue("contention", classes), "lane", lanes, labels,
-        True, tip(*CELL_TIP, *NS_TIP), ["datum.at == work"], "at",
+        True, tip(*CELL_TIP, *NS_TIP), ["datum.work == work"], "work",
     )  # fmt: skip
     return Figure(
         id=f"forms-{operation}",
         title=operation,
         least=room(forms),
         text=f"Time of {operation} by form, for {', '.join(classes)}, with intervals.",
-        spec=finish(chart, pixels(len(forms)) + 9 * max(0, len(lanes) - 2) * len(forms), [work]),
+        spec=finish(chart, pixels(len(forms)) + 9 * max(0, most - 2) * len(forms), [work], left=beside(forms)),
     )

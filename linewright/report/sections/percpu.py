@@ -8,7 +8,7 @@ import altair as alt
 
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, dots, facts, finish, hue, interval, measured, once, pixels, room, tip,
+    CELL_TIP, NS_TIP, Control, Figure, Section, beside, dots, facts, finish, hue, interval, measured, once, pixels, room, tip,
 )  # fmt: skip
 
 OPERATIONS = ("percpu_add", "percpu_cmpxchg")
@@ -63,5 +63,5 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, cont
         title=operation.replace("_", " "),
         least=room(forms),
         text=f"Time of {operation} by form, for {' and '.join(who)}.",
-        spec=finish(chart, pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms), controls),
+        spec=finish(chart, pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms), controls, left=beside(forms)),
     )

@@ -8,7 +8,7 @@ import altair as alt
 
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
+    CELL_TIP, NS_TIP, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
     pixels, room, shape, ticks, tip,
 )  # fmt: skip
 
@@ -74,7 +74,7 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
               ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"))  # fmt: skip
     across = base.transform_filter("datum.pair_low > 0").mark_rule().encode(x="pair_low:Q", x2="pair_high:Q", y=y, color=colour)
     down = base.transform_filter("datum.grace_low > 0").mark_rule().encode(y="grace_low:Q", y2="grace_high:Q", x=x, color=colour)
-    points = base.mark_point(filled=True, size=110).encode(x=x, y=y, color=colour, shape=shape("series", labels), tooltip=tip(*fields))
+    points = base.mark_point(filled=True, size=110).encode(x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields))
     names = base.mark_text(align="left", dx=10, dy=-8).encode(x=x, y=y, text="form:N")
     return Figure(
         id="readers-both", title="Reader against grace period", broad=True,
@@ -97,5 +97,5 @@ def _group(operation: str, title: str, rows: list[dict[str, Any]], material: Mat
     )  # fmt: skip
     return Figure(
         id=operation.replace("_", "-"), title=title, least=room(forms), text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
-        spec=finish(chart, pixels(len(forms)), [control] if filters else []),
+        spec=finish(chart, pixels(len(forms)), [control] if filters else [], left=beside(forms)),
     )  # fmt: skip

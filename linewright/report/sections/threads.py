@@ -69,9 +69,9 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metr
     base = alt.Chart(inline(rows)).transform_calculate(value="datum[metric]", key="datum.form + datum.which + datum.series")
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
     x = alt.X("threads:O", title="threads", axis=alt.Axis(labelAngle=0), scale=alt.Scale(type="point", padding=0.3))
-    y = alt.Y("value:Q", title=None, **log_axis(*([row[name] for row in rows] for name in METRICS)))
+    y = alt.Y("value:Q", title=None, **log_axis({name: [row[name] for row in rows] for name in METRICS}, "metric"))
     fields = (*CELL_TIP, ("which", "parameters"), ("threads", "threads"), ("rate:q", "operations per µs"), ("ns:q", "ns per operation"), ("remark", "note"))
-    strokes = {"strokeDash": dash("series", labels)} if material.several else {}
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     line = base.mark_line().encode(x=x, y=y, color=colour, detail="key:N", **strokes)
     points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=tip(*fields))
     return Figure(

@@ -51,9 +51,9 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     shares = sorted({row["writes"] for row in rows})
     base = alt.Chart(inline(rows)).transform_filter("datum.who == threads")
     x = alt.X("writes:O", title="% writes", sort=shares, scale=alt.Scale(type="point", padding=0.3), axis=alt.Axis(labelAngle=0))
-    y = alt.Y("ns:Q", title="ns per operation", **log_axis(row["ns"] for row in rows))
+    y = alt.Y("ns:Q", title="ns per operation", **log_axis({who: [r["ns"] for r in rows if r["who"] == who] for who, _ in control.options}, "threads"))
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
-    strokes = {"strokeDash": dash("series", labels)} if material.several else {}
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     whiskers = base.transform_filter("datum.ns_low > 0").mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("ns_low:Q", title="ns per operation"), y2="ns_high:Q", color=colour)
     line = base.mark_line().encode(x=x, y=y, color=colour, detail="series:N", **strokes)
     points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, tooltip=tip(*CELL_TIP[:3], ("writes", "% writes"), *NS_TIP))

@@ -52,7 +52,7 @@ def _figure(
     base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
     x = alt.X("work:Q", title="iterations of work between operations", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
-    strokes = {"strokeDash": dash("series", labels)} if material.several else {}
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     detail = {"detail": "series:N"}
     band = base.mark_area(opacity=0.16).encode(x=x, y=alt.Y("exposed_low:Q"), y2="exposed_high:Q", color=colour, **detail)
     line = base.mark_line().encode(x=x, y=alt.Y("exposed:Q", title="ns exposed per operation"), color=colour, **strokes, **detail)
