@@ -67,7 +67,7 @@ def test_the_probe_finds_every_count_again(arch: str) -> None:
         arch="i386" if arch == "i386" else "x86_64",
     )
     plan = msgspec.structs.replace(plan, max_windows=4, budget_s=10)
-    done = subprocess.run([probe], input=msgspec.json.encode(plan), capture_output=True, timeout=120, check=True)
+    done = subprocess.run([probe], input=msgspec.json.encode(plan), capture_output=True, timeout=600, check=True)
     lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
     records = [line for line in lines if "linewright_record" in line]
     assert len(records) == len(plan.cells)
