@@ -27,7 +27,7 @@ INTEGERS = {
 }  # fmt: skip
 TEXTS = {
     "machine_id", "id", "operation", "form", "order", "contender", "placement", "placement_class", "params", "status", "reason",
-    "stop", "cpus", "modes_ns", "flags", "context_id",
+    "stop", "cpus", "modes_ns", "flags", "metrics", "context_id",
 }  # fmt: skip
 
 

@@ -47,6 +47,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
     """Context, one table per operation, what was not available, flags, verdict."""
     from linewright.analysis import cache_fit, verdict
     from linewright.cache_table import print_cache
+    from linewright.counter_table import print_counters
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
     marks = _Marks()
@@ -59,6 +60,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         # Passes over lists have tables of their own: what tells them apart is no column of the common ones.
         _print_tables([summary for summary in own if not cache_fit.concerns(summary.cell)], console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
+        print_counters(own, console)
         _print_missing(own, console)
     marks.explain(console)
     console.print()
@@ -73,12 +75,14 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
     runs = {context.started_utc for context in contexts}
+    lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
             f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
         ),
+        *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
 
 
@@ -255,6 +259,7 @@ def _row(s: Summary) -> dict[str, object]:
         "cpus": cpu_text(s.cpus),
         "modes_ns": " ".join(f"{mode.median_ns:.6g}:{mode.share:.6g}" for mode in s.modes),
         "flags": " ".join(s.flags),
+        "metrics": " ".join(f"{name}={s.metrics[name]:.6g}" for name in sorted(s.metrics)),
     }  # fmt: skip
     return row
 
