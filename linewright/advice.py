@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from linewright import policy
-from linewright.analysis import choice, summarise
+from linewright.analysis import choice, reader_cost, summarise
 from linewright.analysis.choice import Against, Choice
 from linewright.analysis.near_far import CoreClass, crossovers, near_far
 from linewright.analysis.summary import Summary
@@ -32,7 +32,7 @@ DEARER = 1.05
 
 FAMILIES = {
     "percpu": ("Per-CPU counters", ("percpu_",)), "wide": ("Wider than a register", ("wide_",)),
-    "cache": ("Cache maintenance", ("clean", "invalidate")),
+    "cache": ("Cache maintenance", ("clean", "invalidate")), "readers": ("Readers", ("readers_",)),
 }  # fmt: skip
 """Operations that belong to plans of their own: title of their section, and how their operations' names begin."""
 
@@ -271,6 +271,64 @@ def _of_plans(name: str) -> Callable[[Machine], Section | None]:
     return make
 
 
+MOST_TRADES = 6
+"""Pairs of readers whose trade is told; `data` has all."""
+
+
+def _readers(m: Machine) -> Section | None:
+    """Which reader is right: the cheapest by section and number of readers, those that scale, and what an updater pays for it."""
+    if m.emulated or not any(reader_cost.concerns(s.cell) for s in m.summaries):
+        return None
+    found = [f for f in m.of_family("readers") if f.operation in ("readers_pair", "readers_shape", "readers_lookup") and "updater" not in f.params]
+    rows, trades = reader_cost.scaling(m.summaries), reader_cost.trades(m.summaries)
+    lines = [_of_readers(f, m) for f in found]
+    pairs = [r for r in rows if r.operation == "readers_pair" and r.read_delay == 0]
+    flat, dearer = [r for r in pairs if r.flat], [r for r in pairs if r.grows and not r.flat]
+    if flat:
+        lines.append(f"cost each of {flat[0].readers} readers the same as one alone: {join([r.form for r in flat])}")
+    if dearer:
+        told = [f"{r.form} {r.ratio.value:.1f} ({r.ratio.low:.1f} to {r.ratio.high:.1f})" for r in dearer]
+        lines.append(f"dearer with {dearer[0].readers} readers than for one alone, times: {join(told)}")
+    lines += _traded(trades, {form for f in found if f.operation == "readers_pair" for form in f.tied})
+    if not lines:
+        return None
+    return Section(name="readers", title=FAMILIES["readers"][0], lines=lines, data={"choices": found, "scaling": rows, "trades": trades})
+
+
+_READER_NEEDS = {
+    "readers_pair": "protecting a section", "readers_shape": "increments of an SRCU-shaped pair", "readers_lookup": "looking up an object",
+}  # fmt: skip
+
+
+def _of_readers(f: Finding, m: Machine) -> str:
+    """The cheapest reader of one need, delay and number of readers."""
+    delay = int(f.params.get("read_delay", 0))
+    inside = f", {delay} iterations{m.time_of(delay)} inside" if delay else ""
+    return f"{_READER_NEEDS[f.operation]}, {f.threads} reader{'s' if f.threads > 1 else ''}{inside}: {_best(f)}"
+
+
+def _traded(trades: Sequence[reader_cost.Trade], best: set[str]) -> list[str]:
+    """What the updater of a reader that is best somewhere waits more, and from how many sections on that is worth it."""
+    shortest = min((t.read_delay for t in trades), default=0)
+    plain = [t for t in trades if t.read_delay == shortest and t.updater == "synchronize" and t.cheap_reader in best]
+    ranked = sorted(plain, key=lambda t: (t.cheap_reader, t.sections_per_update.value))
+    lines = []
+    for t in ranked[:MOST_TRADES]:
+        lines.append(
+            f"{t.cheap_reader} instead of {t.cheap_update}, {t.readers} reader{'s' if t.readers > 1 else ''}: {number(t.saved_ns.median_ns)} ns less a section,"
+            f" {number(t.waited_ns.median_ns)} ns more an update: cheaper in all from {_rounded(t.sections_per_update.high)} sections an update on"
+            f" (not below {_rounded(t.sections_per_update.low)})"
+        )
+    if len(ranked) > MOST_TRADES:
+        lines.append(f"and {len(ranked) - MOST_TRADES} more such pairs, in --json")
+    return lines
+
+
+def _rounded(value: float) -> str:
+    """A count with two significant digits: what its interval supports."""
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 1 else "1"
+
+
 def _need(caller: str, order: str) -> str:
     """Operation and order; caller_of() names the orders between the two ends itself."""
     return caller if f"({order})" in caller else f"{caller} ({order})"
@@ -339,11 +397,12 @@ def _core_differences(m: Machine) -> list[Difference]:
     for s in m.summaries:
         alone = s.cell.contender == "none" and s.cell.work_iters == 0 and s.cell.operation != "none"
         if alone and s.status == "ok" and s.issue and s.cpus and not s.emulated:
-            by_form.setdefault((s.cell.form, s.cell.width_bits), []).append(s)
+            params = tuple(sorted(s.cell.params.items()))
+            by_form.setdefault((s.cell.form, s.cell.width_bits, s.cell.operation, params), []).append(s)
     answers = []
-    for (form, width), members in by_form.items():
+    for (form, width, *_), members in by_form.items():
         low, high = (pick(members, key=lambda s: s.issue.median_ns) for pick in (min, max))
-        if apart(low.issue, high.issue) and high.issue.low_ns > DEARER * low.issue.high_ns:
+        if low.cpus[0] != high.cpus[0] and apart(low.issue, high.issue) and high.issue.low_ns > DEARER * low.issue.high_ns:
             answers.append(
                 Difference(
                     form=form, width_bits=width, cheapest_cpu=low.cpus[0], cheapest_ns=low.issue.median_ns,
@@ -501,7 +560,7 @@ def _unknown(m: Machine) -> Section:
 
 SECTIONS: tuple[Callable[[Machine], Section | None], ...] = (
     _classes, _crossings, _cores, _several, _code, _built, _kernel, _nearness, _where,
-    *(_of_plans(name) for name in FAMILIES), _unknown,
+    *(_of_plans(name) for name in FAMILIES if name != "readers"), _readers, _unknown,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Finding linewright-probe, the program that measures."""
+"""Finding the programs that the command runs: linewright-probe, which measures, and linewright-workload."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from pathlib import Path
 from linewright.errors import UserError
 
 NAME = "linewright-probe"
+WORKLOAD = "linewright-workload"
 
 
 def find_probe() -> Path:
     """The probe named by ``LINEWRIGHT_PROBE``, else the installed one, else the one built in this checkout."""
-    named = os.environ.get("LINEWRIGHT_PROBE")
+    return _find(NAME, "LINEWRIGHT_PROBE", "probe")
+
+
+def find_workload() -> Path:
+    """The same for the program of `linewright workload`, named by ``LINEWRIGHT_WORKLOAD``."""
+    return _find(WORKLOAD, "LINEWRIGHT_WORKLOAD", "workload")
+
+
+def _find(name: str, variable: str, room: str) -> Path:
+    named = os.environ.get(variable)
     if named:
-        return _runnable(Path(named), "LINEWRIGHT_PROBE")
+        return _runnable(Path(named), variable, name)
     package = Path(__file__).resolve().parent
-    for path in (package / "bin" / NAME, package.parent / "build" / "native" / "probe" / NAME):
+    for path in (package / "bin" / name, package.parent / "build" / "native" / room / name):
         if path.is_file():
-            return _runnable(path, NAME)
+            return _runnable(path, name, name)
     raise UserError(
         "not found",
-        NAME,
+        name,
         "build it with `cmake --preset native && cmake --build --preset native`, "
-        "install the package with `pip install .`, or name it in LINEWRIGHT_PROBE",
+        f"install the package with `pip install .`, or name it in {variable}",
     )
 
 
-def _runnable(path: Path, where: str) -> Path:
+def _runnable(path: Path, where: str, name: str) -> Path:
     if not path.is_file():
-        raise UserError(f"no such file: {path}", where, "allowed: the path of a linewright-probe")
+        raise UserError(f"no such file: {path}", where, f"allowed: the path of a {name}")
     if not os.access(path, os.X_OK):
-        raise UserError(f"not executable: {path}", where, "allowed: the path of a linewright-probe")
+        raise UserError(f"not executable: {path}", where, f"allowed: the path of a {name}")
     return path

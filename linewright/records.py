@@ -24,7 +24,7 @@ LONGEST_TEXT = 1000
 """Characters of a reason, which is one sentence; what is longer is cut."""
 LONGEST_ID = 4096
 MOST_VALUES = {"window_ns": 100_000, "empty_ns": 100_000, "completion_ns": 100_000, "completion_empty_ns": 100_000} | dict.fromkeys(
-    ("cpus", "thread_ops", "thread_ns"), 4096
+    ("cpus", "thread_ops", "thread_ns", "thread_ticks"), 4096
 ) | {"flags": 64, "metrics": 1024}  # fmt: skip
 """What a plan can ask for at most: windows, threads."""
 
@@ -145,7 +145,7 @@ def _check_record(record: Record, where: str) -> None:
     for name, most in MOST_VALUES.items():
         if len(getattr(record, name)) > most:
             raise UserError(f"{name} of more than {most} values", where)
-    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns"):
+    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
         if not all(map(math.isfinite, getattr(record, name))):
             raise UserError(f"{name} holds a value that is not finite", where)
     if record.window_line and len(record.window_line) != len(record.window_ns):

@@ -305,8 +305,9 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
         const Slot &slot = slots[thread];
         result.ops.push_back(slot.ops_window);
         result.ns.push_back(clock.ns(slot.ticks_window));
+        result.ticks.push_back(slot.ticks_window);
         result.cpus.push_back(slot.cpu);
-        result.switched |= slot.switched;
+        result.switched |= slot.switched && !(counts(request.mode) && subject.may_sleep(thread));
         result.moved |= slot.cpu != cpus[thread];
         args.push_back(slot.args);
         every_op.push_back(slot.ops_all);
