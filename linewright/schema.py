@@ -143,6 +143,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cell: Cell
     plan: Name
     launch: Count = 0
+    started_s: Annotated[float, Meta(ge=0)] | None = None
+    """When the cell's first window opened, in seconds after the launch began (the context's ``started_utc``)."""
     status: Literal["ok", "unavailable", "error", "unreliable"]
     reason: str = ""
     """Why the status is not ok, as one sentence."""

@@ -139,17 +139,25 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         table.add_column("all Mop/s", justify="right", no_wrap=True)
         table.add_column("fair", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    varied = _varied(summaries)
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
         if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
             form += f" {summary.cell.params['policy']}"
+        form += "".join(f" {key}={summary.cell.params[key]}" for key in varied if key in summary.cell.params)
         once = console.is_terminal or not wide
         shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)
     return table
+
+
+def _varied(summaries: Sequence[Summary]) -> list[str]:
+    """Parameters with several values in one table: rows that differ in nothing else must not look alike."""
+    keys = sorted({key for s in summaries for key in s.cell.params} - {"policy"})
+    return [key for key in keys if len({s.cell.params.get(key) for s in summaries}) > 1]
 
 
 def _folded(form: str) -> str:
@@ -176,7 +184,8 @@ def _order(summaries: Sequence[Summary]):
     def key(summary: Summary) -> tuple:
         cell = summary.cell
         rank = _CONTENDERS.get(cell.contender, 9)
-        return forms.index((cell.form, cell.width_bits)), rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
+        params = [(name, isinstance(value, str), value) for name, value in sorted(cell.params.items())]
+        return forms.index((cell.form, cell.width_bits)), params, rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
 
     return key
 
@@ -240,7 +249,7 @@ def _row(s: Summary) -> dict[str, object]:
         "order": c.order, "contender": c.contender, "contender_iters": c.contender_iters, "work_iters": c.work_iters,
         "placement": c.placement, "placement_class": s.placement_class, "lines": c.lines, "threads": c.threads,
         "params": " ".join(f"{key}={c.params[key]}" for key in sorted(c.params)),
-        "status": s.status, "reason": s.reason, "launches": s.launches,
+        "status": s.status, "reason": s.reason, "launches": s.launches, "looks": s.looks or None, "launch_span_s": s.launch_span_s, "promise": s.promise,
     }  # fmt: skip
     for name in ("issue", "exposed", "completion"):
         interval = getattr(s, name) if has_figures(s) else None
@@ -271,11 +280,12 @@ def as_csv(summaries: Sequence[Summary]) -> str:
     return csv_text(flat, list(flat[0])) if flat else ""
 
 
-def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
-    """Rows as CSV with a heading line.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
+    if heading:
+        writer.writeheader()
     writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
 

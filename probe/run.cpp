@@ -67,7 +67,7 @@ class Runner {
         double weight_left = 0;
         for (const wire::Cell &cell : plan_.cells)
             weight_left += weight(cell);
-        Clock_point start = std::chrono::steady_clock::now();
+        const Clock_point start = start_;
         for (std::size_t first = 0; first < plan_.cells.size(); first += plan_.block_cells) {
             std::size_t end = std::min(first + plan_.block_cells, plan_.cells.size());
             double block_weight = 0;
@@ -152,6 +152,8 @@ class Runner {
     }
 
     void run_once(Cell_run &run, std::map<std::string, Twin> &twins) {
+        if (run.tries == 0)
+            run.record.started_s = seconds_since(start_);
         const Twin &twin = twin_of(run, twins);
         Window_result window =
             run_window(*run.subject, machine_, run.cpus,
@@ -313,6 +315,7 @@ class Runner {
     const Machine &machine_;
     const std::string &context_id_;
     const Run_hooks &hooks_;
+    const Clock_point start_ = std::chrono::steady_clock::now();
     std::mt19937_64 random_;
     std::vector<unsigned> usable_;
     std::size_t windows_done_ = 0, total_windows_ = 0, cells_done_ = 0;

@@ -64,7 +64,7 @@ static struct lw_srcu_head *serve(struct lw__srcu_domain *d, unsigned *looks, ui
             d->waiting_state = lw_srcu_get_state(d->srcu);
     }
     unsigned long wanted = __atomic_load_n(&d->wanted, __ATOMIC_ACQUIRE); /* pairs with lw_srcu_start_poll() */
-    unsigned long wish = d->waiting && (!wanted || d->waiting_state - wanted < ULONG_MAX / 2) ? d->waiting_state : wanted;
+    unsigned long wish = d->waiting && (!wanted || d->waiting_state - wanted <= ULONG_MAX / 2) ? d->waiting_state : wanted;
     bool more = wish && !lw__srcu_reached(d, wish);
     if (more && lw__srcu_trylock_word(&d->step_lock)) {
         (void)lw__srcu_step(d, wish); /* an error stays with the domain; looked at again later */

@@ -345,6 +345,7 @@ std::string to_json(const Record &record) {
                  {"cell", cell_json(record.cell)},
                  {"plan", record.plan},
                  {"launch", record.launch},
+                 {"started_s", record.started_s ? number(*record.started_s) : ordered(nullptr)},
                  {"status", record.status},
                  {"reason", record.reason},
                  {"stop", record.stop},

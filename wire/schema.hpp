@@ -80,6 +80,7 @@ struct Record {
     Cell cell;
     std::string plan;
     unsigned launch = 0;
+    std::optional<double> started_s; // the cell's first window, after the launch began
     std::string status = "ok";
     std::string reason;
     std::string stop;

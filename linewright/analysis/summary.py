@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 MOST_HELD = 8_000_000
 """Figures (of launches, lines and threads) that all summaries of one request may hold: about 300 MB."""
+LOOK_S = 25.0
+"""Launches that began closer together than this saw the machine in one state: together they are one look at it."""
+FEWEST_LOOKS = 8
+"""Looks from which an interval promises that a repeat falls inside."""
 FEWEST_LINES = 8
 """Lines (or blocks of windows) below which one launch's windows are not grouped."""
 SHARES = (0.50, 0.95, 0.99)
@@ -46,11 +52,18 @@ class Summary(Struct, frozen=True, kw_only=True):
     context_ids: list[str]
     launches: int
     """Launches that gave values."""
+    looks: int
+    """Launches at least `LOOK_S` apart; 0 where the records do not say when they were made."""
+    launch_span_s: float | None
+    """From the first launch's first window to the last one's."""
+    promise: str
+    """What the intervals hold for: ``repeat`` (another run), ``run`` (only while this one lasted: its launches are too
+    few or too close together), or ``launch`` (other lines or windows of the one launch)."""
     status: str
     """``ok``, ``unavailable``, ``error`` or ``unreliable``."""
     reason: str
     issue: Interval | None
-    """Issue interval, work included: median of the launches and where a repeat's median falls."""
+    """Issue interval, work included: median of the launches and where a repeat's median falls; see `promise`."""
     exposed: Interval | None
     """Against the empty twin; only with work around the operation. Negative within noise stays negative."""
     completion: Interval | None
@@ -73,7 +86,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     placement_class: str
     stop: str
     unit: str
-    """What `unit_ns` holds one median of: ``launch``, or in one launch ``line``, ``block`` or ``window``; ``none``."""
+    """What `unit_ns` holds one median of: ``launch`` (launches of one look are one), or in one launch ``line``, ``block`` or ``window``; ``none``."""
     unit_ns: list[float]
     """Medians of the issue interval that comparisons take as independent."""
     exposed_unit_ns: list[float]
@@ -124,6 +137,54 @@ def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[Groups, str]:
     return np.split(values, values.size) if values.size else [], "window"
 
 
+def _started(record: Record, contexts: Mapping[str, Context]) -> float | None:
+    """When the cell's first window opened, in seconds of one clock for all launches; None where that is unknown."""
+    context = contexts.get(record.context_id)
+    if context is None or record.started_s is None:
+        return None
+    try:
+        return datetime.fromisoformat(context.started_utc).timestamp() + record.started_s
+    except (ValueError, OverflowError):
+        return None
+
+
+def look_numbers(started: Sequence[float]) -> list[int]:
+    """For each launch which look it belongs to: one that began `LOOK_S` or more after the last look began opens another."""
+    numbers, look, opened = [0] * len(started), -1, -math.inf
+    for index in sorted(range(len(started)), key=lambda i: started[i]):
+        if started[index] - opened >= LOOK_S:
+            look, opened = look + 1, started[index]
+        numbers[index] = look
+    return numbers
+
+
+def _looks(usable: list[Record], contexts: Mapping[str, Context]) -> tuple[list[int], float | None]:
+    """Look of every launch that gave windows, and the time from first to last; nothing where a time is unknown."""
+    started = [_started(r, contexts) for r in usable if r.window_ns]
+    if not started or None in started:
+        return [], None
+    return look_numbers(started), max(started) - min(started)
+
+
+def _promise(launches: int, looks: int) -> str:
+    if launches < 2:
+        return "launch"
+    return "repeat" if looks >= FEWEST_LOOKS else "run"
+
+
+def _joined(launches: list[tuple[np.ndarray, np.ndarray]], looks: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Launches of one look as one, if there are looks enough to stand for themselves."""
+    if len(looks) != len(launches) or not FEWEST_LOOKS <= len(set(looks)) < len(launches):
+        return launches
+    joined = []
+    for look in sorted(set(looks)):
+        parts = [part for part, number in zip(launches, looks, strict=True) if number == look]
+        complete = all(lines.size == values.size for values, lines in parts)
+        lines = np.concatenate([lines for _, lines in parts]) if complete else np.empty(0, dtype=np.int64)
+        joined.append((np.concatenate([values for values, _ in parts]), lines))
+    return joined
+
+
 def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]:
     """Launches as groups; a single launch by what varies inside it."""
     launches = [(values, lines) for values, lines in launches if values.size]
@@ -135,9 +196,9 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
 
 
 def _estimate(
-    launches: list[tuple[np.ndarray, np.ndarray]], logarithmic: bool = True
+    launches: list[tuple[np.ndarray, np.ndarray]], looks: Sequence[int], logarithmic: bool = True
 ) -> tuple[Interval | None, list[float], str]:
-    groups, unit = _groups(launches)
+    groups, unit = _groups(_joined(launches, looks))
     return repeat_interval(groups, logarithmic=logarithmic), medians_of(groups).tolist() if groups else [], unit
 
 
@@ -228,7 +289,9 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     return medians
 
 
-def _flags(usable: list[Record], contended: bool, unit: str, launch_modes: list[Mode], line_modes: list[Mode]) -> list[str]:
+def _flags(
+    usable: list[Record], contended: bool, unit: str, looks: int, launch_modes: list[Mode], line_modes: list[Mode]
+) -> list[str]:
     flags = {flag for record in usable for flag in record.flags}
     if len(launch_modes) > 1:
         flags.add("metastable")
@@ -236,6 +299,8 @@ def _flags(usable: list[Record], contended: bool, unit: str, launch_modes: list[
         flags.add("bimodal_lines")
     if contended and unit != "launch" and usable:
         flags.add("one_launch")
+    elif contended and 0 < looks < FEWEST_LOOKS:
+        flags.add("short_span")
     return sorted(flags)
 
 
@@ -243,15 +308,19 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     records = sorted(records, key=lambda r: (r.launch, r.context_id))
     first = records[0]
     status, reason, usable = _status(records)
-    windows = [_windows(record) for record in usable]
-    issue, unit_ns, unit = _estimate(windows)
+    measured = [record for record in usable if record.window_ns]
+    looks, span_s = _looks(usable, contexts)
+    windows = [_windows(record) for record in measured]
+    issue, unit_ns, unit = _estimate(windows, looks)
     exposed, exposed_ns = None, []
     # A delay inside a section is work too: the empty twin has it as well.
     worked = first.cell.work_iters > 0 or first.cell.params.get("read_delay", 0) not in (0, "0")
     if worked and first.cell.operation not in ("none", "readers_none", "readers_grace"):
-        exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable], logarithmic=False)
+        differences = [_differences(r, r.window_ns, r.empty_ns) for r in measured]
+        exposed, exposed_ns, _ = _estimate(differences, looks, logarithmic=False)
     completion, completion_ns, _ = _estimate(
-        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns],
+        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in measured],
+        looks,
         logarithmic=False,
     )
     batch = _percentiles([r.batch for r in usable if r.batch])
@@ -271,6 +340,9 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         machine_id=machine_id,
         context_ids=sorted({contexts[r.context_id].context_id if r.context_id in contexts else r.context_id for r in records}),
         launches=len(values) or len(usable),
+        looks=len(set(looks)),
+        launch_span_s=span_s,
+        promise=_promise(len(values), len(set(looks))),
         status=status,
         reason=reason,
         issue=issue,
@@ -286,7 +358,7 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         modes=launch_modes,
         line_modes=line_modes if len(line_modes) > 1 else [],
         lines_spread=lines_spread(line_medians),
-        flags=_flags(usable, first.cell.contender == "same_line", unit, launch_modes, line_modes),
+        flags=_flags(usable, first.cell.contender == "same_line", unit, len(set(looks)), launch_modes, line_modes),
         cpus=usable[0].cpus if usable else first.cpus,
         placement_class=usable[0].placement_class if usable else first.placement_class,
         stop=Counter(r.stop for r in usable).most_common(1)[0][0] if usable else "",
