@@ -45,7 +45,7 @@ def config(mode: str, width: int | None = None) -> dict:
         "legend": {
             "labelColor": ink["text"], "titleColor": ink["muted"], "labelFontSize": 12, "titleFontSize": 12,
             "titleFontWeight": 500, "orient": "bottom", "direction": "horizontal", "columnPadding": 16, "rowPadding": 4,
-            "symbolSize": 90, "symbolOpacity": 1, "layout": {"bottom": {"anchor": "start", "direction": "vertical", "center": False}}, "columns": LEGEND_COLUMNS, "symbolStrokeWidth": 2, "labelLimit": 320, "titleLimit": 400, "offset": 14,
+            "symbolSize": 90, "symbolOpacity": 1, "symbolBaseFillColor": ink["muted"], "symbolBaseStrokeColor": ink["muted"], "layout": {"bottom": {"anchor": "start", "direction": "vertical", "center": False}}, "columns": LEGEND_COLUMNS, "symbolStrokeWidth": 2, "labelLimit": 320, "titleLimit": 400, "offset": 14,
         },
         "header": {
             "labelColor": ink["text"], "titleColor": ink["muted"], "labelFontSize": 12, "titleFontSize": 12,
