@@ -143,6 +143,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cell: Cell
     plan: Name
     launch: Count = 0
+    started_s: Annotated[float, Meta(ge=0)] | None = None
+    """When the cell's first window opened, in seconds after the launch began (the context's ``started_utc``)."""
     status: Literal["ok", "unavailable", "error", "unreliable"]
     reason: str = ""
     """Why the status is not ok, as one sentence."""
@@ -169,6 +171,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Operations of every thread inside the timed windows, timed thread first."""
     thread_ns: list[float] = []
     """Each thread's ns per operation over its windows, its own work included."""
+    thread_ticks: list[float] = []
+    """The same in ticks of the context's time source, as counted."""
     total_mops: float = 0.0
     """All threads' operations per microsecond, within the windows."""
     fairness: float = 1.0

@@ -42,7 +42,7 @@ struct Cell_run {
     wire::Histogram batch, small;
     std::size_t batch_ops = 0;
     double small_overhead_ns = 0;
-    std::vector<double> ns_sum;
+    std::vector<double> ns_sum, ticks_sum;
     unsigned tries = 0; // windows run, discarded ones included
     bool done = false;
 };
@@ -67,7 +67,7 @@ class Runner {
         double weight_left = 0;
         for (const wire::Cell &cell : plan_.cells)
             weight_left += weight(cell);
-        Clock_point start = std::chrono::steady_clock::now();
+        const Clock_point start = start_;
         for (std::size_t first = 0; first < plan_.cells.size(); first += plan_.block_cells) {
             std::size_t end = std::min(first + plan_.block_cells, plan_.cells.size());
             double block_weight = 0;
@@ -109,6 +109,7 @@ class Runner {
         run.cpus = placed.cpus;
         run.record.thread_ops.assign(run.cpus.size(), 0);
         run.ns_sum.assign(run.cpus.size(), 0);
+        run.ticks_sum.assign(run.cpus.size(), 0);
         Distance farthest = Distance::same_cpu;
         for (unsigned cpu : run.cpus)
             farthest = std::max(farthest, machine_.topology.distance(run.cpus[0], cpu));
@@ -151,6 +152,8 @@ class Runner {
     }
 
     void run_once(Cell_run &run, std::map<std::string, Twin> &twins) {
+        if (run.tries == 0)
+            run.record.started_s = seconds_since(start_);
         const Twin &twin = twin_of(run, twins);
         Window_result window =
             run_window(*run.subject, machine_, run.cpus,
@@ -173,6 +176,7 @@ class Runner {
             for (std::size_t thread = 0; thread < window.ops.size(); ++thread) {
                 run.record.thread_ops[thread] += window.ops[thread];
                 run.ns_sum[thread] += window.ns[thread];
+                run.ticks_sum[thread] += static_cast<double>(window.ticks[thread]);
             }
         }
         if (run.tries < plan_.min_windows)
@@ -244,6 +248,7 @@ class Runner {
         for (std::size_t thread = 0; thread < record.thread_ops.size(); ++thread) {
             double ops = static_cast<double>(record.thread_ops[thread]), ns = run.ns_sum[thread];
             record.thread_ns.push_back(ops > 0 ? ns / ops : 0);
+            record.thread_ticks.push_back(ops > 0 ? run.ticks_sum[thread] / ops : 0);
             // A placebo's operations touch nothing: they are no part of the line's rate or of fairness.
             if (run.cell.contender != "placebo" || thread == 0)
                 rates.push_back(ns > 0 ? ops / ns * 1000 : 0);
@@ -310,6 +315,7 @@ class Runner {
     const Machine &machine_;
     const std::string &context_id_;
     const Run_hooks &hooks_;
+    const Clock_point start_ = std::chrono::steady_clock::now();
     std::mt19937_64 random_;
     std::vector<unsigned> usable_;
     std::size_t windows_done_ = 0, total_windows_ = 0, cells_done_ = 0;

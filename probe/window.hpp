@@ -33,6 +33,7 @@ struct Window_result {
     std::size_t batch_ops = 0;        // as found or as given
     std::vector<std::uint64_t> ops;   // each thread's operations inside the window
     std::vector<double> ns;           // each thread's time for them
+    std::vector<std::uint64_t> ticks; // the same, as counted
     std::vector<unsigned> cpus;       // the CPU each thread was on when the window closed
     bool switched = false, stolen = false, gap = false;
     bool moved = false;               // a thread was found on another CPU than its own: the pin did not hold

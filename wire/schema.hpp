@@ -80,6 +80,7 @@ struct Record {
     Cell cell;
     std::string plan;
     unsigned launch = 0;
+    std::optional<double> started_s; // the cell's first window, after the launch began
     std::string status = "ok";
     std::string reason;
     std::string stop;
@@ -94,7 +95,7 @@ struct Record {
     std::vector<double> completion_ns;
     std::vector<double> completion_empty_ns;
     std::vector<std::uint64_t> thread_ops;
-    std::vector<double> thread_ns;
+    std::vector<double> thread_ns, thread_ticks;
     double total_mops = 0;
     double fairness = 1;
     std::uint64_t sum_expected = 0, sum_found = 0;

@@ -389,7 +389,7 @@ _PERFORMED = {
 }
 
 
-def _places(members: Sequence[Summary]) -> str:
+def places_of(members: Sequence[Summary]) -> str:
     """Which forms are performed far, by core; empty where none is."""
     clauses = []
     for where, text in _PERFORMED.items():
@@ -444,6 +444,8 @@ def _preface(members: Sequence[Summary], contexts: Mapping[str, Context], severa
 
 def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]) -> list[str]:
     """Which form is cheaper where, in two or three sentences for a quick plan and up to twelve for a matrix."""
+    from linewright.analysis import reader_cost  # it builds on this module
+
     known = by_id(contexts)
     machines: dict[str, list[Summary]] = {}
     for summary in summaries:
@@ -455,12 +457,14 @@ def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[
             answers.append(preface + "Run by an emulator: times mean nothing, so no form is preferred.")
             continue
         lists = [s for s in members if cache_fit.concerns(s.cell)]
-        members = [s for s in members if not cache_fit.concerns(s.cell)]
+        readers = [s for s in members if reader_cost.concerns(s.cell)]
+        members = [s for s in members if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
         found = findings(members)
-        spoken = sentences(found, crossovers(members), _places(members)) if found else []
+        spoken = sentences(found, crossovers(members), places_of(members)) if found else []
         if lists:
             line_bytes = next((known[i].line_bytes for s in lists for i in s.context_ids if i in known), 64)
             spoken += cache_fit.sentences(lists, line_bytes)
+        spoken += reader_cost.sentences(readers)
         if not spoken:
             spoken = ["No two forms of one operation were measured under equal conditions, so nothing is compared."]
         answers += [preface + text for text in spoken]

@@ -112,6 +112,14 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
     return TrialFile(path, sessions, samples, end)
 
 
+def is_first_line(line: bytes) -> bool:
+    """Whether a file that begins with this line is a trial file, of whatever version."""
+    try:
+        return msgspec.json.decode(line, type=_Kind).linewright_trial is not msgspec.UNSET
+    except records.DECODE_ERRORS:
+        return False
+
+
 def _decode(line: bytes, where: str) -> Session | Sample:
     try:
         kind = msgspec.json.decode(line, type=_Kind)

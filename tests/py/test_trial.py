@@ -256,11 +256,13 @@ def test_boots_are_saved_and_compared(command, tmp_path):
         assert command(*words).returncode == 0
         assert command(*words).returncode == 0, "a second session goes into the same file"
     assert len(files.read(str(tmp_path / "before.jsonl")).sessions) == 2
-    changed = command("trial", "--compare", "before.jsonl", "after.jsonl")
-    assert changed.returncode == 1 and ": worse, +" in changed.stdout and "% (+" in changed.stdout
+    changed = command("compare", "before.jsonl", "after.jsonl")
+    assert changed.returncode == 1 and "1 worse" in changed.stdout and "% (+" in changed.stdout
     assert "a boot's own luck is not in the interval" in changed.stdout
-    same = command("trial", "--compare", "before.jsonl", "same.jsonl", "--json")
-    assert same.returncode == 0 and json.loads(same.stdout)["settings"][0]["different"] is False
+    same = command("compare", "before.jsonl", "same.jsonl", "--format", "json")
+    assert same.returncode == 0 and json.loads(same.stdout)["rows"][0]["finding"] == "no_difference"
+    both = command("compare", "before.jsonl", "same.jsonl", "after.jsonl", "--fail-above", "90%")
+    assert both.returncode == 0 and "check: none certainly more than 90 % worse" in both.stdout
 
 
 def file_of(boot_values, name) -> files.TrialFile:
@@ -279,12 +281,12 @@ def test_several_boots_carry_their_own_luck():
     trials = wrong = 0
     for _ in range(200):
         sides = [file_of([np.exp(rng.normal(0, 0.03)) * np.exp(rng.normal(0, 0.003, 10)) for _ in range(4)], n) for n in "ab"]
-        (found,) = boots.compare(*sides)
+        ((found,),) = boots.compare_all(sides[0], sides[1:])
         assert found.unit == "boot" and found.boots == (4, 4)
         trials, wrong = trials + 1, wrong + found.different
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
     far = file_of([1.3 * np.exp(rng.normal(0, 0.03, 10)) for _ in range(4)], "c")
-    (found,) = boots.compare(sides[0], far)
+    ((found,),) = boots.compare_all(sides[0], [far])
     assert found.different and found.better is False
 
 
@@ -332,7 +334,6 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         (["--env", "A=1", "--save", "absent/t.jsonl", "--", "true"], ["--save", "no such directory"]),
         (["--resume", "absent.jsonl"], ["absent.jsonl"]),
         (["--resume", "absent.jsonl", "--", "true"], ["--resume takes everything"]),
-        (["--compare", "absent.jsonl", "absent.jsonl"], ["absent.jsonl"]),
         (["--bogus", "--", "true"], ["--bogus"]),
     ],
 )
