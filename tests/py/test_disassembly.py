@@ -42,6 +42,8 @@ ARM64 = {
     "cas_loop_read_first": ["ldr", "cas"],
     "swp": ["swp"],
     "llsc_swp": ["ldxr", "stxr"],
+    "llsc_fetch_add": ["ldxr", "stxr"],
+    "llsc_cas_loop_read_first": ["ldr", "ldxr", "stxr"],
     "ldr_read": ["ldr"],
     "builtin_add": ["ldxr", "stxr"],
     "builtin_fetch_add": ["ldaxr", "stlxr"],
