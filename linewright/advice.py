@@ -6,7 +6,7 @@ the order of the page, and adding one there is all that a new kind of record nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from linewright import policy
-from linewright.analysis import choice, summarise
+from linewright.analysis import choice, reader_cost, summarise
 from linewright.analysis.choice import Against, Choice
-from linewright.analysis.near_far import crossovers, near_far
+from linewright.analysis.near_far import CoreClass, crossovers, near_far
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import Finding, apart, caller_of, condition, findings, join, number, runs_of
 from linewright.schema import Context, Record
@@ -32,7 +32,8 @@ DEARER = 1.05
 
 FAMILIES = {
     "percpu": ("Per-CPU counters", ("percpu_",)), "wide": ("Wider than a register", ("wide_",)),
-    "cache": ("Cache maintenance", ("clean", "invalidate")),
+    "cache": ("Cache maintenance", ("clean", "invalidate")), "readers": ("Readers", ("readers_",)),
+    "library": ("The library's operations, by setting", ("library_",)),
 }  # fmt: skip
 """Operations that belong to plans of their own: title of their section, and how their operations' names begin."""
 
@@ -78,8 +79,9 @@ class Machine:
     """One machine's records and what analysis makes of them, computed once."""
 
     contexts: Sequence[Context]
-    records: Sequence[Record]
     summaries: Sequence[Summary]
+    classes: Sequence[CoreClass]
+    """Of operations on one word, see `one_word`."""
 
     @property
     def context(self) -> Context | None:
@@ -270,6 +272,64 @@ def _of_plans(name: str) -> Callable[[Machine], Section | None]:
     return make
 
 
+MOST_TRADES = 6
+"""Pairs of readers whose trade is told; `data` has all."""
+
+
+def _readers(m: Machine) -> Section | None:
+    """Which reader is right: the cheapest by section and number of readers, those that scale, and what an updater pays for it."""
+    if m.emulated or not any(reader_cost.concerns(s.cell) for s in m.summaries):
+        return None
+    found = [f for f in m.of_family("readers") if f.operation in ("readers_pair", "readers_shape", "readers_lookup") and "updater" not in f.params]
+    rows, trades = reader_cost.scaling(m.summaries), reader_cost.trades(m.summaries)
+    lines = [_of_readers(f, m) for f in found]
+    pairs = [r for r in rows if r.operation == "readers_pair" and r.read_delay == 0]
+    flat, dearer = [r for r in pairs if r.flat], [r for r in pairs if r.grows and not r.flat]
+    if flat:
+        lines.append(f"cost each of {flat[0].readers} readers the same as one alone: {join([r.form for r in flat])}")
+    if dearer:
+        told = [f"{r.form} {r.ratio.value:.1f} ({r.ratio.low:.1f} to {r.ratio.high:.1f})" for r in dearer]
+        lines.append(f"dearer with {dearer[0].readers} readers than for one alone, times: {join(told)}")
+    lines += _traded(trades, {form for f in found if f.operation == "readers_pair" for form in f.tied})
+    if not lines:
+        return None
+    return Section(name="readers", title=FAMILIES["readers"][0], lines=lines, data={"choices": found, "scaling": rows, "trades": trades})
+
+
+_READER_NEEDS = {
+    "readers_pair": "protecting a section", "readers_shape": "increments of an SRCU-shaped pair", "readers_lookup": "looking up an object",
+}  # fmt: skip
+
+
+def _of_readers(f: Finding, m: Machine) -> str:
+    """The cheapest reader of one need, delay and number of readers."""
+    delay = int(f.params.get("read_delay", 0))
+    inside = f", {delay} iterations{m.time_of(delay)} inside" if delay else ""
+    return f"{_READER_NEEDS[f.operation]}, {f.threads} reader{'s' if f.threads > 1 else ''}{inside}: {_best(f)}"
+
+
+def _traded(trades: Sequence[reader_cost.Trade], best: set[str]) -> list[str]:
+    """What the updater of a reader that is best somewhere waits more, and from how many sections on that is worth it."""
+    shortest = min((t.read_delay for t in trades), default=0)
+    plain = [t for t in trades if t.read_delay == shortest and t.updater == "synchronize" and t.cheap_reader in best]
+    ranked = sorted(plain, key=lambda t: (t.cheap_reader, t.sections_per_update.value))
+    lines = []
+    for t in ranked[:MOST_TRADES]:
+        lines.append(
+            f"{t.cheap_reader} instead of {t.cheap_update}, {t.readers} reader{'s' if t.readers > 1 else ''}: {number(t.saved_ns.median_ns)} ns less a section,"
+            f" {number(t.waited_ns.median_ns)} ns more an update: cheaper in all from {_rounded(t.sections_per_update.high)} sections an update on"
+            f" (not below {_rounded(t.sections_per_update.low)})"
+        )
+    if len(ranked) > MOST_TRADES:
+        lines.append(f"and {len(ranked) - MOST_TRADES} more such pairs, in --json")
+    return lines
+
+
+def _rounded(value: float) -> str:
+    """A count with two significant digits: what its interval supports."""
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 1 else "1"
+
+
 def _need(caller: str, order: str) -> str:
     """Operation and order; caller_of() names the orders between the two ends itself."""
     return caller if f"({order})" in caller else f"{caller} ({order})"
@@ -312,15 +372,14 @@ _PLACES = {
 
 def _nearness(m: Machine) -> Section | None:
     """Class of each core × form, with the count of lines; every line's own class is in the data."""
-    found = near_far(m.contexts, [r for r in m.records if not _family(r.cell.operation)])
     cpus: dict[tuple, list[int]] = {}
-    for c in found:
-        cpus.setdefault((c.form, c.where, f"{c.near} near, {c.far} far, {c.undecided} undecided of {len(c.lines)} lines"), []).append(c.cpu)
+    for c in m.classes:
+        cpus.setdefault((c.form, c.where, f"{c.near} near, {c.far} far, {c.undecided} undecided of {c.near + c.far + c.undecided} lines"), []).append(c.cpu)
     forms: dict[tuple, list[str]] = {}
     for (form, where, counts), which in cpus.items():
         forms.setdefault((where, counts, cpu_text(c for c in which if c >= 0) or "unknown"), []).append(form)
     lines = [f"{join(names)}: {_PLACES[where]}; {counts}; CPU {which}" for (where, counts, which), names in forms.items()]
-    return Section(name="near_far", title="Near or far, by core and line", lines=lines, data=found) if lines else None
+    return Section(name="near_far", title="Near or far, by core and line", lines=lines, data=list(m.classes)) if lines else None
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -339,11 +398,12 @@ def _core_differences(m: Machine) -> list[Difference]:
     for s in m.summaries:
         alone = s.cell.contender == "none" and s.cell.work_iters == 0 and s.cell.operation != "none"
         if alone and s.status == "ok" and s.issue and s.cpus and not s.emulated:
-            by_form.setdefault((s.cell.form, s.cell.width_bits), []).append(s)
+            params = tuple(sorted(s.cell.params.items()))
+            by_form.setdefault((s.cell.form, s.cell.width_bits, s.cell.operation, params), []).append(s)
     answers = []
-    for (form, width), members in by_form.items():
+    for (form, width, *_), members in by_form.items():
         low, high = (pick(members, key=lambda s: s.issue.median_ns) for pick in (min, max))
-        if apart(low.issue, high.issue) and high.issue.low_ns > DEARER * low.issue.high_ns:
+        if low.cpus[0] != high.cpus[0] and apart(low.issue, high.issue) and high.issue.low_ns > DEARER * low.issue.high_ns:
             answers.append(
                 Difference(
                     form=form, width_bits=width, cheapest_cpu=low.cpus[0], cheapest_ns=low.issue.median_ns,
@@ -440,7 +500,7 @@ def _kernel(m: Machine) -> Section | None:
             lines.append(f"worth trying: {text}: {_told(found, m)}")
             data.append({"option": name, "evidence": found})
     if lines:
-        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright trial --compare`")
+        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`")
     return Section(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None
 
 
@@ -486,7 +546,8 @@ def _unknown(m: Machine) -> Section:
         unmeasured = [c for c in choice.REACH if not any(x.operations == c for x in m.choices)]
         if unmeasured:
             lines.append(f"a choice for {join([choice.CLASS_WORDS[c] for c in unmeasured])}: fewer than two forms were measured under equal conditions")
-        lines.append("LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program")
+        if not any(r.choice.startswith("llsc") or r.default_form.startswith(("llsc_", "prfm_strm_llsc_")) for x in m.choices if x.operations != "void" for r in x.points):
+            lines.append("LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program")
         lines += [f"the library's prefetch is PSTL1STRM: {f} has no setting" for f in sorted(forms) if f.startswith("prfm_keep")][:1]
     contended = [s for s in m.summaries if s.cell.contender == "same_line" and s.status == "ok"]
     threads = max((s.cell.threads for s in contended), default=1)
@@ -501,21 +562,35 @@ def _unknown(m: Machine) -> Section:
 
 SECTIONS: tuple[Callable[[Machine], Section | None], ...] = (
     _classes, _crossings, _cores, _several, _code, _built, _kernel, _nearness, _where,
-    *(_of_plans(name) for name in FAMILIES), _unknown,
+    *(_of_plans(name) for name in FAMILIES if name != "readers"), _readers, _unknown,
 )  # fmt: skip
+
+
+def one_word(record: Record) -> bool:
+    """Whether a record is of an operation on one word, and so counts for where lines are near or far."""
+    return not _family(record.cell.operation)
 
 
 def advise(contexts: Iterable[Context], records: Iterable[Record]) -> list[Advice]:
     """One advice per machine, in the order of the records."""
-    known: Mapping[str, Context] = {c.context_id: c for c in contexts}
-    rows: dict[str, list[Record]] = {}
-    for r in records:
-        rows.setdefault(known[r.context_id].machine_id if r.context_id in known else r.context_id, []).append(r)
-    return [_of(machine_id, own, [c for c in known.values() if c.machine_id == machine_id]) for machine_id, own in rows.items()]
+    known, rows = list(contexts), list(records)
+    return advise_summaries(known, summarise(known, rows), near_far(known, filter(one_word, rows)))
 
 
-def _of(machine_id: str, records: list[Record], contexts: list[Context]) -> Advice:
-    machine = Machine(contexts, records, summarise(contexts, records))
+def advise_summaries(contexts: Iterable[Context], summaries: Iterable[Summary], classes: Iterable[CoreClass]) -> list[Advice]:
+    """The same from what analysis made of the records already."""
+    known, every = list(contexts), list(classes)
+    by_machine: dict[str, list[Summary]] = {}
+    for s in summaries:
+        by_machine.setdefault(s.machine_id, []).append(s)
+    return [
+        _of(machine_id, own, [c for c in known if c.machine_id == machine_id], [c for c in every if c.machine_id == machine_id])
+        for machine_id, own in by_machine.items()
+    ]
+
+
+def _of(machine_id: str, summaries: list[Summary], contexts: list[Context], classes: list[CoreClass]) -> Advice:
+    machine = Machine(contexts, summaries, classes)
     made = [found for make in SECTIONS if (found := make(machine))]
     return Advice(
         linewright_advice=VERSION, machine_id=machine_id, cpu_model=machine.context.cpu_model if machine.context else "",

@@ -8,6 +8,8 @@ DONE = 0
 DIFFERENT = 1
 BAD_REQUEST = 2
 INCOMPLETE = 3
+LONGEST_MESSAGE = 4000
+"""Characters: a hostile file's text is quoted, never poured onto the terminal."""
 
 
 def one_line(text: str) -> str:
@@ -22,7 +24,8 @@ class LinewrightError(Exception):
     exit_code = INCOMPLETE
 
     def __init__(self, message: str) -> None:
-        super().__init__(one_line(message))
+        text = one_line(message)
+        super().__init__(text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} …")
 
 
 class UserError(LinewrightError):

@@ -31,10 +31,15 @@ def choose(cells: Sequence[Cell], patterns: Sequence[str], where: str = "--only"
     if not patterns:
         return list(cells)
     ids = [cell.id for cell in cells]
+    unmatched(ids, patterns, where)
+    return [cell for cell, cell_id in zip(cells, ids) if any(matches(cell_id, pattern) for pattern in patterns)]
+
+
+def unmatched(ids: Sequence[str], patterns: Sequence[str], where: str = "--only") -> None:
+    """Refuse a pattern that fits none of the ids."""
     for pattern in patterns:
         if not any(matches(cell_id, pattern) for cell_id in ids):
             raise UserError(f"no cell fits {pattern!r}", where, _what_exists(ids, pattern))
-    return [cell for cell, cell_id in zip(cells, ids) if any(matches(cell_id, pattern) for pattern in patterns)]
 
 
 def _what_exists(ids: Sequence[str], pattern: str) -> str:

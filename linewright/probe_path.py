@@ -1,4 +1,4 @@
-"""Finding the programs that the command runs: linewright-probe, which measures, and linewright-torture."""
+"""Finding the programs that the command runs: linewright-probe, which measures, -workload and -torture."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from linewright.errors import UserError
 
 NAME = "linewright-probe"
+WORKLOAD = "linewright-workload"
+TORTURE = "linewright-torture"
 
 
 def find_probe() -> Path:
@@ -15,17 +17,22 @@ def find_probe() -> Path:
     return _find(NAME, "LINEWRIGHT_PROBE", "probe")
 
 
+def find_workload() -> Path:
+    """The same for the program of `linewright workload`, named by ``LINEWRIGHT_WORKLOAD``."""
+    return _find(WORKLOAD, "LINEWRIGHT_WORKLOAD", "workload")
+
+
 def find_torture() -> Path:
-    """linewright-torture, named by ``LINEWRIGHT_TORTURE``, else installed beside the probe, else built in this checkout."""
-    return _find("linewright-torture", "LINEWRIGHT_TORTURE", "torture")
+    """The same for the program of `linewright torture`, named by ``LINEWRIGHT_TORTURE``."""
+    return _find(TORTURE, "LINEWRIGHT_TORTURE", "torture")
 
 
-def _find(name: str, variable: str, folder: str) -> Path:
+def _find(name: str, variable: str, room: str) -> Path:
     named = os.environ.get(variable)
     if named:
         return _runnable(Path(named), variable, name)
     package = Path(__file__).resolve().parent
-    for path in (package / "bin" / name, package.parent / "build" / "native" / folder / name):
+    for path in (package / "bin" / name, package.parent / "build" / "native" / room / name):
         if path.is_file():
             return _runnable(path, name, name)
     raise UserError(

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from linewright.errors import RunError, UserError, one_line
-from linewright.schema import VERSION, Context, Plan, Record
+from linewright.schema import VERSION, Context, Cpu, Plan, Record
 
-LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes. A record of 100 000 windows is below 8 MB; a longer line is no record and is not read into memory."""
+LONGEST_LINE = 8 * 1024 * 1024
+"""Bytes. A record of 100 000 windows is below 4 MB; a longer line is no record and is not read into memory."""
+MOST_CONTEXTS = 32_768
+MOST_CONTEXT_BYTES = 64 * 1024 * 1024
+"""Launches of one file, and what their contexts may come to without the lists of CPUs that they share: they are held."""
+LONGEST_TEXT = 1000
+"""Characters of a reason, which is one sentence; what is longer is cut."""
+LONGEST_ID = 4096
+MOST_VALUES = {"window_ns": 100_000, "empty_ns": 100_000, "completion_ns": 100_000, "completion_empty_ns": 100_000} | dict.fromkeys(
+    ("cpus", "thread_ops", "thread_ns", "thread_ticks"), 4096
+) | {"flags": 64, "metrics": 1024}  # fmt: skip
+"""What a plan can ask for at most: windows, threads."""
 
 KINDS = {"linewright_context": "context", "linewright_record": "record", "linewright_plan": "plan"}
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
@@ -39,9 +48,10 @@ _decode_plan = msgspec.json.Decoder(Plan).decode
 
 
 class Line(NamedTuple):
-    """One checked line of a record file and the byte offset just behind it."""
+    """One checked line of a record file, its byte offset and the one just behind it."""
 
     value: Context | Record
+    start: int
     end: int
 
 
@@ -76,7 +86,35 @@ def decode_line(data: bytes, where: str) -> Context | Record:
         raise UserError(str(error), where, f"see linewright schema {kind}") from None
     if isinstance(value, Record):
         _check_record(value, where)
-    return value
+    return _cleaned(value)
+
+
+def stored_record(data: bytes, where: str) -> Record:
+    """A record from a line that was checked before; only a file that changed meanwhile can be wrong here."""
+    try:
+        return _cleaned(_decode_record(data))
+    except DECODE_ERRORS:
+        raise UserError("changed while it was read", where) from None
+
+
+def _cleaned(value: Context | Record) -> Context | Record:
+    """The same without characters that drive a terminal or turn text around: what goes on from here is plain text.
+
+    Names are checked by the schema and need no cleaning; here are the fields that hold free text.
+    """
+    if isinstance(value, Record):
+        if all(text.isprintable() and len(text) <= LONGEST_TEXT for text in (value.reason, value.placement_class)):
+            return value
+        reason, placed = (one_line(text[:LONGEST_TEXT]) for text in (value.reason, value.placement_class))
+        return msgspec.structs.replace(value, reason=reason, placement_class=placed)
+    plain: dict[str, object] = {}
+    for name in value.__struct_fields__:
+        content = getattr(value, name)
+        if isinstance(content, str) and not content.isprintable():
+            plain[name] = one_line(content)
+        elif name in ("cpu_ids", "features") and not all(map(str.isprintable, content)):
+            plain[name] = list(map(one_line, content))
+    return msgspec.structs.replace(value, **plain) if plain else value
 
 
 def _kind(data: bytes, where: str) -> str:
@@ -96,13 +134,18 @@ def _kind(data: bytes, where: str) -> str:
 
 
 def _check_record(record: Record, where: str) -> None:
-    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64 bits."""
+    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64 bits, lists fit a plan."""
+    if len(record.id) > LONGEST_ID:
+        raise UserError(f"id of more than {LONGEST_ID} characters", where)
     if record.id != record.cell.id:
         raise UserError(f"id {record.id!r} is not that of its cell", where, f"the cell's is {record.cell.id}")
     for name in ("sum_expected", "sum_found"):
         if getattr(record, name) > U64_MAX:
             raise UserError(f"{name} overflows 64 bits", where)
-    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns"):
+    for name, most in MOST_VALUES.items():
+        if len(getattr(record, name)) > most:
+            raise UserError(f"{name} of more than {most} values", where)
+    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
         if not all(map(math.isfinite, getattr(record, name))):
             raise UserError(f"{name} holds a value that is not finite", where)
     if record.window_line and len(record.window_line) != len(record.window_ns):
@@ -113,18 +156,25 @@ class Reader:
     """Lines of one record file in order, each checked. `warnings` collects what was tolerated.
 
     A last line without a newline that is no JSON is what a kill leaves behind: it is dropped with a warning.
-    Memory is bounded by the longest line.
+    Memory is bounded by the longest line and the contexts.  `stream`, when given, is what is read instead of opening
+    the path; it is left open.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, stream: BinaryIO | None = None) -> None:
         self.path = str(path)
+        self._stream = stream
         self.warnings: list[str] = []
         self.contexts: dict[str, Context] = {}
+        self._cpus: dict[str, list[Cpu]] = {}
+        self._held = 0
         self.good_end = 0
         """Byte offset behind the last good line; what follows it is a truncated line."""
         self.ends_with_newline = True
 
     def __iter__(self) -> Iterator[Line]:
+        if self._stream is not None:
+            yield from self._lines(self._stream)
+            return
         try:
             with open(self.path, "rb") as stream:
                 if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
@@ -135,7 +185,7 @@ class Reader:
         except OSError as error:
             raise UserError(error.strerror or str(error), self.path, "expected a record file") from None
 
-    def _lines(self, stream: io.BufferedReader) -> Iterator[Line]:
+    def _lines(self, stream: BinaryIO) -> Iterator[Line]:
         number = 0
         while data := stream.readline(LONGEST_LINE):
             number += 1
@@ -151,21 +201,38 @@ class Reader:
                     raise _no_json(where, first=not self.good_end)
                 self.warnings.append(f"{where}: truncated line dropped (the run was killed while writing it)")
                 return
-            value = decode_line(data, where)
-            self._accept(value, where)
-            self.good_end += len(data)
+            value = self._accept(decode_line(data, where), where)
+            start, self.good_end = self.good_end, self.good_end + len(data)
             self.ends_with_newline = whole
-            yield Line(value, self.good_end)
+            yield Line(value, start, self.good_end)
         if number == 0:
             raise UserError("empty file", self.path, "expected a record file")
 
-    def _accept(self, value: Context | Record, where: str) -> None:
-        if isinstance(value, Context):
-            known = self.contexts.setdefault(value.context_id, value)
-            if known != value:
-                raise UserError(f"context {value.context_id} occurs twice with different content", where)
-        elif value.context_id not in self.contexts:
-            raise UserError(f"record of context {value.context_id!r}, which no line before it describes", where)
+    def _accept(self, value: Context | Record, where: str) -> Context | Record:
+        if isinstance(value, Record):
+            if value.context_id not in self.contexts:
+                raise UserError(f"record of context {value.context_id!r}, which no line before it describes", where)
+            return value
+        known = self.contexts.get(value.context_id)
+        if known is None:
+            if len(self.contexts) >= MOST_CONTEXTS:
+                raise UserError(f"more than {MOST_CONTEXTS} launches in one file", where, "split it")
+            known = self.contexts[value.context_id] = self._shared(value, where)
+        if known != value:
+            raise UserError(f"context {value.context_id} occurs twice with different content", where)
+        return known
+
+    def _shared(self, value: Context, where: str) -> Context:
+        """The same with the list of CPUs of the machine's earlier launch, where it is equal: it is most of a context."""
+        cpus = self._cpus.setdefault(value.machine_id, value.cpus)
+        if cpus is not value.cpus and cpus == value.cpus:
+            value = msgspec.structs.replace(value, cpus=cpus)
+            self._held += len(msgspec.json.encode(msgspec.structs.replace(value, cpus=[])))
+        else:
+            self._held += len(msgspec.json.encode(value))
+        if self._held > MOST_CONTEXT_BYTES:
+            raise UserError(f"its contexts come to more than {MOST_CONTEXT_BYTES >> 20} MiB", where, "split it")
+        return value
 
 
 def _is_json(data: bytes) -> bool:

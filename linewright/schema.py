@@ -34,6 +34,10 @@ ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$", max_length=64)] | C
 Params = dict[Name, ParamValue]
 
 
+Event = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
+"""A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of the CPU's own list."""
+
+
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One point of an experiment. `id` is its only identifier."""
 
@@ -93,6 +97,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
     launch: Annotated[int, Meta(ge=0, le=1000)] = 0
     """Which launch this is; set by the target that relaunches, not by who writes a plan."""
+    counters: Annotated[list[Event], Meta(max_length=16)] = []
+    """Events to count; empty: cycles, instructions and what the CPU names for snoops and exclusives; ``none``: nothing."""
 
 
 class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -143,6 +149,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cell: Cell
     plan: Name
     launch: Count = 0
+    started_s: Annotated[float, Meta(ge=0)] | None = None
+    """When the cell's first window opened, in seconds after the launch began (the context's ``started_utc``)."""
     status: Literal["ok", "unavailable", "error", "unreliable"]
     reason: str = ""
     """Why the status is not ok, as one sentence."""
@@ -169,6 +177,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Operations of every thread inside the timed windows, timed thread first."""
     thread_ns: list[float] = []
     """Each thread's ns per operation over its windows, its own work included."""
+    thread_ticks: list[float] = []
+    """The same in ticks of the context's time source, as counted."""
     total_mops: float = 0.0
     """All threads' operations per microsecond, within the windows."""
     fairness: float = 1.0
@@ -246,6 +256,8 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     locked_memory: bool
     realtime: bool
     boot_parameters: str = ""
+    counters_reason: str = ""
+    """Which of the counters asked for are absent, and why; empty where none is."""
 
 
 def schemas() -> dict[str, dict]:

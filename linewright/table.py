@@ -30,6 +30,8 @@ NARROW_FORM = 20
 MOST_FORMS = 4
 """Forms named in one line below the tables before the rest is only counted."""
 FORMATS = ("table", "json", "csv", "published")
+_FORMULA = ("=", "+", "-", "@")
+"""What makes a spreadsheet run a text field instead of showing it."""
 _CONTENDERS = {"none": 0, "placebo": 1, "same_line": 2}
 
 
@@ -43,8 +45,10 @@ def console_for(stream: TextIO) -> Console:
 
 def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], console: Console) -> None:
     """Context, one table per operation, what was not available, flags, verdict."""
-    from linewright.analysis import cache_fit, verdict
+    from linewright.analysis import cache_fit, reader_cost, verdict
     from linewright.cache_table import print_cache
+    from linewright.counter_table import print_counters
+    from linewright.reader_table import print_readers
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
     marks = _Marks()
@@ -54,9 +58,12 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         for line in describe(known):
             console.print(Text(line, style="dim"))
         console.print()
-        # Passes over lists have tables of their own: what tells them apart is no column of the common ones.
-        _print_tables([summary for summary in own if not cache_fit.concerns(summary.cell)], console, marks)
+        # Passes over lists and readers have tables of their own: what tells them apart is no column of the common ones.
+        common = [s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
+        _print_tables(common, console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
+        print_readers(own, console, marks.of)
+        print_counters(own, console)
         _print_missing(own, console)
     marks.explain(console)
     console.print()
@@ -71,12 +78,14 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
     runs = {context.started_utc for context in contexts}
+    lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
             f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
         ),
+        *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
 
 
@@ -134,17 +143,25 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         table.add_column("all Mop/s", justify="right", no_wrap=True)
         table.add_column("fair", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    varied = _varied(summaries)
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
         if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
             form += f" {summary.cell.params['policy']}"
+        form += "".join(f" {key}={summary.cell.params[key]}" for key in varied if key in summary.cell.params)
         once = console.is_terminal or not wide
         shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)
     return table
+
+
+def _varied(summaries: Sequence[Summary]) -> list[str]:
+    """Parameters with several values in one table: rows that differ in nothing else must not look alike."""
+    keys = sorted({key for s in summaries for key in s.cell.params} - {"policy"})
+    return [key for key in keys if len({s.cell.params.get(key) for s in summaries}) > 1]
 
 
 def _folded(form: str) -> str:
@@ -171,7 +188,8 @@ def _order(summaries: Sequence[Summary]):
     def key(summary: Summary) -> tuple:
         cell = summary.cell
         rank = _CONTENDERS.get(cell.contender, 9)
-        return forms.index((cell.form, cell.width_bits)), rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
+        params = [(name, isinstance(value, str), value) for name, value in sorted(cell.params.items())]
+        return forms.index((cell.form, cell.width_bits)), params, rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
 
     return key
 
@@ -235,12 +253,14 @@ def _row(s: Summary) -> dict[str, object]:
         "order": c.order, "contender": c.contender, "contender_iters": c.contender_iters, "work_iters": c.work_iters,
         "placement": c.placement, "placement_class": s.placement_class, "lines": c.lines, "threads": c.threads,
         "params": " ".join(f"{key}={c.params[key]}" for key in sorted(c.params)),
-        "status": s.status, "reason": s.reason, "launches": s.launches,
+        "status": s.status, "reason": s.reason, "launches": s.launches, "looks": s.looks or None, "launch_span_s": s.launch_span_s, "promise": s.promise,
     }  # fmt: skip
     for name in ("issue", "exposed", "completion"):
         interval = getattr(s, name) if has_figures(s) else None
         for end in ("median_ns", "low_ns", "high_ns"):
             row[f"{name}_{end}"] = getattr(interval, end) if interval else None
+    for end in ("low_ns", "high_ns"):
+        row[f"repeat_{end}"] = getattr(s.repeat, end) if s.repeat and has_figures(s) else None
     for name, part in (("batch", s.batch), ("small_batch", s.small)):
         for figure in ("p50_ns", "p95_ns", "p99_ns", "max_ns"):
             row[f"{name}_{figure}"] = getattr(part, figure) if part else None
@@ -252,6 +272,9 @@ def _row(s: Summary) -> dict[str, object]:
         "windows": s.windows, "discarded_windows": s.discarded, "stop": s.stop,
         "cpus": cpu_text(s.cpus),
         "modes_ns": " ".join(f"{mode.median_ns:.6g}:{mode.share:.6g}" for mode in s.modes),
+        "thread_ns": " ".join(f"{ns:.6g}" for ns in s.thread_ns),
+        "thread_ticks": " ".join(f"{ticks:.6g}" for ticks in s.thread_ticks),
+        "metrics": " ".join(f"{name}={value:.6g}" for name, value in s.metrics.items()),
         "flags": " ".join(s.flags),
     }  # fmt: skip
     return row
@@ -260,13 +283,21 @@ def _row(s: Summary) -> dict[str, object]:
 def as_csv(summaries: Sequence[Summary]) -> str:
     """CSV with a heading line; empty where there is no figure."""
     flat = rows(summaries)
-    if not flat:
-        return ""
+    return csv_text(flat, list(flat[0])) if flat else ""
+
+
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(flat[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
+    writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
+    if heading:
+        writer.writeheader()
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def as_json(summaries: Sequence[Summary], contexts: Sequence[Context]) -> bytes:

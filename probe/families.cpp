@@ -12,7 +12,8 @@ Made make_subject(const wire::Cell &cell, const Machine &machine) {
         percpu_family,     //
         wide_family,       //
         operations_family, //
-        cache_family,
+        cache_family,      //
+        readers_family,
     };
     for (const Family &family : families)
         if (family.handles(cell))

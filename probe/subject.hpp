@@ -56,6 +56,9 @@ class Subject {
     // Called at the end of the cell; no value where there is nothing that adds up.
     virtual std::optional<Check> check() = 0;
 
+    // Whether a thread may sleep inside its operations, waiting for another: its windows are then not discarded for it.
+    virtual bool may_sleep(unsigned thread) const { return (void)thread, false; }
+
     // Operations in a sample of the small-batch percentiles; 0: the family has none.
     virtual unsigned small_batch_ops() const { return 0; }
 

@@ -15,4 +15,11 @@ mkdir -p results
 output=results/$(basename "${plan%.*}").jsonl
 [[ -e $output ]] && output=${output%.jsonl}-$(date -u +%Y%m%dT%H%M%SZ).jsonl
 
-exec .venv/bin/linewright measure --plan "$plan" -o "$output" "$@"
+code=0
+.venv/bin/linewright measure --plan "$plan" -o "$output" "$@" || code=$?
+# What was measured is kept whatever becomes of the page. Options may have sent the records elsewhere, or measured nothing.
+if [[ -s $output ]]; then
+    .venv/bin/linewright report "$output" -o "${output%.jsonl}.html" ||
+        say "no report this time; the records are whole: linewright report $output"
+fi
+exit "$code"

@@ -56,6 +56,7 @@ struct Plan {
     unsigned max_windows = 512;
     std::vector<unsigned> cpus;
     unsigned launch = 0;
+    std::vector<std::string> counters; // events to count; empty: cycles, instructions and what the CPU names for coherence
 };
 
 struct Quantiles {
@@ -80,6 +81,7 @@ struct Record {
     Cell cell;
     std::string plan;
     unsigned launch = 0;
+    std::optional<double> started_s; // the cell's first window, after the launch began
     std::string status = "ok";
     std::string reason;
     std::string stop;
@@ -94,7 +96,7 @@ struct Record {
     std::vector<double> completion_ns;
     std::vector<double> completion_empty_ns;
     std::vector<std::uint64_t> thread_ops;
-    std::vector<double> thread_ns;
+    std::vector<double> thread_ns, thread_ticks;
     double total_mops = 0;
     double fairness = 1;
     std::uint64_t sum_expected = 0, sum_found = 0;
@@ -125,6 +127,7 @@ struct Context {
     std::string governor, smt = "unknown", counters = "unavailable", rseq = "none";
     bool locked_memory = false, realtime = false;
     std::string boot_parameters;
+    std::string counters_reason;
 };
 
 // Parses and validates one plan; throws Invalid.

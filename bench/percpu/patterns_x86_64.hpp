@@ -26,7 +26,7 @@ inline std::uint32_t cpu_start(std::ptrdiff_t off)
 }
 
 // Load, add, store: three steps inside the sequence.
-inline void load_add_store(char *base, std::uint64_t v)
+[[gnu::always_inline]] inline void load_add_store(char *base, std::uint64_t v)
 {
 again:
     const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, base);
@@ -40,7 +40,7 @@ again:
 }
 
 // Load and compute outside, compare and store inside, through one register.
-inline void compare_and_store(char *base, std::uint64_t v)
+[[gnu::always_inline]] inline void compare_and_store(char *base, std::uint64_t v)
 {
 again:
     const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, base);

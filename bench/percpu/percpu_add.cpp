@@ -3,32 +3,22 @@
 // "same word" is the time from one add to the next of the same word: how fast a store comes back to a load.
 // "rotating" adds to 64 words on 64 lines in turn: throughput, with the last store to a word long done.
 // Sums are checked; a loop that lost a count is an error, not a number.
-#include <linewright/percpu.h>
+#include "timing.hpp"
 
 #if defined(__x86_64__)
 #include "patterns_x86_64.hpp"
 #endif
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <sched.h>
-#include <string>
-#include <vector>
 
 namespace {
 
-constexpr std::size_t words = 64, line = 128, ops = 200'000;
+using percpu_bench::line, percpu_bench::now_ns, percpu_bench::quantile, percpu_bench::words;
+constexpr std::size_t ops = 200'000;
 constexpr int rounds = 101;
-
-double now_ns()
-{
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
 
 struct Memory {
     char *handle = static_cast<char *>(lw_percpu_alloc(words * line, line));
@@ -47,23 +37,28 @@ inline std::uint64_t *at(char *base, std::size_t i) { return reinterpret_cast<st
 
 struct Ours {
     static constexpr const char *name = "lw_this_cpu_add";
-    static void add(Places m, std::size_t i) { lw_this_cpu_add_u64(at(m.handle, i), 1); }
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_add_u64(at(m.handle, i), 1); }
+};
+
+struct Hot {
+    static constexpr const char *name = "lw_this_cpu_add_hot";
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_add_hot_u64(at(m.handle, i), 1); }
 };
 
 struct Value {
     static constexpr const char *name = "lw_this_cpu_fetch_add";
-    static void add(Places m, std::size_t i) { lw_this_cpu_fetch_add_u64(at(m.handle, i), 1); }
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_fetch_add_u64(at(m.handle, i), 1); }
 };
 
 #if defined(__x86_64__)
 struct Load_add_store {
     static constexpr const char *name = "pattern: load, add, store";
-    static void add(Places m, std::size_t i) { baseline::load_add_store(m.cpu0 + i * line, 1); }
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { baseline::load_add_store(m.cpu0 + i * line, 1); }
 };
 
 struct Compare_and_store {
     static constexpr const char *name = "pattern: load, compare-and-store";
-    static void add(Places m, std::size_t i) { baseline::compare_and_store(m.cpu0 + i * line, 1); }
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { baseline::compare_and_store(m.cpu0 + i * line, 1); }
 };
 #endif
 
@@ -78,12 +73,12 @@ inline void locked(std::uint64_t *p)
 
 struct Locked {
     static constexpr const char *name = "lock add, one line";
-    static void add(Places m, std::size_t i) { locked(at(m.own, i)); }
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { locked(at(m.own, i)); }
 };
 
 struct Getcpu_locked {
     static constexpr const char *name = "getcpu + lock add";
-    static void add(Places m, std::size_t i)
+    [[gnu::always_inline]] static void add(Places m, std::size_t i)
     {
         locked(at(m.cpu0 + (static_cast<std::size_t>(sched_getcpu()) << LW_PERCPU_SHIFT), i));
     }
@@ -91,14 +86,14 @@ struct Getcpu_locked {
 
 struct Fallback {
     static constexpr const char *name = "our fall-back (no sequences)";
-    static void add(Places m, std::size_t i) { lw__percpu_add_second_u64(at(m.handle, i), 1); }
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw__percpu_add_second_u64(at(m.handle, i), 1); }
 };
 
 thread_local std::uint64_t tls[words * line / 8];
 
 struct Thread_local {
     static constexpr const char *name = "thread-local add";
-    static void add(Places, std::size_t i)
+    [[gnu::always_inline]] static void add(Places, std::size_t i)
     {
         std::uint64_t *p = &tls[i * line / 8];
         *p += 1;
@@ -138,12 +133,6 @@ double time_ns(void (*loop)(char *, char *, char *), Memory &m)
     return (now_ns() - start) / ops;
 }
 
-double quantile(std::vector<double> v, double q)
-{
-    std::ranges::sort(v);
-    return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1))];
-}
-
 std::uint64_t total(Memory &m)
 {
     std::uint64_t sum = 0;
@@ -170,6 +159,7 @@ int main()
     }
     std::vector<Row> rows;
     rows.push_back(row<Ours>());
+    rows.push_back(row<Hot>());
 #if defined(__x86_64__)
     rows.push_back(row<Load_add_store>());
     rows.push_back(row<Compare_and_store>());

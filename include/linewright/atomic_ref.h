@@ -1,6 +1,8 @@
 /* lw::atomic_ref<T>: the interface of C++20's std::atomic_ref, from C++17 on, made of the operations of atomic.h.
  *
- * T is trivially copyable and 1, 2, 4 or 8 bytes long (on i386 8 where atomic.h has the 64-bit operations).
+ * T is trivially copyable and 1, 2, 4 or 8 bytes long, and stands at a multiple of `required_alignment`, its size: on
+ * i386 that is more than the compiler gives an 8-byte type by itself (write `alignas(8)`), so there the constructor
+ * looks, and ends the program with a line that says so (g++ refuses to compile what it can see).
  * Orders are those of the standard with one addition: memory_order_seq_cst read-modify-writes are fully ordered,
  * as unsuffixed operations of atomic.h are. Every member returns a value or needs none:
  *   - fetch_add and its like return the old value, so they never take a store form;
@@ -60,10 +62,11 @@ struct Word;
         else                                                                                            \
             lw_##op##_u##bits##_release(p, v);                                                          \
     }
-#define LW_REF_WORD(bits)                                                                               \
+#define LW_REF_WORD(bits, word)                                                                         \
     template <>                                                                                         \
     struct Word<bits / 8> {                                                                             \
-        using type = std::uint##bits##_t;                                                               \
+        using bare = std::uint##bits##_t; /* without an alignment of its own */                         \
+        using type = word;                                                                              \
         static type load(const type *p, std::memory_order order) noexcept                               \
         {                                                                                               \
             switch (order) {                                                                            \
@@ -103,11 +106,13 @@ struct Word;
         LW_REF_VOID(bits, xor)                                                                          \
     };
 
-LW_REF_WORD(8)
-LW_REF_WORD(16)
-LW_REF_WORD(32)
-#ifdef LW_HAVE_U64
-LW_REF_WORD(64)
+LW_REF_WORD(8, std::uint8_t)
+LW_REF_WORD(16, std::uint16_t)
+LW_REF_WORD(32, std::uint32_t)
+#if defined(LW_HAVE_U64)
+LW_REF_WORD(64, std::uint64_t)
+#elif defined(LW_WIDE_I386)
+LW_REF_WORD(64, lw_u64)
 #endif
 #undef LW_REF_VALUE
 #undef LW_REF_FETCH
@@ -179,7 +184,7 @@ inline void unpark(const void *p) noexcept
 template <class T>
 class Ref_base {
     static_assert(std::is_trivially_copyable_v<T>, "lw::atomic_ref needs a trivially copyable type");
-#ifdef LW_HAVE_U64
+#if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                   "lw::atomic_ref needs a type of 1, 2, 4 or 8 bytes");
 #else
@@ -210,7 +215,7 @@ protected:
         static constexpr bool may_alias() noexcept
         {
             if constexpr (std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool>)
-                return std::is_same_v<std::make_unsigned_t<std::remove_cv_t<T>>, Bits>;
+                return std::is_same_v<std::make_unsigned_t<std::remove_cv_t<T>>, typename W::bare>;
             else
                 return false;
         }
@@ -234,7 +239,13 @@ public:
     static constexpr std::size_t required_alignment = sizeof(T) > alignof(T) ? sizeof(T) : alignof(T);
     static constexpr bool is_always_lock_free = true;
 
-    explicit Ref_base(T &t) noexcept : object(&t) {}
+    explicit Ref_base(T &t) noexcept : object(&t)
+    {
+#ifdef LW_WIDE_I386
+        if constexpr (sizeof(T) == 8)
+            LW_WIDE_CHECK(object, 8);
+#endif
+    }
     Ref_base(const Ref_base &) noexcept = default;
     Ref_base &operator=(const Ref_base &) = delete;
 

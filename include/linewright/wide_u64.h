@@ -33,7 +33,19 @@ static inline uint64_t lw_read_u64_relaxed(const lw_u64 *p)
 #elif defined(LW_NO_POLICY)
     return lw_fxam_fild_read_u64(p);
 #else
-    return __builtin_expect((lw_wide_caps & LW_WIDE_VECTOR) != 0, 1) ? lw_movq_read_u64(p) : lw_wide_read_u64(p);
+    uint32_t lo, halves[2];
+
+    if (__builtin_expect((lw_wide_caps & LW_WIDE_VECTOR) != 0, 1)) {
+        lo = lw_movq_read_halves(p, halves);
+    } else {
+        uint64_t v = lw_wide_read_u64(p);
+
+        lo = halves[0] = (uint32_t)v;
+        halves[1] = (uint32_t)(v >> 32);
+        /* Both ways end with the high half in memory: joined in a register, gcc spills one on the quick way. */
+        __asm__("" : "+m"(halves));
+    }
+    return lw_u64_of(lo, halves[1]);
 #endif
 }
 

@@ -9,14 +9,13 @@ import numpy as np
 from msgspec import Struct
 from scipy import stats
 
-from linewright.analysis.intervals import CONFIDENCE, Estimate, contrast, holm
-from linewright.analysis.summary import Summary
+from linewright.analysis.intervals import CONFIDENCE, Contrast, Estimate, contrast, holm
+from linewright.analysis.summary import STATES, Summary
 from linewright.schema import Cell, Interval
 
 ALPHA = 1 - CONFIDENCE
 ONE_LAUNCH = 0.01
 """Relative standard deviation between launches that is assumed where a cell ran in one launch and cannot show its own."""
-
 Correction = Literal["holm", "bh", "none"]
 
 
@@ -29,6 +28,8 @@ class Change(Struct, frozen=True, kw_only=True):
     after: Interval | None
     ratio: Estimate | None
     """After over before, plain 95 % interval; None where it cannot be formed."""
+    difference: Interval | None
+    """After minus before, ns.  With equal work around the operation this is also the difference of exposed costs."""
     p: float | None
     """Of 'no difference', corrected."""
     finding: str
@@ -68,6 +69,8 @@ def _obstacle(before: Summary, after: Summary) -> str:
 
 
 def _floor(before: Summary, after: Summary) -> float:
+    if "short_span" in before.flags or "short_span" in after.flags:
+        return STATES
     return ONE_LAUNCH if "launch" not in (before.unit, after.unit) or before.unit != after.unit else 0.0
 
 
@@ -77,29 +80,40 @@ def compare(
     """Every cell that both sides have, the largest certain changes first, then the others by id.
 
     Cells are matched by id; a side that holds several machines must be split by the caller (ValueError otherwise).
-    Where both ran in one launch, `ONE_LAUNCH` stands for the luck that such a run cannot show.
+    Where both ran in one launch, `ONE_LAUNCH` stands for the luck that such a run cannot show, and `STATES` where a
+    contended cell's launches lay too close together.
     """
-    left, right = _by_id(before, "before"), _by_id(after, "after")
-    shared = [i for i in left if i in right]
-    obstacles = [_obstacle(left[i], right[i]) for i in shared]
+    return compare_all(before, [after], correction, alpha)[0]
+
+
+def compare_all(
+    before: Iterable[Summary], afters: Iterable[Iterable[Summary]], correction: Correction = "holm", alpha: float = ALPHA
+) -> list[list[Change]]:
+    """`compare` of one baseline with several runs; p values are corrected over all cells of all runs together."""
+    left = _by_id(before, "before")
+    sides = [_by_id(after, "after") for after in afters]
+    pairs = [[(left[i], right[i]) for i in left if i in right] for right in sides]
+    obstacles = [[_obstacle(a, b) for a, b in side] for side in pairs]
     contrasts = [
-        None if obstacle else contrast(right[i].unit_ns, left[i].unit_ns, relative_floor=_floor(left[i], right[i]))
-        for i, obstacle in zip(shared, obstacles, strict=True)
+        [None if o else contrast(b.unit_ns, a.unit_ns, relative_floor=_floor(a, b)) for (a, b), o in zip(side, told, strict=True)]
+        for side, told in zip(pairs, obstacles, strict=True)
     ]
-    corrected = iter(_adjust([c.p for c in contrasts if c], correction))
-    changes = []
-    for i, obstacle, found in zip(shared, obstacles, contrasts, strict=True):
-        p = next(corrected) if found else None
-        finding = "not_comparable"
-        if found:
-            finding = "no_difference" if p >= alpha else "slower" if found.difference.median_ns > 0 else "faster"
-        changes.append(
-            Change(
-                id=i, cell=left[i].cell, before=left[i].issue, after=right[i].issue, ratio=found.ratio if found else None,
-                p=p, finding=finding, reason=obstacle or ("" if found else "too few values"),
-            )  # fmt: skip
-        )
-    return sorted(changes, key=_weight)
+    corrected = iter(_adjust([c.p for side in contrasts for c in side if c], correction))
+    return [
+        sorted((_change(a, b, o, c, next(corrected) if c else None, alpha) for (a, b), o, c in zip(*side, strict=True)), key=_weight)
+        for side in zip(pairs, obstacles, contrasts, strict=True)
+    ]
+
+
+def _change(before: Summary, after: Summary, obstacle: str, found: Contrast | None, p: float | None, alpha: float) -> Change:
+    finding = "not_comparable"
+    if found:
+        finding = "no_difference" if p >= alpha else "slower" if found.difference.median_ns > 0 else "faster"
+    return Change(
+        id=before.id, cell=before.cell, before=before.issue, after=after.issue, ratio=found.ratio if found else None,
+        difference=found.difference if found else None, p=p, finding=finding,
+        reason=obstacle or ("" if found else "too few values"),
+    )  # fmt: skip
 
 
 def _weight(change: Change) -> tuple:

@@ -251,11 +251,21 @@ def _welch(a: np.ndarray, b: np.ndarray, floor: float) -> tuple[float, float]:
     return math.sqrt(variance), max(1.0, min(degrees, 1e6))
 
 
+def _gaps(a: np.ndarray, b: np.ndarray, of_medians: float) -> tuple[float, float]:
+    """Difference of the medians and, of few units, of the means, the smaller first."""
+    if max(a.size, b.size) > MANY_GROUPS:
+        return of_medians, of_medians
+    of_means = float(a.mean() - b.mean())
+    return min(of_medians, of_means), max(of_medians, of_means)
+
+
 def contrast(
     a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE, relative_floor: float = 0.0
 ) -> Contrast | None:
     """Compare two cells by their units' medians (launches, or lines of one launch): Welch's t on the logarithm.
 
+    Few units in two modes have a median that jumps from one to the other, while Welch's t speaks of means: with up to
+    `MANY_GROUPS` units a difference counts as far as medians and means both show it, and the intervals hold both.
     `relative_floor` is a relative standard deviation added to both sides, for luck that the units cannot show.
     None when either side is empty or neither has two units and no floor is given.
     """
@@ -271,24 +281,27 @@ def contrast(
         x, y, floor = a, b, relative_floor**2 * (median_a**2 + median_b**2)
         gap = median_a - median_b
     error, degrees = _welch(x, y, floor)
-    p = float(2 * special.stdtr(degrees, -abs(gap) / error)) if error > 0 else (1.0 if gap == 0 else 0.0)
+    low, high = _gaps(x, y, gap)
+    sure = max(low, -high, 0.0)
+    p = float(2 * special.stdtr(degrees, -sure / error)) if error > 0 else (1.0 if sure == 0 else 0.0)
     reach = min(_t(confidence, degrees) * error, 50.0) if positive else _t(confidence, degrees) * error
     ratio = None
     linear = reach
     if positive:
         ratio = Estimate(
             value=median_a / median_b,
-            low=math.exp(gap - reach),
-            high=math.exp(gap + reach),
+            low=math.exp(max(low - reach, -700.0)),
+            high=math.exp(min(high + reach, 700.0)),
             confidence=confidence,
         )
         spread, degrees_linear = _welch(a, b, relative_floor**2 * (median_a**2 + median_b**2))
         linear = _t(confidence, degrees_linear) * spread
+    low, high = _gaps(a, b, median_a - median_b)
     return Contrast(
         difference=Interval(
             median_ns=median_a - median_b,
-            low_ns=median_a - median_b - linear,
-            high_ns=median_a - median_b + linear,
+            low_ns=low - linear,
+            high_ns=high + linear,
             confidence=confidence,
         ),
         ratio=ratio,

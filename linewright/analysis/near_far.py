@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -117,6 +118,10 @@ def crossovers(summaries: Sequence[Summary]) -> list[Crossover]:
 NEAR_CYCLES = 30
 """Back to back, an operation on a line that the core holds takes fewer core cycles than this (locked operations on
 x86 take about 20, near atomics on arm64 4 to 20); a trip to a home node takes more."""
+MOST_HELD = 4_000_000
+"""Windows of one launch that are held before they are judged."""
+MOST_LINES = 100_000
+"""Lines whose own class is kept, and cores × forms that are told apart."""
 FAR_TIMES = 2.0
 """A far form costs at least so many times the cheapest form on the same line."""
 
@@ -149,32 +154,14 @@ class CoreClass(Struct, frozen=True, kw_only=True):
     lines: list[LineClass]
 
 
-class _Line(Struct):
-    """Windows of one form on one line: back to back, and exposed at the longest work."""
+class _Line:
+    """Windows of one form on one line: back to back, and exposed by work."""
 
-    back_to_back: list[float] = []
-    exposed: dict[int, list[float]] = {}
+    __slots__ = ("back_to_back", "exposed")
 
-
-def _collect(records: Iterable[Record]) -> dict[tuple, dict[tuple[str, int], _Line]]:
-    """(context's machine is added later) by context, CPU and form; then by context and line."""
-    answer: dict[tuple, dict[tuple[str, int], _Line]] = {}
-    for r in records:
-        usable = r.status == "ok" and r.cell.contender == "none" and r.cell.form not in FLOORS
-        if not usable or r.cell.operation in ("none", "read") or len(r.window_line) != len(r.window_ns):
-            continue
-        key = (r.context_id, r.cpus[0] if r.cpus else -1, r.cell.operation, r.cell.form, r.cell.width_bits)
-        lines = answer.setdefault(key, {})
-        paired = len(r.empty_ns) == len(r.window_ns)
-        for i, (line, value) in enumerate(zip(r.window_line, r.window_ns, strict=True)):
-            if not math.isfinite(value):
-                continue
-            entry = lines.setdefault((r.context_id, line), _Line())
-            if r.cell.work_iters == 0:
-                entry.back_to_back.append(value)
-            elif paired and math.isfinite(r.empty_ns[i]):
-                entry.exposed.setdefault(r.cell.work_iters, []).append(value - r.empty_ns[i])
-    return answer
+    def __init__(self) -> None:
+        self.back_to_back = array("d")
+        self.exposed: dict[int, array] = {}
 
 
 def _interval(values: Sequence[float]) -> Interval | None:
@@ -198,61 +185,125 @@ def line_class(back_to_back: Interval, exposed: Interval | None, cheapest: Inter
     return "far_waited" if exposed.low_ns > back_to_back.high_ns / 2 else "undecided"
 
 
-def _core(lines: list[LineClass]) -> tuple[str, dict[str, int]]:
-    counts = {kind: sum(x.where.startswith(kind) for x in lines) for kind in ("near", "far", "undecided")}
-    decided = counts["near"] + counts["far"]
-    if not decided or counts["undecided"] > decided:
-        return "undecided", counts
-    if min(counts["near"], counts["far"]) * 10 >= decided:
-        return "mixed", counts
-    if counts["near"] > counts["far"]:
-        return "near", counts
-    posted = sum(x.where == "far_posted" for x in lines)
-    return "far_posted" if 2 * posted >= counts["far"] else "far_waited", counts
+def _core(p: _Places) -> str:
+    decided = p.near + p.far
+    if not decided or p.undecided > decided:
+        return "undecided"
+    if min(p.near, p.far) * 10 >= decided:
+        return "mixed"
+    if p.near > p.far:
+        return "near"
+    return "far_posted" if 2 * p.posted >= p.far else "far_waited"
+
+
+class _Places(Struct):
+    """Lines of one core and form so far."""
+
+    near: int = 0
+    far: int = 0
+    posted: int = 0
+    undecided: int = 0
+    lines: list[LineClass] = []
+
+
+class Nearness:
+    """Near/far classes from records one by one, launch after launch as files hold them.
+
+    A launch is judged and let go when the next one's first record comes, or when it alone holds `MOST_HELD` windows: in
+    memory is one launch at a time, and at most `told` lines that are told one by one; all are counted.
+    """
+
+    def __init__(self, contexts: Mapping[str, Context], told: int = MOST_LINES) -> None:
+        self._contexts = contexts
+        self._tell = told
+        self._context_id = ""
+        self._held = 0
+        self._seen: dict[tuple, dict[int, _Line]] = {}
+        self._places: dict[tuple, _Places] = {}
+        self._told = 0
+
+    def feed(self, r: Record) -> None:
+        """Take the windows of one record; an uncontended one only says something."""
+        usable = r.status == "ok" and r.cell.contender == "none" and r.cell.form not in FLOORS
+        if not usable or r.cell.operation in ("none", "read") or len(r.window_line) != len(r.window_ns):
+            return
+        if r.context_id != self._context_id or self._held > MOST_HELD:
+            self._judge()
+            self._context_id = r.context_id
+        lines = self._seen.setdefault((r.cpus[0] if r.cpus else -1, r.cell.operation, r.cell.form, r.cell.width_bits), {})
+        paired = len(r.empty_ns) == len(r.window_ns)
+        self._held += len(r.window_ns)
+        for i, (line, value) in enumerate(zip(r.window_line, r.window_ns, strict=True)):
+            if not math.isfinite(value):
+                continue
+            entry = lines.get(line)
+            if entry is None:
+                entry = lines[line] = _Line()
+            if r.cell.work_iters == 0:
+                entry.back_to_back.append(value)
+            elif paired and math.isfinite(r.empty_ns[i]):
+                entry.exposed.setdefault(r.cell.work_iters, array("d")).append(value - r.empty_ns[i])
+
+    def _judge(self) -> None:
+        """Classes of the launch that is held, which is let go."""
+        seen, self._seen, self._held = self._seen, {}, 0
+        context = self._contexts.get(self._context_id)
+        if context is None or context.emulated:
+            return
+        back = {(key, line): _interval(entry.back_to_back) for key, lines in seen.items() for line, entry in lines.items()}
+        cheapest: dict[tuple[int, int], Interval] = {}
+        for ((cpu, *_), line), found in back.items():
+            best = cheapest.get((cpu, line))
+            if found and (best is None or found.median_ns < best.median_ns):
+                cheapest[(cpu, line)] = found
+        for key, lines in seen.items():
+            place = (context.machine_id, *key)
+            if place not in self._places and len(self._places) >= MOST_LINES:
+                continue
+            places = self._places.setdefault(place, _Places())
+            for line, entry in sorted(lines.items()):
+                if (found := back[(key, line)]) is not None:
+                    self._add(places, line, found, entry, cheapest[(key[0], line)], context.cycle_ns)
+
+    def _add(self, places: _Places, line: int, back: Interval, entry: _Line, cheapest: Interval, cycle_ns: float) -> None:
+        exposed = _interval(entry.exposed[max(entry.exposed)]) if entry.exposed else None
+        where = line_class(back, exposed, cheapest, cycle_ns)
+        places.near += where == "near"
+        places.far += where.startswith("far")
+        places.posted += where == "far_posted"
+        places.undecided += where == "undecided"
+        if self._told < self._tell:
+            self._told += 1
+            places.lines.append(LineClass(context_id=self._context_id, line=line, where=where, back_to_back=back, exposed=exposed))
+
+    def classes(self) -> list[CoreClass]:
+        """What was found, by machine, core and form, in the order of first appearance."""
+        self._judge()
+        return [
+            CoreClass(
+                machine_id=machine, cpu=cpu, operation=operation, form=form, width_bits=width, where=_core(p),
+                near=p.near, far=p.far, undecided=p.undecided, lines=p.lines,
+            )  # fmt: skip
+            for (machine, cpu, operation, form, width), p in self._places.items()
+            if p.near + p.far + p.undecided
+        ]
 
 
 def near_far(contexts: Iterable[Context] | Mapping[str, Context], records: Iterable[Record]) -> list[CoreClass]:
     """Near/far class per core and form, with each line's own, from uncontended cells back to back and with work."""
-    known = by_id(contexts)
-    seen = _collect(records)
-    cheapest: dict[tuple, Interval] = {}
-    for (context_id, cpu, *_), lines in seen.items():
-        for line, entry in lines.items():
-            found = _interval(entry.back_to_back)
-            best = cheapest.get((context_id, cpu, *line))
-            if found and (best is None or found.median_ns < best.median_ns):
-                cheapest[(context_id, cpu, *line)] = found
-    merged: dict[tuple, list[LineClass]] = {}
-    for (context_id, cpu, operation, form, width), lines in seen.items():
-        context = known.get(context_id)
-        if context is None or context.emulated:
-            continue
-        classes = merged.setdefault((context.machine_id, cpu, operation, form, width), [])
-        for line, entry in sorted(lines.items()):
-            back = _interval(entry.back_to_back)
-            if back is None:
-                continue
-            exposed = _interval(entry.exposed[max(entry.exposed)]) if entry.exposed else None
-            where = line_class(back, exposed, cheapest[(context_id, cpu, *line)], context.cycle_ns)
-            classes.append(LineClass(context_id=context_id, line=line[1], where=where, back_to_back=back, exposed=exposed))
-    answers = []
-    for (machine, cpu, operation, form, width), classes in merged.items():
-        if classes:
-            where, counts = _core(classes)
-            answers.append(
-                CoreClass(
-                    machine_id=machine, cpu=cpu, operation=operation, form=form, width_bits=width, where=where,
-                    near=counts["near"], far=counts["far"], undecided=counts["undecided"], lines=classes,
-                )  # fmt: skip
-            )
-    return answers
+    found = Nearness(by_id(contexts))
+    launches: dict[str, list[Record]] = {}
+    for r in records:
+        launches.setdefault(r.context_id, []).append(r)
+    for launch in launches.values():
+        for r in launch:
+            found.feed(r)
+    return found.classes()
 
 
-def with_nearness(
-    summaries: Sequence[Summary], contexts: Mapping[str, Context], records: Iterable[Record]
-) -> list[Summary]:
+def with_nearness(summaries: Sequence[Summary], classes: Iterable[CoreClass]) -> list[Summary]:
     """The same summaries; those of uncontended cells back to back say where their form was performed."""
-    found = {(c.machine_id, c.cpu, c.operation, c.form, c.width_bits): c for c in near_far(contexts, records)}
+    found = {(c.machine_id, c.cpu, c.operation, c.form, c.width_bits): c for c in classes}
     answers = []
     for s in summaries:
         key = (s.machine_id, s.cpus[0] if s.cpus else -1, s.cell.operation, s.cell.form, s.cell.width_bits)

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
+from linewright.analysis.intervals import CONFIDENCE, Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
+from linewright.errors import UserError
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
 
+if TYPE_CHECKING:
+    from linewright.analysis.near_far import CoreClass
+
+MOST_HELD = 8_000_000
+"""Figures (of launches, lines and threads) that all summaries of one request may hold: about 300 MB."""
+LOOK_S = 25.0
+"""Launches that began closer together than this saw the machine in one state: together they are one look at it."""
+LOOK_VIRTUAL_S = 300.0
+"""The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to 10 minutes, 28 of 33 less than 130 s."""
+FEWEST_LOOKS = 8
+"""Looks from which an interval promises that a repeat falls inside."""
+STATES = 0.4
+"""Relative standard deviation between runs that is assumed where a contended cell had fewer looks.
+
+States of one virtual machine differed by factors of 1.5 to 2.4; see docs/method.md.
+"""
 FEWEST_LINES = 8
 """Lines (or blocks of windows) below which one launch's windows are not grouped."""
 SHARES = (0.50, 0.95, 0.99)
@@ -39,11 +60,20 @@ class Summary(Struct, frozen=True, kw_only=True):
     context_ids: list[str]
     launches: int
     """Launches that gave values."""
+    looks: int
+    """Launches at least `LOOK_S` (`LOOK_VIRTUAL_S`) apart; 0 where the records do not say when they were made."""
+    launch_span_s: float | None
+    """From the first launch's first window to the last one's."""
+    promise: str
+    """What the intervals hold for: ``repeat`` (another run), ``run`` (only while this one lasted: its launches are too
+    few or too close together), or ``launch`` (other lines or windows of the one launch)."""
     status: str
     """``ok``, ``unavailable``, ``error`` or ``unreliable``."""
     reason: str
     issue: Interval | None
-    """Issue interval, work included: median of the launches and where a repeat's median falls."""
+    """Issue interval, work included: median of the launches and where a repeat's median falls, as far as `promise` says."""
+    repeat: Interval | None
+    """Contended: where the median of another run falls, `STATES` allowed for unless `promise` is ``repeat``."""
     exposed: Interval | None
     """Against the empty twin; only with work around the operation. Negative within noise stays negative."""
     completion: Interval | None
@@ -53,6 +83,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     total_mops: float
     fairness: float
     thread_ns: list[float]
+    thread_ticks: list[float]
     thread_ops: list[int]
     modes: list[Mode]
     """Groups that the launches fall into; more than one: metastable."""
@@ -65,7 +96,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     placement_class: str
     stop: str
     unit: str
-    """What `unit_ns` holds one median of: ``launch``, or in one launch ``line``, ``block`` or ``window``; ``none``."""
+    """What `unit_ns` holds one median of: ``launch`` (launches of one look are one), or in one launch ``line``, ``block`` or ``window``; ``none``."""
     unit_ns: list[float]
     """Medians of the issue interval that comparisons take as independent."""
     exposed_unit_ns: list[float]
@@ -116,6 +147,65 @@ def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[Groups, str]:
     return np.split(values, values.size) if values.size else [], "window"
 
 
+def _started(record: Record, contexts: Mapping[str, Context]) -> float | None:
+    """When the cell's first window opened, in seconds of one clock for all launches; None where that is unknown."""
+    context = contexts.get(record.context_id)
+    if context is None or record.started_s is None:
+        return None
+    try:
+        return datetime.fromisoformat(context.started_utc).timestamp() + record.started_s
+    except (ValueError, OverflowError):
+        return None
+
+
+def look_numbers(started: Sequence[float], apart_s: float = LOOK_S) -> list[int]:
+    """For each launch which look it belongs to: one that began `apart_s` or more after the last look began opens another."""
+    numbers, look, opened = [0] * len(started), -1, -math.inf
+    for index in sorted(range(len(started)), key=lambda i: started[i]):
+        if started[index] - opened >= apart_s:
+            look, opened = look + 1, started[index]
+        numbers[index] = look
+    return numbers
+
+
+def _looks(usable: list[Record], contexts: Mapping[str, Context]) -> tuple[list[int], float | None]:
+    """Look of every launch that gave windows, and the time from first to last; nothing where a time is unknown."""
+    started = [_started(r, contexts) for r in usable if r.window_ns]
+    if not started or None in started:
+        return [], None
+    steady = all(contexts[r.context_id].virtualised == "no" for r in usable if r.window_ns)
+    return look_numbers(started, LOOK_S if steady else LOOK_VIRTUAL_S), max(started) - min(started)
+
+
+def _promise(launches: int, looks: int) -> str:
+    if launches < 2:
+        return "launch"
+    return "repeat" if looks >= FEWEST_LOOKS else "run"
+
+
+def _repeat(issue: Interval | None, promise: str, contended: bool) -> Interval | None:
+    """The interval for another run of a contended cell: both runs may have met the machine in any of its states."""
+    if issue is None or not contended or promise == "repeat":
+        return issue if contended else None
+    factor = math.exp(NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(2) * STATES)
+    return Interval(
+        median_ns=issue.median_ns, low_ns=issue.low_ns / factor, high_ns=issue.high_ns * factor, confidence=CONFIDENCE
+    )
+
+
+def _joined(launches: list[tuple[np.ndarray, np.ndarray]], looks: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Launches of one look as one, if there are looks enough to stand for themselves."""
+    if len(looks) != len(launches) or not FEWEST_LOOKS <= len(set(looks)) < len(launches):
+        return launches
+    joined = []
+    for look in sorted(set(looks)):
+        parts = [part for part, number in zip(launches, looks, strict=True) if number == look]
+        complete = all(lines.size == values.size for values, lines in parts)
+        lines = np.concatenate([lines for _, lines in parts]) if complete else np.empty(0, dtype=np.int64)
+        joined.append((np.concatenate([values for values, _ in parts]), lines))
+    return joined
+
+
 def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]:
     """Launches as groups; a single launch by what varies inside it."""
     launches = [(values, lines) for values, lines in launches if values.size]
@@ -127,9 +217,9 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]
 
 
 def _estimate(
-    launches: list[tuple[np.ndarray, np.ndarray]], logarithmic: bool = True
+    launches: list[tuple[np.ndarray, np.ndarray]], looks: Sequence[int], logarithmic: bool = True
 ) -> tuple[Interval | None, list[float], str]:
-    groups, unit = _groups(launches)
+    groups, unit = _groups(_joined(launches, looks))
     return repeat_interval(groups, logarithmic=logarithmic), medians_of(groups).tolist() if groups else [], unit
 
 
@@ -220,7 +310,9 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     return medians
 
 
-def _flags(usable: list[Record], contended: bool, unit: str, launch_modes: list[Mode], line_modes: list[Mode]) -> list[str]:
+def _flags(
+    usable: list[Record], contended: bool, unit: str, looks: int, launch_modes: list[Mode], line_modes: list[Mode]
+) -> list[str]:
     flags = {flag for record in usable for flag in record.flags}
     if len(launch_modes) > 1:
         flags.add("metastable")
@@ -228,6 +320,8 @@ def _flags(usable: list[Record], contended: bool, unit: str, launch_modes: list[
         flags.add("bimodal_lines")
     if contended and unit != "launch" and usable:
         flags.add("one_launch")
+    elif contended and 0 < looks < FEWEST_LOOKS:
+        flags.add("short_span")
     return sorted(flags)
 
 
@@ -235,13 +329,19 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     records = sorted(records, key=lambda r: (r.launch, r.context_id))
     first = records[0]
     status, reason, usable = _status(records)
-    windows = [_windows(record) for record in usable]
-    issue, unit_ns, unit = _estimate(windows)
+    measured = [record for record in usable if record.window_ns]
+    looks, span_s = _looks(usable, contexts)
+    windows = [_windows(record) for record in measured]
+    issue, unit_ns, unit = _estimate(windows, looks)
     exposed, exposed_ns = None, []
-    if first.cell.work_iters > 0 and first.cell.operation != "none":
-        exposed, exposed_ns, _ = _estimate([_differences(r, r.window_ns, r.empty_ns) for r in usable], logarithmic=False)
+    # A delay inside a section is work too: the empty twin has it as well.
+    worked = first.cell.work_iters > 0 or first.cell.params.get("read_delay", 0) not in (0, "0")
+    if worked and first.cell.operation not in ("none", "readers_none", "readers_grace"):
+        differences = [_differences(r, r.window_ns, r.empty_ns) for r in measured]
+        exposed, exposed_ns, _ = _estimate(differences, looks, logarithmic=False)
     completion, completion_ns, _ = _estimate(
-        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in usable if r.completion_empty_ns],
+        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in measured],
+        looks,
         logarithmic=False,
     )
     batch = _percentiles([r.batch for r in usable if r.batch])
@@ -255,12 +355,17 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     line_modes = modes(line_medians, LINE_SHARE)
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     values = [w for w in windows if w[0].size]
+    promise = _promise(len(values), len(set(looks)))
     return Summary(
         cell=first.cell,
         id=first.cell.id,
         machine_id=machine_id,
-        context_ids=sorted({r.context_id for r in records}),
+        context_ids=sorted({contexts[r.context_id].context_id if r.context_id in contexts else r.context_id for r in records}),
         launches=len(values) or len(usable),
+        looks=len(set(looks)),
+        launch_span_s=span_s,
+        promise=promise,
+        repeat=_repeat(None if published else issue, promise, first.cell.contender == "same_line"),
         status=status,
         reason=reason,
         issue=issue,
@@ -271,11 +376,12 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         total_mops=_median((r.total_mops for r in usable), 0.0),
         fairness=_median((r.fairness for r in usable), 1.0),
         thread_ns=_thread_means([r.thread_ns for r in usable]),
+        thread_ticks=_thread_means([r.thread_ticks for r in usable]),
         thread_ops=[int(x) for x in _thread_means([r.thread_ops for r in usable])],
         modes=launch_modes,
         line_modes=line_modes if len(line_modes) > 1 else [],
         lines_spread=lines_spread(line_medians),
-        flags=_flags(usable, first.cell.contender == "same_line", unit, launch_modes, line_modes),
+        flags=_flags(usable, first.cell.contender == "same_line", unit, len(set(looks)), launch_modes, line_modes),
         cpus=usable[0].cpus if usable else first.cpus,
         placement_class=usable[0].placement_class if usable else first.placement_class,
         stop=Counter(r.stop for r in usable).most_common(1)[0][0] if usable else "",
@@ -307,8 +413,7 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
     Records whose context is missing are kept apart under their context id, since their machine is unknown.  Flags of
     `linewright.analysis.plausible` are part of every summary.
     """
-    from linewright.analysis.near_far import with_nearness
-    from linewright.analysis.plausible import with_flags
+    from linewright.analysis.near_far import near_far
 
     known = by_id(contexts)
     groups: dict[tuple[str, str], list[Record]] = {}
@@ -316,6 +421,26 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
         context = known.get(record.context_id)
         machine = context.machine_id if context else record.context_id
         groups.setdefault((machine, record.cell.id), []).append(record)
-    merged = [_merge(machine, members, known) for (machine, _), members in groups.items()]
     every = (record for members in groups.values() for record in members)
-    return with_flags(with_nearness(merged, known, every), known)
+    return summarise_groups(known, ((machine, members) for (machine, _), members in groups.items()), near_far(known, every))
+
+
+def summarise_groups(
+    contexts: Mapping[str, Context], groups: Iterable[tuple[str, list[Record]]], classes: Iterable[CoreClass]
+) -> list[Summary]:
+    """The same from one cell's records after the other: a machine's id with all records of a cell there.
+
+    Only the summaries stay in memory; UserError when they come to more than `MOST_HELD` values.
+    """
+    from linewright.analysis.near_far import with_nearness
+    from linewright.analysis.plausible import with_flags
+
+    merged: list[Summary] = []
+    held = 0
+    for machine, members in groups:
+        merged.append(_merge(machine, members, contexts))
+        s = merged[-1]
+        held += sum(map(len, (s.unit_ns, s.exposed_unit_ns, s.completion_unit_ns, s.thread_ns, s.thread_ops, s.cpus, s.total_mops_by_launch)))
+        if held > MOST_HELD:
+            raise UserError(f"more than {MOST_HELD} figures of launches, lines and threads", "records", "fewer files or cells at once, by --only")
+    return with_flags(with_nearness(merged, classes), contexts)

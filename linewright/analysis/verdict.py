@@ -106,11 +106,25 @@ def comparable(summary: Summary) -> bool:
     )
 
 
+def policy_of(cell: Cell) -> str:
+    """The setting that a library operation was measured under, as a user writes it; empty for a form."""
+    return str(cell.params.get("policy", "")).replace("+", ",").replace("-", "=")
+
+
+def name_of(cell: Cell) -> str:
+    """What a comparison calls a cell: its form, or for one library operation under several settings the setting."""
+    return policy_of(cell) or cell.form
+
+
 def point_of(cell: Cell) -> tuple:
-    """Everything but operation, form and order: cells that share it differ in nothing else."""
+    """Everything but operation, form and order: cells that share it differ in nothing else.
+
+    Of library operations the settings are compared, so the setting is no part of the point and the operation is.
+    """
     return (
         cell.width_bits, cell.contender, cell.contender_iters, cell.work_iters, cell.placement, cell.lines, cell.threads,
-        tuple(sorted(cell.params.items())),
+        tuple(sorted((key, value) for key, value in cell.params.items() if key != "policy")),
+        cell.form if policy_of(cell) else "",
     )  # fmt: skip
 
 
@@ -169,7 +183,7 @@ def _rate_note(best: Summary, runner_up: Summary) -> str:
     if found is None or found.ratio is None or found.ratio.low <= 1 or found.p >= ALPHA:
         return ""
     return (
-        f"all threads together do more with {runner_up.cell.form}"
+        f"all threads together do more with {name_of(runner_up.cell)}"
         f" ({runner_up.total_mops:.3g} against {best.total_mops:.3g} operations per µs)"
     )
 
@@ -183,17 +197,18 @@ def _finding(operation: str, order: str, comparisons: list[_Comparison], ps: lis
     return Finding(
         machine_id=best.machine_id, operation=operation, order=order, width_bits=cell.width_bits,
         contender=cell.contender, contender_iters=cell.contender_iters, work_iters=cell.work_iters,
-        placement=cell.placement, lines=cell.lines, threads=cell.threads, params=dict(cell.params),
-        best=cell.form, runner_up=runner_up.cell.form,
+        placement=cell.placement, lines=cell.lines, threads=cell.threads,
+        params={key: value for key, value in cell.params.items() if key != "policy"},
+        best=name_of(cell), runner_up=name_of(runner_up.cell),
         best_order=cell.order, runner_up_order=runner_up.cell.order,
         best_ns=best.issue, runner_up_ns=runner_up.issue,
         margin=_margin(first), ratio=first.contrast.ratio if first.contrast else None,
         separated=separate[0], p=ps[0],
-        tied=[cell.form] + [c.other.cell.form for c, yes in zip(comparisons, separate, strict=True) if not yes],
-        beaten=beaten.other.cell.form if beaten else "",
+        tied=[name_of(cell)] + [name_of(c.other.cell) for c, yes in zip(comparisons, separate, strict=True) if not yes],
+        beaten=name_of(beaten.other.cell) if beaten else "",
         beaten_ns=beaten.other.issue if beaten else None,
         beaten_ratio=beaten.contrast.ratio if beaten and beaten.contrast else None,
-        worst=comparisons[-1].other.cell.form, why=why, rate_note=_rate_note(best, runner_up),
+        worst=name_of(comparisons[-1].other.cell), why=why, rate_note=_rate_note(best, runner_up),
     )  # fmt: skip
 
 
@@ -374,7 +389,7 @@ _PERFORMED = {
 }
 
 
-def _places(members: Sequence[Summary]) -> str:
+def places_of(members: Sequence[Summary]) -> str:
     """Which forms are performed far, by core; empty where none is."""
     clauses = []
     for where, text in _PERFORMED.items():
@@ -429,6 +444,8 @@ def _preface(members: Sequence[Summary], contexts: Mapping[str, Context], severa
 
 def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]) -> list[str]:
     """Which form is cheaper where, in two or three sentences for a quick plan and up to twelve for a matrix."""
+    from linewright.analysis import reader_cost  # it builds on this module
+
     known = by_id(contexts)
     machines: dict[str, list[Summary]] = {}
     for summary in summaries:
@@ -440,12 +457,14 @@ def verdict(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[
             answers.append(preface + "Run by an emulator: times mean nothing, so no form is preferred.")
             continue
         lists = [s for s in members if cache_fit.concerns(s.cell)]
-        members = [s for s in members if not cache_fit.concerns(s.cell)]
+        readers = [s for s in members if reader_cost.concerns(s.cell)]
+        members = [s for s in members if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
         found = findings(members)
-        spoken = sentences(found, crossovers(members), _places(members)) if found else []
+        spoken = sentences(found, crossovers(members), places_of(members)) if found else []
         if lists:
             line_bytes = next((known[i].line_bytes for s in lists for i in s.context_ids if i in known), 64)
             spoken += cache_fit.sentences(lists, line_bytes)
+        spoken += reader_cost.sentences(readers)
         if not spoken:
             spoken = ["No two forms of one operation were measured under equal conditions, so nothing is compared."]
         answers += [preface + text for text in spoken]

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from linewright import output, records
+from linewright import output
 from linewright.errors import DONE, UserError
-from linewright.schema import Context, Record
+from linewright.schema import Context
 
 ORDER = 30
 
@@ -23,17 +23,13 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per machine in a list.")] = False,
 ) -> int:
     """Say which setting the measurement supports, by how much and where, and what it cannot tell."""
-    contexts: list[Context] = []
-    rows: list[Record] = []
-    for path in files:
-        some_contexts, some_rows = records.read(path, output.note)
-        contexts += some_contexts
-        rows += some_rows
-    if not rows:
-        raise UserError("no finished cell to advise on", files[0], "the run ended before its first block of cells did")
-    from linewright import advice
+    from linewright import advice, store
 
-    answers = advice.advise(contexts, rows)
+    loaded = store.load(files, output.note, near=advice.one_word)
+    if not loaded.summaries:
+        raise UserError("no finished cell to advise on", files[0], "the run ended before its first block of cells did")
+    contexts = list(loaded.contexts.values())
+    answers = advice.advise_summaries(contexts, loaded.summaries, loaded.classes)
     if as_json:
         import msgspec
 

@@ -6,10 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from linewright import output, records
+from linewright import output
 from linewright.errors import DONE, UserError
-from linewright.patterns import choose
-from linewright.schema import Context, Record
 
 ORDER = 20
 
@@ -25,17 +23,20 @@ def show(
 ) -> int:
     """Show the result of one or several record files."""
     output.check_format(form)
-    contexts: list[Context] = []
-    rows: list[Record] = []
-    for path in files:
-        some_contexts, some_rows = records.read(path, output.note)
-        contexts += some_contexts
-        rows += some_rows
-    if only and rows:
-        cells = {row.id: row.cell for row in rows}
-        wanted = {cell.id for cell in choose(list(cells.values()), only)}
-        rows = [row for row in rows if row.id in wanted]
-    if not rows:
-        raise UserError("no finished cell to show", files[0], "the run ended before its first block of cells did")
-    output.show(contexts, rows, form)
+    from linewright import store
+
+    if form == "published":
+        with store.Store(files, output.note, only or ()) as stored:
+            stored.read()
+            _some(len(stored), files)
+            output.show(list(stored.contexts.values()), list(stored.records()), form)
+        return DONE
+    loaded = store.load(files, output.note, only or ())
+    _some(len(loaded.summaries), files)
+    output.show_summaries(loaded.summaries, list(loaded.contexts.values()), form)
     return DONE
+
+
+def _some(count: int, files: list[str]) -> None:
+    if not count:
+        raise UserError("no finished cell to show", files[0], "the run ended before its first block of cells did")

@@ -15,7 +15,7 @@ from typing import Annotated, Optional
 import typer
 
 from linewright import __version__, output, policy, units
-from linewright.errors import DIFFERENT, DONE, RunError, UserError
+from linewright.errors import DONE, RunError, UserError
 
 ORDER = 35
 MOST_SETTINGS = 16
@@ -40,13 +40,9 @@ def trial(
     seed: Annotated[Optional[int], typer.Option(help="Seed of the order.", show_default="random")] = None,
     save: Annotated[Optional[str], typer.Option(help="Trial file; an existing one of the same program gets another session.", show_default="results/trial-TIME.jsonl")] = None,
     resume: Annotated[Optional[str], typer.Option(help="Continue this trial file's last session.")] = None,
-    compare: Annotated[Optional[tuple[str, str]], typer.Option("--compare", metavar="BEFORE AFTER", help="Compare two trial files, for instance of two boots.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""
-    if compare is not None:
-        _only_alone("--compare", command, settings, env, save, resume)
-        return _compare(*compare, as_json)
     if resume is not None:
         _only_alone("--resume", command, settings, env, save, None)
         return _resume(resume, limit, as_json)
@@ -179,7 +175,7 @@ def _resume(path: str, limit: str | None, as_json: bool) -> int:
     session, now = known.sessions[-1], files.here()
     for name in ("cpu_model", "kernel", "boot_id"):
         if getattr(session, name) != now[name]:
-            raise UserError(f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})", "--resume", "--save on each boot, then --compare")
+            raise UserError(f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})", "--resume", "--save on each boot, then linewright compare")
     samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     return _run(session, samples, files.append_to(known, "--resume"), limit_s, as_json, describe=False)
@@ -230,20 +226,3 @@ def _print_json(value: object) -> None:
 
     sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
     sys.stdout.flush()
-
-
-def _compare(before: str, after: str, as_json: bool) -> int:
-    """Exit 1 when a difference was found, as every comparison."""
-    from linewright.table import console_for
-    from linewright.trial import boots, files, report
-
-    one, two = files.read(before, output.note), files.read(after, output.note)
-    found = boots.compare(one, two)
-    if one.sessions[0].command != two.sessions[0].command:
-        output.note("the two files are of different commands")
-    if as_json:
-        _print_json({"before": one.sessions, "after": two.sessions, "settings": found})
-    else:
-        report.show_boots(one.sessions[0], found, console_for(sys.stdout))
-        sys.stdout.flush()
-    return DIFFERENT if any(a.different for a in found) else DONE

@@ -20,9 +20,9 @@ PARAMETERS = (
     Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
     Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
     Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),
-    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("launches", "count", 8, "processes that each contended cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
-    Parameter("contended_window_ms", "ms", 25.0, "length of a contended window", 0.01, 10_000),
+    Parameter("contended_window_ms", "ms", 15.0, "length of a contended window", 0.01, 10_000),
 )
 
 

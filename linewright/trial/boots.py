@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from linewright.analysis.compare import ONE_LAUNCH
-from linewright.analysis.intervals import Estimate, contrast, holm, median
+from linewright.analysis.intervals import Contrast, Estimate, contrast, holm, median
 from linewright.analysis.paired import ALPHA
 from linewright.errors import UserError
 from linewright.trial.files import Session, TrialFile
@@ -27,7 +28,7 @@ class Across(Struct, frozen=True, kw_only=True):
     """What counts as independent: ``boot`` or ``run``."""
     boots: tuple[int, int]
     failed: tuple[int, int]
-    change_percent: Estimate | None
+    ratio: Estimate | None
     """After over before; None without enough runs."""
     p: float | None
     """Of 'no difference', corrected over the settings."""
@@ -35,38 +36,48 @@ class Across(Struct, frozen=True, kw_only=True):
     better: bool | None
 
 
-def compare(before: TrialFile, after: TrialFile) -> list[Across]:
-    """Every setting that both files have, by the medians of their boots, or by their runs where there are few boots."""
-    one, two = _common(before), _common(after)
+def compare_all(before: TrialFile, afters: Sequence[TrialFile]) -> list[list[Across]]:
+    """Every setting that the baseline and a file have, for each file, by the medians of their boots, or by their runs
+    where there are few boots; corrected over all settings of all files."""
+    one = _common(before)
+    found = [_contrasts(before, one, after) for after in afters]
+    corrected = iter(holm([f.contrast.p for side in found for f in side if f.contrast]))
+    return [[_across(f, before, after, one, next(corrected) if f.contrast else None) for f in side] for after, side in zip(afters, found, strict=True)]
+
+
+class _Found(NamedTuple):
+    setting: str
+    by_boot: bool
+    left: list[list[float]]
+    right: list[list[float]]
+    contrast: Contrast | None
+
+
+def _contrasts(before: TrialFile, one: Session, after: TrialFile) -> list[_Found]:
+    two = _common(after)
     if (one.metric, one.higher_is_better) != (two.metric, two.higher_is_better):
-        raise UserError(f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}", "--compare", "both files with one metric and direction")
+        raise UserError(f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}", "compare", "trials of one metric and direction")
     names = [s.name for s in one.settings if s.name in {t.name for t in two.settings}]
     if not names:
-        raise UserError(f"{before.path} and {after.path} have no setting in common", "--compare", "trials of the same settings")
-    sides = [(_values(before, name), _values(after, name)) for name in names]
-    found = []
-    for left, right in sides:
+        raise UserError(f"{before.path} and {after.path} have no setting in common", "compare", "trials of the same settings")
+    answer = []
+    for name in names:
+        left, right = _values(before, name), _values(after, name)
         by_boot = min(len(left), len(right)) >= FEWEST_BOOTS
         a, b = ([median(np.array(v)) for v in side] if by_boot else [x for v in side for x in v] for side in (left, right))
-        found.append((by_boot, contrast(b, a, relative_floor=0.0 if by_boot else ONE_LAUNCH) if min(len(a), len(b)) > 1 else None))
-    corrected = iter(holm([c.p for _, c in found if c]))
-    answers = []
-    for name, (left, right), (by_boot, c) in zip(names, sides, found, strict=True):
-        p = next(corrected) if c else None
-        different = p is not None and p < ALPHA
-        change = None
-        if c and c.ratio:
-            change = Estimate(
-                value=100 * (c.ratio.value - 1), low=100 * (c.ratio.low - 1), high=100 * (c.ratio.high - 1), confidence=c.ratio.confidence
-            )
-        answers.append(
-            Across(
-                setting=name, before=_middle(left), after=_middle(right), unit="boot" if by_boot else "run",
-                boots=(len(left), len(right)), failed=(_failed(before, name), _failed(after, name)), change_percent=change,
-                p=p, different=different, better=(c.difference.median_ns > 0) == one.higher_is_better if different else None,
-            )  # fmt: skip
-        )
-    return answers
+        found = contrast(b, a, relative_floor=0.0 if by_boot else ONE_LAUNCH) if min(len(a), len(b)) > 1 else None
+        answer.append(_Found(name, by_boot, left, right, found))
+    return answer
+
+
+def _across(f: _Found, before: TrialFile, after: TrialFile, one: Session, p: float | None) -> Across:
+    different = p is not None and p < ALPHA
+    return Across(
+        setting=f.setting, before=_middle(f.left), after=_middle(f.right), unit="boot" if f.by_boot else "run",
+        boots=(len(f.left), len(f.right)), failed=(_failed(before, f.setting), _failed(after, f.setting)),
+        ratio=f.contrast.ratio if f.contrast else None, p=p, different=different,
+        better=(f.contrast.difference.median_ns > 0) == one.higher_is_better if different else None,
+    )  # fmt: skip
 
 
 def _common(file: TrialFile) -> Session:

@@ -112,6 +112,14 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
     return TrialFile(path, sessions, samples, end)
 
 
+def is_first_line(line: bytes) -> bool:
+    """Whether a file that begins with this line is a trial file, of whatever version."""
+    try:
+        return msgspec.json.decode(line, type=_Kind).linewright_trial is not msgspec.UNSET
+    except records.DECODE_ERRORS:
+        return False
+
+
 def _decode(line: bytes, where: str) -> Session | Sample:
     try:
         kind = msgspec.json.decode(line, type=_Kind)
@@ -131,6 +139,11 @@ def _check(sample: Sample, sessions: list[Session], where: str) -> None:
         raise UserError(f"run of session {sample.session!r}, which no line before it describes", where)
     if sample.setting not in [s.name for s in session.settings]:
         raise UserError(f"run of setting {sample.setting!r}, which its session does not have", where)
+
+
+def schemas() -> dict[str, dict]:
+    """JSON Schema of the two kinds of lines: ``trial`` (a session) and ``trial_run``."""
+    return {"trial": msgspec.json.schema(Session), "trial_run": msgspec.json.schema(Sample)}
 
 
 def append_to(file: TrialFile, where: str) -> records.Writer:

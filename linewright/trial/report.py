@@ -13,7 +13,6 @@ from rich.text import Text
 from linewright.analysis.intervals import Estimate
 from linewright.analysis.paired import Paired, Trial
 from linewright.errors import one_line
-from linewright.trial.boots import Across
 from linewright.trial.files import Sample, Session
 
 
@@ -90,19 +89,3 @@ def show(session: Session, samples: Sequence[Sample], trial: Trial, console: Con
     console.print()
     for line in [*failures(session, samples), *sentences(trial)]:
         console.print(Text(one_line(line)))
-
-
-def show_boots(before: Session, found: Sequence[Across], console: Console) -> None:
-    """Two files' comparison on standard output."""
-    console.print(Text(one_line(f"{PurePath(before.command[0]).name}: {metric_text(before)}; after against before")))
-    for a in found:
-        word = "no difference found" if not a.different else "better" if a.better else "worse"
-        console.print(Text(one_line(
-            f"{a.setting}: {value_text(a.before, before.unit)} before, {value_text(a.after, before.unit)} after: {word}, {change_text(a.change_percent)}"
-        )))  # fmt: skip
-        if any(a.failed):
-            console.print(Text(f"  failed runs, left out: {a.failed[0]} before, {a.failed[1]} after"))
-    if any(a.unit == "run" for a in found):
-        console.print(Text("Fewer than three boots on a side: a boot's own luck is not in the interval (1 % is assumed). Save several boots for a claim."))
-
-

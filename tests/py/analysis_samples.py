@@ -110,3 +110,19 @@ def constructed(medians_ns: dict[str, float], machine_id: str, seed: int = 1) ->
         record(cell(form), median * np.exp(rng.normal(0, 0.01, 64)), machine_id) for form, median in medians_ns.items()
     ]
     return [where], records
+
+
+def slow_states(times_s: Sequence[float], dwell_s: float, rng: np.random.Generator) -> np.ndarray:
+    """State (0 or 1) at rising times of a machine that changes between two states, each lasting `dwell_s` on average."""
+    gaps = np.diff(times_s, prepend=times_s[0])
+    changed = rng.random(len(times_s)) < (1 - np.exp(-2 * gaps / dwell_s)) / 2
+    changed[0] = rng.random() < 0.5
+    return np.cumsum(changed) % 2
+
+
+def timed_launches(a_cell: Cell, medians_ns: Sequence[float], times_s: Sequence[float], rng: np.random.Generator) -> list[Record]:
+    """One launch for each median, begun at the time beside it, with 2 % noise between its windows."""
+    return [
+        record(a_cell, median * np.exp(rng.normal(0, 0.02, 12)), f"{i:016x}", i, started_s=float(time))
+        for i, (median, time) in enumerate(zip(medians_ns, times_s, strict=True))
+    ]

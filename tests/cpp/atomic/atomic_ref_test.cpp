@@ -19,6 +19,10 @@ struct Pair {
     uint16_t a, b;
     bool operator==(const Pair &) const = default;
 };
+struct Wide_pair {
+    uint32_t a, b;
+    bool operator==(const Wide_pair &) const = default;
+};
 const std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_consume, std::memory_order_acquire,
                                     std::memory_order_release, std::memory_order_acq_rel, std::memory_order_seq_cst};
 
@@ -77,10 +81,11 @@ TEST(AtomicRef, EveryKindOfType)
     like_the_standard<Pair>({1, 2}, {3, 4});
     static int numbers[4];
     like_the_standard<int *>(&numbers[0], &numbers[3]);
-#ifdef LW_HAVE_U64
+#if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
     like_the_standard<uint64_t>(1, ~0ULL);
     like_the_standard<int64_t>(std::numeric_limits<int64_t>::min(), 7);
     like_the_standard<double>(1e300, -0.0);
+    like_the_standard<Wide_pair>({1, 2}, {0xffffffff, 4});
 #endif
 }
 
@@ -127,7 +132,7 @@ TEST(AtomicRef, Arithmetic)
     sums_like_the_standard<int>(7, -9);
     sums_like_the_standard<uint32_t>(0xfffffff0u, 0x123);
     sums_like_the_standard<float>(1.5f, 0.25f);
-#ifdef LW_HAVE_U64
+#if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
     sums_like_the_standard<int64_t>(-1, 1LL << 40);
     sums_like_the_standard<double>(0.1, 0.2);
 #endif
@@ -166,6 +171,42 @@ TEST(AtomicRef, AdditionsWithoutAValue)
     }
     lw_policy_set("default");
 }
+
+#if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
+static_assert(lw::atomic_ref<uint64_t>::required_alignment == 8 && lw::atomic_ref<double>::required_alignment == 8);
+static_assert(lw::atomic_ref<Wide_pair>::required_alignment == 8);
+
+// Eight bytes at once, in both halves: two threads add to a counter and to a sum beside it.
+TEST(AtomicRef, EightBytesAddUp)
+{
+    constexpr int rounds = 20'000;
+    constexpr uint64_t step = 0x1'0000'0001;
+    alignas(8) uint64_t count = 0xffffffff;
+    alignas(8) double sum = 0;
+    auto adder = [&] {
+        for (int i = 0; i < rounds; ++i) {
+            lw::atomic_ref<uint64_t>(count).add(step);
+            lw::atomic_ref<double>(sum).fetch_add(0.5);
+        }
+    };
+    std::thread other(adder);
+    adder();
+    other.join();
+    EXPECT_EQ(count, 0xffffffff + 2 * rounds * step);
+    EXPECT_EQ(sum, rounds);
+}
+#endif
+
+#if defined(LW_WIDE_I386)
+// What the compiler aligns to four bytes by itself, where it cannot be seen when this is compiled.
+TEST(AtomicRef, MisalignedEightBytesEndTheProgram)
+{
+    alignas(64) static unsigned char bytes[128];
+    volatile std::size_t at = 60;
+    auto *split = reinterpret_cast<uint64_t *>(bytes + at);
+    EXPECT_DEATH(lw::atomic_ref<uint64_t>(*split).load(), "not aligned to 8 bytes; declare it lw_u64");
+}
+#endif
 
 TEST(AtomicRef, WaitEndsWithNotify)
 {

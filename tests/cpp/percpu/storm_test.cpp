@@ -8,8 +8,11 @@ extern "C" {
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <time.h>
 
 namespace {
 
@@ -36,6 +39,8 @@ template <typename T> struct Percpu {
 struct State {
     Percpu<uint64_t> count64;
     Percpu<uint32_t> count32;
+    Percpu<uint64_t> hot64;
+    Percpu<uint32_t> hot32;
     Percpu<uint64_t> value64;
     Percpu<uint32_t> value32;
     Percpu<uint16_t> value16;
@@ -43,6 +48,17 @@ struct State {
 };
 State *state;
 std::atomic<uint64_t> handled{0};
+
+// One place in the code for workers, their signal handlers and forked children: each finds what another announced there.
+[[gnu::noinline]] void add_hot64(uint64_t v)
+{
+    lw_this_cpu_add_hot(state->hot64.p, v);
+}
+
+[[gnu::noinline]] void add_hot32(uint32_t v)
+{
+    lw_this_cpu_add_hot(state->hot32.p, v);
+}
 
 void on_signal(int)
 {
@@ -52,17 +68,27 @@ void on_signal(int)
     lw_this_cpu_add_return(state->value32.p, 3u);
     lw_this_cpu_add_return(state->value16.p, 3u);
     lw_this_cpu_fetch_add(state->value8.p, 3u);
-    handled.fetch_add(1, std::memory_order_relaxed);
+    // The last announcement is what the interrupted thread finds: now of one hot place, now of the other.
+    if (handled.fetch_add(1, std::memory_order_relaxed) % 2)
+        add_hot32(1), add_hot64(7);
+    else
+        add_hot64(7), add_hot32(1);
 }
 
 int in_child()
 {
     const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
+    const uint64_t hot_before = lw_percpu_sum(state->hot64.p);
+    for (int i = 0; i < 200; i++) // first: the parent's announcement is still in this thread's area
+        add_hot64(1);
     for (int i = 0; i < 200; i++) {
         lw_this_cpu_inc(state->count64.p);
         lw_this_cpu_fetch_add(state->value64.p, 1);
     }
-    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 ? 0 : 1;
+    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 &&
+                   lw_percpu_sum(state->hot64.p) - hot_before == 200
+               ? 0
+               : 1;
 }
 
 struct Case {
@@ -104,6 +130,10 @@ TEST_P(Storm, AddsAreExact)
                 lw_this_cpu_fetch_add(s.value32.p, 5u);
                 lw_this_cpu_add_return(s.value16.p, 5u);
                 lw_this_cpu_fetch_add(s.value8.p, 5u);
+                for (int again = 0; again < 8; again++)
+                    add_hot64(0x100000001u);
+                for (int again = 0; again < 8; again++)
+                    add_hot32(1);
             }
             n += mine;
         },
@@ -113,6 +143,8 @@ TEST_P(Storm, AddsAreExact)
     EXPECT_EQ(failed, 0) << "forked children that lost counts or did not end";
     EXPECT_EQ(lw_percpu_sum(s.count64.p), n * 0x100000001u + h * 7);
     EXPECT_EQ(lw_percpu_sum(s.count32.p), static_cast<uint32_t>(n + h));
+    EXPECT_EQ(lw_percpu_sum(s.hot64.p), n * 8 * 0x100000001u + h * 7);
+    EXPECT_EQ(lw_percpu_sum(s.hot32.p), static_cast<uint32_t>(n * 8 + h));
     EXPECT_EQ(s.value64.sum(), (n + h) * 0x100000001u);
     EXPECT_EQ(s.value32.sum(), static_cast<uint32_t>(n * 5 + h * 3));
     EXPECT_EQ(s.value16.sum(), static_cast<uint16_t>(n * 5 + h * 3));
@@ -321,6 +353,102 @@ TEST(Sequence, AbortedAttemptsAddNothing)
     RecordProperty("aborted", static_cast<int>(aborted));
 }
 
+// A handler that takes its thread to another CPU in the middle of any step: whatever the thread does next, it must not do
+// to the CPU it has left. One thread only, so that every change there is its own.
+struct Left {
+    State *state;
+    std::vector<int> cpus;
+    timer_t timer;
+    std::atomic<unsigned> moves, wrong;
+    uint64_t seen[6]; // the words of the CPU that was left last
+    void look(unsigned cpu, uint64_t (&words)[6]) const
+    {
+        words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
+        words[2] = state->hot64.at(cpu), words[3] = state->hot32.at(cpu);
+        words[4] = state->value64.at(cpu), words[5] = state->value8.at(cpu);
+    }
+};
+Left left;
+
+void on_signal_move(int)
+{
+    const int saved = errno;
+    const unsigned n = left.moves;
+    uint64_t now[6];
+    left.look(static_cast<unsigned>(left.cpus[(n + 1) % 2]), now);
+    if (n && memcmp(now, left.seen, sizeof now))
+        left.wrong++;
+    storm::pin(0, {left.cpus[(n + 1) % 2]});
+    left.look(static_cast<unsigned>(left.cpus[n % 2]), left.seen);
+    left.moves = n + 1;
+    // Two moves close together, to fall into one operation; then room for what they may have broken to show.
+    itimerspec next = {};
+    next.it_value.tv_nsec = n % 2 ? 60'000 + n % 41 * 1'000 : 1'000 + n % 97 * 100;
+    timer_settime(left.timer, 0, &next, nullptr);
+    errno = saved;
+}
+
+TEST(Sequence, NothingIsAddedToACpuThatWasLeft)
+{
+    left.cpus = storm::allowed_cpus();
+    if (!lw_percpu_thread_registered() || left.cpus.size() < 2)
+        GTEST_SKIP() << "needs sequences and two CPUs";
+    State s;
+    state = left.state = &s;
+    left.moves = left.wrong = 0;
+    struct sigaction action = {}, old = {};
+    action.sa_handler = on_signal_move;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, &old);
+    uint64_t n = 0;
+    std::thread([&] {
+        storm::pin(0, {left.cpus[0]});
+        sigevent event = {};
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = SIGUSR1;
+        event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+        ASSERT_EQ(timer_create(CLOCK_MONOTONIC, &event, &left.timer), 0);
+        on_signal_move(0);
+        const auto begin = std::chrono::steady_clock::now();
+        for (; std::chrono::steady_clock::now() - begin < 6 * length || left.moves < 100; n++) {
+            for (int again = 0; again < 4; again++)
+                add_hot64(0x100000001u);
+            for (int again = 0; again < 4; again++)
+                add_hot32(1);
+            lw_this_cpu_inc(s.count64.p);
+            lw_this_cpu_inc(s.count32.p);
+            lw_this_cpu_fetch_add(s.value64.p, 0x100000001u);
+            lw_this_cpu_fetch_add(s.value8.p, 1u);
+        }
+        timer_delete(left.timer);
+    }).join();
+    sigaction(SIGUSR1, &old, nullptr);
+    EXPECT_EQ(left.wrong, 0u) << "of " << left.moves << " moves";
+    RecordProperty("moves", static_cast<int>(left.moves));
+    EXPECT_EQ(lw_percpu_sum(s.hot64.p), n * 4 * 0x100000001u);
+    EXPECT_EQ(lw_percpu_sum(s.hot32.p), static_cast<uint32_t>(n * 4));
+    EXPECT_EQ(lw_percpu_sum(s.count64.p), n);
+    EXPECT_EQ(s.value64.sum(), n * 0x100000001u);
+}
+
+// A thread that gives up its registration leaves its last announcement behind, which nobody watches any more.
+TEST(Counters, AnOldAnnouncementIsNotBelieved)
+{
+    if (!lw_percpu_thread_registered())
+        GTEST_SKIP() << "this thread has no sequences";
+    State s;
+    state = &s;
+    for (int round = 0; round < 20; round++)
+        std::thread([] {
+            for (int i = 0; i < 100; i++)
+                add_hot64(1);
+            EXPECT_TRUE(storm::unregister_this_thread());
+            for (int i = 0; i < 100; i++)
+                add_hot64(1);
+        }).join();
+    EXPECT_EQ(lw_percpu_sum(s.hot64.p), 4000u);
+}
+
 // A plain add and an atomic add of one word lose counts; they must never meet, on whichever CPU the plain one runs.
 TEST(Counters, PlainAndAtomicAddsNeverMeet)
 {
@@ -358,8 +486,8 @@ class LockWord : public testing::Test {
 protected:
     void SetUp() override
     {
-        if (!lw_percpu_thread_registered())
-            GTEST_SKIP() << "no lock words without sequences";
+        if (!lw_percpu_thread_registered() || !lw_percpu_rt.value_limit)
+            GTEST_SKIP() << "no lock words without sequences for values";
         s_ = std::make_unique<State>();
         state = s_.get();
     }
@@ -405,6 +533,41 @@ TEST_F(LockWord, AbortsSequencesOfAnotherCpu)
         else if (step == LW__LOADED) // and there again for the next operation
             storm::pin(0, {cpus.front()});
     }));
+}
+
+// A thread that is denied membarrier after start-up cannot have sequences aborted: it comes to its end by staying in place.
+TEST_F(LockWord, EndsWhereMembarrierIsDeniedLater)
+{
+    static std::vector<int> cpus;
+    static std::atomic<unsigned> chosen;
+    cpus = storm::allowed_cpus();
+    chosen = 0;
+    if (cpus.size() < 2)
+        GTEST_SKIP() << "needs two CPUs";
+    std::atomic<bool> stop{false}, denied{true};
+    std::atomic<uint64_t> done{0}, operations{0};
+    lw__pause_hook = [](enum lw__step step) { // three times out of four somewhere else when the lock is there
+        if (step == LW__BEFORE_LOCK && ++chosen % 4)
+            storm::pin(0, {cpus[chosen % cpus.size()]});
+    };
+    std::thread plain([&] {
+        storm::pin(0, {cpus.front()});
+        for (; !stop; done++)
+            lw_this_cpu_fetch_add(s_->value64.p, 1);
+    });
+    std::thread([&] {
+        storm::unregister_this_thread();
+        if ((denied = storm::deny_this_thread(__NR_membarrier)))
+            for (; operations < 200; operations++)
+                lw_this_cpu_fetch_add(s_->value64.p, 1);
+    }).join();
+    stop = true;
+    plain.join();
+    lw__pause_hook = nullptr;
+    EXPECT_EQ(s_->value64.sum(), done + operations);
+    if (!denied)
+        GTEST_SKIP() << "no seccomp filters here";
+    EXPECT_GT(chosen, 200u) << "never moved in between";
 }
 
 // The holder is switched out between load and store: sequences on that CPU must wait.

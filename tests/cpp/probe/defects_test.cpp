@@ -63,30 +63,38 @@ TEST(Defect, AThreadMovedByOthersIsNoticed) {
     if (usable().size() < 2)
         GTEST_SKIP() << "needs two CPUs";
     long self = syscall(SYS_gettid);
-    std::atomic<bool> away{false};
-    std::jthread mover([self, to = usable()[1], &away] {
+    std::atomic<bool> stop{false};
+    std::jthread mover([self, to = usable()[1], &stop] {
         pin_to(to); // out of the way of the window, which may have real-time priority
-        away = true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(to, &set);
-        sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
+        while (!stop) { // again and again: on a busy machine, nobody knows when the window opens
+            sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
     });
-    while (!away)
-        std::this_thread::yield();
-    EXPECT_TRUE(window_of(cell_of("empty", "none"), {usable()[0]}, 200).moved);
+    bool moved = false;
+    for (int attempt = 0; attempt < 50 && !moved; ++attempt)
+        moved = window_of(cell_of("empty", "none"), {usable()[0]}, 100).moved;
+    stop = true;
+    EXPECT_TRUE(moved);
 }
 
 // Time-sharing inside a sample, unnoticed.
 TEST(Defect, ASharedCpuIsNoticed) {
-    std::atomic<bool> stop{false}, started{false};
+    const bool real_time = [] {
+        pin_to(usable()[0]);
+        Real_time lowest;
+        return sched_getscheduler(0) == SCHED_FIFO;
+    }();
+    std::atomic<bool> stop{false}, started{false}, above_us{false};
     std::jthread spinner([&, cpu = usable()[0]] {
         pin_to(cpu);
         // Above the window's own priority where that is permitted; in bursts, so that the window gets its share.
         sched_param above{};
         above.sched_priority = sched_get_priority_min(SCHED_FIFO) + 1;
-        sched_setscheduler(0, SCHED_FIFO, &above);
+        above_us = sched_setscheduler(0, SCHED_FIFO, &above) == 0;
         started = true;
         while (!stop.load(std::memory_order_relaxed)) {
             auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
@@ -97,9 +105,15 @@ TEST(Defect, ASharedCpuIsNoticed) {
     });
     while (!started)
         std::this_thread::yield();
-    Window_result window = window_of(cell_of("empty", "none"), {usable()[0]}, 200);
+    if (real_time && !above_us) {
+        stop = true;
+        GTEST_SKIP() << "only the lowest real-time priority is permitted: nothing can push a window aside";
+    }
+    bool switched = false;
+    for (int attempt = 0; attempt < 50 && !switched; ++attempt)
+        switched = window_of(cell_of("empty", "none"), {usable()[0]}, 100).switched;
     stop = true;
-    EXPECT_TRUE(window.switched);
+    EXPECT_TRUE(switched);
 }
 
 // "0.00047 ns per operation": the loop had been optimised away. Here the time grows with the operations asked for.
@@ -151,11 +165,29 @@ TEST(Defect, TheHighestAllowedCpuCanBeUsed) {
     EXPECT_EQ(window.cpus.at(0), usable().back());
 }
 
-// A minimum reported as the latency: the stated value is the median, and the interval never collapses onto it by a cap.
+// The rank (from 0) of the order statistic that bounds the median of n values from below with at most 2.5 % beyond it:
+// the binomial sums are whole numbers, n is small.
+std::size_t lower_rank(std::size_t n) {
+    std::uint64_t choose = 1, at_or_below = 1; // C(n, 0) and the sum of C(n, 0..rank)
+    std::size_t rank = 0;
+    for (; rank < n; ++rank) {
+        choose = choose * (n - rank) / (rank + 1);
+        at_or_below += choose;
+        if (at_or_below * 40 > std::uint64_t{1} << n)
+            break;
+    }
+    return rank;
+}
+
+// A minimum reported as the latency, an error bar capped at a constant: the stated value is the median of all windows
+// and its interval ends at the order statistics that their number asks for. (Under a coarse clock these may be equal.)
 TEST(Defect, TheReportedValueIsTheMedianOfAllWindows) {
+    EXPECT_EQ(lower_rank(5), 0u); // the whole range: five values are too few for 95 %
+    EXPECT_EQ(lower_rank(9), 1u);
+    EXPECT_EQ(lower_rank(20), 5u);
     wire::Plan plan;
     plan.name = "test";
-    plan.budget_s = 5;
+    plan.budget_s = 60;
     plan.window_ms = 0.3;
     plan.min_windows = 9;
     plan.max_windows = 9;
@@ -163,7 +195,8 @@ TEST(Defect, TheReportedValueIsTheMedianOfAllWindows) {
     wire::Record record;
     Run_hooks hooks;
     hooks.record = [&](const wire::Record &made) { record = made; };
-    run_plan(plan, machine(), "0", hooks);
+    for (int attempt = 0; attempt < 10 && record.window_ns.empty(); ++attempt)
+        run_plan(plan, machine(), "0", hooks);
     if (record.window_ns.empty())
         GTEST_SKIP() << "every window was disturbed";
     ASSERT_TRUE(record.issue);
@@ -171,7 +204,8 @@ TEST(Defect, TheReportedValueIsTheMedianOfAllWindows) {
     std::ranges::sort(sorted);
     std::size_t n = sorted.size();
     EXPECT_DOUBLE_EQ(record.issue->median_ns, n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2);
-    EXPECT_TRUE(n < 3 || sorted.front() == sorted.back() || record.issue->high_ns > record.issue->low_ns);
+    EXPECT_EQ(record.issue->low_ns, sorted[lower_rank(n)]);
+    EXPECT_EQ(record.issue->high_ns, sorted[n - 1 - lower_rank(n)]);
 }
 
 // All threads run before the window opens: a contender has operations in every window that it was part of.
@@ -185,7 +219,7 @@ TEST(Defect, ContendersRunThroughTheWholeWindow) {
         request.length_ms = 20;
         Window_result window = run_window(*made.subject, machine(), {usable()[0], usable()[1]}, request, nullptr);
         ASSERT_EQ(window.error, "");
-        if (window.switched || window.stolen)
+        if (window.switched || window.stolen || window.gap)
             continue; // a busy test machine: such a window is discarded in a run, too
         EXPECT_GT(window.ops.at(1), 0u);
         EXPECT_NEAR(window.ns.at(1), window.ns.at(0), window.ns.at(0) * 0.5 + 5e6); // its own clock saw the same window

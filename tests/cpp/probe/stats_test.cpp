@@ -39,6 +39,16 @@ TEST(MedianInterval, StatesALowerConfidenceWhenThereAreTooFewValues) {
     EXPECT_DOUBLE_EQ(median_interval({2}).confidence, 0.0);
 }
 
+TEST(MedianInterval, NeverCollapsesWhileValuesDiffer) {
+    std::vector<double> values{1};
+    for (int i = 2; i <= 400; ++i) {
+        values.push_back(i);
+        auto interval = median_interval(values);
+        EXPECT_LT(interval.low_ns, interval.median_ns) << i;
+        EXPECT_LT(interval.median_ns, interval.high_ns) << i;
+    }
+}
+
 TEST(MedianInterval, CoversAsOftenAsItSays) {
     std::mt19937_64 random(7);
     std::exponential_distribution<double> draw(1);

@@ -2,7 +2,7 @@
  *
  *   adrp/add desc ; str [rseq, #8]     announce: from label 31 to 32 the kernel watches over this thread.
  *   31: ldr w9, [rseq, #4]             the CPU, read inside the watch: migrating after this line aborts.
- *       cmp w9, nr ; b.hs              unregistered (-1), refused (-2) or unknown CPU: all are >= nr unsigned.
+ *       cmp w9, limit ; b.hs           unregistered (-1), refused (-2) or unknown CPU: all are >= limit unsigned.
  *       add x9, q, x9, lsl #16         address of this CPU's word in one register.
  *       ldr, op, str                   the store is the commit: one instruction, the last one. A naturally aligned store
  *                                      of up to 8 bytes is single-copy atomic for whoever sums from another CPU.
@@ -26,6 +26,10 @@
 #else
 #define LW_RSEQ_SIG 0xd428bc00u /* brk #0x45e0: what the libc registers with */
 #endif
+
+/* What sequences compare the CPU number with, for `nr` CPUs. */
+#define LW__RSEQ_LIMIT(nr) (nr)
+#define LW__RSEQ_MOST_CPUS 0x7fffffffu
 
 /* Build option of the tests: pauses between any two steps, so that most sequences are interrupted. */
 #ifdef LW_RSEQ_DELAY
@@ -53,11 +57,18 @@ static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
     return offset;
 }
 
-static inline unsigned lw__rt_nr(const void *rt, const void *p)
+static inline unsigned lw__rt_limit(const void *rt, const void *p)
 {
-    unsigned nr;
-    __asm__("ldr %w0, [%1, #8]" : "=r"(nr) : "r"(rt), "r"(p));
-    return nr;
+    unsigned limit;
+    __asm__("ldr %w0, [%1, #8]" : "=r"(limit) : "r"(rt), "r"(p));
+    return limit;
+}
+
+static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
+{
+    unsigned limit;
+    __asm__("ldr %w0, [%1, #12]" : "=r"(limit) : "r"(rt), "r"(p));
+    return limit;
 }
 
 #define LW__SEQ_BEGIN(out) \
@@ -71,7 +82,7 @@ static inline unsigned lw__rt_nr(const void *rt, const void *p)
     "str x9, [%[area], #8]\n" \
     "31:\t" LW__DELAY \
     "ldr w9, [%[area], #4]\n\t" LW__DELAY \
-    "cmp w9, %w[nr]\n\t" \
+    "cmp w9, %w[limit]\n\t" \
     "b.hs " out "\n\t" \
     "add x9, %[q], x9, lsl #16\n\t" LW__DELAY
 
@@ -93,31 +104,36 @@ static inline unsigned lw__rt_nr(const void *rt, const void *p)
 
 /* Additive. True: added. False: nothing happened. */
 #define LW__SEQ_ADD(bits, r) \
-    static inline bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned nr) \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t" \
                      "str " r "10, [x9]\n" LW__SEQ_END("b %l[no]") \
                      : \
-                     : [area] "r"(lw__thread_pointer() + off), [nr] "r"(nr), [q] "r"(q), [v] "r"(v) \
+                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v) \
                      : "x9", "x10", "memory", "cc" \
                      : no); \
         return true; \
     no: \
         return false; \
+    } \
+    /* The hot form (arch/x86/rseq.h) is the same: whether a load and a comparison are cheaper than the store is not known. */ \
+    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
+    { \
+        return lw__seq_add_u##bits(q, v, off, limit); \
     }
 LW__SEQ_ADD(32, "w")
 LW__SEQ_ADD(64, "x")
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
 #define LW__SEQ_VALUE(name, bits, body) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
-                                                ptrdiff_t off, unsigned nr) \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+                                                ptrdiff_t off, unsigned limit) \
     { \
         uint##bits##_t was = 0; \
         unsigned no = 0; \
         __asm__ volatile(LW__SEQ_BEGIN("34f") LW__SEQ_TEST_LOCK("34f") body LW__SEQ_END("mov %w[no], #1\n\tb 32b") \
                          : [was] "+&r"(was), [no] "+&r"(no) \
-                         : [area] "r"(lw__thread_pointer() + off), [nr] "r"(nr), [q] "r"(q), [v] "r"(v), \
+                         : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v), \
                            [expected] "r"((uint64_t)expected) \
                          : "x9", "x10", "memory", "cc"); \
         *old = was; \

@@ -8,6 +8,8 @@
 
 #define LW_HAVE_RSEQ 0
 #define LW_RSEQ_SIG 0u
+#define LW__RSEQ_LIMIT(nr) (nr)
+#define LW__RSEQ_MOST_CPUS 0x7fffffffu
 
 static inline char *lw__thread_pointer(void)
 {
@@ -20,26 +22,34 @@ static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
     return 0;
 }
 
-static inline unsigned lw__rt_nr(const void *rt, const void *p)
+static inline unsigned lw__rt_limit(const void *rt, const void *p)
 {
     (void)rt, (void)p;
     return 0;
 }
 
-#define LW__SEQ_ADD(bits) \
-    static inline bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned nr) \
+static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
+{
+    (void)rt, (void)p;
+    return 0;
+}
+
+#define LW__SEQ_ADD(name, bits) \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
-        (void)q, (void)v, (void)off, (void)nr; \
+        (void)q, (void)v, (void)off, (void)limit; \
         return false; \
     }
-LW__SEQ_ADD(32)
-LW__SEQ_ADD(64)
+LW__SEQ_ADD(add, 32)
+LW__SEQ_ADD(add, 64)
+LW__SEQ_ADD(add_hot, 32)
+LW__SEQ_ADD(add_hot, 64)
 
 #define LW__SEQ_VALUE(name, bits) \
-    static inline bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
-                                                ptrdiff_t off, unsigned nr) \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
+                                                ptrdiff_t off, unsigned limit) \
     { \
-        (void)q, (void)v, (void)expected, (void)old, (void)off, (void)nr; \
+        (void)q, (void)v, (void)expected, (void)old, (void)off, (void)limit; \
         return false; \
     }
 #define LW__SEQ_VALUES(bits) \

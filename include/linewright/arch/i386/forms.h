@@ -53,6 +53,19 @@ static inline uint32_t lw_mov_read_u32(const uint32_t *p)
     return v;
 }
 
+/* `lock inc`: one byte of operand less than `lock add`, and the carry flag stays */
+static inline void lw_lock_inc_u32(uint32_t *p)
+{
+    __asm__ __volatile__("lock incl (%[p])" : "+m"(*p) : [p] "r"(p) : "cc", "memory");
+}
+
+/* `prefetchw`, then `lock_inc` */
+static inline void lw_prefetchw_lock_inc_u32(uint32_t *p)
+{
+    lw_prefetchw(p);
+    lw_lock_inc_u32(p);
+}
+
 /* `prefetchw`, then `lock_add` */
 static inline void lw_prefetchw_lock_add_u32(uint32_t *p, uint32_t v)
 {

@@ -1,0 +1,46 @@
+/* The loops over sections at one placement: PLACEMENT in the file's name, as CMake compiles it. liburcu is inline where the
+ * LGPL allows it (LGPL 1) and called where it does not (LGPL 0), which takes two objects for each placement. */
+#if LGPL
+#define _LGPL_SOURCE
+#endif
+#include <urcu/urcu-memb.h>
+
+#include "pairs.h"
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+/* The padding runs once for each call of 20,000 sections; the loop behind it is not aligned by the compiler (CMakeLists.txt). */
+#define LOOP(name, before, after) \
+    static __attribute__((noinline, aligned(64))) void name(struct lw_srcu *domain, size_t pairs) \
+    { \
+        (void)domain; \
+        __asm__ volatile(".rept 8 * " TEXT(PLACEMENT) "\n\tnop\n\t.endr"); \
+        do { \
+            before; \
+            __asm__ volatile("" : : : "memory"); /* a section has an inside */ \
+            after; \
+        } while (--pairs); \
+    }
+
+#if LGPL
+LOOP(empty, , )
+LOOP(memb, urcu_memb_read_lock(), urcu_memb_read_unlock())
+LOOP(fast, lw_srcu_cookie c = lw_srcu_read_lock_fast(domain), lw_srcu_read_unlock_fast(domain, c))
+LOOP(updown, lw_srcu_cookie c = lw_srcu_read_lock_fast_updown(domain), lw_srcu_read_unlock_fast_updown(domain, c))
+LOOP(normal, lw_srcu_cookie c = lw_srcu_read_lock(domain), lw_srcu_read_unlock(domain, c))
+
+void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);
+const struct pair_loops PASTE(loops_at_, PLACEMENT) = {
+    {[EMPTY] = empty, [URCU_MEMB] = memb, [URCU_MEMB_CALL] = PASTE(memb_call_at_, PLACEMENT), [SRCU_FAST] = fast,
+     [SRCU_FAST_UPDOWN] = updown, [SRCU_NORMAL] = normal}};
+#else
+LOOP(memb_call, urcu_memb_read_lock(), urcu_memb_read_unlock())
+void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);
+void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *domain, size_t pairs)
+{
+    memb_call(domain, pairs);
+}
+#endif

@@ -1,0 +1,81 @@
+"""Whether two runs were made under the same conditions: the fields of their contexts that change what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from linewright.schema import Context
+
+FREQUENCY_SHARE = 0.05
+"""Relative difference of the core's cycle from which a comparison is told with a warning."""
+
+
+class Unlike(Struct, frozen=True, kw_only=True):
+    """One condition that differs."""
+
+    field: str
+    before: list[str]
+    after: list[str]
+
+
+def _cpus(context: Context) -> str:
+    return f"{len(context.cpus)}, {sum(c.allowed for c in context.cpus)} allowed"
+
+
+FIELDS: dict[str, Callable[[Context], object]] = {
+    "target": lambda c: c.target,
+    "arch": lambda c: c.arch,
+    "cpu_model": lambda c: c.cpu_model,
+    "cpu_ids": lambda c: ",".join(c.cpu_ids),
+    "cpus": _cpus,
+    "emulated": lambda c: "yes" if c.emulated else "no",
+    "virtualised": lambda c: c.virtualised,
+    "kernel": lambda c: c.kernel,
+    "boot_parameters": lambda c: c.boot_parameters,
+    "governor": lambda c: c.governor,
+    "smt": lambda c: c.smt,
+    "tool_version": lambda c: c.tool_version,
+    "compiler": lambda c: c.compiler,
+    "features": lambda c: ",".join(sorted(c.features)),
+    "line_bytes": lambda c: c.line_bytes,
+    "page_bytes": lambda c: c.page_bytes,
+    "time_source": lambda c: c.time_source,
+    "realtime": lambda c: "yes" if c.realtime else "no",
+    "locked_memory": lambda c: "yes" if c.locked_memory else "no",
+    "rseq": lambda c: c.rseq,
+}
+"""Conditions in the order in which they are told, the weightiest first.
+
+Left out: what names one launch (`context_id`, `started_utc`, `plan`, `launch`), and what is measured afresh each time
+(`tick_ns`, `timer_cost_ns`, `work_iter_ns`, `cycle_ns`).
+"""
+IN_MACHINE_ID = {"arch", "cpu_model", "cpu_ids", "cpus", "kernel"}
+"""What `machine_id` is made of, beside the system's own id: where one of these differs, it says nothing new."""
+
+
+def unlike(before: Iterable[Context], after: Iterable[Context]) -> list[Unlike]:
+    """Conditions that differ between two runs or within one of them; none when they may be compared as they are."""
+    left, right = list(before), list(after)
+    found = []
+    for name, value in FIELDS.items():
+        one, two = (sorted({str(value(c)) for c in side}) for side in (left, right))
+        if one != two or len(one) > 1:
+            found.append(Unlike(field=name, before=one, after=two))
+    if not {u.field for u in found} & IN_MACHINE_ID:
+        one, two = (sorted({c.machine_id for c in side}) for side in (left, right))
+        if one != two:
+            found.append(Unlike(field="machine_id", before=one, after=two))
+    return found
+
+
+def frequency_warning(before: Iterable[Context], after: Iterable[Context]) -> str:
+    """One sentence where the core ran at another frequency, or nothing."""
+    one, two = (sorted(c.cycle_ns for c in side if c.cycle_ns > 0) for side in (before, after))
+    if not one or not two:
+        return ""
+    a, b = one[len(one) // 2], two[len(two) // 2]
+    if abs(b / a - 1) < FREQUENCY_SHARE:
+        return ""
+    return f"a core cycle took {a:.3f} ns before and {b:.3f} ns after: the frequency changed by {a / b - 1:+.0%}, which moves every cell"

@@ -1,0 +1,304 @@
+"""The words of a report: verdict, figures at a glance, machines, and everything that casts doubt."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from linewright.analysis import cache_fit, reader_cost, verdict
+from linewright.analysis.near_far import crossovers
+from linewright.analysis.plausible import FLOORS, explain
+from linewright.analysis.summary import Summary
+from linewright.analysis.verdict import findings, places_of, sentences
+from linewright.errors import one_line
+from linewright.report.material import Material, Series, line_bytes
+from linewright.report.parts import PLACES, contention, once
+from linewright.schema import Interval
+from linewright.table import has_figures
+from linewright.units import cpu_text, ns_text
+
+
+class Saying(Struct, frozen=True, kw_only=True):
+    """One sentence of the verdict: its condition, and what holds under it."""
+
+    lead: str
+    clauses: list[str]
+
+
+class Area(Struct, frozen=True, kw_only=True):
+    """What the verdict says of one kind of operations."""
+
+    name: str
+    """Empty where there is one area alone."""
+    sayings: list[Saying]
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The verdict on one series."""
+
+    label: str
+    kind: str
+    areas: list[Area]
+
+
+class Tile(Struct, frozen=True, kw_only=True):
+    """One large figure."""
+
+    name: str
+    value: str
+    unit: str
+    note: str
+
+
+AREAS = {
+    "percpu_": "Per-CPU counters", "wide_": "Wide atomics", "library_": "Library operations", "handoff": "Core to core",
+}  # fmt: skip
+"""Areas by what their operations' names begin with; the rest is about atomics on one line."""
+ONE_LINE, CACHE, READERS = "Atomics on one line", "Cache maintenance", "Readers and grace periods"
+
+
+def area_of(operation: str) -> str:
+    return next((name for start, name in AREAS.items() if operation.startswith(start)), ONE_LINE)
+
+
+def answers(material: Material) -> list[Answer]:
+    """What the measurements support, series by series."""
+    return [Answer(label=s.label, kind=s.kind, areas=_areas(s)) for s in material.series]
+
+
+def _areas(series: Series) -> list[Area]:
+    """The verdict's sentences by area; p values stay corrected over every comparison of the machine, as `verdict` does it."""
+    lists = [s for s in series.summaries if cache_fit.concerns(s.cell)]
+    readers = [s for s in series.summaries if reader_cost.concerns(s.cell)]
+    members = [s for s in series.summaries if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
+    found, crossed = findings(members), crossovers(members)
+    if series.kind == "emulated" or not (found or lists or readers):
+        return [Area(name="", sayings=_sayings(verdict(series.summaries, series.contexts)))]
+    said: dict[str, list[str]] = {}
+    for name in (ONE_LINE, *AREAS.values()):
+        own = [f for f in found if area_of(f.operation) == name]
+        if own:
+            places = places_of([s for s in members if area_of(s.cell.operation) == name])
+            said[name] = sentences(own, [c for c in crossed if area_of(c.operation) == name], places)
+    pairs = {s.cell.placement for s in members if s.cell.operation == "handoff"}
+    if len(pairs) > FEW_PAIRS:
+        said[AREAS["handoff"]] = _handoffs(members)
+    if readers:
+        said[READERS] = reader_cost.sentences(readers)
+    if lists:
+        said[CACHE] = cache_fit.sentences(lists, line_bytes(series))
+    return [Area(name=name if len(said) > 1 else "", sayings=_sayings(texts)) for name, texts in said.items() if texts]
+
+
+FEW_PAIRS = 2
+"""Pairs of cores above which the verdict speaks of all pairs of a distance together."""
+
+
+def _handoffs(members: Sequence[Summary]) -> list[str]:
+    """For each distance: the middle pair's time by each definition, and the range over the pairs."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for s in members:
+        if s.cell.operation == "handoff" and s.status == "ok" and s.issue and not s.cell.work_iters:
+            found.setdefault(s.placement_class, {}).setdefault(s.cell.form, []).append(s.issue.median_ns / 2)
+    said = []
+    for distance, forms in found.items():
+        parts = [f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)" for form, v in forms.items()]
+        where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
+        said.append(f"{where.capitalize()}: a handoff by {', '.join(parts)}.")
+    return said
+
+
+LEAD = re.compile(r"^(Alone|With (?:a contender|[0-9]+ contenders) on the line [^;]{1,60}?): (.+)$")
+CLAUSE = re.compile(r"; (?=back to back|with [0-9]+ iterations|from [0-9]+ to |and [0-9]+ more)")
+
+
+def _sayings(texts: Sequence[str]) -> list[Saying]:
+    """Sentences cut where a claim ends, so that each claim stands on a line of its own."""
+    said: list[Saying] = []
+    for text in map(one_line, texts):
+        found = LEAD.match(text)
+        lead, rest = (found[1], found[2]) if found else ("", text)
+        clauses = CLAUSE.split(rest.rstrip("."))
+        if not lead and said and not said[-1].lead:
+            clauses = said.pop().clauses + clauses
+        said.append(Saying(lead=lead, clauses=clauses))
+    return said
+
+
+def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:
+    """A sentence as runs of text, and whether each is the name of a form or operation."""
+    return [(part, part in names) for part in re.split(r"([a-z0-9_]+)", text) if part]
+
+
+def names_of(material: Material) -> frozenset[str]:
+    """Forms of the report; only those with a joint or a digit, since plain words are words."""
+    forms = {s.cell.form for series in material.series for s in series.summaries}
+    return frozenset(form for form in forms if "_" in form or any(c.isdigit() for c in form) or form in ("clwb", "clflushopt", "clflush"))
+
+
+# -------------------------------------------------------------------------------------------------------------- tiles
+
+
+def tiles(series: Series) -> list[Tile]:
+    """The cheapest form of what is asked for most, where it was measured; a median alone claims nothing."""
+    wanted = (
+        ("add, alone", [s for s in _of(series, "add") if _plain(s, "none")]),
+        ("add, contended", [s for s in _of(series, "add") if _plain(s, "same_line")]),
+        ("fetch_add, contended", [s for s in _of(series, "fetch_add") if _plain(s, "same_line")]),
+        ("per-CPU add", [s for s in _of(series, "percpu_add") if _plain(s, "none")]),
+        ("enter and leave a section", [s for s in _of(series, "readers_pair") if _plain(s, "none")]),
+    )
+    made = [_tile(name, min(cells, key=lambda s: s.issue.median_ns)) for name, cells in wanted if cells]
+    handoffs = [s for s in _of(series, "handoff") if s.cell.work_iters == 0]
+    if handoffs:
+        best = min(handoffs, key=lambda s: s.issue.median_ns)
+        half = Interval(median_ns=best.issue.median_ns / 2, low_ns=best.issue.low_ns / 2, high_ns=best.issue.high_ns / 2)
+        made.append(Tile(name="core to core", value=ns_text(half.median_ns), unit="ns", note=f"{best.cell.form}, {_span(half)}"))
+    return made
+
+
+def _of(series: Series, operation: str) -> list[Summary]:
+    return [
+        s for s in series.summaries
+        if s.cell.operation == operation and s.status == "ok" and has_figures(s) and s.cell.form not in FLOORS and s.issue.median_ns > 0
+    ]  # fmt: skip
+
+
+def _plain(s: Summary, contender: str) -> bool:
+    cell = s.cell
+    return cell.contender == contender and cell.work_iters == 0 and cell.contender_iters == 0 and cell.params.get("slots", 1) == 1
+
+
+def _tile(name: str, s: Summary) -> Tile:
+    return Tile(name=name, value=ns_text(s.issue.median_ns), unit="ns", note=f"{s.cell.form}, {_span(s.issue)}{' ◆' if s.metastable else ''}")
+
+
+def _span(interval: Interval) -> str:
+    if interval.confidence <= 0:
+        return "one window"
+    return f"{ns_text(interval.low_ns)} to {ns_text(interval.high_ns)}"
+
+
+# ------------------------------------------------------------------------------------------------------------ machine
+
+
+def about(series: Series) -> list[tuple[str, str]]:
+    """What was measured on, by what: names and values."""
+    c = series.contexts[0]
+    every = series.contexts
+    sockets = len({cpu.socket for cpu in c.cpus if cpu.socket >= 0})
+    nodes = len({cpu.node for cpu in c.cpus if cpu.node >= 0})
+    allowed = [cpu.cpu for cpu in c.cpus if cpu.allowed]
+    facts = [
+        ("CPU", c.cpu_model), ("Model", ", ".join(c.cpu_ids)), ("Architecture", c.arch),
+        ("CPUs", f"{len(c.cpus)}" + (f" on {sockets} sockets" if sockets > 1 else "") + (f", {nodes} memory nodes" if nodes > 1 else "")
+         + f"; used: {cpu_text(allowed)}"),
+        ("SMT", c.smt), ("Virtual machine", c.virtualised), ("Kernel", c.kernel), ("Boot parameters", c.boot_parameters),
+        ("Governor", c.governor or "none to be seen"), ("Features", ", ".join(c.features)), ("Cache line", f"{c.line_bytes} bytes"),
+        ("Clock", f"{c.time_source}, tick {ns_text(c.tick_ns)} ns, reading it {_range([x.timer_cost_ns for x in every])} ns"),
+        ("Core cycle, as seen", f"{_range([x.cycle_ns for x in every])} ns"), ("Work iteration", f"{_range([x.work_iter_ns for x in every])} ns"),
+        ("Hardware counters", c.counters), ("Restartable sequences", c.rseq), ("Real-time priority", _yes(x.realtime for x in every)),
+        ("Memory locked", _yes(x.locked_memory for x in every)), ("Target", c.target), ("Plans", ", ".join(once(x.plan for x in every))),
+        ("Launches", str(len(every))), ("Begun", _begun(series)),
+        ("Program", f"linewright {c.tool_version}, {c.compiler}"), ("Machine id", series.machine_id), ("Files", ", ".join(series.files)),
+    ]  # fmt: skip
+    return [(name, one_line(value)) for name, value in facts if value]
+
+
+def _begun(series: Series) -> str:
+    first, last = (end(c.started_utc for c in series.contexts) for end in (min, max))
+    return first if first == last else f"{first}; the last launch {last}"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = ns_text(min(values)), ns_text(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _yes(values) -> str:
+    given = {bool(v) for v in values}
+    return "yes" if given == {True} else "no" if given == {False} else "in some launches"
+
+
+# ------------------------------------------------------------------------------------------------------------- doubts
+
+
+def doubts(series: Series) -> list[str]:
+    """Everything a careful reader would ask about, as sentences; the worst first."""
+    return [one_line(text) for text in (*_conditions(series), *_discarded(series), *_statuses(series), *_budget(series), *_flags(series))]
+
+
+def _conditions(series: Series) -> list[str]:
+    c, said = series.contexts[0], []
+    if series.kind == "simulated":
+        said.append("Simulated: these figures come from a model of a machine, not from one; intervals are the model's bands.")
+    if series.kind == "published":
+        said.append("Published percentiles only: intervals are ranges of percentiles, not of a median.")
+        return said
+    if any(x.emulated for x in series.contexts):
+        said.append("Run by an emulator: times mean nothing, only the sums do.")
+    if c.virtualised == "yes":
+        said.append("A virtual machine: the hypervisor may take CPUs away; which host it is, and who shares it, is unknown.")
+    if c.counters != "available" and series.kind == "measured":
+        said.append("Hardware counters were not available: cycles, instructions and snoops are not in the records.")
+    if c.governor and c.governor != "performance":
+        said.append(f"The frequency governor was {c.governor}: clocks may have changed between windows.")
+    cycles = [x.cycle_ns for x in series.contexts if x.cycle_ns > 0]
+    if cycles and max(cycles) > 1.05 * min(cycles):
+        said.append(f"The core cycle was {ns_text(min(cycles))} ns in one launch and {ns_text(max(cycles))} ns in another: the frequency changed.")
+    if not all(x.realtime for x in series.contexts) and series.kind == "measured":
+        said.append("Not run at real-time priority: kernel housekeeping could run inside windows.")
+    return said
+
+
+def _discarded(series: Series) -> list[str]:
+    lost = Counter()
+    for record in series.records:
+        lost.update(switched=record.discarded.switched, stolen=record.discarded.stolen, gap=record.discarded.gap)
+    kept = sum(len(record.window_ns) for record in series.records)
+    names = {"switched": "a thread was off its CPU", "stolen": "the hypervisor took a CPU away (stolen time)", "gap": "one batch stood out by far"}
+    parts = [f"{lost[name]} because {why}" for name, why in names.items() if lost[name]]
+    if not parts:
+        return []
+    total = sum(lost.values())
+    share = 100 * total / (kept + total)
+    return [f"{total} of {kept + total} windows ({share:.1f} %) were discarded: {'; '.join(parts)}."]
+
+
+def _statuses(series: Series) -> list[str]:
+    groups: dict[tuple[str, str], list[Summary]] = {}
+    for s in series.summaries:
+        if s.status != "ok":
+            groups.setdefault((s.status, re.sub("[0-9]+", "N", s.reason)), []).append(s)
+    said = []
+    for (status, reason), members in groups.items():
+        forms = once(s.cell.form for s in members)
+        which = ", ".join(forms[:4]) + (f" and {len(forms) - 4} other forms" if len(forms) > 4 else "")
+        why = members[0].reason if len({s.reason for s in members}) == 1 else reason
+        said.append(f"{len(members)} {'cell' if len(members) == 1 else 'cells'} {status} ({which}): {why or 'no reason given'}")
+    return said
+
+
+def _budget(series: Series) -> list[str]:
+    ended = Counter(s.stop for s in series.summaries if s.stop)
+    if not ended.get("budget"):
+        return []
+    return [f"{ended['budget']} of {sum(ended.values())} cells ended with the time budget, before their interval was as narrow as asked for."]
+
+
+def _flags(series: Series) -> list[str]:
+    flagged: dict[str, list[Summary]] = {}
+    for s in series.summaries:
+        for flag in s.flags:
+            flagged.setdefault(flag, []).append(s)
+    return [f"{flag}: {_which(members)}. {explain(flag)}" for flag, members in sorted(flagged.items(), key=lambda item: -len(item[1]))]
+
+
+def _which(members: Sequence[Summary]) -> str:
+    if len(members) > 2:
+        return f"{len(members)} cells"
+    return " and ".join(f"{s.cell.form} {contention(s.cell)} work {s.cell.work_iters}" for s in members)

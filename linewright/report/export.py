@@ -1,0 +1,67 @@
+"""Charts as files for papers and slides: SVG and PNG, light, one file for each choice above a chart."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+
+from linewright.errors import UserError
+from linewright.report import theme
+from linewright.report.parts import Control, Figure, Section, slug
+
+WIDTH = 640
+"""Pixels of a chart that fills its container on the page."""
+SCALE = 2.0
+"""Pixels of a PNG for each of a chart."""
+
+
+def variants(section: Section, figure: Figure) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file name without its end, specification): every control's options in turn, the others at their first."""
+    params = {param["name"] for param in figure.spec.get("params", [])}
+    controls = [control for control in section.controls if control.signal in params]
+    yield figure.id, _set(section, figure, controls, {})
+    for control in controls:
+        for value, _ in control.options[1:]:
+            yield f"{figure.id}-{slug(value)}", _set(section, figure, controls, {control.signal: value})
+
+
+def _set(section: Section, figure: Figure, controls: Sequence[Control], values: dict[str, str]) -> dict[str, Any]:
+    spec = copy.deepcopy(figure.spec)
+    for param in spec.get("params", []):
+        param["value"] = values.get(param["name"], param["value"])
+    if spec.get("width") == "container":
+        spec["width"] = WIDTH
+    spec.pop("autosize", None)
+    said = [f"{control.label}: {text}" for control in controls for value, text in control.options if value == values.get(control.signal, control.options[0][0])]
+    spec["title"] = {"text": f"{section.title}: {figure.title}", "subtitle": said}
+    spec["background"] = "white"
+    return spec
+
+
+def write(sections: Sequence[Section], svg: str | None, png: str | None) -> int:
+    """Write every chart; how many files were written. UserError when a directory cannot be written to."""
+    config = theme.config("light")
+    written = 0
+    for where, folder in (("--svg", svg), ("--png", png)):
+        if folder is None:
+            continue
+        for name, spec in (v for section in sections for f in section.figures for v in variants(section, f)):
+            if where == "--svg":
+                content = vl_convert.vegalite_to_svg(spec, config=config).encode()
+            else:
+                content = vl_convert.vegalite_to_png(spec, config=config, scale=SCALE)
+            _write(Path(folder) / f"{name}{'.svg' if where == '--svg' else '.png'}", content, where)
+            written += 1
+    return written
+
+
+def _write(path: Path, content: bytes, where: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", where, "name a directory that can be written") from None

@@ -1,0 +1,137 @@
+"""The page: template, style, our script and Vega in one file that fetches nothing and runs nothing but those scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from linewright import __version__
+from linewright.report import about, theme
+from linewright.report.material import Material
+from linewright.report.parts import Section, figure
+from linewright.table import rows
+
+SCRIPT = "report.js"
+FIRST_COLUMNS = {
+    "machine": "machine", "operation": "operation", "form": "form", "width_bits": "bits", "contender": "contender",
+    "contender_iters": "pause", "work_iters": "work", "threads": "threads", "params": "parameters", "issue_median_ns": "median ns",
+    "issue_low_ns": "low", "issue_high_ns": "high", "exposed_median_ns": "exposed ns", "batch_p99_ns": "p99 ns",
+    "total_mops": "all Mop/s", "fairness": "fair", "flags": "flags",
+}  # fmt: skip
+"""Columns of the table of every cell that are shown at first, and what they are called there; the rest is a click away."""
+
+
+def render(material: Material, sections: list[Section]) -> str:
+    """The whole page as text."""
+    scripts = [_vega(), _ours()]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("linewright.report", "page"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    names = about.names_of(material)
+    return environment.get_template("page.html").render(
+        policy=_policy(scripts),
+        style=Markup(_resource("report.css")),
+        scripts=[Markup(script) for script in scripts],
+        data=_data(material, sections),
+        records=Markup(base64.b64encode(material.archive).decode("ascii")),
+        records_bytes=len(material.archive),
+        material=material,
+        title=" · ".join(series.label for series in material.series[:3]),
+        answers=about.answers(material),
+        tiles={series.label: about.tiles(series) for series in material.series},
+        machines=[(series, about.about(series), about.doubts(series)) for series in material.series],
+        sections=sections,
+        pieces=lambda text: about.pieces(text, names),
+        cells=sum(len(series.summaries) for series in material.series),
+        version=__version__,
+    )
+
+
+@lru_cache(maxsize=1)
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert bundles them."""
+    return _inlined(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+@lru_cache(maxsize=1)
+def _ours() -> str:
+    return _inlined(_resource(SCRIPT))
+
+
+def _resource(name: str) -> str:
+    return (resources.files("linewright.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _inlined(script: str) -> str:
+    """A script that nothing in it can end early."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(scripts: list[str]) -> str:
+    """Content security policy: these scripts by their hash, no evaluation, no connection, no frame, no form."""
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+
+
+def _data(material: Material, sections: list[Section]) -> Markup:
+    """Everything that the scripts read, as JSON that is text and nothing else to an HTML parser."""
+    columns, cells = _cells(material)
+    data = {
+        "themes": {mode: theme.config(mode) for mode in theme.MODES},
+        "figures": {f.id: {"title": f.title, "spec": f.spec} for section in sections for f in section.figures},
+        "columns": columns,
+        "cells": cells,
+    }
+    return safe_json(data)
+
+
+def safe_json(value: Any) -> Markup:
+    """JSON without any character that could end a script element or a line of JavaScript."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&'":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+    """The table of every cell: its columns, and a row of values for each cell."""
+    found: list[dict[str, Any]] = []
+    for series in material.series:
+        for s, row in zip(series.summaries, rows(series.summaries), strict=True):
+            found.append({"machine": series.label} | row | _more(s))
+    names = list(dict.fromkeys(name for row in found for name in row))
+    hidden = set() if material.several else {"machine"}
+    columns = [
+        {
+            "name": name, "label": FIRST_COLUMNS.get(name, name.replace("_", " ")),
+            "number": any(isinstance(row.get(name), (int, float)) for row in found),
+            "first": name in FIRST_COLUMNS and name not in hidden and any(row.get(name) not in (None, "") for row in found),
+        }
+        for name in names
+    ]  # fmt: skip
+    return columns, [[_plain(row.get(name)) for name in names] for row in found]
+
+
+def _more(s) -> dict[str, Any]:
+    """What the CSV leaves out: each launch's median, each thread's share, quantities particular to a plan."""
+    return {
+        "unit": s.unit,
+        "unit_medians_ns": " ".join(f"{value:.5g}" for value in s.unit_ns),
+        "thread_ns": " ".join(f"{value:.5g}" for value in s.thread_ns),
+        "thread_ops": " ".join(str(value) for value in s.thread_ops),
+        "nearness": s.nearness,
+        "metrics": " ".join(f"{name}={value:.6g}" for name, value in sorted(s.metrics.items())),
+    }
+
+
+def _plain(value: Any) -> Any:
+    return figure(value) if isinstance(value, float) else value

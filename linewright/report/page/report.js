@@ -1,0 +1,249 @@
+// Draws a report's charts, re-draws them when the colours change, and makes the table of cells sortable and filterable.
+// Everything from records goes into the page as text, never as markup.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const views = new Map();
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const id = (name) => document.getElementById(name);
+
+  function make(tag, text, attributes = {}) {
+    const element = document.createElement(tag);
+    if (text !== undefined) element.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  }
+
+  // ------------------------------------------------------------------------------------------------------ colours
+
+  const remembered = { get: () => { try { return localStorage.getItem("linewright-theme"); } catch { return null; } },
+                       set: (value) => { try { localStorage.setItem("linewright-theme", value); } catch { /* not kept */ } } };
+
+  function mode() {
+    const chosen = id("theme").value;
+    return chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
+  }
+
+  function colour() {
+    const chosen = id("theme").value;
+    if (chosen === "auto") delete root.dataset.theme; else root.dataset.theme = chosen;
+    return drawAll();
+  }
+
+  // ------------------------------------------------------------------------------------------------------- charts
+
+  function signals(figure) {
+    const selects = figure.closest("section").querySelectorAll("select[data-signal]");
+    return [...selects].map((select) => [select.dataset.signal, select.value]);
+  }
+
+  async function draw(figure, colours) {
+    const chart = figure.querySelector(".chart");
+    const spec = structuredClone(data.figures[figure.dataset.figure].spec);
+    const values = new Map(signals(figure));
+    for (const param of spec.params ?? []) if (values.has(param.name)) param.value = values.get(param.name);
+    views.get(figure)?.finalize();
+    const config = structuredClone(data.themes[colours]);
+    config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - spec.usermeta.left) / (36 + 7 * spec.usermeta.legend)));
+    const made = await vegaEmbed(chart, spec, {
+      actions: false, renderer: "svg", ast: true, config, logLevel: 1, tooltip: { theme: "custom" }, mode: "vega-lite",
+    });
+    // The container speaks for the picture; its parts would only repeat numbers that the table gives in order.
+    chart.querySelector("svg")?.setAttribute("aria-hidden", "true");
+    chart.dataset.drawn = colours;
+    views.set(figure, made);
+  }
+
+  let turn = 0;
+  async function drawAll() {
+    const mine = ++turn, colours = mode();
+    delete root.dataset.ready;
+    for (const figure of document.querySelectorAll("figure[data-figure]")) {
+      if (mine !== turn) return;
+      try {
+        await draw(figure, colours);
+      } catch (error) {
+        figure.querySelector(".chart").textContent = `This chart could not be drawn: ${error.message}`;
+        console.error(error);
+      }
+      await new Promise((done) => setTimeout(done));
+    }
+    if (mine === turn) root.dataset.ready = colours;
+  }
+
+  async function set(select) {
+    for (const figure of select.closest("section").querySelectorAll("figure[data-figure]")) {
+      const view = views.get(figure)?.view;
+      if (!view) continue;
+      const known = (data.figures[figure.dataset.figure].spec.params ?? []).some((param) => param.name === select.dataset.signal);
+      if (known) await view.signal(select.dataset.signal, select.value).runAsync();
+    }
+  }
+
+  function save(name, url) {
+    const link = make("a", undefined, { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  }
+
+  async function picture(figure, kind) {
+    const view = views.get(figure)?.view;
+    if (view) save(`linewright-${figure.dataset.figure}.${kind}`, await view.toImageURL(kind, 2));
+  }
+
+  // A chart's own data as a table, for those who read rather than look.
+  function tabulate(button) {
+    const figure = button.closest("figure"), place = figure.querySelector(".figure-data");
+    const open = place.hidden;
+    place.hidden = !open;
+    button.setAttribute("aria-expanded", String(open));
+    if (!open || place.childElementCount) return;
+    const { spec, title } = data.figures[figure.dataset.figure];
+    const rows = Object.values(spec.datasets ?? {}).sort((a, b) => b.length - a.length)[0] ?? [];
+    const names = [...new Set(rows.flatMap(Object.keys))].filter((name) => rows.some((row) => row[name] !== null && row[name] !== ""));
+    const table = make("table", undefined, { class: "grid" }), head = table.createTHead().insertRow(), body = table.createTBody();
+    table.prepend(make("caption", `Data of ${title}`));
+    for (const name of names) head.append(make("th", name.replaceAll("_", " "), { scope: "col" }));
+    for (const row of rows) {
+      const line = body.insertRow();
+      for (const name of names) line.append(make("td", shown(row[name]), typeof row[name] === "number" ? { class: "number" } : {}));
+    }
+    place.setAttribute("tabindex", "0");
+    place.setAttribute("role", "group");
+    place.setAttribute("aria-label", `Data of ${title}`);
+    place.append(table);
+  }
+
+  function shown(value) {
+    return value === null || value === undefined ? "" : typeof value === "number" ? String(Number(value.toPrecision(5))) : String(value);
+  }
+
+  // -------------------------------------------------------------------------------------------------------- cells
+
+  const PAGE = 100;
+  const columns = data.columns, at = Object.fromEntries(columns.map((column, index) => [column.name, index]));
+  const words = data.cells.map((row) => row.filter((value) => typeof value === "string").join(" ").toLowerCase());
+  let order = { column: -1, up: true }, limit = PAGE, chosen = [];
+
+  function options(select, column) {
+    for (const value of new Set(data.cells.map((row) => row[column]))) select.append(make("option", value, { value }));
+  }
+
+  function choose() {
+    const wanted = id("cell-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const operation = id("cell-operation").value, contender = id("cell-contender").value;
+    chosen = data.cells.map((row, index) => index).filter((index) => {
+      const row = data.cells[index];
+      return (!operation || row[at.operation] === operation) && (!contender || row[at.contender] === contender)
+        && wanted.every((word) => words[index].includes(word));
+    });
+    if (order.column >= 0) {
+      const value = (index) => data.cells[index][order.column], sign = order.up ? 1 : -1;
+      chosen.sort((a, b) => {
+        const x = value(a), y = value(b), noX = x === null || x === "", noY = y === null || y === "";
+        if (noX || noY) return noX - noY || a - b;
+        return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true })) || a - b;
+      });
+    }
+    fill();
+  }
+
+  const visible = () => columns.map((column, index) => index).filter((index) => id("cell-all").checked || columns[index].first);
+
+  function fill() {
+    const head = make("tr"), body = id("cell-table").tBodies[0], shownColumns = visible();
+    for (const index of shownColumns) {
+      const heading = make("th", undefined, { scope: "col" }), button = make("button", columns[index].label, { type: "button", title: columns[index].name });
+      if (columns[index].number) heading.className = "number";
+      if (order.column === index) heading.setAttribute("aria-sort", order.up ? "ascending" : "descending");
+      button.addEventListener("click", () => {
+        order = { column: index, up: order.column === index ? !order.up : true };
+        choose();
+        id("cell-table").tHead.querySelectorAll("button")[shownColumns.indexOf(index)].focus();
+      });
+      heading.append(button);
+      head.append(heading);
+    }
+    id("cell-table").tHead.replaceChildren(head);
+    const lines = chosen.slice(0, limit).map((index) => {
+      const line = make("tr");
+      for (const column of shownColumns) {
+        line.append(make("td", shown(data.cells[index][column]), columns[column].number ? { class: "number" } : {}));
+      }
+      return line;
+    });
+    body.replaceChildren(...lines);
+    const drawn = Math.min(limit, chosen.length);
+    id("cell-count").textContent = `${chosen.length} of ${data.cells.length} cells${drawn < chosen.length ? `, the first ${drawn} shown` : ""}`;
+    id("cell-more").hidden = drawn >= chosen.length;
+  }
+
+  // A text that a spreadsheet would take for a formula is quoted.
+  function quoted(value) {
+    if (value === null || value === undefined) return "";
+    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+
+  function csv() {
+    const lines = [columns.map((column) => column.name), ...chosen.map((index) => data.cells[index])];
+    const blob = new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], { type: "text/csv" });
+    offer("linewright-cells.csv", blob);
+  }
+
+  function offer(name, blob) {
+    const url = URL.createObjectURL(blob);
+    save(name, url);
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  }
+
+  async function records() {
+    const packed = Uint8Array.from(atob(id("records").textContent), (character) => character.charCodeAt(0));
+    const blob = new Blob([packed], { type: "application/gzip" });
+    if (typeof DecompressionStream === "undefined") return offer("linewright-records.jsonl.gz", blob);
+    const lines = await new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).blob();
+    return offer("linewright-records.jsonl", lines);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- wiring
+
+  options(id("cell-operation"), at.operation);
+  options(id("cell-contender"), at.contender);
+  for (const name of ["cell-filter", "cell-operation", "cell-contender"]) {
+    id(name).addEventListener("input", () => { limit = PAGE; choose(); });
+  }
+  id("cell-all").addEventListener("change", fill);
+  id("cell-more").addEventListener("click", () => { limit += 5 * PAGE; fill(); });
+  id("cell-csv").addEventListener("click", csv);
+  id("records-save").addEventListener("click", records);
+  id("print").addEventListener("click", () => print());
+  addEventListener("beforeprint", () => {
+    limit = Infinity;
+    fill();
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+  });
+  addEventListener("afterprint", () => { limit = PAGE; fill(); });
+  for (const select of document.querySelectorAll("select[data-signal]")) select.addEventListener("change", () => set(select));
+  for (const button of document.querySelectorAll("button[data-save]")) {
+    button.addEventListener("click", () => picture(button.closest("figure"), button.dataset.save));
+  }
+  for (const button of document.querySelectorAll("button[data-table]")) button.addEventListener("click", () => tabulate(button));
+
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      for (const link of document.querySelectorAll("nav a")) link.removeAttribute("aria-current");
+      document.querySelector(`nav a[href="#${entry.target.id}"]`)?.setAttribute("aria-current", "true");
+    }
+  }, { rootMargin: "-10% 0px -80% 0px" });
+  for (const section of document.querySelectorAll("main > section")) seen.observe(section);
+
+  const before = remembered.get();
+  if (["light", "dark"].includes(before)) id("theme").value = before;
+  id("theme").addEventListener("change", () => { remembered.set(id("theme").value); colour(); });
+  dark.addEventListener("change", () => { if (id("theme").value === "auto") colour(); });
+  choose();
+  colour();
+})();

@@ -1,0 +1,144 @@
+"""Cache maintenance over lists: time per line over entry size, the terms fitted to it, and what one wait saves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis import cache_fit
+from linewright.analysis.cache_fit import Fit, Saving
+from linewright.analysis.intervals import Estimate
+from linewright.analysis.summary import Summary
+from linewright.report.material import Material, Series, line_bytes, passes
+from linewright.report.parts import (
+    Control, Figure, Grid, Section, contention, dash, figure, finish, hue, inline, interval, log_axis, once, shape, tip,
+)  # fmt: skip
+from linewright.units import ns_text
+
+HEIGHT = 280
+WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
+STATES = {
+    "dirty_beyond": "dirty, beyond the caches", "dirty_l1": "dirty, in the first cache", "dirty_l2": "dirty, in the second cache",
+    "clean": "clean", "absent": "absent",
+}  # fmt: skip
+
+
+def section(material: Material) -> Section | None:
+    usable = [(s, series) for series in material.series for s in cache_fit.usable(passes(series))]
+    if not usable:
+        return None
+    states = sorted(once(_state(s) for s, _ in usable), key=lambda state: list(STATES).index(state) if state in STATES else 9)
+    control = Control(signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states])
+    fits = [(fit, series) for series in material.series for fit in cache_fit.fits(passes(series), line_bytes(series))]
+    savings = [(saving, series) for series in material.series for saving in cache_fit.savings(passes(series))]
+    forms = once(s.cell.form for s, _ in usable)
+    rows = [_row(s, series, fits) for s, series in usable]
+    figures = [_per_line(rows, forms, material, control)]
+    if any(saving.percent for saving, _ in savings):
+        figures.append(_saved(savings, forms, material, control))
+    return Section(
+        id="cache",
+        title="Cache maintenance",
+        lead="Writing back or invalidating a list of entries. Points are measured passes, lines the fit: so much per line, per entry"
+        " and per wait. Where the two waits meet, one wait for the whole list saves nothing.",
+        controls=[control] if len(states) > 1 else [],
+        figures=figures,
+        grids=[_terms(fits, material.several)] if fits else [],
+    )
+
+
+def _state(s: Summary) -> str:
+    return cache_fit.group_of(s.cell).state
+
+
+def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str, Any]:
+    lines, entries, waits = cache_fit.terms_of(s.cell, line_bytes(series))
+    group = cache_fit.group_of(s.cell)
+    fit = next((fit for fit, of in fits if of is series and fit.group == group), None)
+    per_line = {key: None if v is None else figure(v / lines) for key, v in interval("ns", s.issue).items()}
+    return {
+        "series": series.label, "form": group.form, "state": group.state, "align": group.align_bytes,
+        "bytes": int(s.cell.params["entry_bytes"]), "entries": entries, "lines": lines,
+        "wait": WAITS[str(s.cell.params["wait"])], "contention": contention(s.cell), **per_line,
+        "fitted": figure(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
+    }  # fmt: skip
+
+
+def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, control: Control) -> Figure:
+    labels = [series.label for series in material.series]
+    most: dict[tuple, int] = {}
+    for row in rows:  # of lists that differ in length alone, the longest
+        key = (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
+        most[key] = max(most.get(key, 0), row["entries"])
+    rows = [r for r in rows if r["align"] == 0 and r["entries"] == most[(r["series"], r["form"], r["state"], r["bytes"], r["wait"])]]
+    base = alt.Chart(inline(rows)).transform_filter("datum.state == state").transform_calculate(key="datum.form + datum.wait + datum.series")
+    x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
+    y = alt.Y("ns:Q", title="ns per line", **log_axis({state: [r["ns"] for r in rows if r["state"] == state] for state, _ in control.options}, "state"))
+    waits = [text for text in WAITS.values() if any(r["wait"] == text for r in rows)]
+    colour = hue("form", forms)
+    lines = base.transform_filter("isValid(datum.fitted) && datum.fitted > 0").mark_line().encode(
+        x=x, y=alt.Y("fitted:Q", title="ns per line"), color=colour, strokeDash=dash("wait", waits, rows), detail="key:N"
+    )
+    whiskers = base.transform_filter("datum.ns_low > 0").mark_rule().encode(x=x, y="ns_low:Q", y2="ns_high:Q", color=colour)
+    fields = (("series", "machine"), ("form", "instruction"), ("wait", "wait"), ("bytes", "bytes an entry"), ("entries", "entries"), ("lines", "lines"),
+              ("ns:q", "ns a line"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("fitted:q", "fitted"))  # fmt: skip
+    marks = shape("series", labels, rows) if material.several else shape("wait", waits, rows)
+    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, shape=marks, tooltip=tip(*fields))
+    return Figure(
+        id="cache-line", title="Time per line",
+        text=f"Time of cache maintenance per line over entry size, for {', '.join(forms)}, with a wait behind each entry and with one.",
+        spec=finish(alt.layer(lines, whiskers, points), HEIGHT, [control]),
+    )  # fmt: skip
+
+
+def _bytes_axis(sizes: set[int]) -> alt.Axis:
+    label = "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
+    return alt.Axis(values=sorted(sizes), labelExpr=label, labelAngle=0, labelOverlap="greedy")
+
+
+def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Material, control: Control) -> Figure:
+    labels = [series.label for series in material.series]
+    longest: dict[tuple, int] = {}
+    for saving, series in savings:
+        key = (series.label, saving.group, saving.entry_bytes)
+        longest[key] = max(longest.get(key, 0), saving.entries)
+    rows = [
+        {
+            "series": series.label, "form": saving.group.form, "state": saving.group.state, "bytes": saving.entry_bytes, "entries": saving.entries,
+            "saved": figure(saving.percent.value), "low": figure(saving.percent.low), "high": figure(saving.percent.high),
+            "each": figure(saving.each_ns / 1e3), "once": figure(saving.once_ns / 1e3),
+        }
+        for saving, series in savings
+        if saving.percent and saving.group.align_bytes == 0 and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
+    ]  # fmt: skip
+    base = alt.Chart(inline(rows)).transform_filter("datum.state == state")
+    x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
+    colour = hue("form", forms)
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    detail = {"detail": "series:N"}
+    band = base.mark_area(opacity=0.16).encode(x=x, y="low:Q", y2="high:Q", color=colour, **detail)
+    line = base.mark_line().encode(x=x, y=alt.Y("saved:Q", title="% of the time saved"), color=colour, **strokes, **detail)
+    fields = (("series", "machine"), ("form", "instruction"), ("bytes", "bytes an entry"), ("entries", "entries"), ("saved:q", "% saved"), ("low:q", "from"),
+              ("high:q", "to"), ("each:q", "µs, a wait each"), ("once:q", "µs, one wait"))  # fmt: skip
+    points = base.mark_point(filled=True).encode(x=x, y="saved:Q", color=colour, tooltip=tip(*fields))
+    return Figure(
+        id="cache-saved", title="What one wait saves",
+        text=f"Share of the time that one wait for the list saves against a wait behind each entry, over entry size, for {', '.join(forms)}.",
+        spec=finish(alt.layer(band, line, points), HEIGHT, [control]),
+    )  # fmt: skip
+
+
+def _terms(fits: list[tuple[Fit, Series]], several: bool) -> Grid:
+    rows = [
+        ([series.label] if several else [])
+        + [fit.group.form, STATES.get(fit.group.state, fit.group.state), str(fit.group.align_bytes), _span(fit.per_line), _span(fit.per_entry),
+           _span(fit.per_wait), str(fit.cells), f"{fit.worst_percent:.0f} %"]
+        for fit, series in fits
+    ]  # fmt: skip
+    columns = (["machine"] if several else []) + ["instruction", "lines are", "offset", "ns per line", "ns per entry", "ns per wait", "lists", "misses by"]
+    return Grid(caption="The fit: what a line, an entry and a wait cost", columns=columns, rows=rows, left=len(columns) - 6)
+
+
+def _span(value: Estimate) -> str:
+    return f"{ns_text(value.value)} ({ns_text(value.low)} to {ns_text(value.high)})"

@@ -1,0 +1,68 @@
+"""Every form of an operation side by side, with its interval, alone and contended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.summary import Summary
+from linewright.grid import OPERATIONS
+from linewright.report.material import Material, Series
+from linewright.report.parts import (
+    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, beside, facts, finish, hue, measured, once, pixels, room, tip,
+)  # fmt: skip
+
+LANES = 3
+"""Contention classes drawn beside each other: alone, placebo and the shortest pause."""
+
+
+def section(material: Material) -> Section | None:
+    cells = [(s, series) for series in material.series for s in measured(series, OPERATIONS)]
+    if not cells:
+        return None
+    works = sorted({s.cell.work_iters for s, _ in cells})
+    control = Control(signal="work", label="Work between operations", options=[(str(w), _work(w)) for w in works])
+    classes = _classes(cells)
+    operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
+    return Section(
+        id="forms",
+        title="Forms side by side",
+        lead="Time of one operation, the work around it included: medians, and where a repeat's median falls. Logarithmic.",
+        controls=[control] if len(works) > 1 else [],
+        figures=[_figure(o, [c for c in cells if c[0].cell.operation == o], classes, material, control) for o in operations],
+    )
+
+
+def _work(iters: int) -> str:
+    return "none: back to back" if iters == 0 else f"{iters} iterations"
+
+
+def _classes(cells: list[tuple[Summary, Series]]) -> list[str]:
+    """Alone, placebo and one contended class: the first of each kind in their order."""
+    first: dict[str, str] = {}
+    for s, _ in sorted(cells, key=lambda c: contention_rank(c[0].cell)):
+        first.setdefault(s.cell.contender, contention(s.cell))
+    return list(first.values())[:LANES]
+
+
+def _figure(operation: str, cells: list[tuple[Summary, Series]], classes: list[str], material: Material, work: Control) -> Figure:
+    rows: list[dict[str, Any]] = [
+        facts(s, series) | {"lane": f"{contention(s.cell)} {series.label}", "work": str(s.cell.work_iters)}
+        for s, series in cells
+        if contention(s.cell) in classes and s.issue.median_ns > 0
+    ]
+    forms, labels = once(row["form"] for row in rows), [series.label for series in material.series]
+    lanes = [f"{c} {label}" for c in classes for label in labels]
+    most = max((len({row["lane"] for row in rows if row["form"] == form}) for form in forms), default=1)
+    chart = dots(
+        rows, "ns", "ns per operation", alt.Y("form:N", title=None, sort=forms), hue("contention", classes), "lane", lanes, labels,
+        True, tip(*CELL_TIP, *NS_TIP), ["datum.work == work"], "work",
+    )  # fmt: skip
+    return Figure(
+        id=f"forms-{operation}",
+        title=operation,
+        least=room(forms),
+        text=f"Time of {operation} by form, for {', '.join(classes)}, with intervals.",
+        spec=finish(chart, pixels(len(forms)) + 9 * max(0, most - 2) * len(forms), [work], left=beside(forms)),
+    )

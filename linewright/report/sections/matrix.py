@@ -1,0 +1,119 @@
+"""The matrix of form, contention and work as a heat map."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.summary import Summary
+from linewright.grid import OPERATIONS
+from linewright.report.material import Material, Series
+from linewright.report.parts import (
+    CELL_TIP, SAID, Control, Figure, Section, contention, contention_rank, doubt, figure, finish, inline, measured, once, place, remark,
+    short, tiles, tip,
+)  # fmt: skip
+from linewright.schema import Cell
+
+METRICS = {
+    "p50": "median, ns", "p99": "99th percentile of batch means, ns", "exposed": "exposed cost, ns",
+    "rate": "all threads together, operations per µs",
+}  # fmt: skip
+BROAD_STEP, STEP, ROW_STEP = 46, 40, 23
+
+
+def section(material: Material) -> Section | None:
+    rows = {series.label: [_row(s, series) for s in measured(series, OPERATIONS)] for series in material.series}
+    every = [row for of_series in rows.values() for row in of_series]
+    if not every:
+        return None
+    shown = {name: text for name, text in METRICS.items() if any(row[name] is not None for row in every)}
+    metric = Control(signal="metric", label="Show", options=list(shown.items()))
+    domain = _domain({name: [row[name] for row in every] for name in shown})
+    return Section(
+        id="matrix",
+        title="The matrix",
+        lead="Every form at every contention and work length: alone, beside a placebo, and contended with a pause of so many iterations"
+        " between the contender's operations. ◆ marks metastable cells, whose launches fall into groups; ? marks cells not to be relied on.",
+        controls=[metric],
+        figures=[_figure(label, mine, domain, metric, material) for label, mine in rows.items() if mine],
+    )  # fmt: skip
+
+
+def _figure(label: str, rows: list[dict[str, Any]], domain: list[alt.ExprRef], metric: Control, material: Material) -> Figure:
+    ordered = sorted(rows, key=lambda row: row["rank"])
+    apart = len({row["place"] for row in rows if row["beside"] == "contended"}) > 1
+    for row in rows:
+        row["class"] = row["short"] + (row["place"] if apart else "")
+        row.pop("rank"), row.pop("short")
+    classes = once(row["class"] for row in ordered)
+    names = sorted(once(row["label"] for row in rows), key=by_operation)
+    columns = len({(row["class"], row["work"]) for row in rows})
+    chart = _chart(rows, classes, names, domain, STEP if columns > 16 else BROAD_STEP)
+    index = [series.label for series in material.series].index(label)
+    return Figure(
+        id=f"matrix-{index}" if material.several else "matrix", title=label if material.several else "Form × contention × work", broad=True,
+        text=f"Heat map of {len(names)} forms by contention and work iterations; colour is {', '.join(text for _, text in metric.options)}, to choose from.",
+        spec=finish(chart, None, [metric], fills=False),
+    )  # fmt: skip
+
+
+FREE = 0.1
+"""ns from which on a cost has the colour of the cheapest."""
+
+
+def _domain(values: dict[str, list[float | None]]) -> list[alt.ExprRef]:
+    """Ends of the colours for each metric, the same on every machine."""
+    ends = {name: [max(FREE, v) for v in found if v is not None] for name, found in values.items()}
+    low = {name: min(found) for name, found in ends.items()}
+    high = {name: max(max(found), 2 * low[name]) for name, found in ends.items()}
+    return [alt.ExprRef(f"({json.dumps(end)})[metric]") for end in (low, high)]
+
+
+def by_operation(label: str) -> int:
+    """Sorts labels that begin with an operation."""
+    return OPERATIONS.index(label.partition(" ")[0])
+
+
+def _row(s: Summary, series: Series) -> dict[str, Any]:
+    cell = s.cell
+    exposed = s.exposed.median_ns if s.exposed else None
+    width = "" if cell.width_bits in (64, 32) else f" u{cell.width_bits}"
+    return {
+        "series": series.label, "label": f"{cell.operation} · {cell.form}{width}", "form": cell.form,
+        "contention": contention(cell), "work": cell.work_iters, "rank": contention_rank(cell), "place": place(cell),
+        "beside": cell.contender.replace("same_line", "contended"), "short": _short(cell),
+        "p50": figure(s.issue.median_ns), "p99": figure(s.batch.p99_ns if s.batch else None), "exposed": figure(exposed),
+        "rate": figure(s.total_mops) if s.total_mops > 0 else None, "mark": doubt(s), "remark": remark(s),
+    }  # fmt: skip
+
+
+def _short(cell: Cell) -> str:
+    many = f" by {cell.threads - 1}" if cell.threads > 2 else ""
+    return {"none": "alone", "placebo": f"placebo{many}"}.get(cell.contender, f"pause {short(cell.contender_iters)}{many}")
+
+
+def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], domain: list[alt.ExprRef], step: int) -> alt.FacetChart:
+    base = (
+        alt.Chart(inline(rows))
+        .transform_calculate(
+            value="datum[metric]",
+            shade=f"max(datum.value, {FREE})",
+            said=f"isValid(datum.value) ? format(datum.value, {SAID.format('datum.value')}) + (datum.mark ? ' ' + datum.mark : '') : ''",
+        )
+        .transform_filter("isValid(datum.value)")
+    )
+    where = {
+        "x": alt.X("work:O", title=None, axis=alt.Axis(labelAngle=0)),
+        "y": alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360)),
+    }
+    colour = alt.Color(
+        "shade:Q", scale=alt.Scale(type="log", domain=domain, nice=False, range="heatmap"),
+        legend=alt.Legend(title="cheap to dear (for the rate: slow to fast), logarithmic", gradientLength=260, format="~g", tickCount=4),
+    )  # fmt: skip
+    fields = (*CELL_TIP[:3], ("work", "work iterations"), ("p50:q", "median ns"), ("p99:q", "p99 ns"), ("exposed:q", "exposed ns"),
+              ("rate:q", "all threads, per µs"), ("remark", "note"))  # fmt: skip
+    layered = tiles(base, where, colour, "shade", tip(*fields), "said").properties(width=alt.Step(step), height=alt.Step(ROW_STEP))
+    header = alt.Header(title="contention; below: iterations of work between operations", titleAnchor="start", labelAnchor="start")
+    return layered.facet(column=alt.Column("class:N", sort=classes, header=header), spacing=14)

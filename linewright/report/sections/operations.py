@@ -1,0 +1,79 @@
+"""The library's operations as a program calls them: width against order, by policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.summary import Summary
+from linewright.report.material import Material, Series
+from linewright.report.parts import (
+    SAID, Control, Figure, Section, contention, doubt, figure, finish, inline, once, remark, tiles, tip,
+)  # fmt: skip
+from linewright.table import has_figures
+
+ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
+TIP = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order", "order"), ("ns:q", "ns"), ("low:q", "from"), ("high:q", "to"),
+       ("remark", "note"))  # fmt: skip
+
+
+def section(material: Material) -> Section | None:
+    rows = [_row(s, series) for series in material.series for s in series.summaries if s.cell.operation.startswith("library_") and has_figures(s)]
+    if not rows:
+        return None
+    rows = [r for r in rows if r["ns"] is not None]
+    domain = _domain([r["ns"] for r in rows])
+    point = Control(signal="point", label="Show", options=[(p, p) for p in once(r["point"] for r in rows)])
+    machine = Control(signal="machine", label="Machine", options=[(s.label, s.label) for s in material.series])
+    policy = Control(signal="policy", label="LINEWRIGHT_ATOMICS", options=[(p, p.replace("+", ",")) for p in once(r["policy"] for r in rows)])
+    controls = [c for c in (point, policy, machine) if len(c.options) > 1]
+    return Section(
+        id="operations",
+        title="Library operations",
+        lead="The operations of linewright/atomic.h with the policy's branch, by operand width and memory order.",
+        controls=controls,
+        figures=[
+            Figure(
+                id=f"operations-{operation}", title=operation,
+                text=f"Heat map of {operation}: rows are operand widths, columns memory orders, colour is ns.",
+                spec=finish(_chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]), 26 * 4, [point, policy, machine]),
+            )
+            for operation in once(r["operation"] for r in rows)
+            if (mine := [r for r in rows if r["operation"] == operation])
+        ],
+    )  # fmt: skip
+
+
+def _row(s: Summary, series: Series) -> dict[str, Any]:
+    cell = s.cell
+    exposed = cell.work_iters > 0 and s.exposed is not None
+    value = s.exposed if exposed else s.issue
+    what = f"exposed, work {cell.work_iters}" if exposed else "back to back" if not cell.work_iters else f"work {cell.work_iters} included"
+    return {
+        "series": series.label, "operation": cell.operation.removeprefix("library_"), "width": f"{cell.width_bits} bit",
+        "form": cell.form, "order": cell.order, "policy": str(cell.params.get("policy", "default")),
+        "point": f"{what}, {contention(cell)}, ns", "ns": figure(value.median_ns), "low": figure(value.low_ns), "high": figure(value.high_ns),
+        "bits": cell.width_bits, "mark": doubt(s), "remark": remark(s),
+    }  # fmt: skip
+
+
+def _domain(values: list[float]) -> list[float]:
+    """From zero to twice the dearest: a few percent must not look like much."""
+    return [min(0.0, *values), max(2 * max(values), 1.0)]
+
+
+def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -> alt.LayerChart:
+    base = (
+        alt.Chart(inline(rows))
+        .transform_filter("datum.point == point && datum.policy == policy && datum.series == machine")
+        .transform_calculate(said=f"format(datum.ns, {SAID.format('datum.ns')}) + (datum.mark ? ' ' + datum.mark : '')")
+    )
+    widths = [f"{bits} bit" for bits in sorted({r["bits"] for r in rows})]
+    place = {
+        "x": alt.X("order:N", title=None, sort=orders, scale=alt.Scale(domain=orders), axis=alt.Axis(labelAngle=0)),
+        "y": alt.Y("width:N", title=None, sort=widths),
+    }
+    scale = alt.Scale(domain=domain, range="heatmap", nice=False)
+    colour = alt.Color("ns:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=180, tickCount=4))
+    return tiles(base, place, colour, "ns", tip(*TIP), "said", 11)

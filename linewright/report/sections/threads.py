@@ -1,0 +1,82 @@
+"""How time and total rate change with the number of threads on one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.summary import Summary
+from linewright.report.material import Material, Series
+from linewright.report.parts import (
+    CELL_TIP, Control, Figure, Section, dash, facts, figure, finish, forms_of, hue, inline, log_axis, once, params_text, tip,
+)  # fmt: skip
+from linewright.table import has_figures
+
+METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
+OPERATIONS_WITHOUT = ("handoff", "none", "percpu_none", "readers_none", "readers_grace")
+"""Operations that one thread alone cannot do, or that do nothing."""
+HEIGHT = 240
+
+
+def section(material: Material) -> Section | None:
+    points: dict[str, list[dict[str, Any]]] = {}
+    for series in material.series:
+        for row in _rows(series):
+            points.setdefault(row["operation"], []).append(row)
+    if not points:
+        return None
+    metric = Control(signal="metric", label="Show", options=list(METRICS.items()))
+    return Section(
+        id="threads",
+        title="Scaling over threads",
+        lead="Threads that all do the operation on one line without pause, or on their own where the form counts per CPU."
+        " A rate that falls as threads come is contention; one that doubles is none.",
+        controls=[metric],
+        figures=[_figure(operation, rows, material, metric) for operation, rows in points.items()],
+    )
+
+
+def _rows(series: Series) -> list[dict[str, Any]]:
+    """Cells back to back, with no pause, of whatever was run with different numbers of threads."""
+    found: dict[tuple, list[Summary]] = {}
+    for s in series.summaries:
+        cell = s.cell
+        if cell.contender == "placebo" or cell.operation in OPERATIONS_WITHOUT or cell.work_iters or cell.contender_iters:
+            continue
+        if not has_figures(s) or s.total_mops <= 0 or cell.params.get("rounds") == "counted":
+            continue
+        key = (cell.operation, cell.form, cell.width_bits, cell.order, tuple(sorted(cell.params.items())))
+        found.setdefault(key, []).append(s)
+    several = [members for members in found.values() if len({s.cell.threads for s in members}) > 1]
+    return [
+        facts(s, series) | {"rate": figure(s.total_mops), "which": params_text(s.cell)} for members in several for s in _nearest(members)
+    ]
+
+
+def _nearest(members: list[Summary]) -> list[Summary]:
+    """One cell for each number of threads: the first placement that was measured."""
+    first: dict[int, Summary] = {}
+    for s in members:
+        first.setdefault(s.cell.threads, s)
+    return [first[threads] for threads in sorted(first)]
+
+
+def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metric: Control) -> Figure:
+    which = once(row["which"] for row in rows)  # of several, the middle one: a chart of all of them is a tangle
+    labels = [series.label for series in material.series]
+    rows = [row for row in rows if row["which"] == which[(len(which) - 1) // 2]]
+    base = alt.Chart(inline(rows)).transform_calculate(value="datum[metric]", key="datum.form + datum.which + datum.series")
+    colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
+    x = alt.X("threads:O", title="threads", axis=alt.Axis(labelAngle=0), scale=alt.Scale(type="point", padding=0.3))
+    y = alt.Y("value:Q", title=None, **log_axis({name: [row[name] for row in rows] for name in METRICS}, "metric"))
+    fields = (*CELL_TIP, ("which", "parameters"), ("threads", "threads"), ("rate:q", "operations per µs"), ("ns:q", "ns per operation"), ("remark", "note"))
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    line = base.mark_line().encode(x=x, y=y, color=colour, detail="key:N", **strokes)
+    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=tip(*fields))
+    return Figure(
+        id=f"threads-{operation}",
+        title=", ".join(x for x in (operation.replace("_", " "), rows[0]["which"].replace("_", " ")) if x),
+        text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by form; total rate or time, logarithmic.",
+        spec=finish(alt.layer(line, points), HEIGHT, [metric]),
+    )

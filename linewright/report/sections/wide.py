@@ -1,0 +1,65 @@
+"""Accesses wider than a register, over the share of writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.summary import Summary
+from linewright.report.material import Material, Series
+from linewright.report.parts import (
+    CELL_TIP, NS_TIP, Control, Figure, Section, contention_rank, dash, facts, finish, forms_of, hue, inline, log_axis, measured, once, place, tip,
+)  # fmt: skip
+
+OPERATIONS = {"wide_read": "reads", "wide_write": "writes", "wide_add": "adds"}
+HEIGHT = 260
+
+
+def section(material: Material) -> Section | None:
+    cells = [
+        (s, series)
+        for series in material.series
+        for s in measured(series, OPERATIONS)
+        if "write_percent" in s.cell.params and s.cell.params.get("rounds") != "counted" and s.issue.median_ns > 0
+    ]
+    if not cells:
+        return None
+    ordered = sorted(cells, key=lambda c: contention_rank(c[0].cell))
+    names = once(_class(s) for s, _ in reversed(ordered))
+    control = Control(signal="threads", label="Threads", options=[(name, name) for name in names])
+    shown = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
+    widths = "/".join(str(w) for w in sorted({s.cell.width_bits for s, _ in cells}))
+    return Section(
+        id="wide",
+        title="Wide atomics",
+        lead=f"{widths}-bit reads and writes mixed: every thread does the same share of both. Time of one operation of the mix.",
+        controls=[control] if len(names) > 1 else [],
+        figures=[_figure(o, [c for c in cells if c[0].cell.operation == o], material, control) for o in shown],
+    )
+
+
+def _class(s: Summary) -> str:
+    return "one thread" if s.cell.threads == 1 else f"{s.cell.threads} threads on one line{place(s.cell)}"
+
+
+def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Material, control: Control) -> Figure:
+    rows: list[dict[str, Any]] = [
+        facts(s, series) | {"writes": int(s.cell.params["write_percent"]), "who": _class(s)} for s, series in cells
+    ]
+    labels = [series.label for series in material.series]
+    shares = sorted({row["writes"] for row in rows})
+    base = alt.Chart(inline(rows)).transform_filter("datum.who == threads")
+    x = alt.X("writes:O", title="% writes", sort=shares, scale=alt.Scale(type="point", padding=0.3), axis=alt.Axis(labelAngle=0))
+    y = alt.Y("ns:Q", title="ns per operation", **log_axis({who: [r["ns"] for r in rows if r["who"] == who] for who, _ in control.options}, "threads"))
+    colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    whiskers = base.transform_filter("datum.ns_low > 0").mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("ns_low:Q", title="ns per operation"), y2="ns_high:Q", color=colour)
+    line = base.mark_line().encode(x=x, y=y, color=colour, detail="series:N", **strokes)
+    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, tooltip=tip(*CELL_TIP[:3], ("writes", "% writes"), *NS_TIP))
+    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y=y, text="mark:N")
+    return Figure(
+        id=f"wide-{operation.removeprefix('wide_')}", title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",
+        text=f"Time of {operation} by form over the share of writes, for one thread and for several.",
+        spec=finish(alt.layer(whiskers, line, points, marks), HEIGHT, [control]),
+    )  # fmt: skip

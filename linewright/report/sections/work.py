@@ -1,0 +1,116 @@
+"""What code around the operation pays as that code grows, and where one form overtakes another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.near_far import Crossover, crossovers
+from linewright.analysis.summary import Summary
+from linewright.grid import OPERATIONS
+from linewright.report.material import Material, Series
+from linewright.report.parts import (
+    CELL_TIP, Control, Figure, Grid, Section, contention, contention_rank, dash, doubt, facts, finish, forms_of, hue, inline,
+    interval, measured, once, tip,
+)  # fmt: skip
+from linewright.units import ns_text
+
+HEIGHT = 260
+
+
+def section(material: Material) -> Section | None:
+    cells = [(s, series) for series in material.series for s in measured(series, OPERATIONS) if s.exposed is not None]
+    if len({s.cell.work_iters for s, _ in cells}) < 2:
+        return None
+    ordered = sorted(cells, key=lambda c: contention_rank(c[0].cell))
+    control = Control(signal="contention", label="Contention", options=[(c, c) for c in once(contention(s.cell) for s, _ in ordered)])
+    crossed = [(c, series) for series in material.series for c in crossovers([s for s, of in cells if of is series])
+               if c.axis == "work_iters"]
+    operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
+    iteration = ", ".join(dict.fromkeys(ns_text(series.contexts[0].work_iter_ns) for series in material.series))
+    return Section(
+        id="exposed",
+        title="Exposed cost over work",
+        lead="What an operation adds to a loop that does something else too: the loop, less the same loop without the operation."
+        f" One iteration of work takes {iteration} ns. Bands are intervals; a dashed line marks where two forms change places.",
+        controls=[control] if len(control.options) > 1 else [],
+        figures=[_figure(o, _serving(o, cells), crossed, material, control) for o in operations],
+        grids=[_crossings(crossed, material.several)] if crossed else [],
+    )
+
+
+def _serving(operation: str, cells: list[tuple[Summary, Series]]) -> list[tuple[Summary, Series]]:
+    """The operation's cells; who adds and wants no value may also use forms that return one."""
+    wanted = ("add", "fetch_add") if operation == "add" else (operation,)
+    return [c for c in cells if c[0].cell.operation in wanted]
+
+
+def _row(s: Summary, series: Series) -> dict[str, Any]:
+    return facts(s, series) | interval("exposed", s.exposed) | {"mark": doubt(s)}
+
+
+def _figure(
+    operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]], material: Material, control: Control
+) -> Figure:  # fmt: skip
+    rows = [_row(s, series) for s, series in cells]
+    labels = [series.label for series in material.series]
+    base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
+    x = alt.X("work:Q", title="iterations of work between operations", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
+    colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
+    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    detail = {"detail": "series:N"}
+    band = base.mark_area(opacity=0.16).encode(x=x, y=alt.Y("exposed_low:Q"), y2="exposed_high:Q", color=colour, **detail)
+    line = base.mark_line().encode(x=x, y=alt.Y("exposed:Q", title="ns exposed per operation"), color=colour, **strokes, **detail)
+    fields = (*CELL_TIP, ("exposed:q", "ns exposed"), ("exposed_low:q", "from"), ("exposed_high:q", "to"), ("remark", "note"))
+    points = base.mark_point(filled=True).encode(x=x, y="exposed:Q", color=colour, tooltip=tip(*fields))
+    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y="exposed:Q", text="mark:N")
+    layers = [band, line, points, marks]
+    mine = _marks(operation, cells, crossed)
+    if mine:
+        layers += _rules(mine, x)
+    return Figure(
+        id=f"exposed-{operation}",
+        title="add, value not wanted" if operation == "add" else operation,
+        text=f"Exposed cost of {operation} by form over iterations of work, with intervals and {len(mine)} crossovers.",
+        spec=finish(alt.layer(*layers), HEIGHT, [control]),
+    )
+
+
+def _marks(operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]]) -> list[dict[str, Any]]:
+    """Crossovers between two forms that this chart shows, halfway between the work lengths they lie between."""
+    forms = {s.cell.form for s, _ in cells}
+    at = {(where_of(s), series.label): contention(s.cell) for s, series in cells if s.cell.contender != "placebo"}
+    return [
+        {
+            "series": series.label, "contention": at[(c.where, series.label)], "x": (c.below + c.above) / 2,
+            "from": c.below, "to": c.above, "change": f"{c.cheaper_below} → {c.cheaper_above}",
+        }
+        for c, series in crossed
+        if {c.cheaper_below, c.cheaper_above} <= forms and (c.where, series.label) in at
+    ]  # fmt: skip
+
+
+def where_of(s: Summary) -> str:
+    """A cell's contention as crossovers word it."""
+    return "alone" if s.cell.contender != "same_line" else f"contended every {s.cell.contender_iters} iterations"
+
+
+def _rules(rows: list[dict[str, Any]], x: alt.X) -> list[alt.Chart]:
+    base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
+    tooltip = tip(("change", "cheaper"), ("from", "up to"), ("to", "and from"), ("series", "machine"))
+    where = alt.X("x:Q", title="iterations of work between operations")
+    return [
+        base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(x=where, tooltip=tooltip),
+        base.mark_text(style="muted", text="⇄", dy=-6, fontSize=15, baseline="bottom").encode(x=where, y=alt.value(6), tooltip=tooltip),
+    ]
+
+
+def _crossings(crossed: list[tuple[Crossover, Series]], several: bool) -> Grid:
+    rows = [
+        ([series.label] if several else [])
+        + [c.operation, c.where, c.cheaper_below, c.cheaper_above, str(c.below), str(c.above), f"{ns_text(c.margin_below_ns)} to {ns_text(c.margin_above_ns)}"]
+        for c, series in crossed
+    ]
+    columns = (["machine"] if several else []) + ["operation", "contention", "cheaper below", "cheaper above", "up to", "from", "apart by, ns"]
+    return Grid(caption="Crossovers, by iterations of work", columns=columns, rows=rows, left=len(columns) - 3)

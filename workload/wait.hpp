@@ -1,0 +1,50 @@
+// How a thread waits for another: it polls, and after so many polls in vain it gives its CPU up between them.
+#pragma once
+
+#include <atomic>
+
+#include <sched.h>
+
+namespace lw::workload {
+
+// One breath between two polls: less power and, on a sibling hardware thread, more room. No event is waited for, so
+// nobody has to send one.
+inline void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+// What every wait of a run goes by; written before the threads start.
+struct Patience {
+    unsigned polls = 100;                         // before the CPU is given up, or between two looks at `abandoned`
+    bool yields = true;                           // give up the CPU at every further poll
+    const std::atomic<bool> *abandoned = nullptr; // set when the run is stuck: whoever still waits leaves
+};
+
+class Wait {
+  public:
+    explicit Wait(const Patience &patience) : patience_(patience) {}
+
+    // To be called after a poll that failed. False: leave without what was waited for, the run was given up.
+    bool again() {
+        if (++polls_ < patience_.polls) {
+            cpu_relax();
+            return true;
+        }
+        if (patience_.yields)
+            sched_yield();
+        else
+            polls_ = 0;
+        // Relaxed: a flag that is polled; what happened before it was set is read after the threads are joined.
+        return !patience_.abandoned || !patience_.abandoned->load(std::memory_order_relaxed);
+    }
+
+  private:
+    const Patience &patience_;
+    unsigned polls_ = 0;
+};
+
+} // namespace lw::workload
