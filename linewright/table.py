@@ -259,6 +259,8 @@ def _row(s: Summary) -> dict[str, object]:
         interval = getattr(s, name) if has_figures(s) else None
         for end in ("median_ns", "low_ns", "high_ns"):
             row[f"{name}_{end}"] = getattr(interval, end) if interval else None
+    for end in ("low_ns", "high_ns"):
+        row[f"repeat_{end}"] = getattr(s.repeat, end) if s.repeat and has_figures(s) else None
     for name, part in (("batch", s.batch), ("small_batch", s.small)):
         for figure in ("p50_ns", "p95_ns", "p99_ns", "max_ns"):
             row[f"{name}_{figure}"] = getattr(part, figure) if part else None

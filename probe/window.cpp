@@ -299,6 +299,9 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
     subject.leave(0, self.args);
     result.stolen = stolen_ticks(cpus) != stolen_before;
 
+    // A contender that was off its CPU when the window opened takes its own time from its return: it saw too little of
+    // the window. A millisecond is more than its longest pause, on which it may have been both times.
+    const std::uint64_t missed = clock.ticks(1e6) + self.ticks_window / 20;
     std::vector<Loop_args> args;
     std::vector<std::uint64_t> every_op;
     for (unsigned thread = 0; thread < threads; ++thread) {
@@ -307,7 +310,8 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
         result.ns.push_back(clock.ns(slot.ticks_window));
         result.ticks.push_back(slot.ticks_window);
         result.cpus.push_back(slot.cpu);
-        result.switched |= slot.switched && !(counts(request.mode) && subject.may_sleep(thread));
+        bool away = slot.switched || slot.ticks_window + missed < self.ticks_window;
+        result.switched |= away && !(counts(request.mode) && subject.may_sleep(thread));
         result.moved |= slot.cpu != cpus[thread];
         args.push_back(slot.args);
         every_op.push_back(slot.ops_all);

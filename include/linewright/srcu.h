@@ -210,9 +210,9 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
 {
     uintptr_t pair = __atomic_load_n(&s->pair, __ATOMIC_RELAXED);
 #if LW__SRCU_THREAD_WORDS
-    /* One test inside the other: g++ joins `a && b` of two loaded words into arithmetic, which takes half as long again. */
+    char *self = lw__srcu_self;
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
-        char *self = lw__srcu_self;
+        __asm__("" : "+r"(self)); /* keeps g++ from joining the two tests into arithmetic, which takes half as long again */
         if (__builtin_expect(self != NULL, 1)) {
             lw__srcu_add(self + pair, barrier);
             return pair;
@@ -231,8 +231,9 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
 __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu *s, uintptr_t pair, bool barrier)
 {
 #if LW__SRCU_THREAD_WORDS
+    char *self = lw__srcu_self;
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) { /* known after an inlined lock */
-        char *self = lw__srcu_self;
+        __asm__("" : "+r"(self)); /* as in lw__srcu_lock() */
         if (__builtin_expect(self != NULL, 1)) {
             lw__srcu_add(self + pair + 2 * LW__SRCU_WORD, barrier);
             return;
