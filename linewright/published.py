@@ -35,7 +35,7 @@ def as_csv(records: Iterable[Record]) -> str:
     return text.getvalue()
 
 
-WIDE_COLUMNS = ("form", "threads", "reads", "cycles_per_read")
+WIDE_COLUMNS = ("form", "threads", "reads_each", "cycles_per_read")
 
 
 def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
@@ -43,7 +43,8 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
 
     A thread's mean is over its kept windows; on x86 a tick is a cycle of the time-stamp counter, not of the core.
     Records from before ticks were counted give them as nanoseconds over the length of a tick.
-    Only cells without writes are in it, one row for each form and number of threads, all launches together.
+    Only cells without writes are in it, one row for each form and number of threads, all launches together; `reads_each`
+    is the least that any thread made in any launch.
     """
     tick_ns = {context.context_id: context.tick_ns for context in contexts}
     rows: dict[tuple[str, int], tuple[list[int], list[float]]] = {}
@@ -51,12 +52,12 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
         if record.cell.params != {"write_percent": 0} or not any(record.thread_ops):
             continue
         reads, cycles = rows.setdefault((record.cell.form, record.cell.threads), ([], []))
-        reads.append(sum(record.thread_ops))
+        reads.append(min(record.thread_ops))
         ticks = record.thread_ticks or [ns / tick_ns[record.context_id] for ns in record.thread_ns]
         cycles.append(float(np.mean(ticks)))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(WIDE_COLUMNS)
     for (form, threads), (reads, cycles) in rows.items():
-        writer.writerow([form, threads, sum(reads), f"{np.median(cycles):.1f}"])
+        writer.writerow([form, threads, min(reads), f"{np.median(cycles):.1f}"])
     return text.getvalue()

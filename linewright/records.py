@@ -24,7 +24,7 @@ LONGEST_TEXT = 1000
 """Characters of a reason, which is one sentence; what is longer is cut."""
 LONGEST_ID = 4096
 MOST_VALUES = {"window_ns": 100_000, "empty_ns": 100_000, "completion_ns": 100_000, "completion_empty_ns": 100_000} | dict.fromkeys(
-    ("cpus", "thread_ops", "thread_ns"), 4096
+    ("cpus", "thread_ops", "thread_ns", "thread_ticks"), 4096
 ) | {"flags": 64, "metrics": 1024}  # fmt: skip
 """What a plan can ask for at most: windows, threads."""
 

@@ -47,6 +47,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
     """Context, one table per operation, what was not available, flags, verdict."""
     from linewright.analysis import cache_fit, reader_cost, verdict
     from linewright.cache_table import print_cache
+    from linewright.counter_table import print_counters
     from linewright.reader_table import print_readers
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
@@ -62,6 +63,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         _print_tables(common, console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
         print_readers(own, console, marks.of)
+        print_counters(own, console)
         _print_missing(own, console)
     marks.explain(console)
     console.print()
@@ -76,12 +78,14 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
     runs = {context.started_utc for context in contexts}
+    lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
             f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
         ),
+        *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
 
 
@@ -139,17 +143,25 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         table.add_column("all Mop/s", justify="right", no_wrap=True)
         table.add_column("fair", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    varied = _varied(summaries)
     previous = ""
     for summary in sorted(summaries, key=_order(summaries)):
         form = summary.cell.form + ("" if len(widths) == 1 else f" u{summary.cell.width_bits}")
         if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
             form += f" {summary.cell.params['policy']}"
+        form += "".join(f" {key}={summary.cell.params[key]}" for key in varied if key in summary.cell.params)
         once = console.is_terminal or not wide
         shown = "" if once and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)
     return table
+
+
+def _varied(summaries: Sequence[Summary]) -> list[str]:
+    """Parameters with several values in one table: rows that differ in nothing else must not look alike."""
+    keys = sorted({key for s in summaries for key in s.cell.params} - {"policy"})
+    return [key for key in keys if len({s.cell.params.get(key) for s in summaries}) > 1]
 
 
 def _folded(form: str) -> str:
@@ -176,7 +188,8 @@ def _order(summaries: Sequence[Summary]):
     def key(summary: Summary) -> tuple:
         cell = summary.cell
         rank = _CONTENDERS.get(cell.contender, 9)
-        return forms.index((cell.form, cell.width_bits)), rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
+        params = [(name, isinstance(value, str), value) for name, value in sorted(cell.params.items())]
+        return forms.index((cell.form, cell.width_bits)), params, rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
 
     return key
 
@@ -273,11 +286,12 @@ def as_csv(summaries: Sequence[Summary]) -> str:
     return csv_text(flat, list(flat[0])) if flat else ""
 
 
-def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
-    """Rows as CSV with a heading line.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
+    if heading:
+        writer.writeheader()
     writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
 

@@ -162,6 +162,33 @@ template <Plain plain> void count_verify(Loop_args &args) {
 }
 #endif
 
+#if defined(__i386__) || defined(__x86_64__) || defined(__aarch64__)
+// One round of a form that writes by a loop: whether the value is there now; `old` is what was.
+#if defined(__aarch64__)
+[[gnu::always_inline]] inline Value read_twice(Operand *p) { return lw_read_twice_read_u128(p); }
+[[gnu::always_inline]] inline bool casp_round(Operand *p, Value *old, Value v) { return lw_casp_u128(p, old, v); }
+[[gnu::always_inline]] inline bool pair_round(Operand *p, Value *old, Value v) {
+    return lw_ldxp_stxp_round_u128(p, old, v);
+}
+#endif
+
+// A write by compare-exchange or exclusive pair whose failed rounds are counted.
+template <auto round, Plain plain> void count_write(Loop_args &args) {
+    auto *p = static_cast<Operand *>(args.target);
+    Value v = 0;
+    std::size_t torn = 0, failed = 0;
+    mix(args, [&] { torn += is_torn(plain_read<plain>(p)); },
+        [&] {
+            Value old = read_twice(p);
+            v = ~v;
+            while (!round(p, &old, v))
+                ++failed;
+        });
+    static_cast<Slot *>(args.state)->torn += torn;
+    static_cast<Slot *>(args.state)->failed += failed;
+}
+#endif
+
 #if defined(__i386__)
 enum class Start { torn, read, guess, last };
 
@@ -223,6 +250,13 @@ const auto loops = [] {
 #if defined(__i386__) || defined(__x86_64__)
         if (loop.form.ends_with("_verify"))
             loop.counted = {count_verify<Plain::vector>, count_verify<Plain::fallback>};
+        if (loop.form.ends_with("_loop_xchg"))
+            loop.counted = {count_write<swap_if, Plain::vector>, count_write<swap_if, Plain::fallback>};
+#elif defined(__aarch64__)
+        if (loop.form == "casp_loop_xchg")
+            loop.counted = {count_write<casp_round, Plain::vector>, count_write<casp_round, Plain::fallback>};
+        if (loop.form == "ldxp_stxp_xchg")
+            loop.counted = {count_write<pair_round, Plain::vector>, count_write<pair_round, Plain::fallback>};
 #endif
 #if defined(__i386__)
         auto count = [&]<Start start>(std::string_view form) {
@@ -312,8 +346,8 @@ class Wide final : public Subject {
         if (cell_.params.contains("rounds"))
             values["failed_rounds_per_op"] = static_cast<double>(sum_of(&Slot::failed)) /
                                              static_cast<double>(std::max<std::uint64_t>(
-                                                 1, cell_.operation == "wide_add" ? sum_of(&Slot::writes)
-                                                                                  : sum_of(&Slot::reads)));
+                                                 1, cell_.operation == "wide_read" ? sum_of(&Slot::reads)
+                                                                                   : sum_of(&Slot::writes)));
     }
 
   private:

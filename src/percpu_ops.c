@@ -3,15 +3,20 @@
  * Counters fall back to an atomic add of a second word. It is never touched by a sequence: a plain add and an atomic add
  * of one word would lose counts.
  *
- * Values have one word. Where the process has no sequences at all, everybody uses atomic instructions on it. Where it has
- * them, and just this operation cannot use one (its thread is not registered, or was interrupted LW_PERCPU_TRIES times):
+ * Values have one word. Where the process has no sequences at all, or no membarrier that ends them, everybody uses atomic
+ * instructions on it. Where it has both, and just this operation cannot use a sequence (its thread is not registered, or was
+ * interrupted LW_PERCPU_TRIES times):
  *   1. take the lock word of the CPU's unit: sequences that test it from now on give up and come here;
  *   2. see to it that none is under way that tested it before. If this thread finds itself running on that CPU after it
  *      stored the lock, all others there have been switched out since they tested, and will be aborted. Otherwise
- *      membarrier(EXPEDITED_RSEQ) on that CPU aborts them. Otherwise unlock and choose again;
+ *      membarrier(EXPEDITED_RSEQ) on that CPU aborts them;
  *   3. now nobody else can write the word: plain load, plain store;
  *   4. free the lock with release order.
  * Signals are blocked from 1 to 4, so that a handler of this thread cannot wait for its own thread's lock.
+ *
+ * Step 2 fails only in a thread that was denied membarrier after start-up (by a seccomp filter of its own) and was moved
+ * between its two questions for the CPU. It unlocks and chooses again: every repetition needs a move by the scheduler within
+ * these few instructions, and meanwhile the thread holds nobody up.
  */
 #define _GNU_SOURCE
 #include "rseq.h"
@@ -139,7 +144,7 @@ static unsigned own_unit(const void *p)
         LW__PAUSE(LW__LOCKED);
         if (sched_getcpu() == (int)cpu || lw__rseq_abort_cpu(cpu))
             return cpu;
-        unlock_unit(lock); /* moved in these few instructions, and the kernel cannot abort for us: once more */
+        unlock_unit(lock); /* moved in these few instructions, and denied the abort since start-up: once more */
     }
 }
 
@@ -161,7 +166,7 @@ static void restore_signals(const uint64_t *old)
     { \
         char *q = LW__CPU0(p); \
         ptrdiff_t off = lw_percpu_rt.offset; \
-        unsigned limit = lw_percpu_rt.limit; \
+        unsigned limit = lw_percpu_rt.value_limit; \
         switch (op) { \
         case LW__READ: \
             return lw__seq_read_u##bits(q, v, expected, old, off, limit); \
@@ -181,7 +186,7 @@ static void restore_signals(const uint64_t *old)
         return false; \
     } \
 \
-    /* No sequences in this process: one word, atomic instructions by everybody. */ \
+    /* No value sequences in this process: one word, atomic instructions by everybody. */ \
     static uint##bits##_t atomic_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
     { \
         switch (op) { \
@@ -222,7 +227,7 @@ static void restore_signals(const uint64_t *old)
     uint##bits##_t lw__percpu_value_slow_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
     { \
         uint##bits##_t old = 0; \
-        if (lw_percpu_rt.mode == LW_PERCPU_ATOMIC) \
+        if (!lw_percpu_rt.value_limit) \
             return atomic_u##bits((word##bits *)(void *)unit_of(p, current_unit()), op, v, expected); \
         if (lw__rseq_thread_ready()) \
             for (int i = 0; i < LW_PERCPU_TRIES; i++) \

@@ -47,7 +47,6 @@ void (*volatile lw__pause_hook)(enum lw__step step);
 
 static const char *mode_reason = "no per-CPU memory has been allocated yet";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool have_abort_cpu;
 
 /* This library's own area. Static TLS, so that its distance from the thread pointer is the same in every thread, and so
  * that a signal handler can use it without allocating. Its first state reads "no CPU": with the libc's area out of use, the
@@ -116,7 +115,7 @@ bool lw_percpu_thread_registered(void)
 bool lw__rseq_abort_cpu(unsigned cpu)
 {
     int saved = errno;
-    bool done = have_abort_cpu && !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, cpu);
+    bool done = !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, cpu);
     errno = saved;
     return done;
 }
@@ -267,8 +266,17 @@ static void start(void)
     lw_percpu_rt.nr_cpus = count_cpus();
     lw_percpu_rt.limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
     lw_percpu_rt.mode = choose_mode();
-    if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC)
-        have_abort_cpu = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+    /* The lock word of single threads needs the kernel to end the sequences of a CPU; without that, no value sequences. */
+    if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC) {
+        if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0))
+            lw_percpu_rt.value_limit = lw_percpu_rt.limit;
+        else
+            mode_reason = lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
+                              ? "restartable sequences, registered by the libc, for counters; values take atomic instructions, since "
+                                "membarrier cannot end sequences here (before Linux 5.10, or denied)"
+                              : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
+                                "membarrier cannot end sequences here (before Linux 5.10, or denied)";
+    }
     const char *verbose = getenv("LINEWRIGHT_VERBOSE");
     if (verbose && !strcmp(verbose, "1"))
         fprintf(stderr, "linewright: per-CPU operations: %s\n", mode_reason);

@@ -64,7 +64,7 @@ static struct lw_srcu_head *serve(struct lw__srcu_domain *d, unsigned *looks, ui
             d->waiting_state = lw_srcu_get_state(d->srcu);
     }
     unsigned long wanted = __atomic_load_n(&d->wanted, __ATOMIC_ACQUIRE); /* pairs with lw_srcu_start_poll() */
-    unsigned long wish = d->waiting && (!wanted || d->waiting_state - wanted < ULONG_MAX / 2) ? d->waiting_state : wanted;
+    unsigned long wish = d->waiting && (!wanted || d->waiting_state - wanted <= ULONG_MAX / 2) ? d->waiting_state : wanted;
     bool more = wish && !lw__srcu_reached(d, wish);
     if (more && lw__srcu_trylock_word(&d->step_lock)) {
         (void)lw__srcu_step(d, wish); /* an error stays with the domain; looked at again later */
@@ -232,6 +232,7 @@ int lw_srcu_barrier(struct lw_srcu *s)
         return -ENOMEM;
     int saved = errno;
     b->head.fn = at_barrier;
+    __atomic_store_n(&d->error, 0, __ATOMIC_RELAXED); /* of an earlier look; the worker's next one sets it anew */
     push(d, &b->head);
     (void)lw__srcu_worker_wake();
     err = wait_for_barrier(d, b);

@@ -3,7 +3,7 @@
  * Whoever includes this defines, for a domain type LW_GP_DOMAIN with fields phase and seq:
  *   LW_GP_SUM_UNLOCKS(d, i), LW_GP_SUM_LOCKS(d, i)   relaxed loads of every word of index i, added up
  *   LW_GP_HEAVY_BARRIER(d)   0, and then every thread of the process has executed a full barrier in between; or an errno
- *   LW_GP_FENCE(name)        a full barrier of this thread
+ *   LW_GP_FENCE()            a full barrier of this thread
  *   LW_GP_INDEX(d), LW_GP_FLIP(d)   the index that readers take; the other one from now on (relaxed)
  *   LW_GP_LOAD_SEQ(d), LW_GP_STORE_SEQ(d, v)         relaxed
  *   LW_GP_POINT(name)        nothing, or a test's delay
@@ -38,8 +38,7 @@
 #define LW_GP_ONLY_FIRST_SCAN 4
 #define LW_GP_ONLY_SECOND_SCAN 5
 #define LW_GP_NO_FLIP 6
-#define LW_GP_NO_START_FENCE 7
-#define LW_GP_NO_END_FENCE 8
+#define LW_GP_NO_STATE_FENCE 7
 #ifndef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT LW_GP_KEEP_ALL
 #endif
@@ -70,16 +69,15 @@ static bool gp_scan(LW_GP_DOMAIN *d, unsigned index, bool barrier, int *error)
     return !*error && locks == unlocks;
 }
 
-/* One look. 1: a grace period has ended; 0: not yet; negative: the barrier's errno. */
+/* One look. 1: a grace period has ended; 0: not yet; negative: the barrier's errno.
+ * No barriers of its own beyond those of the scans: a waiter that still reads the even number relies on this grace period, and
+ * what it stored before (see gp_state()) is before the first scan's barrier; whoever sees the number of the end sees it after
+ * the second scan's barrier. */
 static int gp_step(LW_GP_DOMAIN *d)
 {
     int error = 0;
     if (d->phase == LW__SRCU_IDLE) {
         LW_GP_STORE_SEQ(d, LW_GP_LOAD_SEQ(d) + 1);
-        /* A waiter that still reads the even number relies on this grace period: what it stored before it looked must be
-         * before the scans. Pairs with the fence in lw_srcu_get_state(). */
-        if (LW_SRCU_MUTANT != LW_GP_NO_START_FENCE)
-            LW_GP_FENCE(START);
         LW_GP_POINT(START);
         d->phase = LW__SRCU_FIRST_SCAN;
     }
@@ -96,10 +94,23 @@ static int gp_step(LW_GP_DOMAIN *d)
         !gp_scan(d, LW_GP_INDEX(d) ^ 1, LW_SRCU_MUTANT != LW_GP_NO_HEAVY_SECOND, &error))
         return -error;
     LW_GP_POINT(END);
-    /* Whoever sees the new number frees after the scans. Pairs with the fence in lw__srcu_reached(). */
-    if (LW_SRCU_MUTANT != LW_GP_NO_END_FENCE)
-        LW_GP_FENCE(END);
     LW_GP_STORE_SEQ(d, LW_GP_LOAD_SEQ(d) + 1);
     d->phase = LW__SRCU_IDLE;
     return 1;
+}
+
+/* The number that `seq` has once a grace period is over that had not begun when this was called. */
+static unsigned long gp_state(LW_GP_DOMAIN *d)
+{
+    /* What the caller stored before comes before any grace period that begins later: store buffering with the store of the
+     * odd number and the barrier of the first scan in gp_step(). */
+    if (LW_SRCU_MUTANT != LW_GP_NO_STATE_FENCE)
+        LW_GP_FENCE();
+    unsigned long state = (LW_GP_LOAD_SEQ(d) + 3) & ~1ul;
+    return state ? state : 2; /* 0 says "none"; one grace period more does no harm */
+}
+
+static bool gp_passed(unsigned long seq, unsigned long state)
+{
+    return seq - state <= ~0ul / 2;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Readers flip between two neighbouring words, or between 2 and 3: one exclusive or either way. */
-static unsigned index_now(const struct lw__srcu_domain *d)
+unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED); /* written under step_lock only */
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
@@ -26,41 +26,20 @@ static void flip(struct lw__srcu_domain *d)
 #define LW_GP_SUM_UNLOCKS(d, i) lw__srcu_sum(d, i, true)
 #define LW_GP_SUM_LOCKS(d, i) lw__srcu_sum(d, i, false)
 #define LW_GP_HEAVY_BARRIER(d) lw__srcu_heavy_barrier(d)
-#define LW_GP_FENCE(name) lw__srcu_full_fence()
-#define LW_GP_INDEX(d) index_now(d)
+#define LW_GP_FENCE() lw__srcu_full_fence()
+#define LW_GP_INDEX(d) lw__srcu_index_now(d)
 #define LW_GP_FLIP(d) flip(d)
 #define LW_GP_LOAD_SEQ(d) __atomic_load_n(&(d)->seq, __ATOMIC_RELAXED)
-#define LW_GP_STORE_SEQ(d, v) __atomic_store_n(&(d)->seq, v, __ATOMIC_RELEASE) /* release: for ThreadSanitizer only */
+#define LW_GP_STORE_SEQ(d, v) __atomic_store_n(&(d)->seq, v, __ATOMIC_RELEASE) /* release: pairs with lw__srcu_reached() */
 #define LW_GP_POINT(name) LW__SRCU_POINT(LW__SRCU_AT_##name)
 #include "srcu_gp.h"
 
 /* ---- states ---- */
 
-/* The number that `seq` has once a grace period that has not begun yet is over. */
-static unsigned long state_after(unsigned long seq)
-{
-    unsigned long state = (seq + 3) & ~1ul;
-    return state ? state : 2; /* 0 says "none"; one grace period more does no harm */
-}
-
-static unsigned long state_now(struct lw__srcu_domain *d)
-{
-    /* What the caller did before comes before any grace period that begins later. Pairs with FENCE(START). */
-    lw__srcu_full_fence();
-    return state_after(__atomic_load_n(&d->seq, __ATOMIC_RELAXED));
-}
-
-static bool passed(unsigned long seq, unsigned long state)
-{
-    return seq - state < ULONG_MAX / 2;
-}
-
 bool lw__srcu_reached(struct lw__srcu_domain *d, unsigned long state)
 {
-    if (!passed(__atomic_load_n(&d->seq, __ATOMIC_ACQUIRE), state))
-        return false;
-    lw__srcu_full_fence(); /* what the caller does next comes after the scans. Pairs with FENCE(END) */
-    return true;
+    /* Acquire: what the caller does next comes after the scans. Pairs with STORE_SEQ in gp_step(). */
+    return gp_passed(__atomic_load_n(&d->seq, __ATOMIC_ACQUIRE), state);
 }
 
 /* ---- stuck readers ---- */
@@ -70,7 +49,7 @@ static void report(struct lw__srcu_domain *d, uint64_t age_ms)
     char text[4096];
     size_t at = (size_t)snprintf(text, sizeof text, "grace period of domain %p%s%s not over after %llu ms (scan %u, index %u)\n",
                                  (void *)d->srcu, d->srcu->name ? " " : "", d->srcu->name ? d->srcu->name : "",
-                                 (unsigned long long)age_ms, d->phase, index_now(d) ^ 1);
+                                 (unsigned long long)age_ms, d->phase, lw__srcu_index_now(d) ^ 1);
     lw__srcu_counts(d, text + at, sizeof text - at);
     if (d->stall_hook)
         d->stall_hook(d->srcu, (unsigned)age_ms, text, d->stall_argument);
@@ -114,7 +93,7 @@ static void wake_waiters(struct lw__srcu_domain *d)
 int lw__srcu_step(struct lw__srcu_domain *d, unsigned long wish)
 {
     if (d->phase == LW__SRCU_IDLE) {
-        if (passed(d->seq, wish))
+        if (gp_passed(d->seq, wish))
             return 0;
         d->started_ns = lw__srcu_now_ns();
         d->next_report_ms = d->stall_ms;
@@ -203,7 +182,7 @@ static int synchronize(struct lw_srcu *s, bool expedited, const char *where)
         return -EINVAL;
     lw__srcu_debug_waiting(s, where);
     int saved = errno;
-    int err = wait_for(d, state_now(d), expedited);
+    int err = wait_for(d, gp_state(d), expedited);
     errno = saved;
     return err;
 }
@@ -223,7 +202,7 @@ int lw_srcu_synchronize_expedited(struct lw_srcu *s)
 unsigned long lw_srcu_get_state(struct lw_srcu *s)
 {
     struct lw__srcu_domain *d = lw__srcu_domain_of(s);
-    return d ? state_now(d) : 0;
+    return d ? gp_state(d) : 0;
 }
 
 unsigned long lw_srcu_start_poll(struct lw_srcu *s)
@@ -231,10 +210,10 @@ unsigned long lw_srcu_start_poll(struct lw_srcu *s)
     struct lw__srcu_domain *d = lw__srcu_domain_of(s);
     if (!d)
         return 0;
-    unsigned long state = state_now(d);
+    unsigned long state = gp_state(d);
     unsigned long wanted = __atomic_load_n(&d->wanted, __ATOMIC_RELAXED);
     /* Release: pairs with the worker's acquire. Only ever raised, also against others. */
-    while (!passed(wanted, state) &&
+    while (!gp_passed(wanted, state) &&
            !__atomic_compare_exchange_n(&d->wanted, &wanted, state, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
     return lw__srcu_worker_wake() ? 0 : state;

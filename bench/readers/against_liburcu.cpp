@@ -140,14 +140,14 @@ void pairs() {
 
 // ---- more threads ----
 
-// Each thread's ns per section while `cpus` of them run the same loop; all run before the window opens and until it closes.
+// Each thread's ns per section while `cpus` of them run the same loop: all have begun before any is timed, and go on until all
+// have been. Nobody else takes part, so that threads of real-time priority cannot shut out whoever would end them.
 std::vector<double> together(unsigned pair, const std::vector<unsigned> &cpus, double window_ns) {
     struct alignas(256) Seat {
-        std::atomic<bool> running{false};
         double ns = 0;
     };
     std::vector<Seat> seats(cpus.size());
-    std::atomic<int> phase{0};
+    std::atomic<std::size_t> begun{0}, timed{0};
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < cpus.size(); ++i)
         threads.emplace_back([&, i] {
@@ -155,30 +155,20 @@ std::vector<double> together(unsigned pair, const std::vector<unsigned> &cpus, d
             urcu_join();
             auto batch = [&] { loops_at(0)->loop[pair](domain_of(pair), 2000); };
             batch();
-            seats[i].running.store(true, std::memory_order_release); // pairs with the wait below
-            while (phase.load(std::memory_order_acquire) == 0)
+            for (++begun; begun < cpus.size();)
                 batch();
             const double start = now_ns();
-            std::size_t batches = 0;
-            for (; phase.load(std::memory_order_acquire) == 1; ++batches)
+            double batches = 0, now;
+            do {
                 batch();
-            seats[i].ns = batches ? (now_ns() - start) / (static_cast<double>(batches) * 2000) : 0;
-            while (phase.load(std::memory_order_acquire) == 2)
+                ++batches;
+                now = now_ns();
+            } while (now - start < window_ns);
+            seats[i].ns = (now - start) / (batches * 2000);
+            for (++timed; timed < cpus.size();)
                 batch();
             urcu_part();
         });
-    for (Seat &seat : seats)
-        while (!seat.running.load(std::memory_order_acquire))
-            std::this_thread::yield();
-    auto rest = [](double ns) {
-        timespec t{0, static_cast<long>(ns)};
-        nanosleep(&t, nullptr);
-    };
-    phase = 1;
-    rest(window_ns);
-    phase = 2;
-    rest(1e6);
-    phase = 3;
     std::vector<double> out;
     for (std::size_t i = 0; i < cpus.size(); ++i) {
         threads[i].join();
@@ -371,6 +361,7 @@ int main() {
     must(lw_srcu_init(&normal, LW_SRCU_NORMAL), "lw_srcu_init");
     char text[256];
     lw_srcu_describe(&fast, text, sizeof text);
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("readers against liburcu memb\n  domain: %s\n\n", text);
     pin(cpus.back()); // housekeeping prefers the first
     urcu_join();

@@ -5,7 +5,7 @@
 
 #include "forms.h"
 
-#define FORM(name, call)                                                                                         \
+#define READS(name, call)                                                                                         \
     static uint64_t read_##name(wide *p, uint64_t n)                                                             \
     {                                                                                                            \
         uintptr_t sum = 0;                                                                                       \
@@ -15,7 +15,9 @@
             sum += (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4));                                             \
         }                                                                                                        \
         return sum;                                                                                              \
-    }                                                                                                            \
+    }
+#define FORM(name, call)                                                                                         \
+    READS(name, call)                                                                                            \
     static uint64_t torn_##name(wide *p, uint64_t n, uint64_t *changes)                                          \
     {                                                                                                            \
         uintptr_t torn = 0, seen = 0;                                                                            \
@@ -39,6 +41,15 @@ FORM(fxam_fild, lw_fxam_fild_read_u64)
 FORM(cmpxchg8b_read_once, lw_cmpxchg8b_read_once_u64)
 FORM(read_twice_cmpxchg8b_verify, lw_read_twice_cmpxchg8b_verify_u64)
 FORM(operation, lw_read_u64)
+/* What limits every read of this width: the same load with half of its value brought to an integer register. */
+static inline uint64_t half_of_movq(const wide *p)
+{
+    uint32_t lo;
+
+    __asm__ __volatile__("movq (%[p]), %%xmm0\n\tmovd %%xmm0, %[lo]" : [lo] "=r"(lo) : [p] "r"(p), "m"(*p));
+    return lo;
+}
+READS(half_of_movq, half_of_movq)
 #define ROW(name, tears) {#name, read_##name, torn_##name, tears}
 const struct read_form read_forms[] = {
     ROW(two_loads, 1),
@@ -48,6 +59,7 @@ const struct read_form read_forms[] = {
     ROW(cmpxchg8b_read_once, 0),
     ROW(read_twice_cmpxchg8b_verify, 0),
     ROW(operation, 0),
+    {"half_of_movq", read_half_of_movq, 0, 0},
     {0, 0, 0, 0},
 };
 #define FLIP(p, v) lw_movq_write_u64(p, v)
@@ -101,8 +113,16 @@ const struct read_form read_forms[] = {
     ROW(operation, 0), {0, 0, 0, 0},
 };
 #define FLIP(p, v) lw_movdqa_write_u128(p, v)
+
 const struct add_form add_forms[] = {{0, 0, 0}};
 #endif
+
+uint64_t store(wide *p, uint64_t n)
+{
+    for (uintptr_t left = (uintptr_t)n; left; left--)
+        FLIP(p, left);
+    return 0;
+}
 
 void flip(wide *p, const volatile int *stop)
 {

@@ -7,7 +7,8 @@
 struct read_form {
     const char *name;
     loop *read;                             /* times it */
-    uint64_t (*torn)(wide *p, uint64_t n, uint64_t *changes); /* counts values that are neither 0 nor all ones */
+    /* counts values that are neither 0 nor all ones; null for a loop that is no read of the whole value */
+    uint64_t (*torn)(wide *p, uint64_t n, uint64_t *changes);
     int tears;
 };
 
@@ -20,6 +21,9 @@ struct add_form {
 };
 
 extern const struct add_form add_forms[]; /* ends with a null name; empty but for i386 */
+
+/* Plain stores of full width. */
+loop store;
 
 /* Turns all bits over until `*stop`. */
 void flip(wide *p, const volatile int *stop);

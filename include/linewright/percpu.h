@@ -18,7 +18,9 @@
  *
  * Progress: a sequence that the kernel aborts is tried LW_PERCPU_TRIES times more, then the fall-back does the operation: for
  * counters an atomic add of the second word (wait-free on most CPUs), for values the CPU's lock word (which waits for
- * another holder's few instructions). No operation can spin for ever.
+ * another holder's few instructions, and is passed on in the order of the kernel's futex). Where the kernel cannot end the
+ * sequences of a CPU for us (no membarrier of that kind: Linux before 5.10, a filter), values are atomic instructions from
+ * the start. No operation can spin for ever.
  *
  * Safe: in signal handlers, after fork (the child has a copy of all counts), before main, in destructors, in a dlopen()ed
  * library (which then stays loaded, since the kernel may look at its descriptors later), in static programs. Not in the
@@ -66,6 +68,7 @@ extern "C" {
 struct lw_percpu_rt {
     ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
     unsigned limit; /* what sequences compare the CPU field with: nr_cpus in the architecture's own form */
+    unsigned value_limit; /* the same for value operations; 0: they use no sequences */
     unsigned nr_cpus; /* CPU numbers are below this */
     unsigned mode; /* enum lw_percpu_mode */
 };
@@ -200,7 +203,7 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
         T old; \
         T *w = (T *)(uintptr_t)p; \
         if (__builtin_expect(lw__seq_read_u##bits(LW__CPU0(w), 0, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                  lw__rt_limit(&lw_percpu_rt, p)), 1)) \
+                                                  lw__rt_value_limit(&lw_percpu_rt, p)), 1)) \
             return old; \
         return lw__percpu_value_slow_u##bits(w, LW__READ, 0, 0); \
     } \
@@ -245,7 +248,7 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
     { \
         T old; \
         if (__builtin_expect(lw__seq_cmpxchg_u##bits(LW__CPU0(p), v, expected, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                     lw__rt_limit(&lw_percpu_rt, p)), 1)) \
+                                                     lw__rt_value_limit(&lw_percpu_rt, p)), 1)) \
             return old; \
         return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected); \
     }
@@ -255,7 +258,7 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
     { \
         T old; \
         if (__builtin_expect(lw__seq_##name##_u##bits(LW__CPU0(p), v, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                      lw__rt_limit(&lw_percpu_rt, p)), 1)) \
+                                                      lw__rt_value_limit(&lw_percpu_rt, p)), 1)) \
             return old; \
         return lw__percpu_value_slow_u##bits(p, op, v, 0); \
     }

@@ -21,8 +21,8 @@ PUBLISHED = ("read_twice_cmpxchg8b_verify", "cmpxchg8b_read_once", "movq_read", 
 PUBLISHED_128 = ("read_twice_cmpxchg16b_verify", "cmpxchg16b_read_once", "movdqa_read", "ldxp_stxp_read", "casp_read", "ldp_read")
 """The same question asked of 16 bytes."""
 
-READ_NS = 40.0
-"""What a read of the published experiment is taken to cost when the length of its windows is chosen."""
+READ_NS = 20.0
+"""What a read of the published experiment is taken to cost per thread when the length of its windows is chosen."""
 
 PARAMETERS = (
     Parameter("experiment", "word", "mix", "the mix of reads and writes, or the reads of 2009", choices=("mix", "published")),
@@ -86,8 +86,9 @@ def _of_share(form: Form, share: int, values: dict[str, Any], topology: Topology
 
 
 def _may_fail(form: Form) -> bool:
-    """Forms whose rounds the probe can count: loops that compare with what they have read or guessed."""
-    return form.operation == "wide_add" or form.name.endswith("_verify")
+    """Forms whose rounds the probe can count: loops that compare with what they have read or guessed, and writes by an
+    exclusive pair."""
+    return form.operation == "wide_add" or form.name.endswith(("_verify", "_xchg"))
 
 
 def _placements(topology: Topology, threads: int) -> list[str]:
@@ -113,7 +114,7 @@ def _published(wish: Wish, forms: list[Form]) -> Plan:
         for name in names
         if name in by_name
     ]
-    window_ms = min(10_000.0, values["reads"] * READ_NS / 1e6)
+    window_ms = min(10_000.0, values["reads"] * READ_NS * threads / 1e6)
     return Plan(
         linewright_plan=1,
         name="wide",

@@ -20,6 +20,8 @@ ROW_PX = 24
 """Height of one form's row."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 DASHES = [[1, 0], [6, 4], [2, 3], [10, 4, 2, 4], [4, 2], [12, 6]]
+PLACES = {"smt_sibling": "same core", "same_l3": "same last-level cache", "other_l3": "other last-level cache", "other_socket": "other socket"}
+"""Topology classes in words."""
 METASTABLE, DOUBT = "◆", "?"
 
 
@@ -71,9 +73,13 @@ class Section(Struct, frozen=True, kw_only=True):
 # ------------------------------------------------------------------------------------------------------------- facts
 
 
+LARGEST = 1e300
+"""Twice or ten times as much is still a number."""
+
+
 def figure(value: float | None) -> float | None:
-    """Five significant digits, and nothing for what is no number: JSON knows no NaN."""
-    if value is None or not math.isfinite(value):
+    """Five significant digits, and nothing for what is no number (JSON knows no NaN) or too large to reckon with."""
+    if value is None or not abs(value) < LARGEST:
         return None
     return float(f"{value:.5g}")
 
@@ -168,10 +174,15 @@ def slug(text: str) -> str:
 
 def forms_of(material: Material, operation: str) -> list[str]:
     """Every form of an operation in the whole report, so that a form keeps its colour from chart to chart."""
-    return once(s.cell.form for series in material.series for s in series.summaries if s.cell.operation == operation)
+    wanted = SERVES.get(operation, (operation,))
+    return once(s.cell.form for name in wanted for series in material.series for s in series.summaries if s.cell.operation == name)
 
 
 # ------------------------------------------------------------------------------------------------------------- charts
+
+
+SERVES = {"add": ("add", "fetch_add"), "fetch_add": ("add", "fetch_add")}
+"""Operations whose forms share colours: where the value is not wanted, both kinds serve."""
 
 
 def inline(rows: list[dict[str, Any]]) -> alt.InlineData:

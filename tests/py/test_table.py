@@ -100,3 +100,13 @@ def test_rows_for_programs_have_units_and_no_invented_figures():
     assert missing["issue_median_ns"] is None and missing["total_mops"] is None and missing["reason"] == "no lse"
     assert json.loads(table.as_json(summaries, [CONTEXT]))["cells"] == [measured, missing]
     assert table.as_csv(summaries).count("\n") == 3 and table.as_csv([]) == ""
+
+
+@pytest.mark.parametrize("width", [80, 118])
+def test_rows_that_differ_in_a_parameter_say_so(width: int):
+    cell = {"operation": "percpu_add", "form": "percpu_rseq_add", "order": "relaxed"}
+    records = [record(**cell, params={"slots": slots}, work_iters=work) for slots in (16, 1, 2) for work in (0, 20)]
+    text = printed(records, width, terminal=True)
+    shown = [strip(line) for line in text.splitlines() if "slots=" in line]
+    assert [line.split("slots=")[1].split()[0] for line in shown] == ["1", "2", "16"], "in order, once for each group of rows"
+    assert "slots" not in printed([record(**cell, params={"slots": 1})], width), "nothing to tell apart"

@@ -12,6 +12,18 @@
 #include <thread>
 #include <vector>
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#include <sys/mman.h>
+// Linked with --wrap=getauxval: what the library is told of the CPU, with something added where a test says so.
+static unsigned long pretended_hwcap;
+extern "C" unsigned long __real_getauxval(unsigned long type);
+extern "C" unsigned long __wrap_getauxval(unsigned long type) {
+    return __real_getauxval(type) | (type == AT_HWCAP ? pretended_hwcap : 0);
+}
+[[maybe_unused]] static unsigned long real_hwcap() { return __real_getauxval(AT_HWCAP); }
+#endif
+
 #define VARIANT(name) extern "C" const struct wide_ops wide_ops_##name;
 #include "variants.def"
 #undef VARIANT
@@ -480,6 +492,37 @@ TEST(WideChoice, CompareExchangeWithoutItsInstructionIsRefused) {
 }
 #endif
 #endif
+#endif
+
+#if defined(__aarch64__) && !defined(LW_THREAD_SANITIZER)
+// LSE2 pretended: the emulator at hand has none, but LDP and STP execute everywhere. That they are one access cannot be
+// tested here; that the operations take them, and move whole values by them, can.
+TEST(WideChoice, AKernelThatSaysUscatGetsLdpAndStp) {
+    pretended_hwcap = 1ul << 25; // HWCAP_USCAT
+    EXPECT_TRUE(lw_wide_use(~0u) & LW_WIDE_VECTOR);
+    EXPECT_TRUE(lw_has_read_u128());
+    void *memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    auto *page = static_cast<wide *>(memory);
+    for (const wide_ops *ops : variants()) {
+        if (!ops->has_read)
+            continue;
+        for (Value v : samples()) {
+            for (auto *f = ops->void_v; f->op; ++f) {
+                ASSERT_EQ(mprotect(memory, 4096, PROT_READ | PROT_WRITE), 0);
+                f->call(page, v);
+                EXPECT_TRUE(*page == v) << ops->variant << f->op << f->order;
+            }
+            // Any other read would write here, and die of it.
+            ASSERT_EQ(mprotect(memory, 4096, PROT_READ), 0);
+            for (auto *f = ops->read; f->op; ++f)
+                EXPECT_TRUE(f->call(page) == v) << ops->variant << f->op << f->order;
+        }
+    }
+    munmap(memory, 4096);
+    pretended_hwcap = 0;
+    EXPECT_EQ(lw_wide_use(~0u) & LW_WIDE_VECTOR, real_hwcap() & 1ul << 25 ? LW_WIDE_VECTOR : 0u);
+}
 #endif
 
 TEST(WideChoice, UseNeverAddsWhatTheCpuLacks) {

@@ -64,6 +64,13 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
     return limit;
 }
 
+static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
+{
+    unsigned limit;
+    __asm__("ldr %w0, [%1, #12]" : "=r"(limit) : "r"(rt), "r"(p));
+    return limit;
+}
+
 #define LW__SEQ_BEGIN(out) \
     ".pushsection __rseq_cs, \"aw?\", %%progbits\n\t" \
     ".balign 32\n" \

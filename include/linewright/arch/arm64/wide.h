@@ -219,6 +219,21 @@ LW_LDXP_STXP_XCHG(ldaxp_stxp, "ldaxp", "stxp")
 LW_LDXP_STXP_XCHG(ldxp_stlxp, "ldxp", "stlxp")
 LW_LDXP_STXP_XCHG(ldaxp_stlxp, "ldaxp", "stlxp")
 
+/* One round of `ldxp; stxp`: whether the store held; `*old` is what was there, of one piece if it did */
+static inline bool lw_ldxp_stxp_round_u128(lw_u128 *p, lw_u128 *old, lw_u128 v)
+{
+    uint64_t lo, hi;
+    uint32_t failed;
+
+    __asm__ __volatile__("ldxp %[lo], %[hi], [%[p]]\n\t"
+                         "stxp %w[failed], %[new_lo], %[new_hi], [%[p]]"
+                         : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [failed] "=&r"(failed)
+                         : [p] "r"(p), [new_lo] "r"((uint64_t)v), [new_hi] "r"((uint64_t)(v >> 64))
+                         : "memory");
+    *old = lw_u128_of(lo, hi);
+    return !failed;
+}
+
 /* `ldxp; stlxp`, then `dmb ish` */
 static inline lw_u128 lw_ldxp_stlxp_dmb_xchg_u128(lw_u128 *p, lw_u128 v)
 {

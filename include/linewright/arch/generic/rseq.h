@@ -28,6 +28,12 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
     return 0;
 }
 
+static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
+{
+    (void)rt, (void)p;
+    return 0;
+}
+
 #define LW__SEQ_ADD(name, bits) \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \

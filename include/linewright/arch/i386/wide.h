@@ -285,28 +285,40 @@ LW_CMPXCHG8B_LOOP_TORN_FIRST(and, "andl", "andl")
 LW_CMPXCHG8B_LOOP_TORN_FIRST(or, "orl", "orl")
 LW_CMPXCHG8B_LOOP_TORN_FIRST(xor, "xorl", "xorl")
 LW_CMPXCHG8B_LOOP_FROM(add, "addl", "adcl")
+LW_CMPXCHG8B_LOOP_FROM(sub, "subl", "sbbl")
+LW_CMPXCHG8B_LOOP_FROM(and, "andl", "andl")
+LW_CMPXCHG8B_LOOP_FROM(or, "orl", "orl")
+LW_CMPXCHG8B_LOOP_FROM(xor, "xorl", "xorl")
 
-/* `movq` first: never a torn comparand */
-static inline uint64_t lw_cmpxchg8b_loop_read_first_add_u64(lw_u64 *p, uint64_t v)
-{
-    return lw_cmpxchg8b_loop_from_add_u64(p, v, lw_movq_read_u64(p));
-}
+/* The other three starts; each returns the old value, `after` is the new one in terms of `old` and `v`.
+ *   read_first    `movq`: never a torn comparand
+ *   guess_first   no read: a constant, so that the first access already asks for the line; a second round follows
+ *                 unless the constant was right
+ *   last_value    no read: what this caller left there last time; right on the first round unless somebody came between */
+#define LW_CMPXCHG8B_LOOP_STARTS(op, after)                                                                      \
+    static inline uint64_t lw_cmpxchg8b_loop_read_first_##op##_u64(lw_u64 *p, uint64_t v)                        \
+    {                                                                                                            \
+        return lw_cmpxchg8b_loop_from_##op##_u64(p, v, lw_movq_read_u64(p));                                     \
+    }                                                                                                            \
+                                                                                                                 \
+    static inline uint64_t lw_cmpxchg8b_loop_guess_first_##op##_u64(lw_u64 *p, uint64_t v)                       \
+    {                                                                                                            \
+        return lw_cmpxchg8b_loop_from_##op##_u64(p, v, LW_WIDE_GUESS);                                           \
+    }                                                                                                            \
+                                                                                                                 \
+    static inline uint64_t lw_cmpxchg8b_loop_last_value_##op##_u64(lw_u64 *p, uint64_t v, uint64_t *last)        \
+    {                                                                                                            \
+        uint64_t old = lw_cmpxchg8b_loop_from_##op##_u64(p, v, *last);                                           \
+                                                                                                                 \
+        *last = after;                                                                                           \
+        return old;                                                                                              \
+    }
 
-/* no read: a constant first, so that the first access already asks for the line; a second round follows unless
- * the constant was right */
-static inline uint64_t lw_cmpxchg8b_loop_guess_first_add_u64(lw_u64 *p, uint64_t v)
-{
-    return lw_cmpxchg8b_loop_from_add_u64(p, v, LW_WIDE_GUESS);
-}
-
-/* no read: what this caller left there last time first; right on the first round unless somebody came between */
-static inline uint64_t lw_cmpxchg8b_loop_last_value_add_u64(lw_u64 *p, uint64_t v, uint64_t *last)
-{
-    uint64_t old = lw_cmpxchg8b_loop_from_add_u64(p, v, *last);
-
-    *last = old + v;
-    return old;
-}
+LW_CMPXCHG8B_LOOP_STARTS(add, old + v)
+LW_CMPXCHG8B_LOOP_STARTS(sub, old - v)
+LW_CMPXCHG8B_LOOP_STARTS(and, old & v)
+LW_CMPXCHG8B_LOOP_STARTS(or, old | v)
+LW_CMPXCHG8B_LOOP_STARTS(xor, old ^ v)
 
 /* two `mov` first, then `lock cmpxchg8b` of nothing but the new value */
 static inline uint64_t lw_cmpxchg8b_loop_xchg_u64(lw_u64 *p, uint64_t v)

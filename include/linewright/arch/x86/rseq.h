@@ -95,6 +95,13 @@ static inline unsigned lw__rt_limit(const void *rt, const void *p)
     return limit;
 }
 
+static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
+{
+    unsigned limit;
+    __asm__("movl %c[at](%1), %0" : "=r"(limit) : "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t) + 4));
+    return limit;
+}
+
 #define LW__SEQ_TABLE(label, begin, end) \
     ".pushsection __rseq_cs, \"aw?\", @progbits\n\t" \
     ".balign 32\n" \

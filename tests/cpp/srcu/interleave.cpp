@@ -1,0 +1,448 @@
+// Every interleaving of a few threads around the real step machine (src/srcu_gp.h), on a machine with store buffers and late
+// loads, so that a missing barrier or a wrong order of the scans is seen; and each mutant, which has to be seen.
+//
+// The machine: a store waits in its thread's buffer, and reaches memory at any later time, in order per address only. The
+// load of a section's object is late: it may happen at any later time too, past the unlock. A fence waits for both. A heavy
+// barrier makes one thread after the other complete what it has begun, with anything in between.
+// Threads are ordinary functions that are run again from their start for every step, with the values they read before.
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace {
+
+constexpr int max_threads = 4, max_words = 40;
+enum Address : int { seq_word, index_word, pointer, mail, freed, lock_words = freed + 4, unlock_words = lock_words + 2 * max_threads };
+static_assert(unlock_words + 2 * max_threads <= max_words);
+
+struct Entry {
+    int8_t address;
+    int8_t value;
+};
+struct Thread {
+    std::array<int8_t, 120> log; // what its operations returned
+    uint8_t done = 0; // operations
+    bool over = false;
+    uint8_t stores = 0;
+    std::array<Entry, 12> buffer;
+    int8_t late = -1; // address of a late load
+};
+struct State {
+    std::array<int8_t, max_words> memory{};
+    std::array<Thread, max_threads> threads;
+};
+
+enum class Kind { load, store, add, late_load, fence, drain };
+struct Operation {
+    Kind kind;
+    int address; // or the thread to drain
+    int value;
+};
+
+// ---- what a thread's function calls ----
+
+const Thread *self;
+unsigned position;
+Operation wanted;
+std::jmp_buf back;
+
+int operation(Kind kind, int address, int value = 0)
+{
+    if (position < self->done)
+        return self->log[position++];
+    wanted = {kind, address, value};
+    std::longjmp(back, 1);
+}
+int load(int address) { return operation(Kind::load, address); }
+void store(int address, int value) { operation(Kind::store, address, value); }
+void add(int address) { operation(Kind::add, address); } // of a word that only this thread writes
+void late_load(int address) { operation(Kind::late_load, address); }
+void fence() { operation(Kind::fence, 0); }
+
+int threads_now; // of the configuration
+bool reader_barriers;
+bool without_b, without_c;
+
+int sum(int base, int index)
+{
+    int total = 0;
+    for (int t = 0; t < threads_now; t++)
+        total += load(base + 2 * t + index);
+    return total;
+}
+int heavy(int me)
+{
+    fence();
+    if (!reader_barriers)
+        for (int t = 0; t < threads_now; t++)
+            if (t != me)
+                operation(Kind::drain, t);
+    return 0;
+}
+
+struct Domain {
+    unsigned phase = 0;
+    int me;
+};
+enum { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
+
+#define LW_GP_DOMAIN Domain
+#define LW_GP_SUM_UNLOCKS(d, i) static_cast<unsigned long>(sum(unlock_words, static_cast<int>(i)))
+#define LW_GP_SUM_LOCKS(d, i) static_cast<unsigned long>(sum(lock_words, static_cast<int>(i)))
+#define LW_GP_HEAVY_BARRIER(d) heavy((d)->me)
+#define LW_GP_FENCE() fence()
+#define LW_GP_INDEX(d) static_cast<unsigned>(load(index_word))
+#define LW_GP_FLIP(d) store(index_word, load(index_word) ^ 1)
+#define LW_GP_LOAD_SEQ(d) (static_cast<void>(d), static_cast<unsigned long>(load(seq_word)))
+#define LW_GP_STORE_SEQ(d, v) store(seq_word, static_cast<int>(v))
+#define LW_GP_POINT(name) ((void)0)
+
+struct Machine {
+    int (*step)(Domain *);
+    unsigned long (*state)(Domain *);
+    bool (*passed)(unsigned long, unsigned long);
+};
+#define LW_SRCU_MUTANT 0
+namespace mutant_0 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 1
+namespace mutant_1 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 2
+namespace mutant_2 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 3
+namespace mutant_3 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 4
+namespace mutant_4 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 5
+namespace mutant_5 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 6
+namespace mutant_6 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define LW_SRCU_MUTANT 7
+namespace mutant_7 {
+#include "srcu_gp.h"
+}
+#undef LW_SRCU_MUTANT
+#define MACHINE(number) {mutant_##number::gp_step, mutant_##number::gp_state, mutant_##number::gp_passed}
+const Machine machines[] = {MACHINE(0), MACHINE(1), MACHINE(2), MACHINE(3), MACHINE(4), MACHINE(5), MACHINE(6), MACHINE(7)};
+const Machine *machine;
+
+// ---- the threads ----
+
+void section_begin(int me, int &index)
+{
+    index = load(index_word);
+    add(lock_words + 2 * me + index);
+    if (reader_barriers && !without_b)
+        fence();
+}
+void section_body() { late_load(freed + load(pointer)); }
+void section_end(int me, int index)
+{
+    if (reader_barriers && !without_c)
+        fence();
+    add(unlock_words + 2 * me + index);
+}
+void reader(int me, int sections)
+{
+    for (int i = 0; i < sections; i++) {
+        int index;
+        section_begin(me, index);
+        section_body();
+        section_end(me, index);
+    }
+}
+// Down here, up in `other`: the hand-over is a store-release, a fence here.
+void down(int me)
+{
+    int index;
+    section_begin(me, index);
+    section_body();
+    fence();
+    store(mail, index + 1);
+}
+void up(int me)
+{
+    int index = load(mail) - 1;
+    if (index < 0)
+        return;
+    late_load(freed + load(pointer)); // a second look, also inside the section
+    section_end(me, index);
+}
+// Replaces the object and waits; bounded looks, for what is over after more is over after fewer in another interleaving.
+void updater(int me, int objects, int looks)
+{
+    Domain d;
+    d.me = me;
+    for (int object = 0; object < objects; object++) {
+        store(pointer, object + 1);
+        const unsigned long wish = machine->state(&d);
+        int left = looks;
+        while (!machine->passed(static_cast<unsigned long>(load(seq_word)), wish))
+            if (machine->step(&d) == 0 && --left == 0)
+                return;
+        store(freed + object, 1);
+    }
+}
+// Somebody else's grace periods, and a waiter who relies on them.
+void driver(int me, int periods)
+{
+    Domain d;
+    d.me = me;
+    for (int i = 0; i < periods; i++)
+        if (machine->step(&d) == 0)
+            return;
+}
+void waiter(int me)
+{
+    Domain d;
+    d.me = me;
+    store(pointer, 1);
+    const unsigned long wish = machine->state(&d);
+    if (machine->passed(static_cast<unsigned long>(load(seq_word)), wish))
+        store(freed, 1);
+}
+
+struct Configuration {
+    const char *name;
+    int threads;
+    bool reader_barriers;
+    void (*run)(int thread);
+};
+const Configuration configurations[] = {
+    {"reader, two grace periods, membarrier", 2, false, [](int t) { t ? reader(t, 2) : updater(0, 2, 2); }},
+    {"two readers, membarrier", 3, false, [](int t) { t ? reader(t, 1) : updater(0, 1, 1); }},
+    {"updown, membarrier", 3, false, [](int t) { t == 0 ? updater(0, 1, 1) : t == 1 ? down(t) : up(t); }},
+    {"waiter relies on another's grace periods, membarrier", 3, false, [](int t) { t == 0 ? driver(0, 2) : t == 1 ? reader(t, 1) : waiter(t); }},
+    {"reader, two grace periods, reader barriers", 2, true, [](int t) { t ? reader(t, 2) : updater(0, 2, 2); }},
+    {"two readers, reader barriers", 3, true, [](int t) { t ? reader(t, 1) : updater(0, 1, 1); }},
+    {"waiter relies on another's grace periods, reader barriers", 3, true, [](int t) { t == 0 ? driver(0, 2) : t == 1 ? reader(t, 1) : waiter(t); }},
+};
+const Configuration *configuration;
+
+// ---- exploring ----
+
+enum class Next { runs, ends };
+Next next_operation(const State &s, int t)
+{
+    self = &s.threads[t];
+    position = 0;
+    if (setjmp(back))
+        return Next::runs;
+    configuration->run(t);
+    return Next::ends;
+}
+
+int seen_by(const State &s, const Thread &t, int address)
+{
+    for (int i = t.stores; i-- > 0;)
+        if (t.buffer[i].address == address)
+            return t.buffer[i].value;
+    return s.memory[address];
+}
+void finish(Thread &t, int value)
+{
+    if (t.done == t.log.size())
+        std::abort();
+    t.log[t.done++] = static_cast<int8_t>(value);
+}
+void buffer(Thread &t, int address, int value)
+{
+    if (t.stores == t.buffer.size())
+        std::abort();
+    t.buffer[t.stores++] = {static_cast<int8_t>(address), static_cast<int8_t>(value)};
+}
+void commit(State &s, Thread &t, int i)
+{
+    s.memory[t.buffer[i].address] = t.buffer[i].value;
+    std::copy(t.buffer.begin() + i + 1, t.buffer.begin() + t.stores, t.buffer.begin() + i);
+    t.stores--;
+}
+
+struct Explorer {
+    std::unordered_set<std::string> visited;
+    std::vector<State> todo;
+    bool violated = false, freed_once = false;
+
+    void perform_late(State &s, Thread &t)
+    {
+        violated |= s.memory[t.late] != 0;
+        t.late = -1;
+    }
+    void drain(State &s, Thread &t)
+    {
+        while (t.stores)
+            commit(s, t, 0);
+        if (t.late >= 0)
+            perform_late(s, t);
+    }
+    static std::string key(const State &s)
+    {
+        std::string k(reinterpret_cast<const char *>(s.memory.data()), s.memory.size());
+        for (int t = 0; t < threads_now; t++) {
+            const Thread &x = s.threads[t];
+            k.push_back(static_cast<char>(x.done + (x.over ? 128 : 0)));
+            k.push_back(static_cast<char>(x.late));
+            k.append(reinterpret_cast<const char *>(x.log.data()), x.done);
+            for (int i = 0; i < x.stores; i++)
+                k += {static_cast<char>(x.buffer[i].address), static_cast<char>(x.buffer[i].value)};
+            k.push_back('|');
+        }
+        return k;
+    }
+    void reach(State &s)
+    {
+        freed_once |= s.memory[freed] != 0;
+        if (visited.insert(key(s)).second)
+            todo.push_back(s);
+    }
+    void step(const State &from, int t)
+    {
+        State s = from;
+        Thread &x = s.threads[t];
+        if (next_operation(from, t) == Next::ends) {
+            x.over = true;
+            return reach(s);
+        }
+        const Operation o = wanted;
+        switch (o.kind) {
+        case Kind::load:
+            finish(x, seen_by(s, x, o.address));
+            break;
+        case Kind::store:
+            buffer(x, o.address, o.value);
+            finish(x, 0);
+            break;
+        case Kind::add:
+            buffer(x, o.address, seen_by(s, x, o.address) + 1);
+            finish(x, 0);
+            break;
+        case Kind::late_load:
+            if (x.late >= 0)
+                perform_late(s, x);
+            x.late = static_cast<int8_t>(o.address);
+            finish(x, 0);
+            break;
+        case Kind::fence:
+            if (x.stores || x.late >= 0)
+                return; // other steps get it there
+            finish(x, 0);
+            break;
+        case Kind::drain:
+            drain(s, s.threads[o.address]);
+            finish(x, 0);
+            break;
+        }
+        reach(s);
+    }
+    void let_out(const State &from, int t)
+    {
+        const Thread &x = from.threads[t];
+        for (int i = 0; i < x.stores; i++) {
+            const auto oldest = std::find_if(x.buffer.begin(), x.buffer.begin() + i,
+                                             [&](Entry e) { return e.address == x.buffer[i].address; });
+            if (oldest != x.buffer.begin() + i)
+                continue;
+            State s = from;
+            commit(s, s.threads[t], i);
+            reach(s);
+        }
+        if (x.late >= 0) {
+            State s = from;
+            perform_late(s, s.threads[t]);
+            reach(s);
+        }
+    }
+    void run()
+    {
+        State first;
+        for (Thread &t : first.threads)
+            t.log.fill(0);
+        reach(first);
+        while (!todo.empty() && !violated) {
+            const State s = todo.back();
+            todo.pop_back();
+            for (int t = 0; t < threads_now; t++) {
+                if (!s.threads[t].over)
+                    step(s, t);
+                let_out(s, t);
+            }
+        }
+    }
+};
+
+// Whether some interleaving of some configuration reads a freed object; what ran is printed.
+bool violated_somewhere(const char *name, bool all_configurations)
+{
+    for (const Configuration &c : configurations) {
+        configuration = &c;
+        threads_now = c.threads;
+        reader_barriers = c.reader_barriers;
+        Explorer e;
+        e.run();
+        if (e.violated) {
+            std::printf("  %s: a freed object is read, in '%s', after %zu states\n", name, c.name, e.visited.size());
+            return true;
+        }
+        if (all_configurations) {
+            std::printf("  %s: '%s': %zu states\n", name, c.name, e.visited.size());
+            if (!e.freed_once) {
+                std::printf("  nothing was ever freed: this proves nothing\n");
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+int main()
+{
+    static const char *const names[] = {"as it is", "no barrier in the first scan", "no barrier in the second scan", "locks before unlocks",
+                                        "first scan only", "second scan only", "no flip", "no fence before the state"};
+    int wrong = 0;
+    for (unsigned i = 0; i < sizeof machines / sizeof *machines; i++) {
+        machine = &machines[i];
+        const bool bad = violated_somewhere(names[i], i == 0);
+        if (bad != (i != 0)) {
+            std::printf("WRONG: '%s' %s\n", names[i], bad ? "fails" : "was not caught");
+            wrong++;
+        }
+    }
+    machine = &machines[0];
+    for (bool *leave_out : {&without_b, &without_c}) {
+        *leave_out = true;
+        if (!violated_somewhere(leave_out == &without_b ? "reader without B" : "reader without C", false)) {
+            std::printf("WRONG: a reader without %s was not caught\n", leave_out == &without_b ? "B" : "C");
+            wrong++;
+        }
+        *leave_out = false;
+    }
+    return wrong ? 1 : 0;
+}
