@@ -33,6 +33,7 @@
 
 static unsigned seconds = 2, readers = 4, updaters = 2;
 static uint64_t seed = 1;
+static bool forking = true;
 static bool flavours[LW_SRCU_FAST_UPDOWN + 1] = {false, true, true, true, true};
 
 static volatile bool stop;
@@ -573,7 +574,7 @@ static void spawn(void *(*run)(void *))
 static bool nothing_tried(void)
 {
     uint64_t least = __atomic_load_n(&reads, __ATOMIC_RELAXED); /* a glance; the threads have ended where it matters */
-    uint64_t *const all[] = {&grace_periods, &callbacks, &domains, &forks};
+    uint64_t *const all[] = {&grace_periods, &callbacks, &domains, forking ? &forks : &domains};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
         least = least < __atomic_load_n(all[i], __ATOMIC_RELAXED) ? least : __atomic_load_n(all[i], __ATOMIC_RELAXED);
     return !least;
@@ -594,7 +595,8 @@ static void storm(void)
     for (unsigned i = 0; i < updaters; i++)
         spawn(updater);
     spawn(churn);
-    spawn(forker);
+    if (forking)
+        spawn(forker);
     unsigned killed = thread_count;
     if (killed >= readers)
         spawn(signaller);
@@ -687,6 +689,10 @@ static int option(const char *name, const char *value, char **argv)
         return number(value, 0, ULONG_MAX, &n) ? (seed = n, 0) : wrong("--seed", "a whole number");
     if (!strcmp(name, "--flavour"))
         return only_flavour(value);
+    if (!strcmp(name, "--fork")) { /* no: for emulators that cannot start threads in a child */
+        forking = !strcmp(value, "yes");
+        return forking || !strcmp(value, "no") ? 0 : wrong("--fork", "yes, no");
+    }
     if (!strcmp(name, "--words")) {
         if (strcmp(value, "thread") && strcmp(value, "cpu"))
             return wrong("--words", "thread, cpu");
@@ -698,7 +704,7 @@ static int option(const char *name, const char *value, char **argv)
             return wrong("--without", "membarrier, rseq");
         return getenv("LINEWRIGHT_TORTURE_DENIED") ? 0 : deny(strcmp(value, "rseq") ? SYS_membarrier : SYS_rseq, argv);
     }
-    return wrong("unknown option", "--seconds, --readers, --updaters, --seed, --flavour, --words, --without");
+    return wrong("unknown option", "--seconds, --readers, --updaters, --seed, --flavour, --words, --fork, --without");
 }
 
 int main(int argc, char **argv)
@@ -707,7 +713,7 @@ int main(int argc, char **argv)
         return wrong("what to torture", "srcu");
     for (int i = 2; i < argc; i += 2) {
         if (i + 1 == argc)
-            return wrong("an option without its value", "--seconds, --readers, --updaters, --seed, --flavour, --words, --without");
+            return wrong("an option without its value", "--seconds, --readers, --updaters, --seed, --flavour, --words, --fork, --without");
         int code = option(argv[i], argv[i + 1], argv);
         if (code)
             return code;
