@@ -18,16 +18,9 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 50_000
 """Windows that are held before they are written."""
-WINDOW_COLUMNS = (
-    "machine_id", "context_id", "launch", "id", "operation", "form", "width_bits", "contender", "contender_iters", "work_iters",
-    "threads", "status", "window", "line", "window_ns", "empty_ns",
-)  # fmt: skip
-INTEGERS = {
-    "width_bits", "contender_iters", "work_iters", "lines", "threads", "launches", "windows", "discarded_windows", "launch", "window", "line",
-}  # fmt: skip
-TEXTS = {
-    "machine_id", "id", "operation", "form", "order", "contender", "placement", "placement_class", "params", "status", "reason",
-    "stop", "cpus", "modes_ns", "flags", "context_id",
+WINDOW_COLUMNS = {
+    "machine_id": str, "context_id": str, "launch": int, "id": str, "operation": str, "form": str, "width_bits": int, "contender": str,
+    "contender_iters": int, "work_iters": int, "threads": int, "status": str, "window": int, "line": int, "window_ns": float, "empty_ns": float,
 }  # fmt: skip
 
 
@@ -125,10 +118,18 @@ def window_rows(contexts: Mapping[str, Context], records: Iterable[Record]) -> I
             yield fixed | {"window": index, "line": line, "window_ns": value, "empty_ns": empty}
 
 
-def cell_rows(summaries: Sequence[Summary]) -> tuple[list[str], Iterator[dict[str, object]]]:
-    """Column names and a row per cell and machine: those of ``show --format csv``."""
+def cell_rows(summaries: Sequence[Summary]) -> tuple[dict[str, type], list[dict[str, object]]]:
+    """Columns with their types and a row per cell and machine: those of ``show --format csv``."""
     flat = rows(summaries)
-    return list(flat[0]), iter(flat)
+    return {name: _type([row[name] for row in flat], name) for name in flat[0]}, flat
+
+
+def _type(values: Iterable[object], name: str) -> type:
+    """What all values of a column are; an empty column of times is one of numbers."""
+    seen = {type(value) for value in values if value is not None}
+    if not seen:
+        return float if name.endswith("_ns") else str
+    return seen.pop() if len(seen) == 1 else float if seen == {int, float} else str
 
 
 def _batches(flat: Iterable[dict[str, object]]) -> Iterator[list[dict[str, object]]]:
@@ -142,8 +143,9 @@ def _batches(flat: Iterable[dict[str, object]]) -> Iterator[list[dict[str, objec
         yield batch
 
 
-def write_csv(out: BinaryIO, names: Sequence[str], flat: Iterable[dict[str, object]]) -> None:
+def write_csv(out: BinaryIO, columns: Mapping[str, type], flat: Iterable[dict[str, object]]) -> None:
     """A heading line, then the rows as they come."""
+    names = list(columns)
     out.write(csv_text([], names).encode())
     for batch in _batches(flat):
         out.write(csv_text(batch, names, heading=False).encode())
@@ -157,15 +159,13 @@ def require_parquet() -> None:
         raise UserError("needs pyarrow, which is not installed", "--parquet", "pip install 'linewright[parquet]', or --csv") from None
 
 
-def write_parquet(out: BinaryIO, names: Sequence[str], flat: Iterable[dict[str, object]], contexts: Sequence[Context]) -> None:
+def write_parquet(out: BinaryIO, columns: Mapping[str, type], flat: Iterable[dict[str, object]], contexts: Sequence[Context]) -> None:
     """The rows as typed columns; the contexts go into the file's metadata as JSON under ``linewright_contexts``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def kind(name: str) -> pa.DataType:
-        return pa.int64() if name in INTEGERS else pa.string() if name in TEXTS else pa.float64()
-
-    schema = pa.schema([(name, kind(name)) for name in names], metadata={"linewright_contexts": msgspec.json.encode(contexts)})
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()], metadata={"linewright_contexts": msgspec.json.encode(contexts)})
     with pq.ParquetWriter(out, schema) as writer:
         for batch in _batches(flat):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))

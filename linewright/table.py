@@ -47,6 +47,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
     """Context, one table per operation, what was not available, flags, verdict."""
     from linewright.analysis import cache_fit, reader_cost, verdict
     from linewright.cache_table import print_cache
+    from linewright.counter_table import print_counters
     from linewright.reader_table import print_readers
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
@@ -62,6 +63,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         _print_tables(common, console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
         print_readers(own, console, marks.of)
+        print_counters(own, console)
         _print_missing(own, console)
     marks.explain(console)
     console.print()
@@ -76,12 +78,14 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
     runs = {context.started_utc for context in contexts}
+    lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
             f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
         ),
+        *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
 
 

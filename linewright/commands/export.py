@@ -44,21 +44,21 @@ def export(
         if windows:
             stored.read()
             _some(len(stored), files)
-            contexts, names, flat = stored.contexts, shapes.WINDOW_COLUMNS, shapes.window_rows(stored.contexts, stored.records())
+            contexts, columns, flat = stored.contexts, shapes.WINDOW_COLUMNS, shapes.window_rows(stored.contexts, stored.records())
         else:
             loaded = store.load_from(stored)
             _some(len(loaded.summaries), files)
             contexts = loaded.contexts
-            names, flat = shapes.cell_rows(loaded.summaries)
+            columns, flat = shapes.cell_rows(loaded.summaries)
         made = shapes.google_benchmark(list(contexts.values()), loaded.summaries) if google else b""
         with _open(out, force) as stream:
             try:
                 if google:
                     stream.write(made)
                 elif as_csv:
-                    shapes.write_csv(stream, names, flat)
+                    shapes.write_csv(stream, columns, flat)
                 else:
-                    shapes.write_parquet(stream, names, flat, list(contexts.values()))
+                    shapes.write_parquet(stream, columns, flat, list(contexts.values()))
                 stream.flush()
             except BrokenPipeError:
                 raise
