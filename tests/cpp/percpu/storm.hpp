@@ -44,6 +44,15 @@ inline void pin(pid_t tid, const std::vector<int> &cpus)
     sched_setaffinity(tid, sizeof set, &set);
 }
 
+// The calling thread, to one CPU; allocates nothing, for signal handlers.
+inline void move_to(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
 // Takes the calling thread's registration away, whoever made it; its operations use the fall-back from then on.
 inline bool unregister_this_thread()
 {

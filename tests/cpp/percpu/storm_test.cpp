@@ -378,7 +378,7 @@ void on_signal_move(int)
     left.look(static_cast<unsigned>(left.cpus[(n + 1) % 2]), now);
     if (n && memcmp(now, left.seen, sizeof now))
         left.wrong++;
-    storm::pin(0, {left.cpus[(n + 1) % 2]});
+    storm::move_to(left.cpus[(n + 1) % 2]);
     left.look(static_cast<unsigned>(left.cpus[n % 2]), left.seen);
     left.moves = n + 1;
     // Two moves close together, to fall into one operation; then room for what they may have broken to show.
