@@ -353,6 +353,7 @@ class Runner {
 } // namespace
 
 void check_plan(const wire::Plan &plan, const Machine &machine) {
+    choose_counters(plan.counters, "/", Counter_calls::of_kernel()); // throws for a name that nobody has
     std::vector<unsigned> usable = usable_cpus(machine.topology, plan.cpus);
     for (const wire::Cell &cell : plan.cells) {
         make_subject(cell, machine);

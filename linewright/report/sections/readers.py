@@ -9,8 +9,8 @@ import altair as alt
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
-    pixels, room, shape, ticks, tip,
+    CELL_TIP, NS_TIP, PLAIN, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
+    pixels, room, shape, ticks, tip, within,
 )  # fmt: skip
 
 PAIR, GRACE = "readers_pair", "readers_grace"
@@ -78,33 +78,34 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     ]  # fmt: skip
     if not joined:
         return None
+    joined = within(within(joined, "pair"), "grace")
     labels, forms = [series.label for series in material.series], once(row["form"] for row in joined)
     base = alt.Chart(inline(joined))
-    x = alt.X("pair:Q", title="ns that a reader pays for enter and leave", scale=alt.Scale(type="log", nice=False, padding=40),
-              axis=alt.Axis(values=ticks(r["pair"] for r in joined), format="~g"))
-    y = alt.Y("grace:Q", title="ns of a grace period", **log_axis(r["grace"] for r in joined))
+    x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
+    x = alt.X("pair:Q", title=x_title, scale=alt.Scale(type="log", nice=False, padding=24),
+              axis=alt.Axis(values=ticks(r["pair"] for r in joined), format=PLAIN))
+    y = alt.Y("grace:Q", title=y_title, **log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]))
     colour = hue("form", forms_of(material, PAIR), forms)
-    fields = (("series", "machine"), ("form", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
+    fields = (("series", "machine"), ("name", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
               ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"), ("waited", "measured with"))  # fmt: skip
-    across = base.transform_filter("datum.pair_low > 0").mark_rule().encode(x="pair_low:Q", x2="pair_high:Q", y=y, color=colour)
-    down = base.transform_filter("datum.grace_low > 0").mark_rule().encode(y="grace_low:Q", y2="grace_high:Q", x=x, color=colour)
+    across = base.mark_rule().encode(x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour)
+    down = base.mark_rule().encode(y=alt.Y("grace_from:Q", title=y_title), y2="grace_to:Q", x=x, color=colour)
     points = base.mark_point(filled=True, size=110).encode(x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields))
-    names = base.mark_text(align="left", dx=10, dy=-8).encode(x=x, y=y, text="name:N")
     return Figure(
         id="readers-both", title="Reader against grace period", broad=True,
         text="Each form as a point: what enter and leave cost a reader across, what a grace period costs upwards; both logarithmic.",
-        spec=finish(alt.layer(across, down, points, names), 340),
+        spec=finish(alt.layer(across, down, points), 340),
     )  # fmt: skip
 
 
 def _group(operation: str, title: str, rows: list[dict[str, Any]], material: Material, control: Control) -> Figure | None:
     by = "point" if operation == GRACE else "contention"
-    mine = [row | {"lane": row[by] + row["series"]} for row in rows if row["operation"] == operation]
+    mine = [row | {"lane": row["series"] if by == "contention" else row[by] + row["series"]} for row in rows if row["operation"] == operation]
     if not mine:
         return None
     forms, labels = once(row["form"] for row in mine), [series.label for series in material.series]
     classes = once(row[by] for row in mine)
-    lanes = [c + label for c in classes for label in labels]
+    lanes = labels if by == "contention" else [c + label for c in classes for label in labels]
     filters = ["datum.point == point"] if operation != GRACE else []
     chart = dots(
         mine, "ns", "ns", alt.Y("form:N", title=None, sort=forms), hue(by, classes), "lane", lanes, labels, True,

@@ -100,7 +100,7 @@ TEST(Counters, WhatTheKernelRefusesIsAbsentWithItsReason) {
 }
 
 TEST(Counters, SomeRefusedLeavesTheOthers) {
-    Counter_calls calls{[](perf_event_attr &attr, int) { return attr.type == PERF_TYPE_SOFTWARE ? dup(0) : -ENOENT; }};
+    Counter_calls calls{[](perf_event_attr &attr, int) { return attr.type == PERF_TYPE_SOFTWARE ? open("/dev/null", O_RDONLY) : -ENOENT; }};
     Counter_choice choice = choose_counters({"cycles", "task-clock"}, "/absent", calls);
     ASSERT_EQ(choice.events.size(), 1u);
     EXPECT_EQ(choice.events[0].name, "task_clock");
@@ -113,7 +113,7 @@ TEST(Counters, ANameThatNobodyHasIsRefused) {
 }
 
 TEST(Counters, NothingIsReadFromACounterThatIsNone) {
-    Counter_calls calls{[](perf_event_attr &, int) { return open("/dev/null", 0); }};
+    Counter_calls calls{[](perf_event_attr &, int) { return open("/dev/null", O_RDONLY); }};
     Counters counters({*common_event("task-clock")}, calls);
     counters.start();
     EXPECT_FALSE(counters.stop().any());
@@ -127,8 +127,9 @@ TEST(Counters, SoftwareEventsOfThisThreadAreCounted) {
     Counters counters(choice.events, Counter_calls::of_kernel());
     ASSERT_TRUE(counters.active());
     counters.start();
-    for (volatile int i = 0; i < 1'000'000; i = i + 1)
-        ;
+    [[maybe_unused]] volatile unsigned sink;
+    for (unsigned i = 0; i < 1'000'000; ++i)
+        sink = i;
     Counted counted = counters.stop();
     ASSERT_TRUE(counted.any());
     EXPECT_GT(counted.value.at("task_clock"), 0);
