@@ -513,7 +513,7 @@ static const char *flavour_name(unsigned flavour)
 
 static const char *barrier_text(const struct lw__srcu_domain *d)
 {
-    if (d->error)
+    if (__atomic_load_n(&d->error, __ATOMIC_RELAXED))
         return "grace periods cannot end: membarrier has been taken away since the domain was made";
     if (!d->reader_barriers)
         return "grace periods by membarrier(PRIVATE_EXPEDITED)";

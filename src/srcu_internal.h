@@ -45,7 +45,7 @@ struct lw__srcu_domain {
     unsigned long wanted; /* the furthest state that somebody polls for */
     uint64_t started_ns;
     uint64_t next_report_ms;
-    int error; /* why grace periods cannot end any more */
+    int error; /* why grace periods cannot end any more; a hint, read and written anywhere (relaxed) */
 
     uint32_t driver; /* a waiter that looks for all */
     uint32_t generation; /* futex: changes when a waiter should look again */

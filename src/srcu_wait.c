@@ -102,7 +102,7 @@ int lw__srcu_step(struct lw__srcu_domain *d, unsigned long wish)
     if (ended < 0) {
         /* Taken away by a seccomp filter, say. Readers without barriers cannot be waited for by anything else that is as
          * certain, so this grace period never ends; the next look tries again. */
-        if (!d->error && lw__srcu_verbose())
+        if (!__atomic_load_n(&d->error, __ATOMIC_RELAXED) && lw__srcu_verbose())
             fprintf(stderr, "linewright: membarrier refused: grace periods of domain %p cannot end\n", (void *)d->srcu);
         __atomic_store_n(&d->error, -ended, __ATOMIC_RELAXED);
         return ended;

@@ -70,7 +70,7 @@ def test_the_sdist_holds_what_the_build_needs_and_no_more(tmp_path):
     with tarfile.open(tmp_path / name) as archive:
         members = [Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()]
     tops = {member.parts[0] for member in members}
-    needed = {"CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "linewright", "probe", "pyproject.toml", "src", "wire", "workload"}
+    needed = {"CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "linewright", "probe", "pyproject.toml", "src", "torture", "wire", "workload"}
     assert needed <= tops
     assert tops <= needed | {"PKG-INFO", ".gitignore"}
     assert not [member for member in members if member.suffix in (".pyc", ".o", ".a")]

@@ -71,7 +71,7 @@ std::string describe(const lw_srcu *s)
     return text;
 }
 // In a child: exit code, or 128 + signal.
-int in_child(const std::function<int()> &body)
+[[maybe_unused]] int in_child(const std::function<int()> &body)
 {
     const pid_t pid = fork();
     if (pid == 0) {
