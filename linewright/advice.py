@@ -33,6 +33,7 @@ DEARER = 1.05
 FAMILIES = {
     "percpu": ("Per-CPU counters", ("percpu_",)), "wide": ("Wider than a register", ("wide_",)),
     "cache": ("Cache maintenance", ("clean", "invalidate")), "readers": ("Readers", ("readers_",)),
+    "library": ("The library's operations, by setting", ("library_",)),
 }  # fmt: skip
 """Operations that belong to plans of their own: title of their section, and how their operations' names begin."""
 
@@ -545,7 +546,8 @@ def _unknown(m: Machine) -> Section:
         unmeasured = [c for c in choice.REACH if not any(x.operations == c for x in m.choices)]
         if unmeasured:
             lines.append(f"a choice for {join([choice.CLASS_WORDS[c] for c in unmeasured])}: fewer than two forms were measured under equal conditions")
-        lines.append("LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program")
+        if not any(r.choice.startswith("llsc") or r.default_form.startswith(("llsc_", "prfm_strm_llsc_")) for x in m.choices if x.operations != "void" for r in x.points):
+            lines.append("LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program")
         lines += [f"the library's prefetch is PSTL1STRM: {f} has no setting" for f in sorted(forms) if f.startswith("prfm_keep")][:1]
     contended = [s for s in m.summaries if s.cell.contender == "same_line" and s.status == "ok"]
     threads = max((s.cell.threads for s in contended), default=1)

@@ -50,9 +50,11 @@ def main(arguments: list[str] | None = None) -> int:
     except LinewrightError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return _unread()
+    except SystemExit:
+        if type(sys.stdout).__name__ != "PacifyFlushWrapper":
+            raise
+        return _unread()  # Click met the closed pipe first: it wraps the stream and would leave with 1, "a difference"
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INCOMPLETE)
     except Exception as error:
@@ -61,6 +63,12 @@ def main(arguments: list[str] | None = None) -> int:
         if os.environ.get("LINEWRIGHT_DEBUG") == "1":
             raise
         return _fail(f"unexpected {type(error).__name__}: {error} (LINEWRIGHT_DEBUG=1 shows where)", INCOMPLETE)
+
+
+def _unread() -> int:
+    """Whoever read our output has seen enough; Python must not complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return DONE
 
 
 def _usage(error: Exception) -> int:

@@ -1,4 +1,4 @@
-"""Finding the programs that the command runs: linewright-probe, which measures, and linewright-workload."""
+"""Finding the programs that the command runs: linewright-probe, which measures, -workload and -torture."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from linewright.errors import UserError
 
 NAME = "linewright-probe"
 WORKLOAD = "linewright-workload"
+TORTURE = "linewright-torture"
 
 
 def find_probe() -> Path:
@@ -19,6 +20,11 @@ def find_probe() -> Path:
 def find_workload() -> Path:
     """The same for the program of `linewright workload`, named by ``LINEWRIGHT_WORKLOAD``."""
     return _find(WORKLOAD, "LINEWRIGHT_WORKLOAD", "workload")
+
+
+def find_torture() -> Path:
+    """The same for the program of `linewright torture`, named by ``LINEWRIGHT_TORTURE``."""
+    return _find(TORTURE, "LINEWRIGHT_TORTURE", "torture")
 
 
 def _find(name: str, variable: str, room: str) -> Path:

@@ -27,6 +27,7 @@ class Request:
     cpus: Sequence[int] = ()
     settings: Sequence[str] = ()
     seed: int | None = None
+    counters: Sequence[str] = ()
 
 
 def resolve(request: Request, target: Target) -> Plan:
@@ -44,7 +45,7 @@ def build(request: Request, target: Target) -> Plan:
         plan, asked = _from_file(request), True
     else:
         plan, asked = _from_registry(request, target, topology), bool(request.settings or request.cpus)
-    changes = {"precision": request.precision, "seed": request.seed, "cpus": list(request.cpus) or None}
+    changes = {"precision": request.precision, "seed": request.seed, "cpus": list(request.cpus) or None, "counters": list(request.counters) or None}
     plan = msgspec.structs.replace(plan, **{key: value for key, value in changes.items() if value is not None})
     check_cpus(plan.cpus, topology, "plan.cpus")
     if asked:

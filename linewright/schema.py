@@ -34,6 +34,10 @@ ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$", max_length=64)] | C
 Params = dict[Name, ParamValue]
 
 
+Event = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
+"""A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of the CPU's own list."""
+
+
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One point of an experiment. `id` is its only identifier."""
 
@@ -93,6 +97,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
     launch: Annotated[int, Meta(ge=0, le=1000)] = 0
     """Which launch this is; set by the target that relaunches, not by who writes a plan."""
+    counters: Annotated[list[Event], Meta(max_length=16)] = []
+    """Events to count; empty: cycles, instructions and what the CPU names for snoops and exclusives; ``none``: nothing."""
 
 
 class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -250,6 +256,8 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     locked_memory: bool
     realtime: bool
     boot_parameters: str = ""
+    counters_reason: str = ""
+    """Which of the counters asked for are absent, and why; empty where none is."""
 
 
 def schemas() -> dict[str, dict]:

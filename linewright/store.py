@@ -156,7 +156,7 @@ class Loaded(NamedTuple):
     contexts: dict[str, Context]
     summaries: list[Summary]
     classes: list[CoreClass]
-    """Near/far classes of the records that `near` of `load` lets through."""
+    """Near/far classes, line by line, of the records that `near` of `load` lets through; none without it."""
 
 
 def load(
@@ -164,17 +164,21 @@ def load(
 ) -> Loaded:
     """Summaries of record files in bounded memory; files without a record give none.
 
-    `near` chooses other records for the classes than the summaries themselves have.
+    `near` asks for the near/far classes of the records that it chooses.
     """
+    with Store(paths, warn, only) as store:
+        return load_from(store, near)
+
+
+def load_from(store: Store, near: Callable[[Record], bool] | None = None) -> Loaded:
+    """The same from a store that was not read yet."""
     from linewright.analysis import summarise_groups
     from linewright.analysis.near_far import Nearness
 
-    with Store(paths, warn, only) as store:
-        every, chosen = Nearness(store.contexts), Nearness(store.contexts)
-        see = [every.feed]
-        if near is not None:
-            see.append(lambda record: chosen.feed(record) if near(record) else None)
-        store.read(see)
-        classes = every.classes()
-        summaries = summarise_groups(store.contexts, store.groups(), classes)
-        return Loaded(store.contexts, summaries, chosen.classes() if near is not None else classes)
+    every, chosen = Nearness(store.contexts, told=0), Nearness(store.contexts)
+    see = [every.feed]
+    if near is not None:
+        see.append(lambda record: chosen.feed(record) if near(record) else None)
+    store.read(see)
+    summaries = summarise_groups(store.contexts, store.groups(), every.classes())
+    return Loaded(store.contexts, summaries, chosen.classes())

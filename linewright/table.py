@@ -47,6 +47,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
     """Context, one table per operation, what was not available, flags, verdict."""
     from linewright.analysis import cache_fit, reader_cost, verdict
     from linewright.cache_table import print_cache
+    from linewright.counter_table import print_counters
     from linewright.reader_table import print_readers
 
     machines = list(dict.fromkeys(summary.machine_id for summary in summaries))
@@ -62,6 +63,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         _print_tables(common, console, marks)
         print_cache(own, known[0].line_bytes if known else 64, console)
         print_readers(own, console, marks.of)
+        print_counters(own, console)
         _print_missing(own, console)
     marks.explain(console)
     console.print()
@@ -76,12 +78,14 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
     runs = {context.started_utc for context in contexts}
+    lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
             f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
         ),
+        *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
 
 
@@ -255,6 +259,8 @@ def _row(s: Summary) -> dict[str, object]:
         interval = getattr(s, name) if has_figures(s) else None
         for end in ("median_ns", "low_ns", "high_ns"):
             row[f"{name}_{end}"] = getattr(interval, end) if interval else None
+    for end in ("low_ns", "high_ns"):
+        row[f"repeat_{end}"] = getattr(s.repeat, end) if s.repeat and has_figures(s) else None
     for name, part in (("batch", s.batch), ("small_batch", s.small)):
         for figure in ("p50_ns", "p95_ns", "p99_ns", "max_ns"):
             row[f"{name}_{figure}"] = getattr(part, figure) if part else None
@@ -280,11 +286,12 @@ def as_csv(summaries: Sequence[Summary]) -> str:
     return csv_text(flat, list(flat[0])) if flat else ""
 
 
-def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
-    """Rows as CSV with a heading line.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def csv_text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
+    if heading:
+        writer.writeheader()
     writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
 

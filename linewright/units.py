@@ -45,6 +45,17 @@ def share(text: str, where: str) -> float:
     return value
 
 
+def event_list(text: str, where: str) -> list[str]:
+    """Names of performance counters of ``cycles,task-clock``; each once."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_./-]{1,64}", name):
+            raise UserError(f"not the name of an event: {name!r}", where, "allowed: cycles,instructions,task-clock … or PMU/NAME, at most 16; none")
+    if len(names) > 16 or len(set(names)) < len(names):
+        raise UserError(f"too many events, or one twice: {text[:80]!r}", where, "at most 16, each once")
+    return names
+
+
 def cpu_list(text: str, where: str) -> list[int]:
     """CPU numbers of ``0,2-4``, in the order given; a CPU named twice is refused."""
     cpus: list[int] = []

@@ -1,6 +1,7 @@
 // Finds out what the probe runs on, without privileges and without libraries.
 #include "probe/machine.hpp"
 
+#include "probe/counters.hpp"
 #include "probe/rmw_loops.hpp"
 #include "probe/stats.hpp"
 #include "probe/window.hpp"
@@ -19,12 +20,10 @@
 #include <sys/rseq.h>
 #define LW_LIBC_RSEQ 1
 #endif
-#include <linux/perf_event.h>
 #include <random>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -309,20 +308,6 @@ double cycle_ns(const Clock &clock) {
     return (chain(320'000) - chain(160'000)) / 160'000.0;
 }
 
-bool counters_available() {
-    perf_event_attr attr{};
-    attr.type = PERF_TYPE_HARDWARE;
-    attr.size = sizeof attr;
-    attr.config = PERF_COUNT_HW_CPU_CYCLES;
-    attr.exclude_kernel = 1;
-    attr.exclude_hv = 1;
-    long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
-    if (fd < 0)
-        return false;
-    close(static_cast<int>(fd));
-    return true;
-}
-
 // Whether the C library registered restartable sequences for this thread (glibc 2.35 and later: size 0 when it did not).
 std::string rseq_owner() {
 #ifdef LW_LIBC_RSEQ
@@ -379,7 +364,8 @@ Machine read_machine() {
     return machine;
 }
 
-wire::Context describe(const Machine &machine, const std::string &plan, unsigned launch) {
+wire::Context describe(const Machine &machine, const std::string &plan, unsigned launch,
+                       const std::vector<std::string> &counted) {
     wire::Context context;
     utsname system{};
     uname(&system);
@@ -411,7 +397,9 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.governor = file_text(
         ("/sys/devices/system/cpu/cpu" + std::to_string(std::max(here, 0)) + "/cpufreq/scaling_governor").c_str());
     context.smt = machine.topology.has_smt() ? "on" : "off";
-    context.counters = counters_available() ? "available" : "unavailable";
+    Counter_choice counters = choose_counters(counted, "/", Counter_calls::of_kernel());
+    context.counters = counters.events.empty() ? "unavailable" : "available";
+    context.counters_reason = counters.reason;
     context.rseq = rseq_owner();
     context.locked_memory = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
     context.realtime = Real_time().active();

@@ -35,7 +35,8 @@ struct Machine {
 // Reads topology and features and calibrates the clock (about 20 ms).
 Machine read_machine();
 
-// The context of one launch of a plan.
-wire::Context describe(const Machine &machine, const std::string &plan, unsigned launch);
+// The context of one launch of a plan that counts the given events (see choose_counters).
+wire::Context describe(const Machine &machine, const std::string &plan, unsigned launch,
+                       const std::vector<std::string> &counted = {});
 
 } // namespace lw::probe

@@ -61,7 +61,7 @@ template <class T> void run_empty(Loop_args &args) {
 }
 
 template <class T> void run_rseq_add(Loop_args &args) {
-    go_round(args, static_cast<Seat *>(args.state)->handle, [](char *p) {
+    go_round(args, static_cast<Seat *>(args.state)->handle, [](char *p) __attribute__((always_inline)) {
         if constexpr (sizeof(T) == 8)
             lw_this_cpu_add_u64(reinterpret_cast<std::uint64_t *>(p), 1);
         else
@@ -71,7 +71,7 @@ template <class T> void run_rseq_add(Loop_args &args) {
 
 // A counter kept with the value operations: read, then exchange if unchanged.
 template <class T> void run_rseq_cmpxchg(Loop_args &args) {
-    go_round(args, static_cast<Seat *>(args.state)->handle, [](char *p) {
+    go_round(args, static_cast<Seat *>(args.state)->handle, [](char *p) __attribute__((always_inline)) {
         T *word = reinterpret_cast<T *>(p), old, seen;
         if constexpr (sizeof(T) == 8)
             for (old = lw_this_cpu_read_u64(word); (seen = lw_this_cpu_cmpxchg_u64(word, old, old + 1)) != old; old = seen)
@@ -89,7 +89,9 @@ template <class T> [[gnu::always_inline]] inline void plain(char *p) {
 }
 
 template <class T> void run_thread_local(Loop_args &args) {
-    go_round(args, reinterpret_cast<char *>(local_words), [](char *p) { plain<T>(p); });
+    char *base = reinterpret_cast<char *>(local_words);
+    __asm__("" : "+r"(base)); // formed once: position-independent code would ask for it each time
+    go_round(args, base, [](char *p) { plain<T>(p); });
 }
 
 [[gnu::always_inline]] inline char *copy_of_current(char *handle) {

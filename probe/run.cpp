@@ -33,6 +33,20 @@ unsigned least_windows(const wire::Plan &plan, const wire::Cell &cell) {
     return std::min(std::max(plan.min_windows, lines), plan.max_windows);
 }
 
+// Counts of a group of threads as metrics: each event per operation, the frequency where cycles are among them, and the
+// share of the time in which the counters really counted (below 1: they took turns with somebody else's).
+void put_counts(std::map<std::string, double> &metrics, const std::string &who, const Counted &counted, std::uint64_t ops) {
+    if (!counted.any() || ops == 0)
+        return;
+    const double share = counted.running_ns / counted.enabled_ns;
+    for (const auto &[name, count] : counted.value)
+        metrics[who + "_" + name.substr(0, 50) + "_per_op"] = // names of metrics have at most 64 characters
+            count / share / static_cast<double>(ops);
+    if (auto cycles = counted.value.find("cycles"); cycles != counted.value.end())
+        metrics[who + "_ghz"] = cycles->second / counted.running_ns;
+    metrics[who + "_counted_share"] = share;
+}
+
 // A cell while it is being measured.
 struct Cell_run {
     wire::Cell cell;
@@ -43,6 +57,8 @@ struct Cell_run {
     std::size_t batch_ops = 0;
     double small_overhead_ns = 0;
     std::vector<double> ns_sum, ticks_sum;
+    Counted timed, others; // of kept windows
+    std::uint64_t others_ops = 0;
     unsigned tries = 0; // windows run, discarded ones included
     bool done = false;
 };
@@ -58,7 +74,9 @@ class Runner {
   public:
     Runner(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks)
         : plan_(plan), machine_(machine), context_id_(context_id), hooks_(hooks), random_(plan.seed + plan.launch),
-          usable_(usable_cpus(machine.topology, plan.cpus)) {
+          usable_(usable_cpus(machine.topology, plan.cpus)),
+          events_(choose_counters(plan.counters, "/", Counter_calls::of_kernel()).events),
+          counters_(events_, Counter_calls::of_kernel()) {
         for (const wire::Cell &cell : plan.cells)
             total_windows_ += least_windows(plan, cell);
     }
@@ -155,9 +173,12 @@ class Runner {
         if (run.tries == 0)
             run.record.started_s = seconds_since(start_);
         const Twin &twin = twin_of(run, twins);
-        Window_result window =
-            run_window(*run.subject, machine_, run.cpus,
-                       request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops), &run.batch);
+        Window_request timed = request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops);
+        if (counters_.active()) {
+            timed.counters = &counters_;
+            timed.events = &events_;
+        }
+        Window_result window = run_window(*run.subject, machine_, run.cpus, timed, &run.batch);
         unsigned line = run.tries % run.subject->lines();
         if (window.error.empty() && window.moved)
             window.error = "a pinned thread was found on another CPU";
@@ -173,6 +194,9 @@ class Runner {
             run.record.window_ns.push_back(window.ns_per_op);
             run.record.window_line.push_back(line);
             run.record.empty_ns.push_back(twin.ns);
+            run.timed.add(window.timed);
+            run.others.add(window.others);
+            run.others_ops += window.others_ops;
             for (std::size_t thread = 0; thread < window.ops.size(); ++thread) {
                 run.record.thread_ops[thread] += window.ops[thread];
                 run.ns_sum[thread] += window.ns[thread];
@@ -257,6 +281,9 @@ class Runner {
             record.total_mops += rate;
         record.fairness = jain(rates);
         run.subject->metrics(record.metrics);
+        if (!record.thread_ops.empty())
+            put_counts(record.metrics, "timed", run.timed, record.thread_ops[0]);
+        put_counts(record.metrics, "others", run.others, run.others_ops);
     }
 
     bool run_block(std::size_t first, std::size_t end_cell, double budget_s) {
@@ -318,12 +345,15 @@ class Runner {
     const Clock_point start_ = std::chrono::steady_clock::now();
     std::mt19937_64 random_;
     std::vector<unsigned> usable_;
+    std::vector<Counter_event> events_;
+    Counters counters_; // of this thread, which is the timed one
     std::size_t windows_done_ = 0, total_windows_ = 0, cells_done_ = 0;
 };
 
 } // namespace
 
 void check_plan(const wire::Plan &plan, const Machine &machine) {
+    choose_counters(plan.counters, "/", Counter_calls::of_kernel()); // throws for a name that nobody has
     std::vector<unsigned> usable = usable_cpus(machine.topology, plan.cpus);
     for (const wire::Cell &cell : plan.cells) {
         make_subject(cell, machine);

@@ -34,6 +34,8 @@ struct alignas(apart) Slot {
     std::uint64_t ticks_window = 0;
     unsigned cpu = 0;
     bool switched = false;
+    Counted counted;
+    std::uint64_t ops_counted = 0;
     Loop_args args;
 };
 
@@ -104,7 +106,7 @@ bool counts(Mode mode) { return mode == Mode::timed || mode == Mode::small || mo
 // A contender: pins itself, runs until told to stop, and notes its own operations and time between the first batch
 // boundary after the window opened and the last one before it closed.
 void contend(Subject &subject, const Machine &machine, Mode mode, unsigned thread, unsigned line, unsigned cpu,
-             Shared &shared, Slot &slot) {
+             Shared &shared, Slot &slot, const std::vector<Counter_event> *events) {
     if (!pin_to(cpu)) {
         slot.running.store(2, std::memory_order_release); // pairs with the timed thread's wait for `running`
         return;
@@ -128,6 +130,14 @@ void contend(Subject &subject, const Machine &machine, Mode mode, unsigned threa
             ops /= 2;
     };
     batch();
+    // Counted from here until the thread is told to stop, its own loop all the time: a system call at the window's edges
+    // would delay it just then.
+    Counters counters;
+    std::uint64_t ops_before = all;
+    if (events) {
+        counters = Counters(*events, Counter_calls::of_kernel());
+        counters.start();
+    }
     slot.running.store(1, std::memory_order_release); // pairs with the timed thread's wait for `running`
     // Acquire: pairs with the timed thread's release of each phase. The operation under test orders nothing here.
     while (shared.phase.load(std::memory_order_acquire) == starting)
@@ -142,6 +152,10 @@ void contend(Subject &subject, const Machine &machine, Mode mode, unsigned threa
     slot.cpu = static_cast<unsigned>(sched_getcpu());
     while (shared.phase.load(std::memory_order_acquire) == closed)
         batch();
+    if (counters.active()) {
+        slot.counted = counters.stop();
+        slot.ops_counted = all - ops_before;
+    }
     slot.ops_all = all;
     subject.leave(thread, slot.args);
 }
@@ -211,7 +225,7 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
     std::vector<std::jthread> contenders;
     for (unsigned thread = 1; thread < threads; ++thread)
         contenders.emplace_back(contend, std::ref(subject), std::cref(machine), request.mode, thread, request.line,
-                                cpus[thread], std::ref(shared), std::ref(slots[thread]));
+                                cpus[thread], std::ref(shared), std::ref(slots[thread]), request.events);
 
     Slot &self = slots[0];
     self.args = subject.arguments(0, request.line);
@@ -245,6 +259,8 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
     const std::uint64_t length = std::max<std::uint64_t>(clock.ticks(request.length_ms * 1e6), 1);
     std::uint64_t stolen_before = stolen_ticks(cpus);
     Presence before = presence();
+    if (request.counters)
+        request.counters->start();
     std::uint64_t before_window = all, now, opened, excluded_before = 0;
     shared.phase.store(open, std::memory_order_release); // pairs with the contenders' acquire of `phase`
     if (request.mode == Mode::small) {
@@ -270,6 +286,8 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
     }
     shared.phase.store(closed, std::memory_order_release); // pairs with the contenders' acquire of `phase`
     self.ticks_window = now - opened - self.args.excluded_ticks;
+    if (request.counters)
+        self.counted = request.counters->stop();
     self.ops_window = all - before_window;
     self.switched = switched_out(before);
     self.cpu = static_cast<unsigned>(sched_getcpu());
@@ -281,6 +299,9 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
     subject.leave(0, self.args);
     result.stolen = stolen_ticks(cpus) != stolen_before;
 
+    // A contender that was off its CPU when the window opened takes its own time from its return: it saw too little of
+    // the window. A millisecond is more than its longest pause, on which it may have been both times.
+    const std::uint64_t missed = clock.ticks(1e6) + self.ticks_window / 20;
     std::vector<Loop_args> args;
     std::vector<std::uint64_t> every_op;
     for (unsigned thread = 0; thread < threads; ++thread) {
@@ -289,10 +310,13 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
         result.ns.push_back(clock.ns(slot.ticks_window));
         result.ticks.push_back(slot.ticks_window);
         result.cpus.push_back(slot.cpu);
-        result.switched |= slot.switched && !(counts(request.mode) && subject.may_sleep(thread));
+        bool away = slot.switched || slot.ticks_window + missed < self.ticks_window;
+        result.switched |= away && !(counts(request.mode) && subject.may_sleep(thread));
         result.moved |= slot.cpu != cpus[thread];
         args.push_back(slot.args);
         every_op.push_back(slot.ops_all);
+        (thread ? result.others : result.timed).add(slot.counted);
+        result.others_ops += slot.ops_counted;
     }
     if (counts(request.mode))
         subject.account(request.line, args, every_op);

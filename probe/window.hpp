@@ -1,6 +1,7 @@
 // One timed window: all threads run before it opens and keep running until after it closes.
 #pragma once
 
+#include "probe/counters.hpp"
 #include "probe/machine.hpp"
 #include "probe/subject.hpp"
 #include "wire/histogram.hpp"
@@ -25,6 +26,8 @@ struct Window_request {
     std::size_t batch_ops = 0;  // 0: find the length that lasts about `batch_ns`
     double batch_ns = 15'000;
     unsigned small_ops = 16;
+    Counters *counters = nullptr;                     // the timed thread's, open already; null: nothing is counted
+    const std::vector<Counter_event> *events = nullptr; // what contenders count, beside `counters`
     double small_overhead_ns = 0; // timer and call cost to subtract from each small batch
 };
 
@@ -37,6 +40,9 @@ struct Window_result {
     std::vector<unsigned> cpus;       // the CPU each thread was on when the window closed
     bool switched = false, stolen = false, gap = false;
     bool moved = false;               // a thread was found on another CPU than its own: the pin did not hold
+    Counted timed;                    // the timed thread's events inside the window
+    Counted others;                   // the contenders' together, from before the window until after it
+    std::uint64_t others_ops = 0;     // operations of the contenders in that time
     std::string error;                // why the window could not be run at all
 };
 

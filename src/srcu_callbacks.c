@@ -232,6 +232,7 @@ int lw_srcu_barrier(struct lw_srcu *s)
         return -ENOMEM;
     int saved = errno;
     b->head.fn = at_barrier;
+    __atomic_store_n(&d->error, 0, __ATOMIC_RELAXED); /* of an earlier look; the worker's next one sets it anew */
     push(d, &b->head);
     (void)lw__srcu_worker_wake();
     err = wait_for_barrier(d, b);

@@ -89,6 +89,7 @@ void lw__srcu_wake_all(uint32_t *word);
 /* One look at the grace period, begun if none is under way and `wish` is not reached. Under step_lock. 0 or a domain's error. */
 int lw__srcu_step(struct lw__srcu_domain *d, unsigned long wish);
 bool lw__srcu_reached(struct lw__srcu_domain *d, unsigned long state);
+unsigned lw__srcu_index_now(const struct lw__srcu_domain *d); /* that readers take */
 /* How long to leave a grace period alone before the next look. */
 uint64_t lw__srcu_pause_ns(struct lw__srcu_domain *d, unsigned looks);
 
@@ -115,6 +116,8 @@ enum lw__srcu_point {
 extern void (*volatile lw__srcu_test_point)(enum lw__srcu_point where);
 extern int (*volatile lw__srcu_test_membarrier)(int command); /* 0 or an errno */
 extern volatile unsigned lw__srcu_test_slots; /* domains made from now on take slots below this */
+void lw__srcu_test_count(struct lw__srcu_domain *d, unsigned word); /* as a reader does, on any word of lw__srcu_words */
+void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value);
 #define LW__SRCU_POINT(where) (lw__srcu_test_point ? lw__srcu_test_point(where) : (void)0)
 #else
 #define LW__SRCU_POINT(where) ((void)0)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Readers flip between two neighbouring words, or between 2 and 3: one exclusive or either way. */
-static unsigned index_now(const struct lw__srcu_domain *d)
+unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED); /* written under step_lock only */
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
@@ -27,7 +27,7 @@ static void flip(struct lw__srcu_domain *d)
 #define LW_GP_SUM_LOCKS(d, i) lw__srcu_sum(d, i, false)
 #define LW_GP_HEAVY_BARRIER(d) lw__srcu_heavy_barrier(d)
 #define LW_GP_FENCE() lw__srcu_full_fence()
-#define LW_GP_INDEX(d) index_now(d)
+#define LW_GP_INDEX(d) lw__srcu_index_now(d)
 #define LW_GP_FLIP(d) flip(d)
 #define LW_GP_LOAD_SEQ(d) __atomic_load_n(&(d)->seq, __ATOMIC_RELAXED)
 #define LW_GP_STORE_SEQ(d, v) __atomic_store_n(&(d)->seq, v, __ATOMIC_RELEASE) /* release: pairs with lw__srcu_reached() */
@@ -49,7 +49,7 @@ static void report(struct lw__srcu_domain *d, uint64_t age_ms)
     char text[4096];
     size_t at = (size_t)snprintf(text, sizeof text, "grace period of domain %p%s%s not over after %llu ms (scan %u, index %u)\n",
                                  (void *)d->srcu, d->srcu->name ? " " : "", d->srcu->name ? d->srcu->name : "",
-                                 (unsigned long long)age_ms, d->phase, index_now(d) ^ 1);
+                                 (unsigned long long)age_ms, d->phase, lw__srcu_index_now(d) ^ 1);
     lw__srcu_counts(d, text + at, sizeof text - at);
     if (d->stall_hook)
         d->stall_hook(d->srcu, (unsigned)age_ms, text, d->stall_argument);

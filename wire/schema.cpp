@@ -33,6 +33,13 @@ bool is_param_text(std::string_view text) {
     });
 }
 
+bool is_event(std::string_view text) {
+    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("_.-/").find(c) != std::string_view::npos;
+    });
+}
+
 bool is_placement(std::string_view text) {
     constexpr std::array classes{"auto", "smt_sibling", "same_l3", "other_l3", "other_socket"};
     if (std::ranges::find(classes, text) != classes.end())
@@ -320,6 +327,15 @@ Plan parse_plan(const std::string &text) {
             plan.cpus.push_back(
                 static_cast<unsigned>(fields.as_integer((*cpus)[i], fmt::format("cpus[{}]", i), 0, 65'535)));
     }
+    if (const json *counters = fields.find("counters")) {
+        if (!counters->is_array() || counters->size() > 16)
+            fields.fail("counters", "is not an array of at most 16 names");
+        for (const json &name : *counters) {
+            if (!name.is_string() || !is_event(name.get_ref<const std::string &>()))
+                fields.fail("counters", fmt::format("{} is not the name of an event", Fields::shorten(name)));
+            plan.counters.push_back(name.get<std::string>());
+        }
+    }
     const json &cells = fields.require("cells");
     if (!cells.is_array() || cells.empty() || cells.size() > 100'000)
         fields.fail("cells", "is not an array of 1 to 100000 cells");
@@ -415,7 +431,8 @@ std::string to_json(const Context &context) {
                  {"rseq", context.rseq},
                  {"locked_memory", context.locked_memory},
                  {"realtime", context.realtime},
-                 {"boot_parameters", context.boot_parameters}});
+                 {"boot_parameters", context.boot_parameters},
+                 {"counters_reason", context.counters_reason}});
 }
 
 } // namespace lw::wire

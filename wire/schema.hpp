@@ -56,6 +56,7 @@ struct Plan {
     unsigned max_windows = 512;
     std::vector<unsigned> cpus;
     unsigned launch = 0;
+    std::vector<std::string> counters; // events to count; empty: cycles, instructions and what the CPU names for coherence
 };
 
 struct Quantiles {
@@ -126,6 +127,7 @@ struct Context {
     std::string governor, smt = "unknown", counters = "unavailable", rseq = "none";
     bool locked_memory = false, realtime = false;
     std::string boot_parameters;
+    std::string counters_reason;
 };
 
 // Parses and validates one plan; throws Invalid.

@@ -94,8 +94,10 @@ template <class Workload> class Team {
         const Ops before = published();
         const double opened = now_ns(), cpu = process_cpu_ns();
         const std::uint64_t ticks = lw_ticks_ordered();
-        while (now_ns() < end && !interrupt_ && !all_finished())
-            std::this_thread::sleep_for(std::chrono::duration<double, std::nano>(std::clamp(end - now_ns(), 0.0, 10e6)));
+        // On a machine so busy that none of the threads ran meanwhile, it stays open until one has: no rate is 0.
+        const auto open = [&] { return now_ns() < end || (published() == before && now_ns() < end + options_.stall_s * 1e9); };
+        while (open() && !interrupt_ && !all_finished())
+            std::this_thread::sleep_for(std::chrono::duration<double, std::nano>(std::clamp(end - now_ns(), 1e5, 10e6)));
         const std::uint64_t ticks_taken = lw_ticks_ordered() - ticks;
         const double closed = now_ns(), cpu_taken = process_cpu_ns() - cpu;
         const Ops after = published();

@@ -39,7 +39,8 @@ struct Options {
 
 struct Waits {
     std::uint64_t timed = 0;
-    double p50_ns = 0, p99_ns = 0, longest_ns = 0;
+    double p50_ns = 0, p99_ns = 0, longest_ns = 0; // each includes clock_ns
+    double clock_ns = 0;                           // what the two readings of the clock take by themselves
 };
 
 // Medians over the rounds of hash-bucket, ms for all waiters of a round.

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Does a repeat fall where the first run said it would? Runs a few cells again and again and counts.
+"""Does a repeat fall where the first run said it would? Measures a few cells again and again and counts.
 
-Uncontended: the spread of medians over runs. Contended: how often the stated 95 % interval of one run (five launches)
-covers the median of another run. Prints one line for each cell; exit 1 when a figure misses what docs/method.md states.
+Uncontended: the spread of medians over runs. Contended: launches one after the other for LINEWRIGHT_MINUTES (default 20),
+of which runs are then made as different plans spread theirs: five in a row, five 10 s apart (`quick`), eight 30 s apart
+(`rmw`). For each way: how often one run's interval for a repeat covers the median of another run that does not overlap
+it in time, and how often the narrower interval for the run itself does. Exit 1 when a figure misses what docs/method.md
+states.
+LINEWRIGHT_TRACE names a file of earlier launches to count instead of measuring.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 
 ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
@@ -20,18 +25,17 @@ if sys.prefix == sys.base_prefix and VENV.exists():
 
 import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
+from scipy import stats  # noqa: E402
 
 from linewright.analysis import summarise  # noqa: E402
+from linewright.analysis.summary import Summary  # noqa: E402
 from linewright.records import decode_line  # noqa: E402
 from linewright.schema import Cell, Context, Plan, Record  # noqa: E402
 
-PROBE = next(
-    path
-    for path in (ROOT / "build/bench/probe/linewright-probe", ROOT / "build/native/probe/linewright-probe")
-    if path.exists()
-)
 REPEATS = int(os.environ.get("LINEWRIGHT_REPEATS", "24"))
-LAUNCHES = 5
+MINUTES = float(os.environ.get("LINEWRIGHT_MINUTES", "20"))
+TRACE = os.environ.get("LINEWRIGHT_TRACE")
+KEPT = "build/repeatability.jsonl"
 
 ALONE = [
     Cell(operation="add", form="lock_add", order="full"),
@@ -45,64 +49,120 @@ SHARED = [
 ]
 
 
-def launch(plan: Plan) -> tuple[list[Context], list[Record]]:
+Launch = tuple[float, list[Context], list[Record]]
+"""When it began (s), and what the probe wrote."""
+
+
+def probe() -> Path:
+    candidates = (ROOT / f"build/{preset}/probe/linewright-probe" for preset in ("bench", "native"))
+    return next(path for path in candidates if path.exists())
+
+
+def parse(lines: list[bytes]) -> tuple[list[Context], list[Record]]:
+    values = [decode_line(line, "probe") for line in lines]
+    return [x for x in values if isinstance(x, Context)], [x for x in values if isinstance(x, Record)]
+
+
+def launch(cells: list[Cell], number: int) -> list[bytes]:
     """Run the probe once."""
-    done = subprocess.run([PROBE], input=msgspec.json.encode(plan), capture_output=True, check=True)
-    lines = [decode_line(line, "probe") for line in done.stdout.splitlines()]
-    return [x for x in lines if isinstance(x, Context)], [x for x in lines if isinstance(x, Record)]
-
-
-def plan_of(cells: list[Cell], number: int, seed: int) -> Plan:
-    return Plan(
-        linewright_plan=1, name="repeatability", cells=cells, seed=seed, launch=number, budget_s=20.0, min_windows=6,
-        max_windows=12 if cells is SHARED else 64, window_ms=2.0, contended_window_ms=25.0,
+    plan = Plan(
+        linewright_plan=1, name="repeatability", cells=cells, seed=number, launch=number % 1000, budget_s=20.0,
+        min_windows=12 if cells is SHARED else 6, max_windows=12 if cells is SHARED else 64, window_ms=2.0,
+        contended_window_ms=15.0,
     )  # fmt: skip
+    return subprocess.run([probe()], input=msgspec.json.encode(plan), capture_output=True, check=True).stdout.splitlines()
+
+
+def uncontended() -> bool:
+    """Whether medians of separate runs spread too far."""
+    medians: dict[str, list[float]] = {}
+    for repeat in range(REPEATS):
+        for summary in summarise(*parse(launch(ALONE, repeat))):
+            if summary.issue:
+                medians.setdefault(summary.id, []).append(summary.issue.median_ns)
+        print(f"uncontended: repeat {repeat + 1} of {REPEATS}", file=sys.stderr, flush=True)
+    failed = False
+    for cell, values in medians.items():
+        middle = np.median(values)
+        spread = float(np.median(np.abs(np.array(values) / middle - 1)))
+        wide = float((np.percentile(values, 90) - np.percentile(values, 10)) / middle)
+        failed |= spread >= 0.01
+        print(f"alone      {cell:72s} {middle:8.3f} ns, median deviation {spread:6.2%}, 10th to 90th percentile {wide:6.2%}")
+    return failed
+
+
+def trace() -> list[Launch]:
+    """Launches of the contended cells one after the other, also kept in a file; or those of such a file."""
+    launches: list[Launch] = []
+    if TRACE:
+        lines = Path(TRACE).read_bytes().splitlines()
+    else:
+        lines, number, start = [], 0, time.monotonic()
+        while time.monotonic() - start < 60 * MINUTES:
+            lines += launch(SHARED, number)
+            number += 1
+            print(f"contended: {(time.monotonic() - start) / 60:.1f} of {MINUTES:g} minutes", file=sys.stderr, flush=True)
+        Path(KEPT).write_bytes(b"\n".join(lines) + b"\n")
+    contexts, records = parse(lines)
+    by_context: dict[str, list[Record]] = {}
+    for record in records:
+        by_context.setdefault(record.context_id, []).append(record)
+    for context in contexts:
+        begun = datetime.fromisoformat(context.started_utc).timestamp()
+        launches.append((begun, [context], by_context.get(context.context_id, [])))
+    return sorted(launches, key=lambda one: one[0])
+
+
+def runs(launches: list[Launch], count: int, apart_s: float, every_s: float) -> list[tuple[float, float, list[Summary]]]:
+    """Runs of so many launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the last."""
+    made, begin = [], launches[0][0]
+    while True:
+        chosen: list[Launch] = []
+        for one in launches:
+            if one[0] >= (chosen[-1][0] + apart_s if chosen else begin) and len(chosen) < count:
+                chosen.append(one)
+        if len(chosen) < count:
+            return made
+        contexts = [context for one in chosen for context in one[1]]
+        records = [record for one in chosen for record in one[2]]
+        made.append((chosen[0][0], chosen[-1][0], summarise(contexts, records)))
+        begin = max(begin + every_s, min(one[0] for one in launches if one[0] > chosen[0][0]))
+
+
+def covers(first: list[Summary], second: list[Summary], which: str) -> list[bool]:
+    """Per cell: is the second run's median inside the first one's interval?"""
+    again = {s.id: s.issue.median_ns for s in second if s.issue}
+    intervals = [(getattr(s, which), again[s.id]) for s in first if s.issue and s.id in again]
+    return [interval.low_ns <= median <= interval.high_ns for interval, median in intervals]
+
+
+def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
+    """Whether too few repeats were covered, over all pairs of runs apart in time; exact bounds over runs in succession."""
+    apart = [(a, b) for a in made for b in made if b[0] > a[1] or a[0] > b[1]]
+    pairs, within = ([c for a, b in apart for c in covers(a[2], b[2], which)] for which in ("repeat", "issue"))
+    after, following = [], made[:1]
+    for one in made:
+        if following and one[0] > following[-1][1]:
+            after += covers(following[-1][2], one[2], "repeat")
+            following.append(one)
+    promised = sorted({s.promise for _, _, summaries in made for s in summaries})
+    if not pairs:
+        print(f"{name}: too few launches to make two runs of")
+        return False
+    low, high = stats.binomtest(sum(after), len(after)).proportion_ci(0.95, "exact") if after else (0.0, 1.0)
+    print(
+        f"{name}: {len(made)} runs, promise {'/'.join(promised)}; interval for a repeat covered {np.mean(pairs):.1%} of {len(pairs)} pairs, "
+        f"{sum(after)} of {len(after)} in succession (exact 95 % bounds {low:.1%} to {high:.1%}); the run's own {np.mean(within):.1%}"
+    )
+    return bool(np.mean(pairs) < 0.95)
 
 
 def main() -> int:
-    failed = False
-    alone: dict[str, list[float]] = {}
-    shared: dict[str, list[tuple[float, float, float]]] = {}
-    for repeat in range(REPEATS):
-        contexts, records = launch(plan_of(ALONE, 0, repeat))
-        for summary in summarise(contexts, records):
-            if summary.issue:
-                alone.setdefault(summary.id, []).append(summary.issue.median_ns)
-        contexts, records = [], []
-        for number in range(LAUNCHES):
-            more_contexts, more_records = launch(plan_of(SHARED, number, repeat * LAUNCHES + number))
-            contexts += more_contexts
-            records += more_records
-        for summary in summarise(contexts, records):
-            if summary.issue:
-                shared.setdefault(summary.id, []).append(
-                    (summary.issue.median_ns, summary.issue.low_ns, summary.issue.high_ns)
-                )
-        print(f"repeat {repeat + 1} of {REPEATS}", file=sys.stderr, flush=True)
-    for cell, medians in alone.items():
-        middle = np.median(medians)
-        spread = float(np.median(np.abs(np.array(medians) / middle - 1)))
-        wide = float((np.percentile(medians, 90) - np.percentile(medians, 10)) / middle)
-        failed |= spread >= 0.01
-        print(f"alone      {cell:72s} {middle:8.3f} ns, median deviation {spread:6.2%}, 10th to 90th percentile {wide:6.2%}")
-    covered = total = 0
-    for cell, runs in shared.items():
-        hits = [
-            low <= other <= high
-            for i, (_, low, high) in enumerate(runs)
-            for j, (other, _, _) in enumerate(runs)
-            if i != j
-        ]
-        covered, total = covered + sum(hits), total + len(hits)
-        widths = [(high - low) / median for median, low, high in runs]
-        print(
-            f"contended  {cell:72s} {np.median([r[0] for r in runs]):8.2f} ns, covers a repeat {np.mean(hits):6.1%}, "
-            f"median width {np.median(widths):6.1%}"
-        )
-    if total:
-        print(f"contended, all cells: the 95 % interval covered {covered / total:.1%} of repeats")
-        failed |= covered / total < 0.93
-    print(json.dumps({"repeats": REPEATS, "alone": alone, "shared": shared}), file=open("build/repeatability.json", "w"))
+    failed = False if TRACE else uncontended()
+    launches = trace()
+    print(f"contended: {len(launches)} launches within {(launches[-1][0] - launches[0][0]) / 60:.1f} minutes")
+    for name, number, apart_s, every_s in (("in a row", 5, 0.0, 20.0), ("10 s apart", 5, 10.0, 20.0), ("30 s apart", 8, 30.0, 30.0)):
+        failed |= count(f"{number} launches {name}", runs(launches, number, apart_s, every_s))
     return int(failed)
 
 

@@ -14,20 +14,31 @@ from msgspec import Struct
 
 from linewright.analysis.intervals import Contrast, Estimate, contrast, holm
 from linewright.analysis.summary import Summary
-from linewright.analysis.verdict import ALPHA, apart, comparable, condition, lone_launch, point_of
-from linewright.schema import Context, Interval
+from linewright.analysis.verdict import ALPHA, apart, comparable, condition, lone_launch, point_of, policy_of
+from linewright.schema import Cell, Context, Interval
 
 REACH: dict[str, dict[str, str]] = {
     "void": {
         "stadd": "store", "prfm_strm_stadd": "store,prefetch", "ldadd": "load", "prfm_strm_ldadd": "load,prefetch",
         "llsc_add": "llsc", "prfm_strm_llsc_add": "llsc,prefetch",
     },
-    "fetch": {"ldadd": "load", "prfm_strm_ldadd": "load,prefetch"},
-    "xchg": {"swp": "load", "llsc_swp": "llsc"},
-    "cas": {"cas_loop_read_first": "load", "prfm_strm_cas_loop_read_first": "load,prefetch"},
+    "fetch": {
+        "ldadd": "load", "prfm_strm_ldadd": "load,prefetch",
+        "llsc_fetch_add": "llsc", "prfm_strm_llsc_fetch_add": "llsc,prefetch",
+    },
+    "xchg": {
+        "swp": "load", "prfm_strm_swp": "load,prefetch", "llsc_swp": "llsc", "prfm_strm_llsc_swp": "llsc,prefetch",
+    },
+    "cas": {
+        "cas_loop_read_first": "load", "prfm_strm_cas_loop_read_first": "load,prefetch",
+        "llsc_cas_loop_read_first": "llsc", "prfm_strm_llsc_cas_loop_read_first": "llsc,prefetch",
+    },
 }  # fmt: skip
 """Forms that a class of policy.h takes, by the words that choose them.  The library's prefetch is PSTL1STRM, so forms
 with PSTL1KEEP are not among them; a loop that reads first is what the library's conditional operations are."""
+
+LIBRARY = {"void": "library_add", "fetch": "library_fetch_add", "xchg": "library_xchg", "cas": "library_cmpxchg"}
+"""The operation of plan `operations` that stands for each class; its cells name their setting themselves."""
 
 CLASS_WORDS = {
     "void": "operations without a value", "fetch": "operations that return the value", "xchg": "exchanges",
@@ -43,6 +54,7 @@ class Against(Struct, frozen=True, kw_only=True):
     choice: str
     """``store``, ``load`` or ``llsc``, perhaps with ``,prefetch``."""
     form: str
+    """The form; of a library operation its name, width and setting."""
     default_form: str
     condition: str
     """Contention in words."""
@@ -89,11 +101,29 @@ def default_choice(features: Iterable[str]) -> str:
     return "load" if "lse" in features else "llsc"
 
 
-def _by_point(summaries: Iterable[Summary], operations: str) -> dict[tuple, dict[str, Summary]]:
+def choice_of(cell: Cell, operations: str, default: str) -> str:
+    """The choice that a cell stands for in a class, or nothing: by its form, or by the setting of a library operation.
+
+    A setting that only spells the default out is measured twice then, and the cell under ``default`` is taken.
+    """
+    if cell.operation != LIBRARY[operations]:
+        return REACH[operations].get(cell.form, "")
+    setting = policy_of(cell)
+    form = next((item for item in setting.split(",") if item in ("store", "load", "llsc")), "")
+    if not set(setting.split(",")) <= {"default", "store", "load", "llsc", "prefetch"} or form == default:
+        return ""
+    return (form or default) + (",prefetch" if "prefetch" in setting else "")
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.form}_u{cell.width_bits} under {policy_of(cell)}" if policy_of(cell) else cell.form
+
+
+def _by_point(summaries: Iterable[Summary], operations: str, default: str) -> dict[tuple, dict[str, Summary]]:
     """The class's choices that were measured, by point; equal order only, since a stronger form costs more for a reason."""
     answer: dict[tuple, dict[str, Summary]] = {}
     for s in summaries:
-        choice = REACH[operations].get(s.cell.form)
+        choice = choice_of(s.cell, operations, default)
         if choice and comparable(s):
             answer.setdefault(point_of(s.cell), {})[choice] = s
     return answer
@@ -122,7 +152,7 @@ def _difference(pair: _Pair) -> Interval:
 def _against(pair: _Pair, p: float | None) -> Against:
     cell = pair.candidate.cell
     return Against(
-        operations=pair.operations, choice=pair.choice, form=cell.form, default_form=pair.default.cell.form,
+        operations=pair.operations, choice=pair.choice, form=_label(cell), default_form=_label(pair.default.cell),
         condition=condition(cell), contender_iters=cell.contender_iters, work_iters=cell.work_iters,
         cpu=pair.candidate.cpus[0] if pair.candidate.cpus else -1,
         ns=pair.candidate.issue, default_ns=pair.default.issue, difference=_difference(pair),
@@ -145,7 +175,7 @@ def against_default(summaries: Sequence[Summary], default: str) -> dict[str, lis
     """
     pairs: list[_Pair] = []
     for operations in REACH:
-        points = _by_point(summaries, operations)
+        points = _by_point(summaries, operations, default)
         base = default if any(default in members for members in points.values()) else _dearest(points)
         pairs += _pairs(points, operations, base)
     corrected = iter(holm([p.contrast.p for p in pairs if p.contrast]))
@@ -169,10 +199,15 @@ def _gain(rows: Sequence[Against]) -> float:
     return sum(usable) / len(usable) if usable else 0.0
 
 
+def _place(r: Against) -> tuple:
+    """Where a candidate was held against the default: rows of two candidates that share it can be compared."""
+    return r.condition, r.work_iters, r.cpu, r.default_form
+
+
 def _never_apart(a: Sequence[Against], b: Sequence[Against]) -> bool:
     """Whether two candidates' intervals overlap wherever both were measured."""
-    at = {(r.condition, r.work_iters, r.cpu): r for r in b}
-    shared = [(r, at[key]) for r in a if (key := (r.condition, r.work_iters, r.cpu)) in at]
+    at = {_place(r): r for r in b}
+    shared = [(r, at[_place(r)]) for r in a if _place(r) in at]
     return bool(shared) and all(not apart(x.ns, y.ns) for x, y in shared)
 
 
@@ -183,7 +218,8 @@ def choose(operations: str, rows: Sequence[Against], default: str) -> Choice:
         by_choice.setdefault(row.choice, []).append(row)
     found = {choice: {r.finding for r in members} for choice, members in by_choice.items()}
     supported = sorted((c for c in found if "better" in found[c] and "worse" not in found[c]), key=lambda c: _gain(by_choice[c]))
-    measured = any(r.default_form == form for r in rows for form, c in REACH[operations].items() if c == default)
+    names = {form for form, c in REACH[operations].items() if c == default}
+    measured = any(r.default_form in names or r.default_form.endswith(" under default") for r in rows)
     if not supported:
         return Choice(operations=operations, default=default, choice=default, why=_why_not(found.values()), also=[], points=list(rows))
     alike = [c for c in supported if c == supported[0] or _never_apart(by_choice[c], by_choice[supported[0]])]
@@ -275,8 +311,8 @@ def _cost(own: Choice, taken: str) -> tuple[float, str]:
 
     def at(choice: str) -> dict[tuple, Interval]:
         if choice == own.default:
-            return {(r.condition, r.work_iters, r.cpu): r.default_ns for r in own.points}
-        return {(r.condition, r.work_iters, r.cpu): r.ns for r in own.points if r.choice == choice}
+            return {_place(r): r.default_ns for r in own.points}
+        return {_place(r): r.ns for r in own.points if r.choice == choice}
 
     mine, theirs = at(own.choice), at(taken)
     worst = (0.0, "")

@@ -10,18 +10,12 @@ from msgspec import Struct
 from scipy import stats
 
 from linewright.analysis.intervals import CONFIDENCE, Contrast, Estimate, contrast, holm
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import STATES, Summary
 from linewright.schema import Cell, Interval
 
 ALPHA = 1 - CONFIDENCE
 ONE_LAUNCH = 0.01
 """Relative standard deviation between launches that is assumed where a cell ran in one launch and cannot show its own."""
-SHORT_SPAN = 0.4
-"""The same between runs, where contended cells were measured for too short a time to see the machine change state.
-
-States of one virtual machine differed by factors of 1.5 to 2.5; see docs/method.md.
-"""
-
 Correction = Literal["holm", "bh", "none"]
 
 
@@ -76,7 +70,7 @@ def _obstacle(before: Summary, after: Summary) -> str:
 
 def _floor(before: Summary, after: Summary) -> float:
     if "short_span" in before.flags or "short_span" in after.flags:
-        return SHORT_SPAN
+        return STATES
     return ONE_LAUNCH if "launch" not in (before.unit, after.unit) or before.unit != after.unit else 0.0
 
 
@@ -86,7 +80,7 @@ def compare(
     """Every cell that both sides have, the largest certain changes first, then the others by id.
 
     Cells are matched by id; a side that holds several machines must be split by the caller (ValueError otherwise).
-    Where both ran in one launch, `ONE_LAUNCH` stands for the luck that such a run cannot show, and `SHORT_SPAN` where a
+    Where both ran in one launch, `ONE_LAUNCH` stands for the luck that such a run cannot show, and `STATES` where a
     contended cell's launches lay too close together.
     """
     return compare_all(before, [after], correction, alpha)[0]

@@ -210,11 +210,12 @@ class Nearness:
     """Near/far classes from records one by one, launch after launch as files hold them.
 
     A launch is judged and let go when the next one's first record comes, or when it alone holds `MOST_HELD` windows: in
-    memory is one launch at a time, and at most `MOST_LINES` lines told one by one; all are counted.
+    memory is one launch at a time, and at most `told` lines that are told one by one; all are counted.
     """
 
-    def __init__(self, contexts: Mapping[str, Context]) -> None:
+    def __init__(self, contexts: Mapping[str, Context], told: int = MOST_LINES) -> None:
         self._contexts = contexts
+        self._tell = told
         self._context_id = ""
         self._held = 0
         self._seen: dict[tuple, dict[int, _Line]] = {}
@@ -271,7 +272,7 @@ class Nearness:
         places.far += where.startswith("far")
         places.posted += where == "far_posted"
         places.undecided += where == "undecided"
-        if self._told < MOST_LINES:
+        if self._told < self._tell:
             self._told += 1
             places.lines.append(LineClass(context_id=self._context_id, line=line, where=where, back_to_back=back, exposed=exposed))
 

@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
+from linewright.analysis.intervals import CONFIDENCE, Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_SHARE, Mode, lines_spread, modes
 from linewright.errors import UserError
 from linewright.schema import Cell, Context, Interval, Quantiles, Record
@@ -24,8 +25,15 @@ MOST_HELD = 8_000_000
 """Figures (of launches, lines and threads) that all summaries of one request may hold: about 300 MB."""
 LOOK_S = 25.0
 """Launches that began closer together than this saw the machine in one state: together they are one look at it."""
+LOOK_VIRTUAL_S = 300.0
+"""The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to 10 minutes, 28 of 33 less than 130 s."""
 FEWEST_LOOKS = 8
 """Looks from which an interval promises that a repeat falls inside."""
+STATES = 0.4
+"""Relative standard deviation between runs that is assumed where a contended cell had fewer looks.
+
+States of one virtual machine differed by factors of 1.5 to 2.4; see docs/method.md.
+"""
 FEWEST_LINES = 8
 """Lines (or blocks of windows) below which one launch's windows are not grouped."""
 SHARES = (0.50, 0.95, 0.99)
@@ -53,7 +61,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     launches: int
     """Launches that gave values."""
     looks: int
-    """Launches at least `LOOK_S` apart; 0 where the records do not say when they were made."""
+    """Launches at least `LOOK_S` (`LOOK_VIRTUAL_S`) apart; 0 where the records do not say when they were made."""
     launch_span_s: float | None
     """From the first launch's first window to the last one's."""
     promise: str
@@ -63,7 +71,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     """``ok``, ``unavailable``, ``error`` or ``unreliable``."""
     reason: str
     issue: Interval | None
-    """Issue interval, work included: median of the launches and where a repeat's median falls; see `promise`."""
+    """Issue interval, work included: median of the launches and where a repeat's median falls, as far as `promise` says."""
+    repeat: Interval | None
+    """Contended: where the median of another run falls, `STATES` allowed for unless `promise` is ``repeat``."""
     exposed: Interval | None
     """Against the empty twin; only with work around the operation. Negative within noise stays negative."""
     completion: Interval | None
@@ -148,11 +158,11 @@ def _started(record: Record, contexts: Mapping[str, Context]) -> float | None:
         return None
 
 
-def look_numbers(started: Sequence[float]) -> list[int]:
-    """For each launch which look it belongs to: one that began `LOOK_S` or more after the last look began opens another."""
+def look_numbers(started: Sequence[float], apart_s: float = LOOK_S) -> list[int]:
+    """For each launch which look it belongs to: one that began `apart_s` or more after the last look began opens another."""
     numbers, look, opened = [0] * len(started), -1, -math.inf
     for index in sorted(range(len(started)), key=lambda i: started[i]):
-        if started[index] - opened >= LOOK_S:
+        if started[index] - opened >= apart_s:
             look, opened = look + 1, started[index]
         numbers[index] = look
     return numbers
@@ -163,13 +173,24 @@ def _looks(usable: list[Record], contexts: Mapping[str, Context]) -> tuple[list[
     started = [_started(r, contexts) for r in usable if r.window_ns]
     if not started or None in started:
         return [], None
-    return look_numbers(started), max(started) - min(started)
+    steady = all(contexts[r.context_id].virtualised == "no" for r in usable if r.window_ns)
+    return look_numbers(started, LOOK_S if steady else LOOK_VIRTUAL_S), max(started) - min(started)
 
 
 def _promise(launches: int, looks: int) -> str:
     if launches < 2:
         return "launch"
     return "repeat" if looks >= FEWEST_LOOKS else "run"
+
+
+def _repeat(issue: Interval | None, promise: str, contended: bool) -> Interval | None:
+    """The interval for another run of a contended cell: both runs may have met the machine in any of its states."""
+    if issue is None or not contended or promise == "repeat":
+        return issue if contended else None
+    factor = math.exp(NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(2) * STATES)
+    return Interval(
+        median_ns=issue.median_ns, low_ns=issue.low_ns / factor, high_ns=issue.high_ns * factor, confidence=CONFIDENCE
+    )
 
 
 def _joined(launches: list[tuple[np.ndarray, np.ndarray]], looks: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -334,6 +355,7 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     line_modes = modes(line_medians, LINE_SHARE)
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     values = [w for w in windows if w[0].size]
+    promise = _promise(len(values), len(set(looks)))
     return Summary(
         cell=first.cell,
         id=first.cell.id,
@@ -342,7 +364,8 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         launches=len(values) or len(usable),
         looks=len(set(looks)),
         launch_span_s=span_s,
-        promise=_promise(len(values), len(set(looks))),
+        promise=promise,
+        repeat=_repeat(None if published else issue, promise, first.cell.contender == "same_line"),
         status=status,
         reason=reason,
         issue=issue,

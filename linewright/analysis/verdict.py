@@ -106,11 +106,25 @@ def comparable(summary: Summary) -> bool:
     )
 
 
+def policy_of(cell: Cell) -> str:
+    """The setting that a library operation was measured under, as a user writes it; empty for a form."""
+    return str(cell.params.get("policy", "")).replace("+", ",").replace("-", "=")
+
+
+def name_of(cell: Cell) -> str:
+    """What a comparison calls a cell: its form, or for one library operation under several settings the setting."""
+    return policy_of(cell) or cell.form
+
+
 def point_of(cell: Cell) -> tuple:
-    """Everything but operation, form and order: cells that share it differ in nothing else."""
+    """Everything but operation, form and order: cells that share it differ in nothing else.
+
+    Of library operations the settings are compared, so the setting is no part of the point and the operation is.
+    """
     return (
         cell.width_bits, cell.contender, cell.contender_iters, cell.work_iters, cell.placement, cell.lines, cell.threads,
-        tuple(sorted(cell.params.items())),
+        tuple(sorted((key, value) for key, value in cell.params.items() if key != "policy")),
+        cell.form if policy_of(cell) else "",
     )  # fmt: skip
 
 
@@ -169,7 +183,7 @@ def _rate_note(best: Summary, runner_up: Summary) -> str:
     if found is None or found.ratio is None or found.ratio.low <= 1 or found.p >= ALPHA:
         return ""
     return (
-        f"all threads together do more with {runner_up.cell.form}"
+        f"all threads together do more with {name_of(runner_up.cell)}"
         f" ({runner_up.total_mops:.3g} against {best.total_mops:.3g} operations per µs)"
     )
 
@@ -183,17 +197,18 @@ def _finding(operation: str, order: str, comparisons: list[_Comparison], ps: lis
     return Finding(
         machine_id=best.machine_id, operation=operation, order=order, width_bits=cell.width_bits,
         contender=cell.contender, contender_iters=cell.contender_iters, work_iters=cell.work_iters,
-        placement=cell.placement, lines=cell.lines, threads=cell.threads, params=dict(cell.params),
-        best=cell.form, runner_up=runner_up.cell.form,
+        placement=cell.placement, lines=cell.lines, threads=cell.threads,
+        params={key: value for key, value in cell.params.items() if key != "policy"},
+        best=name_of(cell), runner_up=name_of(runner_up.cell),
         best_order=cell.order, runner_up_order=runner_up.cell.order,
         best_ns=best.issue, runner_up_ns=runner_up.issue,
         margin=_margin(first), ratio=first.contrast.ratio if first.contrast else None,
         separated=separate[0], p=ps[0],
-        tied=[cell.form] + [c.other.cell.form for c, yes in zip(comparisons, separate, strict=True) if not yes],
-        beaten=beaten.other.cell.form if beaten else "",
+        tied=[name_of(cell)] + [name_of(c.other.cell) for c, yes in zip(comparisons, separate, strict=True) if not yes],
+        beaten=name_of(beaten.other.cell) if beaten else "",
         beaten_ns=beaten.other.issue if beaten else None,
         beaten_ratio=beaten.contrast.ratio if beaten and beaten.contrast else None,
-        worst=comparisons[-1].other.cell.form, why=why, rate_note=_rate_note(best, runner_up),
+        worst=name_of(comparisons[-1].other.cell), why=why, rate_note=_rate_note(best, runner_up),
     )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ def measure(
     cpus: Annotated[Optional[str], typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")] = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
     seed: Annotated[Optional[int], typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")] = None,
+    counters: Annotated[Optional[str], typer.Option(help="Events to count, as perf names them: cycles,task-clock; or none.", show_default="cycles, instructions, snoops where the CPU names them")] = None,
     resume: Annotated[Optional[str], typer.Option(help="Continue this record file of the same machine.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")] = False,
     form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
@@ -54,6 +55,7 @@ def measure(
         cpus=units.cpu_list(cpus, "--cpus") if cpus is not None else (),
         settings=settings or (),
         seed=seed,
+        counters=units.event_list(counters, "--counters") if counters is not None else (),
     )
     target = open_target(on)
     chosen = resolve(request, target)

@@ -49,16 +49,19 @@ def _check(out: str, files: list[str]) -> None:
         raise UserError(f"cannot write {out}: it is a directory", "--output", "name a file")
     if not path.parent.is_dir():
         raise UserError(f"cannot write {out}: no such directory", "--output", "name a file in a directory that exists")
+    if path.exists() and not path.is_file():
+        raise UserError(f"cannot write {out}: it is no regular file", "--output", "name a file")
     if path.exists() and any(os.path.exists(name) and os.path.samefile(name, path) for name in files):
         raise UserError(f"{out} is one of the record files", "--output", "name another file")
 
 
 def _write(out: str, page: str) -> None:
     """The page under another name first: whoever looks at it meanwhile sees the old one or the new one."""
-    beside = f"{out}.part"
+    place = os.path.realpath(out)  # a link stays a link
+    beside = f"{place}.part"
     try:
         Path(beside).write_text(page, encoding="utf-8")
-        os.replace(beside, out)
+        os.replace(beside, place)
     except OSError as error:
         Path(beside).unlink(missing_ok=True)
         raise UserError(f"cannot write {out}: {error.strerror}", "--output", "name a file that can be written") from None

@@ -1,4 +1,4 @@
-"""`linewright schema`: JSON Schema of plans, contexts and records."""
+"""`linewright schema`: JSON Schema of plans, contexts, records and the lines of trial files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from linewright.errors import DONE, UserError
 from linewright.schema import schemas
+from linewright.trial.files import schemas as trial_schemas
 
 ORDER = 80
 
@@ -19,10 +20,10 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    shape: Annotated[Optional[str], typer.Argument(help="plan, context or record; all three without it.", show_default=False)] = None,
+    shape: Annotated[Optional[str], typer.Argument(help="plan, context, record, trial or trial_run; all of them without it.", show_default=False)] = None,
 ) -> int:
     """Print the JSON Schema of a shape, for tools that read or write our files."""
-    known = schemas()
+    known = schemas() | trial_schemas()
     if shape is not None and shape not in known:
         raise UserError(f"no shape {shape!r}", "schema", f"allowed: {', '.join(known)}")
     answer = known if shape is None else known[shape]

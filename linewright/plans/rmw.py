@@ -22,7 +22,7 @@ PARAMETERS = (
     Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),
     Parameter("launches", "count", 8, "processes that each contended cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
-    Parameter("contended_window_ms", "ms", 15.0, "length of a contended window", 0.01, 10_000),
+    Parameter("contended_window_ms", "ms", 14.0, "length of a contended window", 0.01, 10_000),
 )
 
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis import cache_fit, verdict
+from linewright.analysis import cache_fit, reader_cost, verdict
 from linewright.analysis.near_far import crossovers
 from linewright.analysis.plausible import FLOORS, explain
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import findings, places_of, sentences
 from linewright.errors import one_line
 from linewright.report.material import Material, Series, line_bytes
-from linewright.report.parts import contention, once
+from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
 from linewright.table import has_figures
 from linewright.units import cpu_text, ns_text
@@ -56,10 +56,9 @@ class Tile(Struct, frozen=True, kw_only=True):
 
 AREAS = {
     "percpu_": "Per-CPU counters", "wide_": "Wide atomics", "library_": "Library operations", "handoff": "Core to core",
-    "readers_": "Readers and grace periods",
 }  # fmt: skip
 """Areas by what their operations' names begin with; the rest is about atomics on one line."""
-ONE_LINE, CACHE = "Atomics on one line", "Cache maintenance"
+ONE_LINE, CACHE, READERS = "Atomics on one line", "Cache maintenance", "Readers and grace periods"
 
 
 def area_of(operation: str) -> str:
@@ -74,9 +73,10 @@ def answers(material: Material) -> list[Answer]:
 def _areas(series: Series) -> list[Area]:
     """The verdict's sentences by area; p values stay corrected over every comparison of the machine, as `verdict` does it."""
     lists = [s for s in series.summaries if cache_fit.concerns(s.cell)]
-    members = [s for s in series.summaries if not cache_fit.concerns(s.cell)]
+    readers = [s for s in series.summaries if reader_cost.concerns(s.cell)]
+    members = [s for s in series.summaries if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
     found, crossed = findings(members), crossovers(members)
-    if series.kind == "emulated" or not (found or lists):
+    if series.kind == "emulated" or not (found or lists or readers):
         return [Area(name="", sayings=_sayings(verdict(series.summaries, series.contexts)))]
     said: dict[str, list[str]] = {}
     for name in (ONE_LINE, *AREAS.values()):
@@ -87,6 +87,8 @@ def _areas(series: Series) -> list[Area]:
     pairs = {s.cell.placement for s in members if s.cell.operation == "handoff"}
     if len(pairs) > FEW_PAIRS:
         said[AREAS["handoff"]] = _handoffs(members)
+    if readers:
+        said[READERS] = reader_cost.sentences(readers)
     if lists:
         said[CACHE] = cache_fit.sentences(lists, line_bytes(series))
     return [Area(name=name if len(said) > 1 else "", sayings=_sayings(texts)) for name, texts in said.items() if texts]
@@ -105,7 +107,8 @@ def _handoffs(members: Sequence[Summary]) -> list[str]:
     said = []
     for distance, forms in found.items():
         parts = [f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)" for form, v in forms.items()]
-        said.append(f"{distance.replace('_', ' ').capitalize() or 'Any pair'}, a handoff by {', '.join(parts)}.")
+        where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
+        said.append(f"{where.capitalize()}: a handoff by {', '.join(parts)}.")
     return said
 
 

@@ -20,6 +20,8 @@ ROW_PX = 24
 """Height of one form's row."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 DASHES = [[1, 0], [6, 4], [2, 3], [10, 4, 2, 4], [4, 2], [12, 6]]
+PLACES = {"smt_sibling": "same core", "same_l3": "same last-level cache", "other_l3": "other last-level cache", "other_socket": "other socket"}
+"""Topology classes in words."""
 METASTABLE, DOUBT = "◆", "?"
 
 
@@ -71,9 +73,13 @@ class Section(Struct, frozen=True, kw_only=True):
 # ------------------------------------------------------------------------------------------------------------- facts
 
 
+LARGEST = 1e300
+"""Twice or ten times as much is still a number."""
+
+
 def figure(value: float | None) -> float | None:
-    """Five significant digits, and nothing for what is no number: JSON knows no NaN."""
-    if value is None or not math.isfinite(value):
+    """Five significant digits, and nothing for what is no number (JSON knows no NaN) or too large to reckon with."""
+    if value is None or not abs(value) < LARGEST:
         return None
     return float(f"{value:.5g}")
 
@@ -168,10 +174,15 @@ def slug(text: str) -> str:
 
 def forms_of(material: Material, operation: str) -> list[str]:
     """Every form of an operation in the whole report, so that a form keeps its colour from chart to chart."""
-    return once(s.cell.form for series in material.series for s in series.summaries if s.cell.operation == operation)
+    wanted = SERVES.get(operation, (operation,))
+    return once(s.cell.form for name in wanted for series in material.series for s in series.summaries if s.cell.operation == name)
 
 
 # ------------------------------------------------------------------------------------------------------------- charts
+
+
+SERVES = {"add": ("add", "fetch_add"), "fetch_add": ("add", "fetch_add")}
+"""Operations whose forms share colours: where the value is not wanted, both kinds serve."""
 
 
 def inline(rows: list[dict[str, Any]]) -> alt.InlineData:
@@ -297,12 +308,20 @@ def pixels(rows: int, least: int = 3) -> int:
     return ROW_PX * max(rows, least)
 
 
-def positive(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """For a logarithmic axis: a lower bound at or below zero is drawn to a tenth of the value."""
-    low, middle = row.get(f"{name}_low"), row.get(name)
-    if low is not None and low <= 0 and middle and middle > 0:
-        return row | {f"{name}_low": middle / 10}
-    return row
+REACH = 5.0
+"""How many times beyond the smallest and the largest median a logarithmic axis goes for an interval's sake."""
+
+
+def within(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """The rows with `NAME_from` and `NAME_to`, what is drawn of each interval: one that would dwarf all medians ends at the edge."""
+    known = [row[name] for row in rows if row.get(name) is not None and row[name] > 0]
+    least, most = (min(known) / REACH, max(known) * REACH) if known else (0.0, 0.0)
+    low, high = f"{name}_low", f"{name}_high"
+    return [
+        row | {f"{name}_from": None if row.get(low) is None else figure(max(row[low], least)),
+               f"{name}_to": None if row.get(high) is None else figure(min(row[high], most))}
+        for row in rows
+    ]  # fmt: skip
 
 
 def dots(
@@ -325,12 +344,15 @@ def dots(
     """
     lanes = [value for value in lanes if any(row[lane] == value for row in rows)]
     if log:
-        rows = [positive(row, name) for row in rows]
-        seen: dict[str, list[float | None]] = {}
+        groups: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
-            seen.setdefault(row.get(apart, ""), []).extend(row.get(name + end) for end in ("", "_low", "_high"))
-        axis = log_axis(seen, apart)
+            groups.setdefault(row.get(apart, ""), []).append(row)
+        groups = {value: within(members, name) for value, members in groups.items()}
+        rows = [row for members in groups.values() for row in members]
+        axis = log_axis({value: [r[name + end] for r in members for end in ("", "_from", "_to")] for value, members in groups.items()}, apart)
+        low, high = f"{name}_from", f"{name}_to"
     else:
+        low, high = f"{name}_low", f"{name}_high"
         axis = {"scale": alt.Scale(zero=True, nice=True), "axis": alt.Axis(tickCount=5, format=PLAIN)}
     base = alt.Chart(inline(rows))
     for text in filters:
@@ -338,10 +360,10 @@ def dots(
     offset = alt.YOffset(f"{lane}:N", scale=alt.Scale(domain=list(lanes)))
     shared = {"y": y, "color": colour} | ({"yOffset": offset} if len(lanes) > 1 else {})
     x = alt.X(f"{name}:Q", title=title, **axis)
-    whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{name}_low:Q", title=title), x2=f"{name}_high:Q", **shared)
+    whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{low}:Q", title=title), x2=f"{high}:Q", **shared)
     points = base.mark_point(filled=True).encode(x=x, shape=shape("series", series, rows), tooltip=tooltip, **shared)
     marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=5).encode(
-        x=f"{name}_high:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {})
+        x=f"{high}:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {})
     )
     return alt.layer(whiskers, points, marks)
 

@@ -141,6 +141,11 @@ def _check(sample: Sample, sessions: list[Session], where: str) -> None:
         raise UserError(f"run of setting {sample.setting!r}, which its session does not have", where)
 
 
+def schemas() -> dict[str, dict]:
+    """JSON Schema of the two kinds of lines: ``trial`` (a session) and ``trial_run``."""
+    return {"trial": msgspec.json.schema(Session), "trial_run": msgspec.json.schema(Sample)}
+
+
 def append_to(file: TrialFile, where: str) -> records.Writer:
     """A writer behind the last whole line."""
     try:

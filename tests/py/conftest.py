@@ -49,7 +49,7 @@ class Command:
         return subprocess.CompletedProcess(words, code, said.out, said.err)
 
     def apart(self, *words: str, **options) -> subprocess.CompletedProcess[str]:
-        given = {"capture_output": True, "text": True, "timeout": 120, "cwd": self.directory, "env": self.environment()}
+        given = {"capture_output": True, "text": True, "timeout": 600, "cwd": self.directory, "env": self.environment()}
         return subprocess.run(self.arguments(*words), **(given | options))
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:

@@ -55,15 +55,18 @@ def test_the_published_table():
         ({"stadd": 64.0, "prfm_strm_stadd": 4.0, "ldadd": 9.0}, "void=store,void=prefetch", "better"),
         ({"ldadd": 60.0, "prfm_strm_ldadd": 6.0}, "void=prefetch,fetch=prefetch", "better"),
         ({"swp": 50.0, "llsc_swp": 6.0}, "xchg=llsc", "better"),
+        ({"swp": 50.0, "prfm_strm_swp": 6.0, "llsc_swp": 9.0}, "xchg=prefetch", "better"),
+        ({"ldadd": 60.0, "llsc_fetch_add": 7.0}, "fetch=llsc", "better"),
+        ({"ldadd": 60.0, "llsc_fetch_add": 70.0}, "default", "default_best"),
+        ({"cas_loop_read_first": 50.0, "llsc_cas_loop_read_first": 20.0, "prfm_strm_llsc_cas_loop_read_first": 8.0}, "cas=llsc,cas=prefetch", "better"),
         ({"cas_loop_read_first": 50.0, "prfm_strm_cas_loop_read_first": 20.0}, "cas=prefetch", "better"),
     ],
 )
 def test_machines_on_which_the_answer_differs(medians, value, why):
-    operations = {"swp": "xchg", "llsc_swp": "xchg"}
     rng = np.random.default_rng(3)
     records = []
     for form, ns in medians.items():
-        operation = operations.get(form) or ("cmpxchg" if "cas" in form else "fetch_add" if "ldadd" in form else "add")
+        operation = "cmpxchg" if "cas" in form else "xchg" if "swp" in form else "fetch_add" if "ldadd" in form or "fetch" in form else "add"
         records.append(noisy(form, ns, rng, operation=operation))
     answer = one([context()], records)
     assert (answer.setting.value, answer.setting.why) == (value, why)
@@ -75,6 +78,38 @@ def test_machines_on_which_the_answer_differs(medians, value, why):
     reach = section(answer, "compile_time").data["run_atomics"]
     reaching = [item for item in value.split(",") if not item.startswith("void=")]
     assert reach == (",".join(reaching) or "default"), "helpers of built programs return values"
+
+
+def under(policy, ns, rng, form="op_fetch_add", operation="library_fetch_add", **more):
+    return noisy(form, ns, rng, operation=operation, order="full", params={"policy": policy}, **more)
+
+
+def test_settings_of_library_operations_are_compared_and_advised():
+    """Plan `operations`: one operation under several settings, which differ in a parameter and in nothing else."""
+    rng = np.random.default_rng(6)
+    records = [
+        under(policy, ns + width / 8, rng, width_bits=width)
+        for width in (8, 64) for policy, ns in (("default", 60.0), ("llsc", 7.0), ("prefetch", 61.0), ("llsc+prefetch", 7.02))
+    ]  # fmt: skip
+    answer = one([context()], records)
+    assert (answer.setting.value, answer.setting.why) == ("fetch=llsc", "better")
+    (fetch,) = answer.choices
+    assert fetch.also == ["llsc,prefetch"] and len(fetch.points) == 6
+    assert {p.default_form for p in fetch.points} == {"op_fetch_add_u8 under default", "op_fetch_add_u64 under default"}
+    (line, narrow) = section(answer, "library").lines
+    assert "llsc = llsc,prefetch" in line + narrow or "llsc,prefetch = llsc" in line + narrow
+    assert "less than default" in line and "u8" in line + narrow
+
+
+def test_a_setting_that_spells_the_default_out_is_no_second_choice():
+    rng = np.random.default_rng(7)
+    records = [under(p, ns, rng, "op_add", "library_add") for p, ns in (("default", 9.0), ("load", 9.0), ("store", 30.0), ("store+prefetch", 5.0))]
+    answer = one([context()], records)
+    assert answer.setting.value == "void=store,void=prefetch"
+    (void,) = answer.choices
+    assert {p.choice for p in void.points} == {"store", "store,prefetch"}
+    old = one([context(features=[])], [under(p, ns, rng, "op_add", "library_add") for p, ns in (("default", 9.0), ("llsc", 9.0), ("prefetch", 5.0))])
+    assert old.setting.value == "void=prefetch", "without LSE the default is LL/SC"
 
 
 def test_alike_within_noise_the_simplest_is_taken():

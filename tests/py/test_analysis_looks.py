@@ -10,7 +10,7 @@ from scipy import stats
 from linewright.analysis import summarise
 from linewright.analysis.compare import compare
 from linewright.analysis.intervals import centre, repeat_interval
-from linewright.analysis.summary import FEWEST_LOOKS, LOOK_S, Summary, look_numbers
+from linewright.analysis.summary import FEWEST_LOOKS, LOOK_S, LOOK_VIRTUAL_S, Summary, look_numbers
 
 SHARED = cell("stadd", contender="same_line", threads=2)
 FACTOR = 2.4
@@ -61,25 +61,25 @@ def test_launches_close_together_are_one_look():
 def test_slow_states_break_the_promise_of_many_close_launches_and_looks_keep_it():
     """Sixty launches, four seconds apart, of states that last forty: they are no sixty independent draws."""
     machine = dict(count=60, apart_s=4.0, dwell_s=40.0)
-    hits, _ = coverage(1, 100, by_launch, **machine)
-    assert stats.binom.cdf(hits, 100, 0.95) < 1e-4, f"taken as independent: {hits} of 100"
-    hits, promises = coverage(1, 100, by_look, **machine)
-    assert stats.binom.cdf(hits, 100, 0.95) > 1e-3, f"taken by looks: {hits} of 100"
+    hits, _ = coverage(1, 60, by_launch, **machine)
+    assert stats.binom.cdf(hits, 60, 0.95) < 1e-4, f"taken as independent: {hits} of 60"
+    hits, promises = coverage(1, 60, by_look, **machine)
+    assert stats.binom.cdf(hits, 60, 0.95) > 1e-3, f"taken by looks: {hits} of 60"
     assert set(promises) == {"repeat"}
 
 
 def test_a_short_run_does_not_promise_what_it_cannot_keep():
     """Five launches within ten seconds mostly see one state: the interval misses a repeat, and says that it may."""
     machine = dict(count=5, apart_s=2.0, dwell_s=30.0)
-    hits, promises = coverage(2, 150, by_look, **machine)
-    assert stats.binom.cdf(hits, 150, 0.95) < 1e-4, "the states must matter for this test to mean anything"
+    hits, promises = coverage(2, 60, by_look, **machine)
+    assert stats.binom.cdf(hits, 60, 0.95) < 1e-4, "the states must matter for this test to mean anything"
     assert set(promises) == {"run"}
 
 
 @pytest.mark.parametrize("dwell_s", [5.0, 30.0])
 def test_as_many_launches_as_rmw_makes_spread_as_rmw_spreads_them_cover_a_repeat(dwell_s):
-    hits, promises = coverage(3, 150, by_look, count=8, apart_s=30.0, dwell_s=dwell_s)
-    assert stats.binom.cdf(hits, 150, 0.95) > 1e-3, f"{hits} of 150"
+    hits, promises = coverage(3, 100, by_look, count=8, apart_s=30.0, dwell_s=dwell_s)
+    assert stats.binom.cdf(hits, 100, 0.95) > 1e-3, f"{hits} of 100"
     assert set(promises) == {"repeat"}
 
 
@@ -101,6 +101,33 @@ def test_what_is_promised_follows_from_launches_and_times():
     unknown = of(np.arange(20) * LOOK_S, known=False)
     assert (unknown.promise, unknown.looks, unknown.launch_span_s) == ("run", 0, None)
     assert of([0.0]).promise == "launch" and "one_launch" in of([0.0]).flags
+
+
+def test_a_short_run_states_an_interval_that_a_repeat_keeps_to():
+    """Where the run itself cannot promise a repeat, the interval for one allows for states that it did not see."""
+    rng, hits = np.random.default_rng(9), 0
+    for _ in range(100):
+        first, again = run(rng, count=5, apart_s=2.0, dwell_s=120.0)
+        wide = summary_of(first).repeat
+        hits += wide.low_ns <= summary_of(again).issue.median_ns <= wide.high_ns
+    assert stats.binom.cdf(hits, 100, 0.95) > 1e-3, f"{hits} of 100"
+
+
+def test_the_interval_for_a_repeat_is_the_interval_itself_once_that_is_promised():
+    rng = np.random.default_rng(10)
+    long = summary_of(timed_launches(SHARED, [25.0] * 8, np.arange(8) * LOOK_S, rng))
+    assert long.repeat == long.issue
+    short = summary_of(timed_launches(SHARED, [25.0] * 8, np.arange(8.0), rng))
+    assert short.repeat.low_ns < short.issue.low_ns / 2 and short.repeat.high_ns > short.issue.high_ns * 2
+    assert summary_of([record(cell("stadd"), [5.0] * 32)]).repeat is None
+
+
+def test_a_virtual_machine_is_given_longer_between_looks():
+    rng = np.random.default_rng(11)
+    for apart, looks, promise in ((LOOK_S, 1, "run"), (LOOK_VIRTUAL_S, 8, "repeat")):
+        records = timed_launches(SHARED, [25.0] * 8, np.arange(8) * apart, rng)
+        (summary,) = summarise(contexts_of(records, virtualised="yes"), records)
+        assert (summary.looks, summary.promise) == (looks, promise)
 
 
 def test_joined_runs_count_the_time_between_them():
@@ -143,7 +170,7 @@ def test_runs_that_promise_a_repeat_are_told_apart_at_the_promised_rate():
     """The median of few launches in two modes jumps: Welch's t of medians alone called a quarter of such pairs different."""
     rng = np.random.default_rng(8)
     alarms = 0
-    for _ in range(150):
+    for _ in range(100):
         before, after = ([summary_of(records)] for records in run(rng, count=8, apart_s=30.0, dwell_s=30.0))
         alarms += compare(before, after)[0].finding != "no_difference"
-    assert stats.binom.sf(alarms - 1, 150, 0.05) > 1e-3, f"{alarms} of 150"
+    assert stats.binom.sf(alarms - 1, 100, 0.05) > 1e-3, f"{alarms} of 100"

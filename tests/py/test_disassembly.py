@@ -42,6 +42,8 @@ ARM64 = {
     "cas_loop_read_first": ["ldr", "cas"],
     "swp": ["swp"],
     "llsc_swp": ["ldxr", "stxr"],
+    "llsc_fetch_add": ["ldxr", "stxr"],
+    "llsc_cas_loop_read_first": ["ldr", "ldxr", "stxr"],
     "ldr_read": ["ldr"],
     "builtin_add": ["ldxr", "stxr"],
     "builtin_fetch_add": ["ldaxr", "stlxr"],
@@ -79,29 +81,29 @@ _disassembly: dict[str, dict[str, list[tuple[int, str, str]]]] = {}
 
 
 def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
-    """Every lw_loop_… and lw_completed_… function as (address, mnemonic with prefix, operands)."""
+    """Every lw_loop_…, lw_completed_… and run_… function as (address, mnemonic with prefix, operands)."""
     if arch not in _disassembly:
         objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
         if not build(arch).exists() or not shutil.which(objdump):
             pytest.skip(f"no {arch} probe built here")
         text = subprocess.run(
-            [objdump, "-d", "--no-show-raw-insn", str(build(arch))], capture_output=True, text=True, check=True
+            [objdump, "-d", "-C", "--no-show-raw-insn", str(build(arch))], capture_output=True, text=True, check=True
         ).stdout
         result: dict[str, list[tuple[int, str, str]]] = {}
         current: list[tuple[int, str, str]] | None = None
         for line in text.splitlines():
             if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
                 name = heading.group(1)
-                current = result.setdefault(name, []) if name.startswith(("lw_loop_", "lw_completed_")) else None
+                wanted = name.startswith(("lw_loop_", "lw_completed_")) or name.startswith("void lw::probe::") and "::run_" in name
+                current = result.setdefault(name, []) if wanted else None
             elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)):
                 current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
         _disassembly[arch] = result
     return _disassembly[arch]
 
 
-def memory_instructions(arch: str, name: str) -> list[str]:
-    """Instructions that touch memory (or wait for it) inside the function's loops, in address order."""
-    code = functions(arch)[name]
+def loop_instructions(code: list[tuple[int, str, str]]) -> list[tuple[str, str]]:
+    """Instructions inside a function's loops as (mnemonic with prefix, operands), in address order."""
     inside: set[int] = set()
     for address, mnemonic, operands in code:
         # Conditional branches close loops; an unconditional one only shares the function's exit.
@@ -110,11 +112,16 @@ def memory_instructions(arch: str, name: str) -> list[str]:
             body = [i for i in code if target and int(target[0], 16) <= i[0] <= address]
             if not any(m == "ret" for _, m, _ in body):  # a branch back over a return leaves the loop
                 inside.update(a for a, _, _ in body)
+    return [(mnemonic, operands) for address, mnemonic, operands in code if address in inside]
+
+
+def memory_instructions(arch: str, name: str) -> list[str]:
+    """Instructions that touch memory (or wait for it) inside the function's loops, in address order."""
     found = []
-    for address, mnemonic, operands in code:
-        if address not in inside or "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
+    for mnemonic, operands in loop_instructions(functions(arch)[name]):
+        if "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
             continue
-        if "(" in operands or "[" in operands or mnemonic in ("mfence", "dsb", "dmb", "call", "bl"):
+        if "(" in operands.split("<")[0] or "[" in operands.split("<")[0] or mnemonic in ("mfence", "dsb", "dmb", "call", "bl"):
             plain = re.sub(r"^(lock )?(add|mov|xadd|xchg|cmpxchg)[lq]$", r"\1\2", mnemonic)
             found.append(f"prfm {operands.split(',')[0]}" if plain == "prfm" else plain)
     return found
@@ -149,3 +156,72 @@ def test_every_loop_is_looked_at() -> None:
     for arch in ("x86_64", "i386", "arm64"):
         names = {name for name in functions(arch) if name.startswith("lw_loop_")}
         assert names == {f"lw_loop_{form}_u{bits}" for form, bits in rows(arch)}
+
+
+# ---- per-CPU counters (probe/percpu.cpp): templates, named by what they are instantiated with ----
+
+PERCPU = re.findall(
+    r"^LW_FORM\((\w+), *percpu_(\w+), *\w+, *\w+, *(\d+),", (ROOT / "wire" / "forms" / "percpu.def").read_text(), re.M
+)
+PERCPU_CASES = [
+    (arch, form, int(bits))
+    for arch in ("x86_64", "i386", "arm64")
+    for of, form, bits in PERCPU
+    if of in (arch, "any") and int(bits) == (32 if arch == "i386" else 64)  # the widths of the plan
+]
+PERCPU_PLAIN = {"thread_local_add": "plain_add", "racy_add": "plain_add"}
+SEQUENCE = {
+    "x86": {
+        "announce": r"^mov\w* %\w+,%[fg]s:0x8\(%\w+\)$",
+        "cpu": r"^mov\w* %[fg]s:0x2\(%\w+\),%\w+$",
+        "lock word": r"^cmpl \$0x0,\(%\w+\)$",
+        "commit": r"^add[lq] \$0x1,\(%[re]ax\)$",
+    },
+    "arm64": {
+        "announce": r"^str x9, \[x\d+, #8\]$",
+        "cpu": r"^ldr w9, \[x\d+, #4\]$",
+        "lock word": r"^ldr w10, \[x10\]$",
+        "commit": r"^str x10, \[x9\]$",
+    },
+}
+
+
+def percpu_function(arch: str, form: str, bits: int) -> str:
+    """The one function that times the form."""
+    word = {32: "unsigned int", 64: "unsigned long"}[bits]
+    where, _, operation = form.partition("_")
+    if where in ("own", "getcpu", "shared"):
+        symbol = "c11_add<" if operation == "c11_add" else f"lw_{operation}_u{bits}("
+        pattern = rf"::run_form<{word}, .*\b{re.escape(symbol)}.*Where\){('own', 'getcpu', 'shared').index(where)}>"
+    else:
+        pattern = rf"::run_{form.removesuffix('_add') if form != 'rseq_add' else form}<{word}>"
+    (name,) = [name for name in functions(arch) if re.search(pattern + r"\(lw::probe::Loop_args&\)$", name)]
+    return name
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" not in c[1]], ids=lambda value: str(value))
+def test_percpu_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
+    found = memory_instructions(arch, percpu_function(arch, form, bits))
+    operation = re.sub("^(own|getcpu|shared)_", "", form).replace("c11_add", "builtin_add")
+    want = expected(arch, PERCPU_PLAIN.get(operation, operation))
+    if form.startswith(("getcpu", "racy")):
+        want = ["bl" if arch == "arm64" else "call", *want]
+    assert_copies([i for i in found if i not in spills(arch, want)], want)
+
+
+def spills(arch: str, want: list[str]) -> set[str]:
+    """Around a call, i386 keeps the loop's own values in memory; anywhere else a load or a store would be the form's."""
+    return {"mov", "push", "sub"} if arch == "i386" and "call" in want else set()
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" in c[1]], ids=lambda value: str(value))
+def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) -> None:
+    """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order, with no call between."""
+    steps = SEQUENCE["arm64" if arch == "arm64" else "x86"]
+    code = [f"{mnemonic} {operands}" for mnemonic, operands in loop_instructions(functions(arch)[percpu_function(arch, form, bits)])]
+    found = [step for line in code for step, pattern in steps.items() if re.match(pattern, line.strip())]
+    want = ["announce", "cpu", "commit"] if form == "rseq_add" else ["announce", "cpu", "lock word"]
+    if form == "rseq_cmpxchg":
+        found = [step for step in found if step != "commit"]
+    assert found and found == want * (len(found) // len(want)), code
+    assert len(found) // len(want) >= (2 if form == "rseq_add" else 4), "one word and many; a read and an exchange of each"

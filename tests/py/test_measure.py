@@ -26,7 +26,7 @@ def finished(path: Path) -> int:
     return sum(line.startswith(b'{"linewright_record"') for line in path.read_bytes().splitlines()) if path.exists() else 0
 
 
-def wait_for(condition, timeout_s: float = 30.0) -> None:
+def wait_for(condition, timeout_s: float = 300.0) -> None:
     end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end, "nothing happened"
@@ -146,11 +146,11 @@ def test_a_plan_refused_at_the_last_moment_leaves_no_file(command, out: Path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: signal.Signals):
-    command.fake = {"pause_s": 0.05}
+    command.fake = {"pause_s": 0.2}
     process = command.start("measure", "-o", "r.jsonl")
     wait_for(lambda: finished(out) >= 3)
     os.killpg(process.pid, number)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 3
     last = stderr.decode().splitlines()[-1]
     assert number.name in last and "--resume r.jsonl" in last and b"Traceback" not in stderr
@@ -165,19 +165,19 @@ def test_a_probe_that_ignores_requests_is_killed_at_the_third(command, out: Path
     for _ in range(3):
         process.send_signal(signal.SIGINT)
         time.sleep(0.1)
-    assert process.wait(timeout=10) == 3
+    assert process.wait(timeout=300) == 3  # on a busy machine two may arrive as one: then its patience ends it
     process.communicate()
     assert rows_of(out)
 
 
 def test_sigkill_keeps_every_finished_record_and_leaves_no_probe(command, out: Path):
-    command.fake = {"pause_s": 0.05}
+    command.fake = {"pause_s": 0.2}
     process = command.start("measure", "-o", "r.jsonl")
     wait_for(lambda: finished(out) >= 3)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert len(rows_of(out)) >= 3
-    wait_for(lambda: not os.path.exists(f"/proc/{process.pid}") and not group_members(process.pid), 10)
+    wait_for(lambda: not os.path.exists(f"/proc/{process.pid}") and not group_members(process.pid))
 
 
 def group_members(group: int) -> list[int]:
@@ -247,7 +247,7 @@ def test_a_terminal_gets_a_bar_and_no_plain_lines(command, out: Path):
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    assert b"\x1b[" not in process.communicate(timeout=30)[0] and process.returncode == 0
+    assert b"\x1b[" not in process.communicate(timeout=300)[0] and process.returncode == 0
     assert "━".encode() in drawn and b"cells" in drawn and b"plain_add" in drawn
 
 
@@ -274,6 +274,15 @@ def test_a_reader_that_goes_away(command, out: Path):
     assert shown.stderr == "" and shown.returncode == 0
 
 
+def test_a_reader_that_went_away_before_the_first_line(command):
+    """Click would make a closed pipe exit code 1, which is said to mean that a difference was found."""
+    shown = subprocess.run(
+        ["bash", "-c", 'exec 3> >(exit 0); wait $!; "$@" >&3', "sh", *command.arguments("measure", "--dry-run")],
+        capture_output=True, text=True, env=command.environment(), cwd=command.directory,
+    )  # fmt: skip
+    assert shown.returncode == 0 and shown.stderr == "", shown
+
+
 def test_the_real_probe_from_plan_to_verdict(real):
     answer = real("measure", *SMALL, "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
@@ -285,11 +294,11 @@ def test_the_real_probe_from_plan_to_verdict(real):
 
 
 def test_the_real_probe_interrupted_and_resumed(real):
-    process = real.start("measure", *SMALL, "--set", "launches=20", "--budget", "30s", "-o", "r.jsonl")
+    process = real.start("measure", *SMALL, "--set", "launches=400", "--budget", "10m", "-o", "r.jsonl")
     out = real.directory / "r.jsonl"
     wait_for(lambda: finished(out) >= 8)
     os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 3 and b"SIGINT" in stderr, stderr
     kept = len(rows_of(out))
     assert kept >= 8

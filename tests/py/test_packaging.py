@@ -51,7 +51,7 @@ def test_the_native_probe_comes_along(installed, outside):
     probe = Path(where, "bin/linewright-probe")
     assert "lock_add" in outside(probe, "--list-forms") or os.uname().machine != "x86_64"
     # Nothing else of the native build comes along.
-    assert [path.name for path in probe.parent.iterdir()] == [probe.name]
+    assert {path.name for path in probe.parent.iterdir()} == {probe.name, "linewright-workload", "linewright-torture"}
     assert not list(Path(where).rglob("*.a")) and not list(Path(where).rglob("*.h"))
 
 
@@ -70,7 +70,7 @@ def test_the_sdist_holds_what_the_build_needs_and_no_more(tmp_path):
     with tarfile.open(tmp_path / name) as archive:
         members = [Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()]
     tops = {member.parts[0] for member in members}
-    needed = {"CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "linewright", "probe", "pyproject.toml", "src", "wire"}
+    needed = {"CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "linewright", "probe", "pyproject.toml", "src", "wire", "workload"}
     assert needed <= tops
     assert tops <= needed | {"PKG-INFO", ".gitignore"}
     assert not [member for member in members if member.suffix in (".pyc", ".o", ".a")]

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import signal
 import sys
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -390,3 +392,50 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     kept = files.read(str(tmp_path / "t.jsonl"))
     assert len(kept.samples) == 5 and sum(s.warm_up for s in kept.samples) == 2
     assert os.path.exists(tmp_path / "ran")
+
+
+# ---- recipes of docs/advise.md ---------------------------------------------------------------------------------------
+
+FUTEX = """# Running 'futex/{part}' benchmark:
+Run summary [PID 4242]: blocking on 96 threads (at [private] futex 0x55d0c8a3b0c0), {verb} 1 at a time.
+
+[Run 1]: {Verb} 96 of 96 threads in 9.1234 ms
+[Run 2]: {Verb} 96 of 96 threads in 8.8766 ms
+{Verb} 96 of 96 threads in 9.0000 ms (+-1.37%)
+"""
+HASH = "[thread   1] futexes: 0x55 ... 0x56 [ 4718592 ops/sec ]\n\nAveraged 4717000 operations/sec (+- 0.12%), total secs = 10\n"
+UNIXBENCH = """System Benchmarks {Which} Index              BASELINE       RESULT    INDEX
+Dhrystone 2 using register variables         116700.0   39000000.0   3341.9
+System Call Overhead                          15000.0    4500000.0   3000.0
+                                                                   ========
+System Benchmarks Index Score{partial}                                 3166.3
+"""
+TBENCH = """  96     12345  1520.11 MB/sec  warmup   1 sec  latency 3.041 ms
+  96     99999  1611.75 MB/sec  execute  59 sec  latency 2.804 ms
+  96  cleanup  60 sec
+
+ Operation      Count    AvgLat    MaxLat
+ ----------------------------------------
+ Flush         123456     0.085     9.051
+
+Throughput {value} MB/sec  96 clients  96 procs  max_latency=9.123 ms
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "output", "value"),
+    [
+        ("K-wake", FUTEX.format(part="wake", verb="waking up", Verb="Wokeup"), 9.0),
+        ("K-requeue", FUTEX.format(part="requeue", verb="requeuing", Verb="Requeued"), 9.0),
+        ("K-hash", HASH, 4717000.0),
+        ("K-unix", UNIXBENCH.format(Which="", partial=""), 3166.3),
+        ("K-unix", UNIXBENCH.format(Which="Partial", partial=" (Partial Only)"), 3166.3),
+        ("K-tbench", TBENCH.format(value="1612.4"), 1612.4),
+        ("K-tbench", TBENCH.format(value="1.61241e+06"), 1612410.0),
+    ],
+)
+def test_the_expressions_of_the_documented_recipes_find_the_summary(file, output, value) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/advise.md").read_text()
+    line = next(line for line in page.splitlines() if f"--save {file}.jsonl" in line)
+    expression = shlex.split(line)[shlex.split(line).index("--metric") + 1]
+    assert runner.figure(runner.compile_metric(expression), output.encode()) == (value, "")

@@ -102,9 +102,10 @@ def test_the_probe_runs_the_plan_and_its_layout_comes_out(arch: str, tmp_path: P
     contexts, rows = records.read(str(path), print)
     assert len(rows) == len(few.cells)
     assert not [row.id for row in rows if row.status == "error"]  # no torn value, every sum exact
-    counted = [row for row in rows if "rounds" in row.cell.params]
-    assert counted and all(row.metrics["failed_rounds_per_op"] >= 0 for row in counted)
-    for row in rows:
+    measured = [row for row in rows if row.status != "unavailable"]  # two threads on one CPU are
+    counted = [row for row in measured if "rounds" in row.cell.params]
+    assert all(row.metrics["failed_rounds_per_op"] >= 0 for row in counted)
+    for row in measured:
         if row.window_ns:
             tick_ns = contexts[0].tick_ns
             assert row.thread_ticks == pytest.approx([ns / tick_ns for ns in row.thread_ns], rel=1e-3)

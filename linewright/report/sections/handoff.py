@@ -9,7 +9,7 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    Control, Figure, Section, beside, doubt, figure, finish, hue, inline, interval, measured, once, remark, shape, tiles, tip,
+    PLACES, Control, Figure, Section, beside, doubt, figure, finish, hue, inline, interval, measured, once, remark, shape, tiles, tip,
 )  # fmt: skip
 
 MEANING = {
@@ -19,7 +19,6 @@ MEANING = {
 }
 FEWEST_FOR_MAP = 3
 """CPUs from which a square map says more than a row of points."""
-PLACES = {"smt_sibling": "same core", "same_l3": "same last-level cache", "other_l3": "other last-level cache", "other_socket": "other socket"}
 
 
 def section(material: Material) -> Section | None:

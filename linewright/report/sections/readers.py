@@ -6,14 +6,15 @@ from typing import Any
 
 import altair as alt
 
+from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
-    pixels, room, shape, ticks, tip,
+    CELL_TIP, NS_TIP, PLAIN, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
+    pixels, room, shape, ticks, tip, within,
 )  # fmt: skip
 
 PAIR, GRACE = "readers_pair", "readers_grace"
-GROUPS = {
+GROUPS: dict[str, str] = {
     PAIR: "Enter and leave", "readers_lookup": "Find an object, hold it, let it go",
     "readers_shape": "The two increments of a pair, by form", "readers_floor": "What sections are made of",
     GRACE: "Wait for readers",
@@ -22,7 +23,8 @@ GROUPS = {
 
 def section(material: Material) -> Section | None:
     rows = [
-        facts(s, series) | {"which": params_text(s.cell)}
+        facts(s, series) | {"readers": readers_of(s.cell), "updater": updater_of(s.cell), "delay": delay_of(s.cell),
+                            "which": params_text(s.cell, ("updater", "read_delay", "instances"))}
         for series in material.series
         for s in measured(series, GROUPS)
         if s.issue.median_ns > 0
@@ -30,9 +32,9 @@ def section(material: Material) -> Section | None:
     if not rows:
         return None
     for row in rows:
-        many = "one thread" if row["threads"] == 1 else f"{row['threads']} threads"
-        row["point"] = ", ".join(x for x in (many, f"work {row['work']}" if row["work"] else "", row["which"]) if x)
-    control = Control(signal="point", label="Readers", options=[(p, p) for p in once(r["point"] for r in rows if r["operation"] != GRACE)])
+        row["point"] = _point(row)
+    shown = once(r["point"] for r in rows if r["operation"] != GRACE)
+    control = Control(signal="point", label="Readers", options=[(p, p) for p in shown or [""]])
     figures = [_both(rows, material)]
     figures += [_group(operation, title, rows, material, control) for operation, title in GROUPS.items()]
     return Section(
@@ -45,57 +47,71 @@ def section(material: Material) -> Section | None:
     )
 
 
+def _point(row: dict[str, Any]) -> str:
+    """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
+    many = "one reader" if row["readers"] == 1 else f"{row['readers']} readers" if row["readers"] else "no reader"
+    inside = f"{row['delay']} iterations inside" if row["delay"] else ""
+    updater = f"updater: {row['updater']}" if row["updater"] != "none" else ""
+    return ", ".join(x for x in (many, inside, updater, row["which"].replace("_", " ")) if x)
+
+
 def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
-    """Each form as one point: its pair on one axis, its grace period on the other; the first measured point of each."""
+    """Each form as one point: its pair alone on one axis, its grace period on the other, beside readers where that was measured."""
     pairs: dict[tuple[str, str], dict[str, Any]] = {}
-    waits: dict[tuple[str, str], dict[str, Any]] = {}
+    waits: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
-        into = pairs if row["operation"] == PAIR else waits if row["operation"] == GRACE else None
-        if into is not None and not row["work"]:
-            into.setdefault((row["series"], row["form"]), row)
+        key = (row["series"], row["form"])
+        if row["operation"] == PAIR and not row["delay"] and row["updater"] == "none" and row["readers"] == 1:
+            pairs.setdefault(key, row)
+        if row["operation"] == GRACE:
+            known = waits.get((*key, row["updater"]))
+            if known is None or (not known["readers"] and row["readers"]):
+                waits[(*key, row["updater"])] = row
     joined = [
         {
-            "series": key[0], "form": key[1], "pair": pair["ns"], "pair_low": pair["ns_low"], "pair_high": pair["ns_high"],
-            "grace": waits[key]["ns"], "grace_low": waits[key]["ns_low"], "grace_high": waits[key]["ns_high"],
-            "mark": pair["mark"] or waits[key]["mark"],
+            "series": label, "form": form, "name": form + ("" if updater == "synchronize" else f", {updater}"),
+            "pair": pair["ns"], "pair_low": pair["ns_low"], "pair_high": pair["ns_high"],
+            "grace": wait["ns"], "grace_low": wait["ns_low"], "grace_high": wait["ns_high"], "waited": wait["point"],
         }
-        for key, pair in pairs.items()
-        if key in waits
+        for (label, form, updater), wait in waits.items()
+        if (pair := pairs.get((label, form)))
     ]  # fmt: skip
     if not joined:
         return None
+    joined = within(within(joined, "pair"), "grace")
     labels, forms = [series.label for series in material.series], once(row["form"] for row in joined)
     base = alt.Chart(inline(joined))
-    x = alt.X("pair:Q", title="ns that a reader pays for enter and leave", scale=alt.Scale(type="log", nice=False, padding=40),
-              axis=alt.Axis(values=ticks(r["pair"] for r in joined), format="~g"))
-    y = alt.Y("grace:Q", title="ns of a grace period", **log_axis(r["grace"] for r in joined))
+    x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
+    x = alt.X("pair:Q", title=x_title, scale=alt.Scale(type="log", nice=False, padding=24),
+              axis=alt.Axis(values=ticks(r["pair"] for r in joined), format=PLAIN))
+    y = alt.Y("grace:Q", title=y_title, **log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]))
     colour = hue("form", forms_of(material, PAIR), forms)
-    fields = (("series", "machine"), ("form", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
-              ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"))  # fmt: skip
-    across = base.transform_filter("datum.pair_low > 0").mark_rule().encode(x="pair_low:Q", x2="pair_high:Q", y=y, color=colour)
-    down = base.transform_filter("datum.grace_low > 0").mark_rule().encode(y="grace_low:Q", y2="grace_high:Q", x=x, color=colour)
+    fields = (("series", "machine"), ("name", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
+              ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"), ("waited", "measured with"))  # fmt: skip
+    across = base.mark_rule().encode(x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour)
+    down = base.mark_rule().encode(y=alt.Y("grace_from:Q", title=y_title), y2="grace_to:Q", x=x, color=colour)
     points = base.mark_point(filled=True, size=110).encode(x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields))
-    names = base.mark_text(align="left", dx=10, dy=-8).encode(x=x, y=y, text="form:N")
     return Figure(
         id="readers-both", title="Reader against grace period", broad=True,
         text="Each form as a point: what enter and leave cost a reader across, what a grace period costs upwards; both logarithmic.",
-        spec=finish(alt.layer(across, down, points, names), 340),
+        spec=finish(alt.layer(across, down, points), 340),
     )  # fmt: skip
 
 
 def _group(operation: str, title: str, rows: list[dict[str, Any]], material: Material, control: Control) -> Figure | None:
-    mine = [row | {"lane": row["contention"] + row["series"]} for row in rows if row["operation"] == operation]
+    by = "point" if operation == GRACE else "contention"
+    mine = [row | {"lane": row["series"] if by == "contention" else row[by] + row["series"]} for row in rows if row["operation"] == operation]
     if not mine:
         return None
     forms, labels = once(row["form"] for row in mine), [series.label for series in material.series]
-    classes = once(row["contention"] for row in mine)
-    lanes = [c + label for c in classes for label in labels]
+    classes = once(row[by] for row in mine)
+    lanes = labels if by == "contention" else [c + label for c in classes for label in labels]
     filters = ["datum.point == point"] if operation != GRACE else []
     chart = dots(
-        mine, "ns", "ns", alt.Y("form:N", title=None, sort=forms), hue("contention", classes), "lane", lanes, labels, True,
-        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP), filters, "point",
+        mine, "ns", "ns", alt.Y("form:N", title=None, sort=forms), hue(by, classes), "lane", lanes, labels, True,
+        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP), filters, "point" if filters else "",
     )  # fmt: skip
     return Figure(
         id=operation.replace("_", "-"), title=title, least=room(forms), text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
-        spec=finish(chart, pixels(len(forms)), [control] if filters else [], left=beside(forms)),
+        spec=finish(chart, pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms) if by == "point" else pixels(len(forms)), [control] if filters else [], left=beside(forms)),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from linewright.report.parts import (
 from linewright.table import has_figures
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
-OPERATIONS_WITHOUT = ("handoff", "none", "percpu_none")
+OPERATIONS_WITHOUT = ("handoff", "none", "percpu_none", "readers_none", "readers_grace")
 """Operations that one thread alone cannot do, or that do nothing."""
 HEIGHT = 240
 

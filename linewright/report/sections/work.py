@@ -35,9 +35,15 @@ def section(material: Material) -> Section | None:
         lead="What an operation adds to a loop that does something else too: the loop, less the same loop without the operation."
         f" One iteration of work takes {iteration} ns. Bands are intervals; a dashed line marks where two forms change places.",
         controls=[control] if len(control.options) > 1 else [],
-        figures=[_figure(o, [c for c in cells if c[0].cell.operation == o], crossed, material, control) for o in operations],
+        figures=[_figure(o, _serving(o, cells), crossed, material, control) for o in operations],
         grids=[_crossings(crossed, material.several)] if crossed else [],
     )
+
+
+def _serving(operation: str, cells: list[tuple[Summary, Series]]) -> list[tuple[Summary, Series]]:
+    """The operation's cells; who adds and wants no value may also use forms that return one."""
+    wanted = ("add", "fetch_add") if operation == "add" else (operation,)
+    return [c for c in cells if c[0].cell.operation in wanted]
 
 
 def _row(s: Summary, series: Series) -> dict[str, Any]:
@@ -65,7 +71,7 @@ def _figure(
         layers += _rules(mine, x)
     return Figure(
         id=f"exposed-{operation}",
-        title=operation,
+        title="add, value not wanted" if operation == "add" else operation,
         text=f"Exposed cost of {operation} by form over iterations of work, with intervals and {len(mine)} crossovers.",
         spec=finish(alt.layer(*layers), HEIGHT, [control]),
     )
@@ -74,7 +80,7 @@ def _figure(
 def _marks(operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]]) -> list[dict[str, Any]]:
     """Crossovers between two forms that this chart shows, halfway between the work lengths they lie between."""
     forms = {s.cell.form for s, _ in cells}
-    at = {(where_of(s), series.label): contention(s.cell) for s, series in cells}
+    at = {(where_of(s), series.label): contention(s.cell) for s, series in cells if s.cell.contender != "placebo"}
     return [
         {
             "series": series.label, "contention": at[(c.where, series.label)], "x": (c.below + c.above) / 2,

@@ -383,7 +383,7 @@ void on_signal_move(int)
     left.moves = n + 1;
     // Two moves close together, to fall into one operation; then room for what they may have broken to show.
     itimerspec next = {};
-    next.it_value.tv_nsec = n % 2 ? 60'000 + n % 41 * 1'000 : 1'000 + n % 97 * 100;
+    next.it_value.tv_nsec = n % 16 == 0 ? 2'000'000 : n % 2 ? 60'000 + n % 41 * 1'000 : 1'000 + n % 97 * 100;
     timer_settime(left.timer, 0, &next, nullptr);
     errno = saved;
 }

@@ -63,30 +63,38 @@ TEST(Defect, AThreadMovedByOthersIsNoticed) {
     if (usable().size() < 2)
         GTEST_SKIP() << "needs two CPUs";
     long self = syscall(SYS_gettid);
-    std::atomic<bool> away{false};
-    std::jthread mover([self, to = usable()[1], &away] {
+    std::atomic<bool> stop{false};
+    std::jthread mover([self, to = usable()[1], &stop] {
         pin_to(to); // out of the way of the window, which may have real-time priority
-        away = true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(to, &set);
-        sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
+        while (!stop) { // again and again: on a busy machine, nobody knows when the window opens
+            sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
     });
-    while (!away)
-        std::this_thread::yield();
-    EXPECT_TRUE(window_of(cell_of("empty", "none"), {usable()[0]}, 200).moved);
+    bool moved = false;
+    for (int attempt = 0; attempt < 50 && !moved; ++attempt)
+        moved = window_of(cell_of("empty", "none"), {usable()[0]}, 100).moved;
+    stop = true;
+    EXPECT_TRUE(moved);
 }
 
 // Time-sharing inside a sample, unnoticed.
 TEST(Defect, ASharedCpuIsNoticed) {
-    std::atomic<bool> stop{false}, started{false};
+    const bool real_time = [] {
+        pin_to(usable()[0]);
+        Real_time lowest;
+        return sched_getscheduler(0) == SCHED_FIFO;
+    }();
+    std::atomic<bool> stop{false}, started{false}, above_us{false};
     std::jthread spinner([&, cpu = usable()[0]] {
         pin_to(cpu);
         // Above the window's own priority where that is permitted; in bursts, so that the window gets its share.
         sched_param above{};
         above.sched_priority = sched_get_priority_min(SCHED_FIFO) + 1;
-        sched_setscheduler(0, SCHED_FIFO, &above);
+        above_us = sched_setscheduler(0, SCHED_FIFO, &above) == 0;
         started = true;
         while (!stop.load(std::memory_order_relaxed)) {
             auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
@@ -97,9 +105,15 @@ TEST(Defect, ASharedCpuIsNoticed) {
     });
     while (!started)
         std::this_thread::yield();
-    Window_result window = window_of(cell_of("empty", "none"), {usable()[0]}, 200);
+    if (real_time && !above_us) {
+        stop = true;
+        GTEST_SKIP() << "only the lowest real-time priority is permitted: nothing can push a window aside";
+    }
+    bool switched = false;
+    for (int attempt = 0; attempt < 50 && !switched; ++attempt)
+        switched = window_of(cell_of("empty", "none"), {usable()[0]}, 100).switched;
     stop = true;
-    EXPECT_TRUE(window.switched);
+    EXPECT_TRUE(switched);
 }
 
 // "0.00047 ns per operation": the loop had been optimised away. Here the time grows with the operations asked for.
@@ -205,7 +219,7 @@ TEST(Defect, ContendersRunThroughTheWholeWindow) {
         request.length_ms = 20;
         Window_result window = run_window(*made.subject, machine(), {usable()[0], usable()[1]}, request, nullptr);
         ASSERT_EQ(window.error, "");
-        if (window.switched || window.stolen)
+        if (window.switched || window.stolen || window.gap)
             continue; // a busy test machine: such a window is discarded in a run, too
         EXPECT_GT(window.ops.at(1), 0u);
         EXPECT_NEAR(window.ns.at(1), window.ns.at(0), window.ns.at(0) * 0.5 + 5e6); // its own clock saw the same window

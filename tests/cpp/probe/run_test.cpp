@@ -37,7 +37,7 @@ wire::Cell cell_of(const wire::Form &form, unsigned threads) {
 wire::Plan short_plan() {
     wire::Plan plan;
     plan.name = "test";
-    plan.budget_s = 20;
+    plan.budget_s = 600; // never the reason to stop, however slow the machine: max_windows is
     plan.min_windows = 3;
     plan.max_windows = 5;
     plan.window_ms = 0.5;
@@ -99,6 +99,8 @@ TEST(Run, SeesLostCounts) {
     plan.contended_window_ms = 30; // long enough that two racing threads surely overlap, also under an emulator
     plan.cells.push_back(cell_of(*form, 2));
     wire::Record record = run(plan).at(0);
+    for (int attempt = 0; attempt < 20 && record.status != "error"; ++attempt)
+        record = run(plan).at(0); // on a busy machine the two may have run in turn
     EXPECT_EQ(record.status, "error");
     EXPECT_NE(record.sum_expected, record.sum_found);
     EXPECT_NE(record.reason.find("sum"), std::string::npos);
@@ -131,7 +133,8 @@ TEST(Run, MaximumOfWindowsEndsACell) {
     const wire::Form *form = wire::find_form("empty", sizeof(void *) * 8);
     plan.cells.push_back(cell_of(*form, 1));
     wire::Record record = run(plan).at(0);
-    EXPECT_TRUE(record.stop == "windows" || record.status == "unreliable");
+    bool all_equal = record.issue && record.issue->low_ns == record.issue->high_ns; // a coarse clock: as precise as can be
+    EXPECT_TRUE(record.stop == "windows" || record.status == "unreliable" || (record.stop == "precision" && all_equal));
     EXPECT_LE(record.window_ns.size(), plan.max_windows);
 }
 

@@ -60,6 +60,32 @@ static inline uint64_t lw_cas_loop_read_first_u64(uint64_t *p, uint64_t v)
     return old;
 }
 
+/* `ldr`, then `add`, the `ldxr; cmp; b.ne; stxr; cbnz` compare-and-swap, `cmp; mov; b.ne`: as above where a policy or an
+ * old CPU wants LL/SC. A failed compare leaves the monitor open, which the next LDXR takes over. */
+static inline uint64_t lw_llsc_cas_loop_read_first_u64(uint64_t *p, uint64_t v)
+{
+    uint64_t expected, old, sum;
+    uint32_t failed;
+
+    __asm__ __volatile__("ldr %[expected], %[m]\n"
+                         "1:\n\t"
+                         "add %[sum], %[expected], %[v]\n"
+                         "2:\n\t"
+                         "ldxr %[old], %[m]\n\t"
+                         "cmp %[old], %[expected]\n\t"
+                         "b.ne 3f\n\t"
+                         "stxr %w[failed], %[sum], %[m]\n\t"
+                         "cbnz %w[failed], 2b\n"
+                         "3:\n\t"
+                         "cmp %[old], %[expected]\n\t"
+                         "mov %[expected], %[old]\n\t"
+                         "b.ne 1b"
+                         : [m] "+Q"(*p), [expected] "=&r"(expected), [old] "=&r"(old), [sum] "=&r"(sum), [failed] "=&r"(failed)
+                         : [v] "r"(v)
+                         : "cc");
+    return old;
+}
+
 /* `ldr` */
 static inline uint64_t lw_ldr_read_u64(const uint64_t *p)
 {
@@ -123,6 +149,34 @@ static inline uint64_t lw_prfm_strm_cas_loop_read_first_u64(uint64_t *p, uint64_
 {
     lw_prfm_strm(p);
     return lw_cas_loop_read_first_u64(p, v);
+}
+
+/* `prfm pstl1strm`, then the `ldxr … stxr` add that returns the old value */
+static inline uint64_t lw_prfm_strm_llsc_fetch_add_u64(uint64_t *p, uint64_t v)
+{
+    lw_prfm_strm(p);
+    return lw_llsc_fetch_add_u64(p, v);
+}
+
+/* `prfm pstl1strm`, then `swp` */
+static inline uint64_t lw_prfm_strm_swp_u64(uint64_t *p, uint64_t v)
+{
+    lw_prfm_strm(p);
+    return lw_swp_u64(p, v);
+}
+
+/* `prfm pstl1strm`, then the `ldxr; stxr` exchange */
+static inline uint64_t lw_prfm_strm_llsc_swp_u64(uint64_t *p, uint64_t v)
+{
+    lw_prfm_strm(p);
+    return lw_llsc_swp_u64(p, v);
+}
+
+/* `prfm pstl1strm`, then `ldr` and the `ldxr … stxr` compare-and-swap loop */
+static inline uint64_t lw_prfm_strm_llsc_cas_loop_read_first_u64(uint64_t *p, uint64_t v)
+{
+    lw_prfm_strm(p);
+    return lw_llsc_cas_loop_read_first_u64(p, v);
 }
 
 #endif

@@ -1,0 +1,474 @@
+// SRCU's interface, edge by edge: every flavour, both ways of counting, states, callbacks, refusals, fork, wrap, lost membarrier.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linewright/srcu.h>
+
+extern "C" {
+struct lw__srcu_domain;
+extern volatile unsigned lw__srcu_test_slots;
+extern int (*volatile lw__srcu_test_membarrier)(int command);
+void lw__srcu_test_count(struct lw__srcu_domain *d, unsigned word);
+void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value);
+int prepare_debug_cases(void);
+extern void (*const wrong_uses[])(void);
+}
+
+LW_DEFINE_SRCU(defined, LW_SRCU_FAST);
+LW_DEFINE_STATIC_SRCU(defined_static, LW_SRCU_NORMAL);
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr lw_srcu_flavour all_flavours[] = {LW_SRCU_NORMAL, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN};
+
+lw_srcu_cookie enter(lw_srcu *s)
+{
+    switch (s->flavour) {
+    case LW_SRCU_NORMAL: return lw_srcu_read_lock(s);
+    case LW_SRCU_SIGNAL_SAFE: return lw_srcu_read_lock_signal_safe(s);
+    case LW_SRCU_FAST: return lw_srcu_read_lock_fast(s);
+    default: return lw_srcu_read_lock_fast_updown(s);
+    }
+}
+void leave(lw_srcu *s, lw_srcu_cookie c)
+{
+    switch (s->flavour) {
+    case LW_SRCU_NORMAL: lw_srcu_read_unlock(s, c); break;
+    case LW_SRCU_SIGNAL_SAFE: lw_srcu_read_unlock_signal_safe(s, c); break;
+    case LW_SRCU_FAST: lw_srcu_read_unlock_fast(s, c); break;
+    default: lw_srcu_read_unlock_fast_updown(s, c); break;
+    }
+}
+std::string describe(const lw_srcu *s)
+{
+    std::string text(400, 0);
+    const int n = lw_srcu_describe(s, text.data(), text.size());
+    EXPECT_LT(n, 400);
+    text.resize(static_cast<size_t>(n));
+    return text;
+}
+// In a child: exit code, or 128 + signal.
+int in_child(const std::function<int()> &body)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(100);
+        _exit(body());
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct Domain : lw_srcu {
+    explicit Domain(lw_srcu_flavour f) { EXPECT_EQ(lw_srcu_init(this, f), 0); }
+    ~Domain() { EXPECT_EQ(lw_srcu_cleanup(this), 0) << describe(this); }
+    Domain(const Domain &) = delete;
+};
+
+// Both ways of counting: on threads' words as far as this architecture has them, and per CPU.
+class Srcu : public testing::TestWithParam<unsigned> {
+protected:
+    void SetUp() override { lw__srcu_test_slots = GetParam(); }
+    void TearDown() override { lw__srcu_test_slots = UINT_MAX; }
+};
+INSTANTIATE_TEST_SUITE_P(Words, Srcu, testing::Values(UINT_MAX, 0u), [](const auto &i) { return i.param ? "thread" : "cpu"; });
+
+TEST(SrcuRequests, AreRefusedWithAnErrno)
+{
+    lw_srcu s;
+    EXPECT_EQ(lw_srcu_init(&s, static_cast<lw_srcu_flavour>(0)), -EINVAL);
+    EXPECT_EQ(lw_srcu_init(&s, static_cast<lw_srcu_flavour>(5)), -EINVAL);
+    EXPECT_EQ(lw_srcu_init(nullptr, LW_SRCU_FAST), -EINVAL);
+    lw_srcu zero{};
+    lw_srcu_head head;
+    EXPECT_EQ(lw_srcu_cleanup(&zero), -EINVAL);
+    EXPECT_EQ(lw_srcu_synchronize(&zero), -EINVAL);
+    EXPECT_EQ(lw_srcu_barrier(&zero), -EINVAL);
+    EXPECT_EQ(lw_srcu_call(&zero, &head, [](lw_srcu_head *) {}), -EINVAL);
+    EXPECT_EQ(lw_srcu_on_stall(&zero, 1, nullptr, nullptr), -EINVAL);
+    EXPECT_EQ(lw_srcu_start_poll(&zero), 0u);
+    EXPECT_FALSE(lw_srcu_poll(&zero, 2));
+    EXPECT_EQ(describe(&zero), "not initialised");
+    Domain d(LW_SRCU_FAST);
+    EXPECT_EQ(lw_srcu_call(&d, nullptr, [](lw_srcu_head *) {}), -EINVAL);
+    EXPECT_EQ(lw_srcu_call(&d, &head, nullptr), -EINVAL);
+    EXPECT_FALSE(lw_srcu_poll(&d, 0));
+    char four[4];
+    EXPECT_GT(lw_srcu_describe(&d, four, sizeof four), 4);
+    EXPECT_EQ(std::strlen(four), 3u);
+}
+
+TEST(SrcuDefined, IsReadyAndNamed)
+{
+    EXPECT_EQ(describe(&defined).substr(0, 21), "defined: flavour fast");
+    leave(&defined, enter(&defined));
+    leave(&defined_static, enter(&defined_static));
+    EXPECT_EQ(lw_srcu_synchronize(&defined), 0);
+    EXPECT_EQ(lw_srcu_synchronize(&defined_static), 0);
+}
+
+TEST_P(Srcu, CleanupRefusesOpenSectionsAndSaysSo)
+{
+    for (const auto flavour : all_flavours) {
+        Domain d(flavour);
+        const auto outer = enter(&d), inner = enter(&d);
+        EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
+        EXPECT_NE(describe(&d).find("2 sections open"), std::string::npos) << describe(&d);
+        leave(&d, inner);
+        EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
+        leave(&d, outer);
+    }
+}
+
+TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers)
+{
+    for (const auto flavour : all_flavours) {
+        Domain d(flavour);
+        for (int round = 0; round < 4; round++) { // either index
+            std::atomic<bool> over = false;
+            const auto old = enter(&d);
+            std::thread waiter([&] {
+                EXPECT_EQ(round % 2 ? lw_srcu_synchronize(&d) : lw_srcu_synchronize_expedited(&d), 0);
+                over = true;
+            });
+            std::this_thread::sleep_for(5ms);
+            EXPECT_FALSE(over);
+            leave(&d, old);
+            waiter.join();
+        }
+        const auto state = lw_srcu_get_state(&d);
+        EXPECT_FALSE(lw_srcu_poll(&d, state));
+        EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+        EXPECT_TRUE(lw_srcu_poll(&d, state));
+    }
+}
+
+TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler)
+{
+    static Domain *domain;
+    static lw_srcu_cookie cookie;
+    Domain d(LW_SRCU_FAST_UPDOWN);
+    domain = &d;
+    for (const bool by_signal : {false, true}) {
+        cookie = lw_srcu_down_read_fast(&d);
+        EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
+        if (by_signal) {
+            signal(SIGUSR2, [](int) { lw_srcu_up_read_fast(domain, cookie); });
+            raise(SIGUSR2);
+        } else {
+            std::thread([&] { lw_srcu_up_read_fast(&d, cookie); }).join();
+        }
+        EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+    }
+}
+
+TEST_P(Srcu, CountsOutliveTheirThreads)
+{
+    Domain d(LW_SRCU_FAST_UPDOWN);
+    std::vector<lw_srcu_cookie> cookies(40);
+    for (auto &c : cookies)
+        std::thread([&] { c = lw_srcu_down_read_fast(&d); }).join();
+    EXPECT_NE(describe(&d).find("40 sections open"), std::string::npos) << describe(&d);
+    EXPECT_EQ(lw_srcu_synchronize(&defined), 0);
+    for (const auto c : cookies)
+        std::thread([&] { lw_srcu_up_read_fast(&d, c); }).join();
+    EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+}
+
+TEST_P(Srcu, SectionsInDestructorsOfEndingThreads)
+{
+    static Domain *domain;
+    Domain d(LW_SRCU_FAST);
+    domain = &d;
+    pthread_key_t key;
+    ASSERT_EQ(pthread_key_create(&key, [](void *) { leave(domain, enter(domain)); }), 0);
+    for (int i = 0; i < 10; i++)
+        std::thread([&] {
+            pthread_setspecific(key, &d);
+            leave(&d, enter(&d));
+        }).join();
+    pthread_key_delete(key);
+    EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+}
+
+TEST_P(Srcu, CountsWrap)
+{
+    Domain d(LW_SRCU_FAST);
+    lw__srcu_test_set_counts(d.domain, ULONG_MAX - 1);
+    for (int round = 0; round < 4; round++) {
+        const auto state = lw_srcu_start_poll(&d);
+        const auto c = enter(&d), c2 = enter(&d);
+        EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
+        leave(&d, c);
+        leave(&d, c2);
+        EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+        EXPECT_TRUE(lw_srcu_poll(&d, state));
+    }
+}
+
+TEST_P(Srcu, StatesAskForAWholeGracePeriod)
+{
+    Domain d(LW_SRCU_FAST);
+    const auto c = enter(&d);
+    const auto first = lw_srcu_start_poll(&d);
+    EXPECT_EQ(lw_srcu_poll(&d, first), false);
+    std::this_thread::sleep_for(3ms); // the worker begins the grace period, or has not yet: either is right
+    const auto second = lw_srcu_get_state(&d);
+    EXPECT_LT(second - first, 8u);
+    EXPECT_FALSE(lw_srcu_poll(&d, first));
+    leave(&d, c);
+    while (!lw_srcu_poll(&d, first)) // comes by itself
+        std::this_thread::sleep_for(100us);
+    EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+    EXPECT_TRUE(lw_srcu_poll(&d, second));
+}
+
+TEST_P(Srcu, ConcurrentWaitersAllReturn)
+{
+    Domain d(LW_SRCU_FAST);
+    std::atomic<unsigned long> first = lw_srcu_get_state(&d);
+    std::vector<std::thread> waiters;
+    const auto c = enter(&d);
+    for (int i = 0; i < 8; i++)
+        waiters.emplace_back([&, i] { EXPECT_EQ(i % 3 ? lw_srcu_synchronize(&d) : lw_srcu_synchronize_expedited(&d), 0); });
+    std::this_thread::sleep_for(20ms);
+    leave(&d, c);
+    for (auto &w : waiters)
+        w.join();
+    EXPECT_TRUE(lw_srcu_poll(&d, first));
+}
+
+TEST_P(Srcu, CallbacksRunInOrderAndInBatches)
+{
+    constexpr int count = 100000;
+    struct Item {
+        lw_srcu_head head;
+        int number;
+    };
+    static std::atomic<int> next, out_of_order;
+    next = out_of_order = 0;
+    Domain d(LW_SRCU_FAST);
+    std::vector<Item> items(count);
+    const auto before = lw_srcu_get_state(&d);
+    for (int i = 0; i < count; i++) {
+        items[i].number = i;
+        ASSERT_EQ(lw_srcu_call(&d, &items[i].head, [](lw_srcu_head *h) {
+            if (reinterpret_cast<Item *>(h)->number != next++)
+                out_of_order++;
+        }), 0);
+    }
+    EXPECT_EQ(lw_srcu_barrier(&d), 0);
+    EXPECT_EQ(next, count);
+    EXPECT_EQ(out_of_order, 0);
+    EXPECT_LT(lw_srcu_get_state(&d) - before, 2ul * count); // not one grace period each
+}
+
+TEST(SrcuCallbacks, WaitForSectionsAndMayMakeAndEndDomains)
+{
+    static std::atomic<int> ran, barrier_refused;
+    ran = barrier_refused = 0;
+    Domain d(LW_SRCU_FAST);
+    const auto c = enter(&d);
+    lw_srcu_head head;
+    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) {
+        { // a domain inside a callback, waited for there
+            Domain inner(LW_SRCU_NORMAL);
+            EXPECT_EQ(lw_srcu_synchronize(&inner), 0);
+            barrier_refused = lw_srcu_barrier(&inner) == -EDEADLK;
+        }
+        ran++;
+    }), 0);
+    EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
+    std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(ran, 0);
+    { // another domain's callbacks do not wait for this one's reader
+        Domain other(LW_SRCU_FAST);
+        EXPECT_EQ(lw_srcu_barrier(&other), 0);
+    }
+    leave(&d, c);
+    EXPECT_EQ(lw_srcu_barrier(&d), 0);
+    EXPECT_EQ(ran, 1);
+    EXPECT_EQ(barrier_refused, 1);
+}
+
+TEST(SrcuCallbacks, QueuedOnesRefuseCleanup)
+{
+    Domain d(LW_SRCU_FAST);
+    static std::atomic<bool> go;
+    static lw_srcu_head blocker, head;
+    go = false;
+    ASSERT_EQ(lw_srcu_call(&d, &blocker, [](lw_srcu_head *) { while (!go) std::this_thread::sleep_for(100us); }), 0);
+    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) {}), 0);
+    EXPECT_EQ(lw_srcu_cleanup(&d), -EAGAIN);
+    go = true;
+    EXPECT_EQ(lw_srcu_barrier(&d), 0);
+}
+
+TEST(SrcuDomains, MoreThanThereAreSlots)
+{
+    std::vector<std::unique_ptr<Domain>> many;
+    std::vector<lw_srcu_cookie> cookies;
+    for (int i = 0; i < 300; i++) {
+        many.push_back(std::make_unique<Domain>(all_flavours[i % 4]));
+        cookies.push_back(enter(many.back().get()));
+    }
+    for (int i = 0; i < 300; i++) {
+        EXPECT_EQ(lw_srcu_cleanup(many[i].get()), -EBUSY);
+        leave(many[i].get(), cookies[i]);
+    }
+}
+
+TEST_P(Srcu, AStuckReaderIsReported)
+{
+    static std::atomic<int> reports;
+    static std::string text;
+    reports = 0;
+    Domain d(LW_SRCU_FAST);
+    ASSERT_EQ(lw_srcu_on_stall(&d, 20, [](const lw_srcu *, unsigned age, const char *t, void *argument) {
+        EXPECT_GE(age, 20u);
+        EXPECT_EQ(argument, &reports);
+        if (!reports++)
+            text = t;
+    }, &reports), 0);
+    const auto c = enter(&d);
+    std::thread waiter([&] { EXPECT_EQ(lw_srcu_synchronize(&d), 0); });
+    while (!reports)
+        std::this_thread::sleep_for(1ms);
+    leave(&d, c);
+    waiter.join();
+    EXPECT_NE(text.find("not over after"), std::string::npos) << text;
+    const bool per_thread = describe(&d).find("counts per thread") != std::string::npos;
+    const std::string whose = "thread " + std::to_string(syscall(SYS_gettid)) + ", index";
+    EXPECT_NE(text.find(per_thread ? whose : "CPU "), std::string::npos) << text;
+}
+
+#ifndef LW_SANITIZED
+TEST_P(Srcu, AChildGoesOn)
+{
+    if (std::getenv("LW_USER_EMULATION"))
+        GTEST_SKIP() << "qemu-user ends when a child of several threads starts one";
+    Domain d(LW_SRCU_FAST);
+    static lw_srcu_head head;
+    static std::atomic<int> ran;
+    ran = 0;
+    std::atomic<bool> inside = false, leave_now = false;
+    std::thread other([&] {
+        const auto c = enter(&d);
+        inside = true;
+        while (!leave_now)
+            std::this_thread::sleep_for(100us);
+        leave(&d, c);
+    });
+    while (!inside)
+        std::this_thread::sleep_for(100us);
+    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { ran++; }), 0);
+    EXPECT_EQ(in_child([&] {
+        if (lw_srcu_cleanup(&d) != -EBUSY) // the other thread's section is counted still
+            return 1;
+        if (lw_srcu_forget_readers(&d) || lw_srcu_synchronize(&d) || lw_srcu_barrier(&d))
+            return 2;
+        leave(&d, enter(&d));
+        return ran == 1 && lw_srcu_cleanup(&d) == 0 ? 0 : 3;
+    }), 0);
+    leave_now = true;
+    other.join();
+    EXPECT_EQ(lw_srcu_barrier(&d), 0);
+}
+
+TEST(SrcuDebug, WrongUsesAbort)
+{
+    ASSERT_EQ(prepare_debug_cases(), 0);
+    constexpr int starts_a_thread = 4; // in debug_cases.c
+    for (int i = 0; wrong_uses[i]; i++) {
+        if (i == starts_a_thread && std::getenv("LW_USER_EMULATION"))
+            continue; // see AChildGoesOn
+        const int code = in_child([&] {
+            fclose(stderr);
+            wrong_uses[i]();
+            return 0;
+        });
+        EXPECT_EQ(code, wrong_uses[i + 1] ? 128 + SIGABRT : 0) << "case " << i;
+    }
+}
+#endif
+
+// ---- membarrier ----
+
+TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod)
+{
+    Domain d(LW_SRCU_FAST), normal(LW_SRCU_NORMAL);
+    if (describe(&d).find("by membarrier") == std::string::npos)
+        GTEST_SKIP() << describe(&d);
+    static lw_srcu_head head;
+    static std::atomic<int> ran;
+    ran = 0;
+    const auto state = lw_srcu_get_state(&d);
+    lw__srcu_test_membarrier = [](int) { return EPERM; };
+    EXPECT_EQ(lw_srcu_synchronize(&d), -EPERM);
+    EXPECT_EQ(lw_srcu_synchronize_expedited(&d), -EPERM);
+    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { ran++; }), 0);
+    EXPECT_EQ(lw_srcu_barrier(&d), -EPERM);
+    EXPECT_FALSE(lw_srcu_poll(&d, state));
+    EXPECT_EQ(lw_srcu_cleanup(&d), -EPERM);
+    EXPECT_EQ(ran, 0);
+    EXPECT_NE(describe(&d).find("taken away"), std::string::npos) << describe(&d);
+    EXPECT_EQ(lw_srcu_synchronize(&normal), 0); // needs none
+    lw__srcu_test_membarrier = nullptr; // and it comes back
+    while (lw_srcu_barrier(&d) == -EPERM) // the worker may be in a look that it began before
+        ;
+    EXPECT_EQ(ran, 1);
+    EXPECT_TRUE(lw_srcu_poll(&d, state));
+}
+
+#if !defined(LW_SANITIZED)
+TEST(SrcuMembarrier, DeniedByARealFilterAfterInit)
+{
+    Domain d(LW_SRCU_FAST);
+    if (describe(&d).find("by membarrier") == std::string::npos)
+        GTEST_SKIP() << describe(&d);
+    const int code = in_child([&] {
+        sock_filter steps[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const sock_fprog filter = {4, steps};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+            return 77;
+        lw_srcu young;
+        if (lw_srcu_init(&young, LW_SRCU_FAST))
+            return 1;
+        return lw_srcu_synchronize(&d) == -EPERM && lw_srcu_synchronize(&young) == -EPERM ? 0 : 2;
+    });
+    if (code == 77)
+        GTEST_SKIP() << "this system allows no filter";
+    EXPECT_EQ(code, 0);
+}
+#endif
+
+} // namespace

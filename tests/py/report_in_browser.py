@@ -1,0 +1,166 @@
+"""Opens a report in headless Chromium, uses it, and prints what happened as one JSON object: for test_report_browser.py.
+
+A process of its own, so that a browser that hangs can be ended and tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+PATIENCE_MS = 200_000
+"""A loaded machine draws slowly."""
+OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+"""The page is our own and the machine perhaps a container, without a sandbox or much shared memory."""
+SERIOUS = ("serious", "critical")
+
+
+class Watched:
+    """A page, and everything that it said, asked for or broke."""
+
+    def __init__(self, browser: BrowserContext, path: str) -> None:
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page = page = browser.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self.asked.append(request.url) if not request.url.startswith(("data:", "blob:")) else None)
+        page.goto(Path(path).as_uri(), wait_until="load")
+        self.drawn()
+
+    def drawn(self, theme: str = "") -> str:
+        ready = "document.documentElement.dataset.ready"
+        assert until(self.page, f"{ready} === '{theme}'" if theme else f"{ready} !== undefined")
+        return self.page.evaluate(ready)
+
+
+def until(page: Page, expression: str, argument: object = None, patience_s: float = PATIENCE_MS / 1000) -> bool:
+    """Whether an expression came true in time; asked from outside, since the page's policy forbids evaluation inside it."""
+    end = time.monotonic() + patience_s
+    while not page.evaluate(expression, argument):
+        if time.monotonic() > end:
+            return False
+        page.wait_for_timeout(50)
+    return True
+
+
+def findings(page: Page) -> list[str]:
+    """What axe calls serious or worse, with the first place of each."""
+    found = Axe().run(page).response["violations"]
+    return [f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in SERIOUS]
+
+
+def marks(page: Page) -> dict[str, int]:
+    """Shapes with a colour in each figure's picture: none when nothing was drawn."""
+    return page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll("figure[data-figure]")].map((f) =>
+          [f.dataset.figure, [...f.querySelectorAll(".chart svg [class*=role-mark] path")].filter((p) => (p.getAttribute("d") || "").length > 4).length]))"""
+    )
+
+
+def pictures(page: Page, section: str) -> str:
+    return page.evaluate("(id) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('')", section)
+
+
+def controls(page: Page) -> dict[str, bool]:
+    """Every choice above charts, last option taken: whether a picture changed."""
+    changed = {}
+    for select in page.query_selector_all("select[data-signal]"):
+        section = select.evaluate("(s) => s.closest('section').id")
+        values = select.evaluate("(s) => [...s.options].map((o) => o.value)")
+        before = pictures(page, section)
+        select.select_option(values[-1])
+        other = "([id, old]) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('') !== old"
+        changed[f"{section} {select.get_attribute('data-signal')}"] = until(page, other, [section, before], 30)
+    return changed
+
+
+def table(page: Page) -> dict:
+    """Filtering, sorting with the keyboard, all columns."""
+    rows = lambda: page.evaluate("[...document.querySelectorAll('#cell-table tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))")  # noqa: E731
+    answer: dict = {"all": len(rows())}
+    page.fill("#cell-filter", "ldadd placebo")
+    answer["filtered"] = sorted({row[1] for row in rows()}), len(rows())
+    answer["count"] = page.text_content("#cell-count")
+    page.fill("#cell-filter", "")
+    page.select_option("#cell-contender", "same_line")
+    answer["contended"] = len(rows())
+    page.select_option("#cell-contender", "")
+    heads = page.evaluate("[...document.querySelectorAll('#cell-table th')].map((h) => h.textContent)")
+    place = heads.index("median ns")
+    for direction in ("ascending", "descending"):
+        page.focus(f"#cell-table th:nth-child({place + 1}) button")
+        page.keyboard.press("Enter")
+        answer[direction] = [float(row[place]) for row in rows()]
+        answer[f"{direction} said"] = page.get_attribute(f"#cell-table th:nth-child({place + 1})", "aria-sort")
+    page.check("#cell-all")
+    answer["columns"] = len(heads), len(rows()[0])
+    return answer
+
+
+def saved(page: Page, press: Callable[[], None], folder: Path) -> str:
+    with page.expect_download() as waiting:
+        press()
+    path = folder / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path.name
+
+
+def use(report: str, hostile: str, folder: Path) -> dict:
+    answer: dict = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=OPTIONS, timeout=PATIENCE_MS)
+        narrow = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme="dark", offline=True)
+        watched = Watched(narrow, report)
+        answer["theme of the system"] = watched.drawn()
+        answer["axe, dark, narrow"] = findings(watched.page)
+        answer["overflow"] = watched.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        answer["said, narrow"] = watched.said
+        narrow.close()
+
+        context = browser.new_context(viewport={"width": 1600, "height": 1000}, color_scheme="light", offline=True, accept_downloads=True)
+        watched = Watched(context, report)
+        page = watched.page
+        answer["marks"] = marks(page)
+        answer["controls"] = controls(page)
+        page.select_option("#theme", "dark")
+        watched.drawn("dark")
+        answer["background when dark"] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.select_option("#theme", "light")
+        watched.drawn("light")
+        answer["table"] = table(page)
+        page.click("#figure-matrix button[data-table]")
+        answer["data rows"] = page.locator("#figure-matrix .figure-data tbody tr").count()
+        answer["axe, light, wide"] = findings(page)
+        answer["saved"] = [
+            saved(page, lambda: page.click("#figure-handoff button[data-save=svg]"), folder),
+            saved(page, lambda: page.click("#figure-handoff button[data-save=png]"), folder),
+            saved(page, lambda: page.click("#records-save"), folder),
+            saved(page, lambda: page.click("#cell-csv"), folder),
+        ]
+        page.emulate_media(media="print")
+        answer["printed"] = page.evaluate("['nav', '.tools', '.save'].map((s) => getComputedStyle(document.querySelector(s)).display)")
+        answer["said"], answer["asked"] = watched.said, watched.asked
+
+        watched = Watched(context, hostile)
+        watched.page.click("#figure-matrix button[data-table]")
+        watched.page.fill("#cell-filter", "harm")
+        answer["harm"] = watched.page.evaluate("window.harm ?? null")
+        answer["hostile, said"], answer["hostile, asked"] = watched.said, watched.asked
+        answer["hostile, images"] = watched.page.locator("img").count()
+        print(json.dumps(answer), flush=True)
+        browser.close()
+    return answer
+
+
+if __name__ == "__main__":
+    use(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
