@@ -200,7 +200,7 @@ def loops(arch: str) -> dict[str, list[str]]:
 
 
 def without_delay(arch: str, form: str) -> list[str]:
-    """Memory instructions (and clock reads) of the shortest innermost loop that holds no NOP of the delay."""
+    """Memory instructions (and clock reads) of the loop without a delay: of those that hold no NOP, the one with the most."""
     code = [(int(line.split()[0], 16), line.split(maxsplit=1)[1]) for line in loops(arch)[f"lw_reader_{form}"]]
     bodies = []
     for address, text in code:
@@ -210,10 +210,14 @@ def without_delay(arch: str, form: str) -> list[str]:
             if not any(re.match(r"^(nop|ret|data16|cs)", t) and t.strip() == "nop" for t in body):
                 bodies.append(body)
     assert bodies, f"{arch} {form}: no loop"
+    return max(map(memory_instructions, bodies), key=len)
+
+
+def memory_instructions(body: list[str]) -> list[str]:
     found = []
-    for text in max(bodies, key=len):
+    for text in body:
         mnemonic = re.match(r"^(lock \S+|\S+)", text).group(1)
-        operands = text[len(mnemonic):]
+        operands = text[len(mnemonic) :]
         if mnemonic in ("rdtsc", "mrs"):
             found.append(mnemonic)
         elif ("(" in operands or "[" in operands or "%fs:" in operands) and "nop" not in mnemonic and mnemonic not in ("lea", "data16", "cs"):
