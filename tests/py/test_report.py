@@ -221,9 +221,8 @@ def test_text_of_records_stays_text(tmp_path):
     assert report.handlers == []
     assert report.fetched == []
     assert "window.harm=1" in report.text, "it is shown as what it is"
-    for raw in ("<img", "<script>window", "\u2028", "\u202e"):
-        assert raw not in report.source.replace("onerror=alert", "") or raw == "<img" and "<img src" not in report.source
-    assert "49" not in re.findall(r"\{\{7\*7\}\}|49(?=\{%)", report.text)
+    assert "{{7*7}}" in report.text, "nor is it a template"
+    assert [raw for raw in ("<img", "<script>window", "\u2028", "\u202e") if raw in report.source] == []
     assert all(c not in report.data["data"] for c in "<>&'")
 
 
