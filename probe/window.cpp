@@ -196,10 +196,12 @@ bool pin_to(unsigned cpu) {
     return pinned;
 }
 
+// Round robin, not first in first out: the threads of two probes wait for their partners on the same CPUs, and without
+// taking turns both could wait for ever.
 Real_time::Real_time() {
     sched_param lowest{};
-    lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
-    active_ = sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+    lowest.sched_priority = sched_get_priority_min(SCHED_RR);
+    active_ = sched_setscheduler(0, SCHED_RR, &lowest) == 0;
 }
 
 Real_time::~Real_time() {

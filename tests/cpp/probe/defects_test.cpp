@@ -86,7 +86,7 @@ TEST(Defect, ASharedCpuIsNoticed) {
     const bool real_time = [] {
         pin_to(usable()[0]);
         Real_time lowest;
-        return sched_getscheduler(0) == SCHED_FIFO;
+        return sched_getscheduler(0) == SCHED_RR;
     }();
     std::atomic<bool> stop{false}, started{false}, above_us{false};
     std::jthread spinner([&, cpu = usable()[0]] {
