@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from linewright import policy
-from linewright.analysis import choice, reader_cost, summarise
+from linewright.analysis import cache_fit, choice, reader_cost, summarise
 from linewright.analysis.choice import Against, Choice
 from linewright.analysis.near_far import CoreClass, crossovers, near_far
 from linewright.analysis.summary import Summary
@@ -325,6 +325,15 @@ def _traded(trades: Sequence[reader_cost.Trade], best: set[str]) -> list[str]:
     return lines
 
 
+def _cache(m: Machine) -> Section | None:
+    """Which instruction, what a wait costs, and at which entry size one wait for the whole list stops to matter."""
+    if m.emulated or not m.context or not any(cache_fit.concerns(s.cell) for s in m.summaries):
+        return None
+    lines = cache_fit.sentences(m.summaries, m.context.line_bytes)
+    data = {"terms": cache_fit.fits(m.summaries, m.context.line_bytes), "savings": cache_fit.savings(m.summaries)}
+    return Section(name="cache", title=FAMILIES["cache"][0], lines=lines, data=data)
+
+
 def _rounded(value: float) -> str:
     """A count with two significant digits: what its interval supports."""
     return f"{float(f'{value:.2g}'):,.0f}" if value >= 1 else "1"
@@ -562,7 +571,7 @@ def _unknown(m: Machine) -> Section:
 
 SECTIONS: tuple[Callable[[Machine], Section | None], ...] = (
     _classes, _crossings, _cores, _several, _code, _built, _kernel, _nearness, _where,
-    *(_of_plans(name) for name in FAMILIES if name != "readers"), _readers, _unknown,
+    *(_of_plans(name) for name in FAMILIES if name not in ("cache", "readers")), _cache, _readers, _unknown,
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pytest
 from analysis_samples import context, record
 
 from linewright import plans
+from linewright.advice import advise
 from linewright.analysis import cache_fit, summarise, verdict
 from linewright.errors import UserError
 from linewright.plans import Wish
@@ -153,3 +154,16 @@ def test_forms_and_machines():
     assert {c.form for c in build(forms=arm, arch="arm64").cells} == {"dc_cvac", "dc_civac"}
     with pytest.raises(UserError, match="no cache-maintenance instruction"):
         build(forms=[], arch="generic")
+
+
+def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
+    rng = np.random.default_rng(8)
+    records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
+    [advice] = advise([context(arch="x86_64")], records)
+    [section] = [s for s in advice.sections if s.name == "cache"]
+    assert any(line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line for line in section.lines)
+    assert any("one wait for the list saves" in line and "from entries of" in line for line in section.lines)
+    assert {fit.group.form for fit in section.data["terms"]} == {"clwb", "clflush"} and section.data["savings"]
+    # An emulator's times mean nothing.
+    emulated = context(arch="x86_64", emulated=True)
+    assert not any(s.name == "cache" for s in advise([emulated], records)[0].sections)
