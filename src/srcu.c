@@ -244,7 +244,7 @@ static void after_fork_in_child(void)
     }
 #endif
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
-        d->step_lock = d->driver = d->waiters = d->hurried = 0;
+        d->step_lock = d->driver = d->waiters = d->sleepers = d->hurried = 0;
         if (d->seq & 1)
             d->phase = LW__SRCU_FIRST_SCAN;
     }

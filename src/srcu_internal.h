@@ -50,6 +50,7 @@ struct lw__srcu_domain {
     uint32_t driver; /* a waiter that looks for all */
     uint32_t generation; /* futex: changes when a waiter should look again */
     uint32_t waiters;
+    uint32_t sleepers; /* those of them that may be in the futex */
     uint32_t hurried; /* expedited waiters */
 
     struct lw_srcu_head *incoming; /* newest first; pushed by anybody */

@@ -84,10 +84,18 @@ int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_hook ho
 
 static void wake_waiters(struct lw__srcu_domain *d)
 {
-    /* Release: what woke them is before it. The count of waiters was raised before they read the generation. */
+    /* Either this sees the sleeper that sleep_on() has counted, or the sleeper's kernel sees the new generation and does not
+     * let it sleep: both are total. */
     __atomic_fetch_add(&d->generation, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&d->waiters, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&d->sleepers, __ATOMIC_SEQ_CST))
         lw__srcu_wake_all(&d->generation);
+}
+
+static void sleep_on(struct lw__srcu_domain *d, uint32_t generation, uint64_t ns)
+{
+    __atomic_fetch_add(&d->sleepers, 1, __ATOMIC_SEQ_CST); /* pairs with wake_waiters() */
+    lw__srcu_sleep(&d->generation, generation, ns);
+    __atomic_fetch_sub(&d->sleepers, 1, __ATOMIC_RELAXED); /* before this thread leaves `waiters` */
 }
 
 int lw__srcu_step(struct lw__srcu_domain *d, unsigned long wish)
@@ -143,7 +151,7 @@ static int drive(struct lw__srcu_domain *d, unsigned long state)
         if (moved)
             looks = 0;
         else if (pause)
-            lw__srcu_sleep(&d->generation, generation, pause);
+            sleep_on(d, generation, pause);
         else
             sched_yield();
     }
@@ -166,7 +174,7 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long state, bool expedit
             __atomic_store_n(&d->driver, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next driver */
             wake_waiters(d);
         } else {
-            lw__srcu_sleep(&d->generation, generation, FUTEX_FOREVER);
+            sleep_on(d, generation, FUTEX_FOREVER);
         }
     }
     if (expedited)
