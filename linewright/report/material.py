@@ -17,6 +17,8 @@ from linewright.analysis.summary import Summary
 from linewright.errors import UserError, one_line
 from linewright.schema import Context, Record
 
+MOST_BYTES = 64 * 1024 * 1024
+"""Different lines of all files together: a page embeds them and draws from memory, and browsers have to open it."""
 LONGEST_LABEL = 48
 """Characters of a machine's name in legends."""
 
@@ -92,6 +94,7 @@ class _Archive:
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
         self._bytes = io.BytesIO()
+        self._size = 0
         self._stream = gzip.GzipFile(fileobj=self._bytes, mode="wb", filename="", mtime=0)
 
     def add(self, value: Context | Record) -> bool:
@@ -101,8 +104,13 @@ class _Archive:
         if key in self._seen:
             return False
         self._seen.add(key)
+        self._size += len(line)
         self._stream.write(line)
         return True
+
+    @property
+    def too_large(self) -> bool:
+        return self._size > MOST_BYTES
 
     def close(self) -> bytes:
         self._stream.close()
@@ -117,6 +125,9 @@ def _parts(path: str, archive: _Archive, warn: Callable[[str], None]) -> list[_P
         value = line.value
         context = value if isinstance(value, Context) else reader.contexts[value.context_id]
         fresh = archive.add(value)
+        if archive.too_large:
+            allowed = f"a page holds at most {MOST_BYTES >> 20} MiB of different records; `linewright show` and `compare` take files of any size"
+            raise UserError("too many records for one page", path, allowed)
         part = parts.setdefault(context.machine_id, _Part(path, [], []))
         if isinstance(value, Record):
             if fresh:

@@ -17,6 +17,7 @@ import pytest
 
 import report_samples as samples
 from linewright import records
+from linewright.errors import UserError
 from linewright.report import page
 from linewright.report.material import gather
 from linewright.report.sections import sections
@@ -333,3 +334,13 @@ def test_measuring_survives_a_report_that_fails(tmp_path):
     assert done.returncode == 3
     assert "the records are whole" in done.stderr
     assert (tmp_path / "results/quick.jsonl").read_text() == "record\n"
+
+
+def test_more_records_than_a_page_can_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = samples.write(tmp_path / "r.jsonl", samples.sample("rmw"))
+    size = Path(path).stat().st_size
+    monkeypatch.setattr("linewright.report.material.MOST_BYTES", 2 * size)
+    assert gather([path, path], lambda _: None).series  # the same lines count once
+    monkeypatch.setattr("linewright.report.material.MOST_BYTES", size // 2)
+    with pytest.raises(UserError, match="too many records for one page"):
+        gather([path], lambda _: None)
