@@ -113,7 +113,7 @@ def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
 
 
 MARK = '__attribute__((visibility("default")))'
-TYPE = r"(?:const |struct \w+|enum \w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+)[\w \*]*?"
+TYPE = r"(?:__thread )?(?:const |char|struct \w+|enum \w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+)[\w \*]*?"
 
 
 def exported(prefix: Path) -> str:
@@ -125,7 +125,7 @@ def exported(prefix: Path) -> str:
     declared: set[str] = set()
     unmarked: set[str] = set()
     for statement in (" ".join(piece.split()) for piece in re.split(r"[;{}]", text)):
-        name = re.fullmatch(rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b(lw_\w+)(?:\(.*\))?", statement)
+        name = re.fullmatch(rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b(lw_\w+)(?:\(.*\)| __attribute__\(\(tls_model.*\)\))?", statement)
         if name and MARK in statement:
             declared.add(name[1])
         elif name and "(" in statement and "__error__" not in statement and "error(" not in statement:
