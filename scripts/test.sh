@@ -32,8 +32,9 @@ run_tsan() {
     run_ctest tsan "${fixed[@]}"
 }
 
+# By file: what a file sets up once is set up once.
 run_pytest() {
-    .venv/bin/python -m pytest tests/py
+    .venv/bin/python -m pytest -n "$jobs" --dist loadfile tests/py
 }
 
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}

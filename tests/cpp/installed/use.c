@@ -5,6 +5,7 @@
 #include <linewright/atomic.h>
 #ifndef LW_NO_POLICY
 #include <linewright/policy.h>
+#include <linewright/srcu.h>
 #endif
 
 #ifdef __cplusplus
@@ -32,6 +33,13 @@ int main(void)
     if (lw_fetch_add_u32(&word, 3) != 3 || lw_read_u32(&word) != 6 || by_reference(word) != 7)
         return 1;
 #ifndef LW_NO_POLICY
+    struct lw_srcu domain;
+    if (lw_srcu_init(&domain, LW_SRCU_NORMAL) != 0)
+        return 3;
+    lw_srcu_cookie section = lw_srcu_read_lock(&domain);
+    lw_srcu_read_unlock(&domain, section);
+    if (lw_srcu_synchronize(&domain) != 0 || lw_srcu_cleanup(&domain) != 0)
+        return 4;
     if (lw_policy_set("prefetch") != 0 || lw_policy_describe(line, sizeof(line)) == 0 || !strstr(line, "prefetch"))
         return 2;
 #endif
