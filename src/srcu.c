@@ -221,6 +221,7 @@ static void before_fork(void)
 {
     lw__srcu_before_fork();
     lw__srcu_registry_lock();
+    lw__srcu_debug_before_fork();
 }
 
 static void after_fork_in_parent(void)
@@ -245,11 +246,11 @@ static void after_fork_in_child(void)
 #endif
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
         d->step_lock = d->driver = d->waiters = d->sleepers = d->hurried = 0;
-        if (d->seq & 1)
-            d->phase = LW__SRCU_FIRST_SCAN;
+        d->phase = d->seq & 1 ? LW__SRCU_FIRST_SCAN : LW__SRCU_IDLE;
     }
     registry = 0;
     lw__srcu_after_fork(true);
+    lw__srcu_debug_after_fork();
 }
 
 /* ---- start-up ---- */
@@ -420,6 +421,7 @@ int lw_srcu_forget_readers(struct lw_srcu *s)
         return -EINVAL;
     for (unsigned i = 0; i < 2; i++)
         d->base.locks[i] += lw__srcu_sum(d, i, false) - lw__srcu_sum(d, i, true);
+    lw__srcu_debug_forget(s);
     return 0;
 }
 
@@ -478,6 +480,13 @@ void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value)
         d->base.locks[i] += lw__srcu_sum(d, i, false) - value;
         d->base.unlocks[i] += lw__srcu_sum(d, i, true) - value;
     }
+}
+
+/* As if so many grace periods had come and gone, or a fork had caught one between two stores. */
+void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase)
+{
+    d->seq = seq;
+    d->phase = phase;
 }
 #endif
 

@@ -29,9 +29,9 @@
  * Errors are negative errno values. A grace period that cannot be proved over (membarrier taken away after init, say) is never
  * reported as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() false, and callbacks stay queued.
  *
- * fork(): the child has the domains, the sections of the thread that forked, and all queued callbacks, which its own worker
- * runs once it is needed. Sections that other threads were in stay counted in the child for ever: see
- * lw_srcu_forget_readers().
+ * fork(): the child has the domains, the sections of the thread that forked, and all queued callbacks but the one that another
+ * thread is running just then; its own worker runs them once it is needed. fork() waits for no callback. Sections that other
+ * threads were in stay counted in the child for ever: see lw_srcu_forget_readers().
  *
  * LW_DEBUG, defined where the reader functions are called, checks cookies (used twice, of another domain), flavours, and
  * lw_srcu_synchronize() inside a section of the same thread; each says so on standard error and aborts.
@@ -132,7 +132,8 @@ LW_API bool lw_srcu_poll(struct lw_srcu *s, unsigned long state);
 /* ---- stuck readers ---- */
 
 /* Called by whoever waits, with `text` a few lines: the domain, the age of the grace period in milliseconds, and which
- * threads and CPUs have counted what. It may be called on any thread and must not wait for the domain. */
+ * threads and CPUs have counted what. It may be called on any thread, with locks of the library held: of the functions here it
+ * may call lw_srcu_describe() only, and it must not fork(). */
 typedef void (*lw_srcu_stall_hook)(const struct lw_srcu *s, unsigned age_ms, const char *text, void *argument);
 
 /* Reports a grace period of this domain that takes longer than `after_ms`, then each time its age doubles. after_ms 0: never.
