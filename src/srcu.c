@@ -485,8 +485,10 @@ void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value)
 /* As if so many grace periods had come and gone, or a fork had caught one between two stores. */
 void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase)
 {
-    d->seq = seq;
+    lw__srcu_lock_word(&d->step_lock);
+    __atomic_store_n(&d->seq, seq, __ATOMIC_RELEASE); /* pairs with lw__srcu_reached() */
     d->phase = phase;
+    lw__srcu_unlock_word(&d->step_lock);
 }
 #endif
 

@@ -251,7 +251,7 @@ TEST_P(Srcu, StatesAskForAWholeGracePeriod)
 TEST(SrcuStates, WrapAndAreForgottenOnceReached)
 {
     Domain d(LW_SRCU_NORMAL);
-    for (const unsigned long seq : {ULONG_MAX / 2 + 1001, ULONG_MAX - 3, ULONG_MAX - 1, 2ul}) {
+    for (const unsigned long seq : {2ul, ULONG_MAX / 2 + 1001, ULONG_MAX - 3, ULONG_MAX - 1}) {
         lw__srcu_test_set_seq(d.domain, seq & ~1ul, 0); // nothing of the last round may look as if it were still to come
         const auto state = lw_srcu_start_poll(&d);
         while (!lw_srcu_poll(&d, state)) // comes by itself
