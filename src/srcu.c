@@ -37,8 +37,9 @@ static bool have_membarrier;
 
 void lw__srcu_sleep(uint32_t *word, uint32_t seen, uint64_t ns)
 {
-    struct timespec limit = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == FUTEX_FOREVER ? NULL : &limit, NULL, 0);
+    /* The kernel's own timespec for this call: two longs, whatever time_t the C library was asked for (_TIME_BITS). */
+    long limit[2] = {(long)(ns / 1000000000), (long)(ns % 1000000000)};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == FUTEX_FOREVER ? NULL : limit, NULL, 0);
 }
 
 void lw__srcu_wake_all(uint32_t *word)
