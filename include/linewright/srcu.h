@@ -95,14 +95,21 @@ LW_API int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size);
  * that the parent's other threads were in. 0 or -EINVAL. */
 LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 
-/* A domain with static storage, ready before main (after constructors of priority 102 and below). In a file's scope. */
+/* Takes the semicolon. Not "struct lw_srcu": in a namespace of C++ that would declare another type of the name. */
+#ifdef __cplusplus
+#define LW__SRCU_SEMICOLON static_assert(true, "")
+#else
+#define LW__SRCU_SEMICOLON _Static_assert(1, "")
+#endif
+
+/* A domain with static storage, ready before main (after constructors of priority 102 and below). In a file's scope, or a namespace's. */
 #define LW_DEFINE_SRCU(name_, flavour_) \
     struct lw_srcu name_ = {0, NULL, #name_, 0}; \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
     { \
         lw__srcu_define(&name_, #name_, flavour_); \
     } \
-    struct lw_srcu /* takes the semicolon */
+    LW__SRCU_SEMICOLON
 #define LW_DEFINE_STATIC_SRCU(name_, flavour_) static LW_DEFINE_SRCU(name_, flavour_)
 
 /* ---- updaters; none may be called inside a section of the same domain ---- */

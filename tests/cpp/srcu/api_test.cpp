@@ -38,9 +38,11 @@ extern void (*const wrong_uses[])(void);
 }
 
 LW_DEFINE_SRCU(defined, LW_SRCU_FAST);
-LW_DEFINE_STATIC_SRCU(defined_static, LW_SRCU_NORMAL);
 
 namespace {
+
+LW_DEFINE_STATIC_SRCU(defined_static, LW_SRCU_NORMAL);
+LW_DEFINE_STATIC_SRCU(defined_too, LW_SRCU_NORMAL); // a namespace takes more than one
 
 using namespace std::chrono_literals;
 constexpr lw_srcu_flavour all_flavours[] = {LW_SRCU_NORMAL, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN};
@@ -128,6 +130,7 @@ TEST(SrcuDefined, IsReadyAndNamed)
     EXPECT_EQ(describe(&defined).substr(0, 21), "defined: flavour fast");
     leave(&defined, enter(&defined));
     leave(&defined_static, enter(&defined_static));
+    leave(&defined_too, enter(&defined_too));
     EXPECT_EQ(lw_srcu_synchronize(&defined), 0);
     EXPECT_EQ(lw_srcu_synchronize(&defined_static), 0);
 }
