@@ -328,6 +328,7 @@ int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour)
         return -ENOMEM;
     }
     d->srcu = s;
+    d->home = &records;
     d->stall_ms = 10000;
     d->reader_barriers = !fast(flavour) || !have_membarrier;
     d->why = fast(flavour) && !have_membarrier ? "membarrier is not available" : NULL;
@@ -428,11 +429,22 @@ int lw_srcu_forget_readers(struct lw_srcu *s)
 
 /* ---- readers out of line ---- */
 
+/* Words of this copy's threads that the copy which made the domain does not add up. Words per CPU are anybody's. */
+bool lw__srcu_foreign(const struct lw__srcu_domain *d)
+{
+    return d->slot && d->home != &records;
+}
+
 static struct lw__srcu_domain *reader_domain(struct lw_srcu *s)
 {
     struct lw__srcu_domain *d = __atomic_load_n(&s->domain, __ATOMIC_ACQUIRE); /* pairs with lw_srcu_init() */
     if (!d) {
         fprintf(stderr, "linewright: a section of a domain that is not initialised, or cleaned up (%p)\n", (void *)s);
+        abort();
+    }
+    if (lw__srcu_foreign(d)) {
+        fprintf(stderr, "linewright: a section of a domain that another copy of the library made (%p): its grace periods would not wait\n",
+                (void *)s);
         abort();
     }
     return d;

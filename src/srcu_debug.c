@@ -29,6 +29,8 @@ static void check_flavour(const struct lw_srcu *s, unsigned flavour, const char 
 {
     if (!lw__srcu_domain_of(s))
         complain(s, where, "the domain is not initialised, or cleaned up");
+    if (lw__srcu_foreign(lw__srcu_domain_of(s)))
+        complain(s, where, "another copy of the library made the domain; its grace periods would not wait");
     if (s->flavour != flavour)
         complain(s, where, "the domain has another flavour; a domain is used through its own functions only");
 }

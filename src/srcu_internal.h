@@ -34,6 +34,7 @@ struct lw__srcu_domain {
     struct lw_srcu *srcu;
     struct lw__srcu_domain *next; /* all domains, under the registry */
     struct lw__srcu_words *cpu; /* per-CPU handle */
+    const void *home; /* which copy of the library made it */
     unsigned slot; /* plus one; 0: none, readers count per CPU */
     bool reader_barriers; /* readers order themselves: no membarrier */
     const char *why; /* of reader_barriers for a fast flavour, else NULL */
@@ -78,6 +79,7 @@ void lw__srcu_unlock_word(uint32_t *lock);
 void lw__srcu_registry_lock(void);
 void lw__srcu_registry_unlock(void);
 extern struct lw__srcu_domain *lw__srcu_domains;
+bool lw__srcu_foreign(const struct lw__srcu_domain *d);
 bool lw__srcu_verbose(void);
 size_t lw__srcu_counts(struct lw__srcu_domain *d, char *text, size_t size);
 uint64_t lw__srcu_now_ns(void);

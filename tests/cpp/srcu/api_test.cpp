@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -490,6 +491,27 @@ TEST(SrcuDebug, WrongUsesAbort)
         });
         EXPECT_EQ(code, wrong_uses[i + 1] ? 128 + SIGABRT : 0) << "case " << i;
     }
+}
+#endif
+
+#ifdef LW_PLUGIN
+TEST(SrcuDomains, AreNotReadByAnotherCopyOfTheLibrary)
+{
+    void *plugin = dlopen(LW_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(plugin, nullptr) << dlerror();
+    const auto read = reinterpret_cast<void (*)(lw_srcu *)>(dlsym(plugin, "plugin_read"));
+    ASSERT_NE(read, nullptr);
+    lw__srcu_test_slots = 0; // words per CPU are anybody's
+    Domain per_cpu(LW_SRCU_FAST);
+    lw__srcu_test_slots = UINT_MAX;
+    read(&per_cpu);
+    EXPECT_EQ(lw_srcu_synchronize(&per_cpu), 0);
+    Domain d(LW_SRCU_FAST);
+    EXPECT_EQ(in_child([&] {
+        fclose(stderr);
+        read(&d);
+        return 0;
+    }), 128 + SIGABRT);
 }
 #endif
 
