@@ -117,6 +117,7 @@ enum lw__srcu_point {
     LW__SRCU_AT_FLIP,
     LW__SRCU_AT_END,
     LW__SRCU_AT_CALLBACK,
+    LW__SRCU_AT_SLEEP, /* a waiter has looked, and does not sleep yet */
 };
 #ifdef LW_SRCU_TEST
 extern void (*volatile lw__srcu_test_point)(enum lw__srcu_point where);

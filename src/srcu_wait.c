@@ -93,6 +93,7 @@ static void wake_waiters(struct lw__srcu_domain *d)
 
 static void sleep_on(struct lw__srcu_domain *d, uint32_t generation, uint64_t ns)
 {
+    LW__SRCU_POINT(LW__SRCU_AT_SLEEP);
     __atomic_fetch_add(&d->sleepers, 1, __ATOMIC_SEQ_CST); /* pairs with wake_waiters() */
     lw__srcu_sleep(&d->generation, generation, ns);
     __atomic_fetch_sub(&d->sleepers, 1, __ATOMIC_RELAXED); /* before this thread leaves `waiters` */

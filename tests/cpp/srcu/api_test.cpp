@@ -31,6 +31,7 @@ extern "C" {
 struct lw__srcu_domain;
 extern volatile unsigned lw__srcu_test_slots;
 extern int (*volatile lw__srcu_test_membarrier)(int command);
+extern void (*volatile lw__srcu_test_point)(unsigned where);
 void lw__srcu_test_count(struct lw__srcu_domain *d, unsigned word);
 void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value);
 void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase);
@@ -281,6 +282,31 @@ TEST_P(Srcu, ConcurrentWaitersAllReturn)
     for (auto &w : waiters)
         w.join();
     EXPECT_TRUE(lw_srcu_poll(&d, first));
+}
+
+// Late between looking and sleeping, as a preempted thread is: whoever drove has left by then, and rings for nobody any more.
+TEST(SrcuWaiters, SleepThroughNoWakeUp)
+{
+    Domain d(LW_SRCU_NORMAL);
+    constexpr unsigned at_sleep = 7; // src/srcu_internal.h
+    static std::atomic<unsigned> late;
+    late = 0;
+    lw__srcu_test_point = [](unsigned where) {
+        if (where != at_sleep)
+            sched_yield(); // longer grace periods, so that others find a driver
+        else if (late++ % 2)
+            std::this_thread::sleep_for(200us);
+    };
+    std::vector<std::thread> waiters;
+    for (int i = 0; i < 4; i++)
+        waiters.emplace_back([&] {
+            for (int n = 0; n < 100; n++)
+                ASSERT_EQ(lw_srcu_synchronize(&d), 0);
+        });
+    for (auto &w : waiters)
+        w.join();
+    lw__srcu_test_point = nullptr;
+    RecordProperty("late", static_cast<int>(late));
 }
 
 TEST_P(Srcu, CallbacksRunInOrderAndInBatches)
