@@ -10,7 +10,8 @@ import typer
 
 from linewright import __version__
 from linewright.commands import register_all
-from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError, one_line
+from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
+from linewright.output import note
 
 app = typer.Typer(
     name="linewright",
@@ -43,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """
+    _standard_streams()
     try:
         answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()
@@ -52,17 +54,31 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except SystemExit:
-        if type(sys.stdout).__name__ != "PacifyFlushWrapper":
-            raise
-        return _unread()  # Click met the closed pipe first: it wraps the stream and would leave with 1, "a difference"
+        return _unread()  # Click or Rich met the closed pipe first and would leave with 1, "a difference"; we never leave so
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INCOMPLETE)
+    except OSError as error:
+        if os.environ.get("LINEWRIGHT_DEBUG") == "1":
+            raise
+        _unread()  # what is still buffered would be refused again at exit
+        return _fail(f"{error.filename or 'standard output, or a temporary file'}: {error.strerror or error}", INCOMPLETE)
     except Exception as error:
         if hasattr(error, "format_message"):  # the usage errors of Typer and of Click
             return _usage(error)
         if os.environ.get("LINEWRIGHT_DEBUG") == "1":
             raise
         return _fail(f"unexpected {type(error).__name__}: {error} (LINEWRIGHT_DEBUG=1 shows where)", INCOMPLETE)
+
+
+def _standard_streams() -> None:
+    """Open what was closed (``>&-``) on nothing: a record file must not become standard output, nor Python lack a stream."""
+    for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(fd, mode))
 
 
 def _unread() -> int:
@@ -88,5 +104,5 @@ def _exit_code(answer: object) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"linewright: {one_line(message)}", file=sys.stderr, flush=True)
+    note(message)
     return code

@@ -77,13 +77,13 @@ def describe(contexts: Sequence[Context]) -> list[str]:
         return ["unknown machine: the records' context is missing"]
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
-    runs = {context.started_utc for context in contexts}
+    launches = len({context.context_id for context in contexts})
     lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
-            f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
+            f"cycle {ns_text(c.cycle_ns)} ns, {launches} launch{'es' if launches > 1 else ''} from {min(context.started_utc for context in contexts)}"
         ),
         *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
@@ -114,7 +114,7 @@ class _Marks:
         from linewright.analysis.plausible import explain
 
         if self._doubted:
-            console.print(Text("?  too many windows were disturbed: a figure not to be relied on"))
+            console.print(Text("?  too many windows were disturbed by other programs: not to be relied on; an idle machine, or root's real-time priority, helps"))
         for flag, letter in self._letters.items():
             console.print(Text(f"{letter}  {one_line(flag)}: {one_line(explain(flag))}"))
             if flag == "metastable":
