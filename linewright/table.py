@@ -134,7 +134,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
     """One operation's cells, form by form. In a wide pipe every line stands alone; elsewhere a form is named once."""
     wide = console.width >= WIDE
     widths = sorted({s.cell.width_bits for s in summaries})
-    title = f"{one_line(operation)}, {'/'.join(map(str, widths))} bit (ns per operation, work included; p: of batch means)"
+    once = "round trip, two handoffs" if operation == "handoff" else "operation"
+    title = f"{one_line(operation)}, {'/'.join(map(str, widths))} bit (ns per {once}, work included; p: of batch means)"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("form", overflow="fold", min_width=12)
     for name in ("contender", "gap", "work", "p50 ns", "p95 ns", "p99 ns", "exposed ns", "±"):
@@ -150,8 +151,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
             form += f" {summary.cell.params['policy']}"
         form += "".join(f" {key}={summary.cell.params[key]}" for key in varied if key in summary.cell.params)
-        once = console.is_terminal or not wide
-        shown = "" if once and form == previous else form if wide else _folded(form)
+        merged = console.is_terminal or not wide
+        shown = "" if merged and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)
