@@ -12,8 +12,8 @@
  *
  * lw_cmpxchg returns what was there; lw_try_cmpxchg whether it was `*expected`, and only if not puts what was there
  * into `*expected`. Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent (and, but
- * for the reads, fully ordered as the kernel means it), a write is relaxed. A compare-exchange that fails is
- * ordered like one that succeeds, and needs writable memory too. */
+ * for the reads, fully ordered as the kernel means it), a write is relaxed. A compare-exchange that fails is ordered
+ * as a load (sequentially consistent, acquire or relaxed, as in atomic.h), and needs writable memory too. */
 #ifndef LINEWRIGHT_WIDE_U128_H
 #define LINEWRIGHT_WIDE_U128_H
 
