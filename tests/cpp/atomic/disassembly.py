@@ -137,7 +137,7 @@ def arm64_wide(policy: str, name: str, order: str) -> list[str]:
         vector = {"": ["stp"], "release": ["dmb ish", "stp"], "seq_cst": ["dmb ish", "stp", "dmb ish"]}[order]
         order = {"": "relaxed", "release": "release", "seq_cst": ""}[order]
     load, store, after = EXCLUSIVE[order]
-    pair = [load.replace("xr", "xp"), store.replace("xr", "xp"), *after, *(["prfm pstl1strm"] if name != "read_rw" else [])]
+    pair = [*(["prfm pstl1strm"] if name != "read_rw" else []), load.replace("xr", "xp"), store.replace("xr", "xp"), *after]
     casp = ["casp" + LSE_ORDER[order]]
     return {"word": [*vector, *casp, *pair], "lse": casp, "llsc": pair}[policy]
 
@@ -150,9 +150,9 @@ def x86_wide(arch: str, name: str, order: str) -> list[str]:
 
 
 def expected(arch: str, policy: str, name: str, bits: int, order: str) -> list[str]:
-    """Every atomic instruction of the caller, sorted: layout is the compiler's business."""
+    """Every atomic instruction of the caller; where there is a choice at run time, in no particular order."""
     if is_wide(arch, bits):
-        return sorted(arm64_wide(policy, name, order) if arch == "arm64" else x86_wide(arch, name, order))
+        return arm64_wide(policy, name, order) if arch == "arm64" else x86_wide(arch, name, order)
     if arch != "arm64":
         if name in ("read", "write"):
             return ["xchg"] if order == "seq_cst" else []
@@ -165,10 +165,10 @@ def expected(arch: str, policy: str, name: str, bits: int, order: str) -> list[s
         return arm64_read_write(name, bits, order)
     store, load, llsc = arm64_forms(name, bits, order)
     if policy == "lse":
-        return sorted(load)
+        return load
     if policy == "llsc":
-        return sorted(llsc)
-    return sorted(["prfm pstl1strm", *store, *load, *llsc])
+        return llsc
+    return ["prfm pstl1strm", *store, *load, *llsc]
 
 
 ARM64_ATOMIC = re.compile(
@@ -247,7 +247,8 @@ def wrongs(arch: str, policy: str, functions: dict[str, list[str]], optimised: b
             bad.append(f"{called}: not in the object")
         elif (optimised or bits == 128) and is_copied(arch, name, bits, found, wanted):
             continue
-        elif sorted(found) != wanted:
+        # With a choice the layout is the compiler's business; without, a barrier stands behind its pair and nowhere else.
+        elif sorted(found) != sorted(wanted) if policy == "word" else found != wanted:
             bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected {', '.join(wanted) or 'nothing'}")
     return bad
 
