@@ -22,6 +22,8 @@ TLS_ROOM = ("glibc.rtld.optional_static_tls", 16384)
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries.
 The 512 bytes that it then keeps free for them are too few for jemalloc (2696 on Debian 12), and programs like redis
 do not start. Bytes for each thread; glibc before 2.33 knows no such setting."""
+CHANGED = ("LD_AUDIT", "LINEWRIGHT_ATOMICS", "GLIBC_TUNABLES")
+"""What a program's environment must say for a setting to be in force, and the program to start under it."""
 
 
 def register(app: typer.Typer) -> None:
