@@ -105,17 +105,19 @@ def find_program(name: str) -> str:
 
 def warn_unswitched(program: str) -> None:
     """Say before the program starts why it will run unchanged, where that can be known."""
-    from linewright.elf.image import load
+    from linewright.elf.image import begin
 
     file = os.stat(program)
     if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()):
         output.note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
         return
     try:
-        image = load(program)
+        image = begin(program)
     except UserError:
         return  # a script, say: what it starts is switched
     if image.machine != "arm64":
         output.note(f"{program} is no arm64 program: it runs unchanged")
     elif not image.needs_dynamic_linker:
         output.note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")
+    elif image.unaudited:
+        output.note(f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged")
