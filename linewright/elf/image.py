@@ -84,7 +84,7 @@ class Image:
     """The C library it is made for, if that one's dynamic linker knows no auditing; else empty."""
     texts: tuple[Text, ...]
     writable: tuple[tuple[int, int], ...]
-    """Address ranges, from and to, that the program can write."""
+    """Address ranges, from and to, that the program can write for as long as it runs."""
     functions: tuple[Symbol, ...]
     """By address; without a symbol table what the unwind table knows, under made-up names."""
     stubs: dict[int, str]
@@ -187,11 +187,22 @@ def _image(path: str, raw: bytes) -> Image:
         needs_dynamic_linker=beginning.needs_dynamic_linker,
         unaudited=beginning.unaudited or _unaudited_library(elf, raw, sections),
         texts=texts,
-        writable=tuple((s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W),
+        writable=_writable(segments),
         functions=_functions(symbols if full else symbols + _unwound(raw, segments), texts),
         stubs=_stubs(elf, raw, sections) if beginning.machine == "arm64" else {},
         stripped=not full,
     )
+
+
+def _writable(segments: list) -> tuple[tuple[int, int], ...]:
+    """Writable segments, without what becomes read-only once it is relocated."""
+    ranges = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W]
+    for s in segments:
+        if s["p_type"] == "PT_GNU_RELRO":
+            begin, end = s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]
+            ranges = [piece for low, high in ranges for piece in ((low, min(high, begin)), (max(low, end), high)) if piece[0] < piece[1]]
+            break
+    return tuple(ranges)
 
 
 def _is_pie(segments: list) -> bool:
