@@ -39,8 +39,10 @@ static enum lw_cache_insn insn_by_name(const char *name, size_t n)
 static uint32_t fitting(unsigned int field)
 {
 #if defined(LW_CACHE_MODEL)
-    return field == LW_WORD_CLEAN ? LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_PERSIST) :
-           field == LW_WORD_INVALIDATE ? LW_BIT(LW_INSN_CLEAN_INVALIDATE) : LW_BIT(LW_INSN_PERSIST);
+    uint32_t dropping = LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_FLUSH);
+
+    return field == LW_WORD_CLEAN ? dropping | LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_PERSIST) :
+           field == LW_WORD_INVALIDATE ? dropping : LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH);
 #elif defined(__x86_64__) || defined(__i386__)
     uint32_t dropping = LW_BIT(LW_INSN_CLFLUSHOPT) | LW_BIT(LW_INSN_CLFLUSH);
 
