@@ -185,8 +185,8 @@ void by_range_cpu(const std::vector<iovec> &list, lw_dma_direction)
 void by_halves_cpu(const std::vector<iovec> &list, lw_dma_direction)
 {
     lw_cache_order();
-    for (const auto &piece : list)
-        ASSERT_EQ(lw_cache_clean_invalidate_nowait(piece.iov_base, piece.iov_len), 0);
+    for (size_t i = 0; i < list.size(); i++)
+        ASSERT_EQ((i % 2 ? lw_cache_invalidate_nowait : lw_cache_clean_invalidate_nowait)(list[i].iov_base, list[i].iov_len), 0);
     lw_cache_wait();
 }
 
