@@ -111,6 +111,9 @@ def warn_unswitched(program: str) -> None:
     if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()):
         output.note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
         return
+    if os.getuid() and _has_capabilities(program):
+        output.note(f"{program} has file capabilities, so the dynamic linker ignores the setting: it runs unchanged")
+        return
     try:
         image = begin(program)
     except UserError:
@@ -121,3 +124,10 @@ def warn_unswitched(program: str) -> None:
         output.note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")
     elif image.unaudited:
         output.note(f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged")
+
+
+def _has_capabilities(program: str) -> bool:
+    try:
+        return bool(os.getxattr(program, "security.capability"))
+    except OSError:
+        return False

@@ -64,9 +64,11 @@ def test_x86_has_nothing_to_switch_and_says_so(command):
     assert "LD_AUDIT" not in answer.stdout and "LINEWRIGHT_ATOMICS" not in answer.stdout
 
 
-@pytest.mark.parametrize("given", [{}, {"LC_CTYPE": "C"}, {"LC_CTYPE": "C.UTF-8"}, {"LC_ALL": "C"}])
-@pytest.mark.parametrize("before", [("run",), ("trial", "--env", "A=1", "--env", "A=2", "--runs", "2", "--warmup", "0")])
-def test_the_locale_is_the_one_that_was_given(command, before, given):
+@pytest.mark.parametrize(
+    ("given", "before"),
+    [({}, ["run"]), ({"LC_CTYPE": "C"}, ["run"]), ({"LC_CTYPE": "C.UTF-8"}, ["run"]), ({}, "trial --env A=1 --env A=2 --runs 2 --warmup 0".split())],
+)
+def test_the_locale_is_the_one_that_was_given(command, given, before):
     """Python writes one of its own into its environment."""
     plain = {key: value for key, value in command.environment().items() if not key.startswith(("LC_", "LANG"))}
     answer = command.apart(*before, "--", "sh", "-c", "env | grep ^LC_ >> seen; true", env=plain | given)
@@ -141,7 +143,7 @@ def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
 
 
 @needs_cross_compiler
-def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path):
+def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypatch):
     dynamic = build(tmp_path / "dynamic", SOURCES / "sums.c")
     assert on_arm64(str(dynamic))["said"] == []
     static = build(tmp_path / "static", SOURCES / "sums.c", "-static")
@@ -151,6 +153,13 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path):
     if platform.machine() == "aarch64" and os.path.exists("/bin/true"):
         assert "no arm64 program" in on_arm64("true")["said"][-1]
     other = build(tmp_path / "other", SOURCES / "sums.c")
+    with monkeypatch.context() as patch:  # to give a file some takes root, and a file system that keeps them
+        patch.setattr(os, "getxattr", lambda path, name: b"some" if (path, name) == (str(dynamic), "security.capability") else b"")
+        patch.setattr(os, "getuid", lambda: 1000)
+        assert "file capabilities" in on_arm64(str(dynamic))["said"][-1]
+        said = len(on_arm64(str(dynamic))["said"])
+        patch.setattr(os, "getuid", lambda: 0)  # whoever has every right gains none
+        assert len(on_arm64(str(dynamic))["said"]) == said
     if os.geteuid() == 0:
         shutil.chown(other, "nobody")
         other.chmod(0o4755)
