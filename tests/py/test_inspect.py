@@ -210,7 +210,7 @@ def _survives(path: Path, raw: bytes) -> None:
 
 
 # The beginning holds the headers; the section table is at the end.
-@settings(max_examples=150, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=150, deadline=60_000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(data=st.data())
 def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
     raw = bytearray(strip(sums).read_bytes() if data.draw(st.booleans()) else sums.read_bytes())
