@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,12 +40,24 @@ def _root(
 register_all(app)
 
 
+def _give_back_the_locale() -> None:
+    """In the C locale Python writes LC_CTYPE=C.UTF-8 into its environment (PEP 538); what we start gets what we were given."""
+    try:
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return
+    if os.environ.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
+        del os.environ["LC_CTYPE"]
+        os.environb.update(word.split(b"=", 1) for word in given if word.startswith(b"LC_CTYPE="))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not completed.
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """
     _standard_streams()
+    _give_back_the_locale()
     try:
         answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()

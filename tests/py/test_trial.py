@@ -302,11 +302,14 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
     library.write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(library))
     monkeypatch.delenv("LD_AUDIT", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(run_command, "warn_unswitched", lambda program: None)
     named = trial_command._settings(None, None, "true", alone=False)
     assert [(n.name, n.environment) for n in named] == [
-        (name, {"LD_AUDIT": str(library), "LINEWRIGHT_ATOMICS": name}) for name in ("default", "prefetch", "load")
+        # without the third a program with jemalloc does not start under any auditing library
+        (name, {"LD_AUDIT": str(library), "LINEWRIGHT_ATOMICS": name, "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384"})
+        for name in ("default", "prefetch", "load")
     ]
 
 
