@@ -312,6 +312,17 @@ def test_boots_are_saved_and_compared(command, tmp_path):
     assert both.returncode == 0 and "check: none certainly more than 90 % worse" in both.stdout
 
 
+def test_a_program_that_now_fails_in_every_run_fails_the_check(command):
+    words = ["--runs", "2", "--warmup", "0", "--metric", r"rate (\d+)", "--", "sh", "-c", '${FAIL:-true} && ' + RATE]
+    command.patch.setenv("STEP", "0")
+    assert command("trial", "--save", "works.jsonl", *words).returncode == 0
+    command.patch.setenv("FAIL", "false")
+    assert command("trial", "--save", "fails.jsonl", *words).returncode == 3
+    said = command("compare", "works.jsonl", "fails.jsonl", "--fail-above", "90%")
+    assert said.returncode == 1 and "1 wrong now" in said.stdout and "every run fails now" in said.stdout
+    assert command.refused("compare", "fails.jsonl", "works.jsonl").count("nothing could be compared") == 1
+
+
 def file_of(boot_values, name) -> files.TrialFile:
     """Boots with their runs' values, as a file that was read."""
     sessions, samples = [], []
