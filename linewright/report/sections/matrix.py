@@ -58,7 +58,7 @@ def _figure(label: str, rows: list[dict[str, Any]], domain: list[alt.ExprRef], m
     return Figure(
         id=f"matrix-{index}" if material.several else "matrix", title=label if material.several else "Form × contention × work", broad=True,
         text=f"Heat map of {len(names)} forms by contention and work iterations; colour is {', '.join(text for _, text in metric.options)}, to choose from.",
-        spec=finish(chart, None, [metric], fills=False, left=beside(names), abreast=BETWEEN + step * len({row["work"] for row in rows})),
+        spec=finish(chart, None, [metric], fills=False, left=beside(names) - BETWEEN, abreast=BETWEEN + step * len({row["work"] for row in rows})),
     )  # fmt: skip
 
 
