@@ -205,6 +205,8 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
     _show(session, finished, writer.name, as_json)
     if finished.interrupted:
         raise RunError(f"interrupted; {len(finished.samples)} runs are kept; continue with --resume {writer.name}")
+    if all(sample.value is None for sample in finished.samples):
+        raise RunError(engine.no_figure(session, finished.samples[0].reason))
     return DONE
 
 
