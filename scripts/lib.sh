@@ -39,6 +39,10 @@ logged() { # logged NAME COMMAND…
 # ccache where there is one: CMake reads these when it configures, also below pip.
 # The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then
+    # A cache that cannot be written (a service account's home, a read-only one) would fail every compilation.
+    if cache=$(ccache --get-config cache_dir 2>/dev/null) && ! { mkdir -p "$cache/tmp" && [[ -w $cache/tmp ]]; } 2>/dev/null; then
+        export CCACHE_DIR=$root/build/ccache
+    fi
     export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
     # A clone elsewhere compiles the same: paths below the checkout count as relative ones.
     export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD}
