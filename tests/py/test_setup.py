@@ -178,8 +178,30 @@ def test_a_failing_installation_says_where_its_output_is(tmp_path):
     machine.packages(measure=("broken",))
     done = machine.run()
     assert done.returncode == 3
-    assert "E: broken" in done.stderr and "build/setup/apt-install.log" in done.stderr.splitlines()[-1]
+    assert "E: broken" in done.stderr and "build/setup/apt.log" in done.stderr.splitlines()[-1]
     assert not (machine.checkout / ".venv").exists()
+
+
+def test_an_unreachable_package_source_is_the_last_line(tmp_path):
+    """apt's own: the update warns and succeeds, and the installation then knows no such package."""
+    machine = Machine(tmp_path, root=True)
+    warning = "W: Failed to fetch http://example.invalid/InRelease  Temporary failure resolving 'example.invalid'"
+    script(
+        machine.bin / "apt-get",
+        f'case " $* " in *" update "*) echo "{warning}" ;; *) echo "E: Unable to locate package tool-a"; exit 100 ;; esac',
+    )
+    done = machine.run()
+    assert done.returncode == 3
+    assert ": Temporary failure resolving 'example.invalid' (" in done.stderr.splitlines()[-1]
+
+
+def test_a_compiler_cache_that_cannot_be_written_is_not_used(tmp_path):
+    machine = Machine(tmp_path, root=True)
+    show = ("bash", "-c", '. scripts/lib.sh; echo "${CCACHE_DIR-unset}"')
+    script(machine.bin / "ccache", "echo /proc/no/such/home/.cache/ccache")
+    assert machine.run(*show).stdout.strip() == str(machine.checkout / "build/ccache")
+    script(machine.bin / "ccache", f"echo {tmp_path}/cache")
+    assert machine.run(*show).stdout.strip() == "unset"
 
 
 def test_installed_but_still_not_found_is_said(tmp_path):
