@@ -320,7 +320,7 @@ def measure(folder: Path, report: str) -> subprocess.CompletedProcess[str]:
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
     env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PLAN": "quick"}
-    return subprocess.run(["scripts/measure.sh"], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(["scripts/measure.sh"], cwd=folder, env=env, capture_output=True, text=True, timeout=400)
 
 
 def test_measuring_ends_with_a_report_and_with_the_codes_of_measuring(tmp_path):

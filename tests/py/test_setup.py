@@ -78,7 +78,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=400,
         )
 
     def called(self) -> list[str]:
@@ -222,7 +222,7 @@ def test_installed_but_still_not_found_is_said(tmp_path):
     ],
 )
 def test_unknown_names_are_refused_in_one_line(command):
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and "dancing" in done.stderr
 
@@ -231,7 +231,7 @@ def test_this_checkout_is_set_up_and_stays_silent():
     """True wherever these tests run by `make test`; elsewhere there is nothing to find out."""
     if not (ROOT / ".venv/linewright-test").exists():
         pytest.skip("not run by make test")
-    done = subprocess.run(("scripts/setup.sh", "test"), cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(("scripts/setup.sh", "test"), cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -252,7 +252,7 @@ def test_package_lists_are_well_formed_and_spare_the_cross_compilers():
 def test_help_lists_every_target():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split()
-    shown = subprocess.run(("make", "-C", ROOT, "--no-print-directory"), capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(("make", "-C", ROOT, "--no-print-directory"), capture_output=True, text=True, timeout=400)
     assert shown.returncode == 0
     assert re.findall(r"^  ([a-z]+) {2,}\S", shown.stdout, re.M) == targets
 

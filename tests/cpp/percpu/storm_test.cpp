@@ -586,7 +586,7 @@ TEST_F(LockWord, HandlersDoNotWaitForTheirOwnThread)
     action.sa_handler = on_signal;
     sigaction(SIGUSR1, &action, &old);
     handled = 0;
-    alarm(20);
+    alarm(200);
     std::thread([] {
         storm::unregister_this_thread();
         lw__pause_hook = [](enum lw__step step) {
@@ -619,7 +619,7 @@ TEST_F(LockWord, IsNotInheritedByAChild)
                 sigset_t none;
                 sigemptyset(&none);
                 sigprocmask(SIG_SETMASK, &none, nullptr);
-                alarm(5);
+                alarm(200);
                 _exit(in_child());
             }
             int status = 0;
