@@ -365,7 +365,9 @@ struct Left {
     {
         words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
         words[2] = state->hot64.at(cpu), words[3] = state->hot32.at(cpu);
-        words[4] = state->value64.at(cpu), words[5] = state->value8.at(cpu);
+        // Without membarrier they are atomic instructions, on the CPU that the thread was on when it looked: any may be right.
+        const bool sequences = lw_percpu_rt.value_limit != 0;
+        words[4] = sequences ? state->value64.at(cpu) : 0, words[5] = sequences ? state->value8.at(cpu) : 0;
     }
 };
 Left left;
