@@ -38,25 +38,25 @@ class Machine:
             # Installing PACKAGE brings a program of that name, unless it is called broken.
             script(
                 self.bin / "apt-get",
-                f'echo "apt-get $*" >>{self.calls}\n'
+                f'echo "apt-get $*" >>"{self.calls}"\n'
                 'case " $* " in *" install "*) ;; *) exit 0 ;; esac\n'
                 f'for name in "$@"; do [[ $name == broken ]] && {{ echo "E: broken" >&2; exit 100; }}\n'
                 f'  [[ $name == -* || $name == *=* || $name == install || $name == empty ]] || '
-                f'{{ echo "#!{shutil.which("bash")}" >{self.bin}/$name; chmod +x {self.bin}/$name; }}; done',
+                f'{{ echo "#!{shutil.which("bash")}" >"{self.bin}/$name"; chmod +x "{self.bin}/$name"; }}; done',
             )
         self.packages(measure=("tool-a", "tool-b"), test=("tool-c",))
 
     def fake_python(self, version: str) -> None:
         """Knows its version, and makes a `.venv` whose pip notes that it was called and installs the command."""
         major_minor = tuple(int(part) for part in version.split(".")[:2])
-        pip = f'echo "pip $*" >>{self.calls}; : >.venv/bin/linewright; chmod +x .venv/bin/linewright'
+        pip = f'echo "pip $*" >>"{self.calls}"; : >.venv/bin/linewright; chmod +x .venv/bin/linewright'
         script(
             self.bin / "python3",
             f'case "$*" in\n'
             f'  --version) echo "Python {version}" ;;\n'
             f'  *version_info*) exit {int(major_minor < (3, 11))} ;;\n'
             f'  *sys.executable*) echo "{version} {self.bin}/python3" ;;\n'
-            f'  *venv*--clear*) echo "venv" >>{self.calls}; mkdir -p .venv/bin\n'
+            f'  *venv*--clear*) echo "venv" >>"{self.calls}"; mkdir -p .venv/bin\n'
             f"    printf '%s\\n' '#!{shutil.which('bash')}' '{pip}' >.venv/bin/python; chmod +x .venv/bin/python ;;\n"
             f"esac",
         )
@@ -200,7 +200,7 @@ def test_a_compiler_cache_that_cannot_be_written_is_not_used(tmp_path):
     show = ("bash", "-c", '. scripts/lib.sh; echo "${CCACHE_DIR-unset}"')
     script(machine.bin / "ccache", "echo /proc/no/such/home/.cache/ccache")
     assert machine.run(*show).stdout.strip() == str(machine.checkout / "build/ccache")
-    script(machine.bin / "ccache", f"echo {tmp_path}/cache")
+    script(machine.bin / "ccache", f"echo '{tmp_path}/cache'")
     assert machine.run(*show).stdout.strip() == "unset"
 
 
