@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from analysis_samples import cell, context, launches, record
+from analysis_samples import cell, context, record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_compare import write
@@ -18,7 +18,7 @@ from test_compare import write
 from linewright import advice, comparison, compare_files, records, store, table
 from linewright.analysis import summary
 from linewright.errors import LinewrightError, UserError
-from linewright.schema import Context, Record
+from linewright.schema import Context
 
 ATTACK = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e$(touch owned)`touch owned`[red]=1+1[/red]<script>\0\n\r"
 DRIVES = set("\x1b\x07\x9b\u202e\0\r")

@@ -109,7 +109,7 @@ def test_inlined_forms_by_function(tmp_path):
 def test_encodings_agree_with_the_disassembler(sums):
     """Every word that objdump calls atomic in real libraries is found, and no other."""
     library = Path(f"/usr/{TRIPLET}/lib/libc.so.6")
-    listing = subprocess.run([f"{TRIPLET}-objdump", "-d", "-j", ".text", library], capture_output=True, text=True, check=True, timeout=120).stdout
+    listing = subprocess.run([f"{TRIPLET}-objdump", "-d", "-j", ".text", library], capture_output=True, text=True, check=True, timeout=400).stdout
     wanted: dict[str, int] = {"store": 0, "load": 0, "swap": 0, "cas": 0, "ll": 0}
     for mnemonic in re.findall(r"^ +[0-9a-f]+:\t[0-9a-f]{8} \t(\w+)", listing, re.M):
         for form, pattern in (

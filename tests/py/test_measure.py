@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def test_every_override_reaches_the_plan(command, out: Path, tmp_path: Path):
     plan = {"linewright_plan": 1, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]}
     (tmp_path / "p.json").write_text(json.dumps(plan))
     script = tmp_path / "spy"
-    script.write_text(f'#!/bin/sh\ncase "$1" in "") tee {tmp_path}/seen;; *) cat;; esac | {os.environ.get("PYTHON", "python3")} {Path(__file__).parent}/fake_probe.py "$@"\n')
+    script.write_text(f'#!/bin/sh\ncase "$1" in "") tee "{tmp_path}/seen";; *) cat;; esac | "{sys.executable}" "{Path(__file__).parent}/fake_probe.py" "$@"\n')
     script.chmod(0o755)
     command.probe = script
     words = ["--plan", "p.json", "--precision", "5%", "--seed", "7", "--cpus", "1,0", "--budget", "9s", "-o", "r.jsonl"]

@@ -8,7 +8,6 @@ import platform
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from arm64_programs import ROOT, SOURCES, build, needs_cross_compiler, strip

@@ -447,7 +447,7 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
             break
         signal.sigtimedwait([], 0.05)
     child.send_signal(getattr(signal, name))
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate(timeout=400)
     assert child.returncode == 3 and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in err, err
     assert b"2 runs" not in out
     kept = files.read(str(tmp_path / "t.jsonl"))

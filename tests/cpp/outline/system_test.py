@@ -34,7 +34,7 @@ class UnderAKernel(Emulated):
         with tempfile.NamedTemporaryFile(suffix=".cpio") as file:
             file.write(archive)
             file.flush()
-            console = run_arm64.boot(run_arm64.kernel(), Path(file.name), 2, 60, 240).replace("\r", "")
+            console = run_arm64.boot(run_arm64.kernel(INIT.parent), Path(file.name), 2, 400, 1500).replace("\r", "")
         printed = io.StringIO()
         with redirect_stdout(printed):
             self.assertEqual(run_arm64.report(console, words), 0, console[-6000:])
@@ -82,7 +82,7 @@ class UnderAKernel(Emulated):
 if __name__ == "__main__":
     try:
         run_arm64.tool("qemu-system-aarch64", "qemu-system-arm")
-        run_arm64.kernel()
+        run_arm64.kernel(INIT.parent)
     except run_arm64.Unavailable as missing:
         print(f"skipped: {missing}", file=sys.stderr)
         sys.exit(run_arm64.SKIP)
