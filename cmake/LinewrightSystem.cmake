@@ -14,7 +14,7 @@ function(lw_system_test)
     target_link_options(lw_system_init PRIVATE -static)
   endif()
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 300)
+    set(T_TIMEOUT 1800)
   endif()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME ${T_NAME} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/system/run_arm64.py

@@ -1,6 +1,7 @@
 // The readers themselves, one small struct each, and the loop over every one, plainly named for the disassembly test.
 #include "probe/readers.hpp"
 
+#include "probe/own_rows.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
@@ -640,23 +641,6 @@ template <class R> constexpr Reader_loops loops_of(std::string_view form, Batch 
 }
 
 } // namespace reader
-
-// Keep only this architecture's rows.
-#define LW_ROW_any(...) LW_ROW(__VA_ARGS__)
-#define LW_ROW_x86_64(...)
-#define LW_ROW_i386(...)
-#define LW_ROW_arm64(...)
-#if defined(__x86_64__)
-#undef LW_ROW_x86_64
-#define LW_ROW_x86_64(...) LW_ROW(__VA_ARGS__)
-#elif defined(__i386__)
-#undef LW_ROW_i386
-#define LW_ROW_i386(...) LW_ROW(__VA_ARGS__)
-#elif defined(__aarch64__)
-#undef LW_ROW_arm64
-#define LW_ROW_arm64(...) LW_ROW(__VA_ARGS__)
-#endif
-#define LW_FORM(arch, ...) LW_ROW_##arch(__VA_ARGS__)
 
 #define LW_ROW(name, operation, order, bits, needs)                                                                    \
     extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_##name(Loop_args &args) {                            \

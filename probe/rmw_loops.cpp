@@ -1,6 +1,7 @@
 // The timed loops over single-line forms: one function for each form and width, plainly named for the disassembly test.
 #include "probe/rmw_loops.hpp"
 
+#include "probe/own_rows.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
@@ -83,29 +84,14 @@ template <class T, auto Op, bool wait> [[gnu::always_inline]] inline void run_re
 #define LW_RUN_xchg run_xchg
 #define LW_RUN_read run_read
 
-// Keep only this architecture's rows.
-#define LW_ROW_any(...) LW_ROW(__VA_ARGS__)
-#define LW_ROW_x86_64(...)
-#define LW_ROW_i386(...)
-#define LW_ROW_arm64(...)
+// Compiler builtins: on i386 those of eight bytes may be library calls.
 #define LW_ROW_generic(name, operation, order, bits, needs) LW_ROW_generic_##bits(name, operation, order, bits, needs)
 #define LW_ROW_generic_32(...) LW_ROW(__VA_ARGS__)
-#if defined(__x86_64__)
-#undef LW_ROW_x86_64
-#define LW_ROW_x86_64(...) LW_ROW(__VA_ARGS__)
-#elif defined(__i386__)
-#undef LW_ROW_i386
-#define LW_ROW_i386(...) LW_ROW(__VA_ARGS__)
-#elif defined(__aarch64__)
-#undef LW_ROW_arm64
-#define LW_ROW_arm64(...) LW_ROW(__VA_ARGS__)
-#endif
 #if defined(__i386__)
 #define LW_ROW_generic_64(...)
 #else
 #define LW_ROW_generic_64(...) LW_ROW(__VA_ARGS__)
 #endif
-#define LW_FORM(arch, ...) LW_ROW_##arch(__VA_ARGS__)
 
 #define LW_ROW(name, operation, order, bits, needs)                                                                    \
     extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_loop_##name##_u##bits(Loop_args &args) {                    \

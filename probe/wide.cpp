@@ -8,6 +8,7 @@
 
 #include "probe/line_set.hpp"
 #include "probe/machine.hpp"
+#include "probe/own_rows.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/measure.h>
@@ -221,21 +222,6 @@ struct Wide_loop {
     std::array<Batch, 2> counted{nullptr, nullptr};
 };
 
-// Keep only this architecture's rows.
-#define LW_ROW_x86_64(...)
-#define LW_ROW_i386(...)
-#define LW_ROW_arm64(...)
-#if defined(__x86_64__)
-#undef LW_ROW_x86_64
-#define LW_ROW_x86_64(...) LW_ROW(__VA_ARGS__)
-#elif defined(__i386__)
-#undef LW_ROW_i386
-#define LW_ROW_i386(...) LW_ROW(__VA_ARGS__)
-#elif defined(__aarch64__)
-#undef LW_ROW_arm64
-#define LW_ROW_arm64(...) LW_ROW(__VA_ARGS__)
-#endif
-#define LW_FORM(arch, ...) LW_ROW_##arch(__VA_ARGS__)
 #define LW_ROW(name, operation, order, width, needs)                                                                   \
     Wide_loop{#name,                                                                                                   \
               {run_##operation<lw_##name##_u##width, Plain::vector>,                                                   \

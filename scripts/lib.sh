@@ -25,20 +25,31 @@ alone() { # alone COMMAND…
     if command -v flock >/dev/null; then flock -o build/lock "$@"; else "$@"; fi
 }
 
+# Why a log ends in failure, where it is something outside the checkout; empty when it is not.
+outside_reason() { # outside_reason LOG
+    grep -m 1 -oE "No space left on device|Temporary failure (in name resolution|resolving '[^']*')|\
+Name or service not known|Network is unreachable|Connection (refused|timed out)|Read timed out" "$1" || true
+}
+
 # Runs a command with its output in a log; on failure shows the log's end and stops.
 logged() { # logged NAME COMMAND…
-    local log=$logs/$1.log
+    local log=$logs/$1.log reason
     shift
     mkdir -p "$logs"
     if ! "$@" >"$log" 2>&1 </dev/null; then
+        reason=$(outside_reason "$log")
         tail -n 15 "$log" >&2
-        stop 3 "failed: $* (the whole output is in $log)"
+        stop 3 "failed: $*${reason:+: $reason} (the whole output is in $log)"
     fi
 }
 
 # ccache where there is one: CMake reads these when it configures, also below pip.
 # The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then
+    # A cache that cannot be written (a service account's home, a read-only one) would fail every compilation.
+    if cache=$(ccache --get-config cache_dir 2>/dev/null) && ! { mkdir -p "$cache/tmp" && [[ -w $cache/tmp ]]; } 2>/dev/null; then
+        export CCACHE_DIR=$root/build/ccache
+    fi
     export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
     # A clone elsewhere compiles the same: paths below the checkout count as relative ones.
     export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD}

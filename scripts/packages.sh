@@ -67,9 +67,14 @@ if [[ $(id -u) != 0 ]]; then
     stop 2 "not root, and something is missing; this helps: sudo sh -c '${update}apt-get install --no-install-recommends ${packages[*]}'"
 fi
 
+# In one log: apt calls an update without a network a success, and its reason stands only there.
+apt_update_and_install() {
+    apt-get -o DPkg::Lock::Timeout=300 update &&
+        apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"
+}
+
 export DEBIAN_FRONTEND=noninteractive
 say "installing ${packages[*]}"
-logged apt-update apt-get -o DPkg::Lock::Timeout=300 update
-logged apt-install apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${packages[@]}"
+logged apt apt_update_and_install "${packages[@]}"
 look
 ((${#packages[@]} == 0)) || stop 3 "installed, but still not found: ${witnesses[*]} (packages ${packages[*]})"

@@ -9,7 +9,7 @@ from typing import Any
 from linewright.errors import UserError
 from linewright.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.probe import Form, Topology
+from linewright.probe import Form
 from linewright.schema import Cell, Plan
 
 OPERATIONS = ("readers_none", "readers_pair", "readers_shape", "readers_floor", "readers_lookup")

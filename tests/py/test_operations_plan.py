@@ -67,7 +67,7 @@ def probe_command(arch: str, cpu: str) -> list[str]:
 
 def run(command: list[str], cells: list[dict], **plan) -> subprocess.CompletedProcess[str]:
     text = json.dumps({"linewright_plan": 1, "name": "operations", "cells": cells, **plan})
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=2400, check=False)
 
 
 def cell(operation: str, form: str, bits: int, order: str, policy: str, **more) -> dict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import tarfile
 import venv
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 def run(*command: object, **options) -> str:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600, **options)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=2400, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 

@@ -72,7 +72,7 @@ def test_the_probe_finds_every_count_again(arch: str) -> None:
     threads = "threads=1" if arch == "arm64" else "threads=1,2"
     plan = build("work=0", "slots=1,4", "lines=2", "launches=1", "window_ms=0.2", "contended_window_ms=0.5", threads, arch=arch)
     plan = msgspec.structs.replace(plan, max_windows=4, budget_s=100)
-    done = subprocess.run(probe_of(arch), input=msgspec.json.encode(plan), capture_output=True, timeout=600, check=True)
+    done = subprocess.run(probe_of(arch), input=msgspec.json.encode(plan), capture_output=True, timeout=2400, check=True)
     lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
     records = [line for line in lines if "linewright_record" in line]
     assert len(records) == len(plan.cells)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Run static arm64 programs under a real arm64 kernel, in an emulated machine, and report each one's exit code.
 
-    run_arm64.py --init INIT [--timeout S] COMMAND [COMMAND…]
+    run_arm64.py --init INIT [--limit S] [--timeout S] COMMAND [COMMAND…]
 
 A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in front for its environment.
 INIT is the static program built from init.c.  The kernel is Debian's cloud kernel, fetched once through apt into a private
-state (the system's own package lists are not touched) and kept in ``${XDG_CACHE_HOME:-~/.cache}/linewright``.
+state (the system's own package lists are not touched) and kept in ``${XDG_CACHE_HOME:-~/.cache}/linewright``, or beside INIT where that
+cannot be written.
 
 Exit code: 0 every command ended with 0; 1 one did not; 2 the request was wrong; 3 the machine did not come to its end;
 77 skipped, because qemu-system-aarch64 or the kernel cannot be had here (says which).
@@ -35,9 +36,18 @@ class Unavailable(Exception):
 # ---- the kernel ----
 
 
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "linewright" / "arm64-kernel"
+def cache_folder(beside: Path) -> Path:
+    """The user's cache; where that cannot be written (a service's account, a read-only home), a folder in `beside`."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "linewright" / "arm64-kernel"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    folder = beside / "arm64-kernel"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def tool(name: str, package: str) -> str:
@@ -67,7 +77,10 @@ def apt_options(state: Path) -> list[str]:
 
 
 def call(command: list[str], cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, check=False)
+    try:
+        done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{' '.join(command[:1] + command[-2:])}: no answer in 600 s") from None
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise Unavailable(f"{' '.join(command[:1] + command[-2:])} failed: {' '.join(last)}")
@@ -91,9 +104,8 @@ def fetch_kernel(target: Path) -> None:
         kernel.replace(target)  # the last step: a cached kernel is always a whole one
 
 
-def kernel() -> Path:
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+def kernel(beside: Path) -> Path:
+    folder = cache_folder(beside)
     target = folder / "vmlinuz"
     with open(folder / "lock", "w") as lock:  # several tests may start at once
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -165,8 +177,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run static arm64 programs under a real arm64 kernel (emulated machine).")
     parser.add_argument("--init", type=Path, required=True, help="static arm64 program built from tests/system/init.c")
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of the machine (default 2)")
-    parser.add_argument("--limit", type=int, default=60, help="seconds each command may run (default 60)")
-    parser.add_argument("--timeout", type=int, default=240, help="seconds for the machine as a whole (default 240)")
+    parser.add_argument("--limit", type=int, default=400, help="seconds each command may run (default 400)")
+    parser.add_argument("--timeout", type=int, default=1500, help="seconds for the machine as a whole (default 1500)")
     parser.add_argument("commands", nargs="+", metavar="COMMAND", help="'[NAME=value …] program [argument …]'")
     options = parser.parse_args(argv)
     options.commands = [shlex.split(command) for command in options.commands]
@@ -187,7 +199,7 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     try:
         tool("qemu-system-aarch64", "qemu-system-arm")
-        image = kernel()
+        image = kernel(options.init.parent)
     except Unavailable as missing:
         print(f"run_arm64: skipped: {missing}", file=sys.stderr)
         return SKIP

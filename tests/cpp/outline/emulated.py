@@ -32,7 +32,7 @@ COMPILERS = {
 
 
 def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=400, **options)
     if done.returncode != 0:
         raise AssertionError(f"exit {done.returncode}: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done

@@ -60,7 +60,11 @@ class Apt:
     def get(self, *words: str) -> str:
         if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
             raise Unavailable("apt-get or dpkg is not installed")
-        done = subprocess.run(["apt-get", *self.options, *words], capture_output=True, text=True, timeout=240, cwd=self.folder / "debs")
+        command = ["apt-get", *self.options, *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=self.folder / "debs")
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"apt-get {words[0]}: no answer in 600 s") from None
         if done.returncode != 0:
             raise Unavailable(f"apt-get {words[0]}: {(done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]}")
         return done.stdout
@@ -91,7 +95,7 @@ class Lines:
     """A connection that speaks in lines."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=400)
         self.file = self.socket.makefile("rb")
 
     def __enter__(self) -> Lines:
@@ -187,13 +191,13 @@ class Packages(Emulated):
                 yield port, said
                 self.assertIsNone(process.poll(), "the server ended by itself")
                 process.terminate()
-                self.assertIn(process.wait(timeout=60), (0, -15))
+                self.assertIn(process.wait(timeout=400), (0, -15))
             finally:
                 process.kill()
                 process.wait()
 
     def wait_for(self, port: int, process: subprocess.Popen[bytes], said: Path) -> None:
-        end = time.monotonic() + 90
+        end = time.monotonic() + 400
         while time.monotonic() < end:
             if process.poll() is not None:
                 self.fail(f"exit {process.returncode}\n{said.read_text()[-3000:]}")

@@ -34,7 +34,7 @@ class UnderAKernel(Emulated):
         with tempfile.NamedTemporaryFile(suffix=".cpio") as file:
             file.write(archive)
             file.flush()
-            console = run_arm64.boot(run_arm64.kernel(), Path(file.name), 2, 60, 240).replace("\r", "")
+            console = run_arm64.boot(run_arm64.kernel(INIT.parent), Path(file.name), 2, 400, 1500).replace("\r", "")
         printed = io.StringIO()
         with redirect_stdout(printed):
             self.assertEqual(run_arm64.report(console, words), 0, console[-6000:])
@@ -63,6 +63,7 @@ class UnderAKernel(Emulated):
             (f"{audit}llsc {opens} -r 5 /a/libsums.so", 0, 0, 5),
             (f"{audit}prefetch {filters} /a/libsums.so", 0, 1, 1),
             (f"{audit}llsc {filters} /a/libsums.so", 0, 0, 1),
+            (f"{audit}prefetch {filters} -t /a/libsums.so", 0, 1, 1),
             (f"{audit}prefetch {nobody} /a/rights", 0, 1, 1),
         )
         answers = self.outputs([command for command, *_ in expected], files)
@@ -71,16 +72,17 @@ class UnderAKernel(Emulated):
             with self.subTest(command=command):
                 said = [line for line in answer.splitlines() if line and not line.startswith("linewright:")]
                 self.assertEqual(said, [f"words changed {words}, lse byte {byte}", "sums exact"] * times)
-        edited, filtered, rights = answers[2], answers[7], answers[9]
+        edited, filtered, in_a_thread, rights = answers[2], answers[7], answers[9], answers[10]
         self.assertTrue(all(entry.changed == entry.found for entry in audited(edited).values()))
-        self.assertEqual(audited(filtered)["/a/libsums.so"].note, "the program has restricted its system calls")
+        for answer in (filtered, in_a_thread):
+            self.assertEqual(audited(answer)["/a/libsums.so"].note, "the program has restricted its system calls")
         self.assertNotIn("linewright:", rights)
 
 
 if __name__ == "__main__":
     try:
         run_arm64.tool("qemu-system-aarch64", "qemu-system-arm")
-        run_arm64.kernel()
+        run_arm64.kernel(INIT.parent)
     except run_arm64.Unavailable as missing:
         print(f"skipped: {missing}", file=sys.stderr)
         sys.exit(run_arm64.SKIP)

@@ -138,7 +138,7 @@ int run(int count, std::chrono::milliseconds length, const Weather &weather, Bod
         if (weather.fork && round % 64 == 0) {
             pid_t child = ::fork();
             if (child == 0) {
-                alarm(20); // a child that waits for a thread it does not have
+                alarm(200); // a child that waits for a thread it does not have
                 _exit(on_fork());
             }
             int status = 0;
