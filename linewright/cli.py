@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # where the locale has no '±' a table with '?' is still a table
     try:
         answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()
