@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from linewright import __version__
 from linewright.commands import register_all
-from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError, one_line
+from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
+from linewright.output import note
 
 app = typer.Typer(
     name="linewright",
@@ -38,11 +40,24 @@ def _root(
 register_all(app)
 
 
+def _give_back_the_locale() -> None:
+    """In the C locale Python writes LC_CTYPE=C.UTF-8 into its environment (PEP 538); what we start gets what we were given."""
+    try:
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return
+    if os.environ.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
+        del os.environ["LC_CTYPE"]
+        os.environb.update(word.split(b"=", 1) for word in given if word.startswith(b"LC_CTYPE="))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not completed.
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """
+    _standard_streams()
+    _give_back_the_locale()
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # where the locale has no '±' a table with '?' is still a table
     try:
@@ -54,17 +69,31 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except SystemExit:
-        if type(sys.stdout).__name__ != "PacifyFlushWrapper":
-            raise
-        return _unread()  # Click met the closed pipe first: it wraps the stream and would leave with 1, "a difference"
+        return _unread()  # Click or Rich met the closed pipe first and would leave with 1, "a difference"; we never leave so
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INCOMPLETE)
+    except OSError as error:
+        if os.environ.get("LINEWRIGHT_DEBUG") == "1":
+            raise
+        _unread()  # what is still buffered would be refused again at exit
+        return _fail(f"{error.filename or 'standard output, or a temporary file'}: {error.strerror or error}", INCOMPLETE)
     except Exception as error:
         if hasattr(error, "format_message"):  # the usage errors of Typer and of Click
             return _usage(error)
         if os.environ.get("LINEWRIGHT_DEBUG") == "1":
             raise
         return _fail(f"unexpected {type(error).__name__}: {error} (LINEWRIGHT_DEBUG=1 shows where)", INCOMPLETE)
+
+
+def _standard_streams() -> None:
+    """Open what was closed (``>&-``) on nothing: a record file must not become standard output, nor Python lack a stream."""
+    for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(fd, mode))
 
 
 def _unread() -> int:
@@ -90,5 +119,5 @@ def _exit_code(answer: object) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"linewright: {one_line(message)}", file=sys.stderr, flush=True)
+    note(message)
     return code

@@ -75,7 +75,7 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
             raise UserError(f"no cell in common with {baseline.path}", other.path, "runs of one plan, or of plans that share cells")
     changes = compare_all(baseline.summaries, [other.summaries for other in others])
     labels = unique_labels([s.cell for s in baseline.summaries])
-    statuses = {s.id: s.status for s in baseline.summaries}
+    wrong = [_went_wrong(baseline, other) for other in others]
     return Comparison(
         what="ns per operation, work included: median of the launches",
         words=("slower", "faster"),
@@ -83,9 +83,9 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
         baseline=_side(baseline, baseline, [], []),
         others=[_side(other, baseline, u, [frequency_warning(baseline.contexts, other.contexts)]) for other, u in zip(others, differing, strict=True)],
         rows=[
-            _row(change, other, labels[change.id], statuses[change.id])
-            for other, found in zip(others, changes, strict=True)
-            for change in sorted(found, key=lambda c: not _went_wrong(c, other, statuses[c.id]))
+            _row(change, other.path, labels[change.id], change.id in now)
+            for other, found, now in zip(others, changes, wrong, strict=True)
+            for change in sorted(found, key=lambda c: c.id not in now)
         ],
         fail_above=options.fail_above,
     )
@@ -116,9 +116,10 @@ def _side(own: Measured, baseline: Measured, found: list[Unlike], warnings: list
     )  # fmt: skip
 
 
-def _went_wrong(change: Change, after: Measured, status: str) -> bool:
-    now = next(s for s in after.summaries if s.id == change.id)
-    return status == "ok" and now.status == "error"
+def _went_wrong(before: Measured, after: Measured) -> set[str]:
+    """Ids of cells that were right before and are wrong now."""
+    right = {s.id for s in before.summaries if s.status == "ok"}
+    return {s.id for s in after.summaries if s.status == "error" and s.id in right}
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None, float | None]:
@@ -132,17 +133,17 @@ def _ratio(estimate: Estimate | None) -> tuple[float | None, float | None, float
 _FINDINGS = {"slower": "worse", "faster": "better"}
 
 
-def _row(change: Change, after: Measured, label: str, status: str) -> Row:
+def _row(change: Change, file: str, label: str, wrong: bool) -> Row:
     comparable = change.finding != "not_comparable"
     before_ns, after_ns = _ends(change.before if comparable else None), _ends(change.after if comparable else None)
     ratio, difference = _ratio(change.ratio), _ends(change.difference)
     return Row(
-        file=after.path, id=change.id, label=label, unit="ns",
+        file=file, id=change.id, label=label, unit="ns",
         before=before_ns[0], before_low=before_ns[1], before_high=before_ns[2],
         after=after_ns[0], after_low=after_ns[1], after_high=after_ns[2],
         ratio=ratio[0], ratio_low=ratio[1], ratio_high=ratio[2],
         difference=difference[0], difference_low=difference[1], difference_high=difference[2], p=change.p,
-        finding="error" if _went_wrong(change, after, status) else _FINDINGS.get(change.finding, change.finding), reason=change.reason,
+        finding="error" if wrong else _FINDINGS.get(change.finding, change.finding), reason=change.reason,
     )  # fmt: skip
 
 
@@ -203,10 +204,12 @@ def _trial_warnings(before: trial_files.TrialFile, after: trial_files.TrialFile,
 def _trial_row(a: boots.Across, path: str, unit: str) -> Row:
     ratio = a.ratio
     difference = a.after - a.before if ratio else None
+    broken = a.before is not None and a.after is None and a.failed[1] > 0
+    finding = "no_difference" if not a.different else "better" if a.better else "worse"
     return Row(
         file=path, id=a.setting, label=a.setting, unit=unit, before=a.before, before_low=None, before_high=None,
         after=a.after, after_low=None, after_high=None, ratio=ratio.value if ratio else None, ratio_low=ratio.low if ratio else None,
         ratio_high=ratio.high if ratio else None, difference=difference, difference_low=None, difference_high=None, p=a.p,
-        finding="not_comparable" if a.p is None else "no_difference" if not a.different else "better" if a.better else "worse",
-        reason="" if a.p is not None else "too few runs with figures",
+        finding="error" if broken else "not_comparable" if a.p is None else finding,
+        reason="every run fails now" if broken else "" if a.p is not None else "too few runs with figures",
     )  # fmt: skip

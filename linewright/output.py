@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
 
 def note(text: str) -> None:
     """One line on standard error."""
-    print(f"linewright: {one_line(text)}", file=sys.stderr, flush=True)
+    remark(f"linewright: {one_line(text)}")
+
+
+def remark(line: str) -> None:
+    """A line on standard error as it is; when nobody reads there any more, what we are doing goes on all the same."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def check_format(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, Progress as Bar, TextColumn
 from rich.text import Text
 
 from linewright.estimate import LAUNCH_S, cells_s
+from linewright.output import remark
 from linewright.schema import Plan
 from linewright.target import Progress
 from linewright.units import duration_text
@@ -75,7 +75,7 @@ class Lines:
         self._meter.take(progress)
         if self._meter.elapsed_s >= self._next:
             self._next = self._meter.elapsed_s + LINE_EVERY_S
-            print(self._meter.text(progress.id, progress.launch), file=sys.stderr, flush=True)
+            remark(self._meter.text(progress.id, progress.launch))
 
 
 class Drawn:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -27,6 +26,8 @@ MOST_VALUES = {"window_ns": 100_000, "empty_ns": 100_000, "completion_ns": 100_0
     ("cpus", "thread_ops", "thread_ns", "thread_ticks"), 4096
 ) | {"flags": 64, "metrics": 1024}  # fmt: skip
 """What a plan can ask for at most: windows, threads."""
+MOST_FIGURE = 1e18
+"""Thirty years for one operation, in ns: what is larger was never measured, and its powers would overflow."""
 
 KINDS = {"linewright_context": "context", "linewright_record": "record", "linewright_plan": "plan"}
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
@@ -145,11 +146,23 @@ def _check_record(record: Record, where: str) -> None:
     for name, most in MOST_VALUES.items():
         if len(getattr(record, name)) > most:
             raise UserError(f"{name} of more than {most} values", where)
-    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
-        if not all(map(math.isfinite, getattr(record, name))):
-            raise UserError(f"{name} holds a value that is not finite", where)
+    for name, values in _figures(record):
+        if not all(-MOST_FIGURE <= value <= MOST_FIGURE for value in values):
+            raise UserError(f"{name} holds a value that is not finite or beyond {MOST_FIGURE:g}", where)
     if record.window_line and len(record.window_line) != len(record.window_ns):
         raise UserError("window_line and window_ns differ in length", where)
+
+
+def _figures(record: Record) -> Iterator[tuple[str, Iterable[float]]]:
+    """Every number with a unit, by field."""
+    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
+        yield name, getattr(record, name)
+    yield from (("total_mops", [record.total_mops]), ("fairness", [record.fairness]), ("metrics", record.metrics.values()))
+    if record.issue:
+        yield "issue", (record.issue.median_ns, record.issue.low_ns, record.issue.high_ns)
+    for name in ("batch", "small_batch"):
+        if part := getattr(record, name):
+            yield name, (part.p50_ns, part.p95_ns, part.p99_ns, part.max_ns)
 
 
 class Reader:

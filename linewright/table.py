@@ -77,13 +77,13 @@ def describe(contexts: Sequence[Context]) -> list[str]:
         return ["unknown machine: the records' context is missing"]
     c = contexts[0]
     kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
-    runs = {context.started_utc for context in contexts}
+    launches = len({context.context_id for context in contexts})
     lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
             f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.work_iter_ns)} ns, "
-            f"cycle {ns_text(c.cycle_ns)} ns, {len(runs)} launch{'es' if len(runs) > 1 else ''} from {min(runs)}"
+            f"cycle {ns_text(c.cycle_ns)} ns, {launches} launch{'es' if launches > 1 else ''} from {min(context.started_utc for context in contexts)}"
         ),
         *(one_line(f"counters absent: {reason}") for reason in lacking),
     ]
@@ -114,7 +114,7 @@ class _Marks:
         from linewright.analysis.plausible import explain
 
         if self._doubted:
-            console.print(Text("?  too many windows were disturbed: a figure not to be relied on"))
+            console.print(Text("?  too many windows were disturbed by other programs: not to be relied on; an idle machine, or root's real-time priority, helps"))
         for flag, letter in self._letters.items():
             console.print(Text(f"{letter}  {one_line(flag)}: {one_line(explain(flag))}"))
             if flag == "metastable":
@@ -134,7 +134,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
     """One operation's cells, form by form. In a wide pipe every line stands alone; elsewhere a form is named once."""
     wide = console.width >= WIDE
     widths = sorted({s.cell.width_bits for s in summaries})
-    title = f"{one_line(operation)}, {'/'.join(map(str, widths))} bit (ns per operation, work included; p: of batch means)"
+    once = "round trip, two handoffs" if operation == "handoff" else "operation"
+    title = f"{one_line(operation)}, {'/'.join(map(str, widths))} bit (ns per {once}, work included; p: of batch means)"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("form", overflow="fold", min_width=12)
     for name in ("contender", "gap", "work", "p50 ns", "p95 ns", "p99 ns", "exposed ns", "±"):
@@ -150,8 +151,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         if "policy" in summary.cell.params:  # one form, several rows: what the library was told tells them apart
             form += f" {summary.cell.params['policy']}"
         form += "".join(f" {key}={summary.cell.params[key]}" for key in varied if key in summary.cell.params)
-        once = console.is_terminal or not wide
-        shown = "" if once and form == previous else form if wide else _folded(form)
+        merged = console.is_terminal or not wide
+        shown = "" if merged and form == previous else form if wide else _folded(form)
         previous = form
         table.add_row(*map(Text, [shown, *_figures(summary, wide), marks.of(summary)]), style=_style(summary))
         marks.note_modes(summary)

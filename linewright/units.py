@@ -45,14 +45,18 @@ def share(text: str, where: str) -> float:
     return value
 
 
+MOST_EVENTS = 6
+"""As many as the probe counts at once."""
+
+
 def event_list(text: str, where: str) -> list[str]:
     """Names of performance counters of ``cycles,task-clock``; each once."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_./-]{1,64}", name):
-            raise UserError(f"not the name of an event: {name!r}", where, "allowed: cycles,instructions,task-clock … or PMU/NAME, at most 16; none")
-    if len(names) > 16 or len(set(names)) < len(names):
-        raise UserError(f"too many events, or one twice: {text[:80]!r}", where, "at most 16, each once")
+            raise UserError(f"not the name of an event: {name!r}", where, "allowed: cycles,instructions,task-clock … or PMU/NAME; none")
+    if len(names) > MOST_EVENTS or len(set(names)) < len(names):
+        raise UserError(f"too many events, or one twice: {text[:80]!r}", where, f"at most {MOST_EVENTS}, each once")
     return names
 
 

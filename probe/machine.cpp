@@ -24,6 +24,7 @@
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -354,6 +355,26 @@ std::string boot_parameters() {
     return kept;
 }
 
+// Locks the memory that there is and will be, so that no window waits for a page. Only where nothing limits how much: under
+// RLIMIT_MEMLOCK every later mapping counts as a whole, and the first stack of a thread (8 MiB) would be refused.
+bool lock_memory() {
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        return false;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY)
+        return true;
+    // Asked rather than looked up: a capability in a container's user namespace does not lift the limit. Nothing can be read
+    // there, so nothing is populated.
+    const auto beyond = static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, SIZE_MAX / 4));
+    void *trial = mmap(nullptr, beyond, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (trial == MAP_FAILED) {
+        munlockall();
+        return false;
+    }
+    munmap(trial, beyond);
+    return true;
+}
+
 } // namespace
 
 Machine read_machine() {
@@ -401,7 +422,7 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.counters = counters.events.empty() ? "unavailable" : "available";
     context.counters_reason = counters.reason;
     context.rseq = rseq_owner();
-    context.locked_memory = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
+    context.locked_memory = lock_memory();
     context.realtime = Real_time().active();
     context.boot_parameters = boot_parameters();
 

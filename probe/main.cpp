@@ -17,6 +17,7 @@
 #include <iostream>
 #include <iterator>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -152,12 +153,16 @@ int main(int argc, char **argv) {
         else if (quick)
             return probe::print_quick_table(machine, stop_requested);
         else {
+            if (isatty(STDIN_FILENO))
+                std::cerr << "waiting for a plan on standard input; --quick needs none, --help says more" << std::endl;
             wire::Plan plan = wire::parse_plan(standard_input());
             if (!check)
                 return run(machine, plan);
             probe::check_plan(plan, machine);
             std::cout << json{{"ok", true}, {"cells", plan.cells.size()}}.dump() << std::endl;
         }
+        if (!std::cout)
+            complain("standard output could not be written");
         return std::cout ? done : not_completed;
     } catch (const wire::Invalid &error) {
         complain(error.what());

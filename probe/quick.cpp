@@ -62,7 +62,7 @@ void print_row(const wire::Record &record) {
 
 } // namespace
 
-int print_quick_table(const Machine &machine, const std::atomic<bool> &stop) {
+int print_quick_table(const Machine &machine, std::atomic<bool> &stop) {
     wire::Context context = describe(machine, "quick", 0);
     std::printf("%s, %s; %s; %zu CPUs; one work iteration %.2f ns; one cycle %.3f ns%s\n", context.cpu_model.c_str(),
                 context.arch.c_str(), context.kernel.c_str(), context.cpus.size(), context.work_iter_ns,
@@ -70,15 +70,16 @@ int print_quick_table(const Machine &machine, const std::atomic<bool> &stop) {
     std::printf("%-10s %-34s %-10s %5s %9s %9s %9s %9s\n", "operation", "form", "contender", "work", "p50 ns",
                 "p95 ns", "p99 ns", "exposed");
     Run_hooks hooks;
-    hooks.record = [](const wire::Record &record) {
+    hooks.record = [&](const wire::Record &record) {
         print_row(record);
-        std::fflush(stdout);
+        if (std::fflush(stdout) != 0)
+            stop = true; // nobody reads on, or the disk is full
     };
     hooks.stop = &stop;
     bool finished = run_plan(quick_plan(), machine, context.context_id, hooks);
     std::printf("p50, p95, p99: of batch means, one launch; contended rows differ from launch to launch.\n"
                 "exposed: what code around the operation pays, the loop without it subtracted.\n");
-    return finished ? 0 : 3;
+    return finished && std::fflush(stdout) == 0 ? 0 : 3;
 }
 
 } // namespace lw::probe

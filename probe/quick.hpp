@@ -8,6 +8,6 @@
 namespace lw::probe {
 
 // Measures every form that the CPU has, alone and contended, and prints a table to standard output; 0 or exit code 3.
-int print_quick_table(const Machine &machine, const std::atomic<bool> &stop);
+int print_quick_table(const Machine &machine, std::atomic<bool> &stop);
 
 } // namespace lw::probe

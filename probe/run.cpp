@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <random>
-#include <set>
 
 namespace lw::probe {
 namespace {
@@ -155,13 +153,16 @@ class Runner {
                                               request(run, Mode::twin, plan_.window_ms, twin.batch_ops), nullptr);
             twin.batch_ops = window.batch_ops;
             twin.ns = window.ns_per_op;
-            twin.disturbed = disturbed(window);
+            twin.disturbed = !usable(window);
             twin.fresh = !twin.disturbed || attempt == 2;
         }
         return twin;
     }
 
     static bool disturbed(const Window_result &window) { return window.stolen || window.switched || window.gap; }
+
+    // Of the windows beside the timed ones, where an error is no cell's end: is there a value?
+    static bool usable(const Window_result &window) { return window.error.empty() && !window.moved && !disturbed(window); }
 
     void fail(Cell_run &run, const std::string &reason) {
         run.record.status = "error";
@@ -219,12 +220,14 @@ class Runner {
             run_window(*run.subject, machine_, run.cpus, small, &run.small);
         }
         if (run.cell.work_iters == 0 && run.subject->completed()) {
-            auto ns = [&](Mode mode) {
-                return run_window(*run.subject, machine_, run.cpus, request(run, mode, plan_.window_ms, 0), nullptr)
-                    .ns_per_op;
+            auto window = [&](Mode mode) {
+                return run_window(*run.subject, machine_, run.cpus, request(run, mode, plan_.window_ms, 0), nullptr);
             };
-            run.record.completion_ns.push_back(ns(Mode::completed));
-            run.record.completion_empty_ns.push_back(ns(Mode::completed_empty));
+            const Window_result with = window(Mode::completed), wait = window(Mode::completed_empty);
+            if (usable(with) && usable(wait)) {
+                run.record.completion_ns.push_back(with.ns_per_op);
+                run.record.completion_empty_ns.push_back(wait.ns_per_op);
+            }
         }
     }
 

@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <span>
 #include <ctime>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -225,9 +226,15 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
         return result;
     }
     std::vector<std::jthread> contenders;
-    for (unsigned thread = 1; thread < threads; ++thread)
-        contenders.emplace_back(contend, std::ref(subject), std::cref(machine), request.mode, thread, request.line,
-                                cpus[thread], std::ref(shared), std::ref(slots[thread]), request.events);
+    try {
+        for (unsigned thread = 1; thread < threads; ++thread)
+            contenders.emplace_back(contend, std::ref(subject), std::cref(machine), request.mode, thread, request.line,
+                                    cpus[thread], std::ref(shared), std::ref(slots[thread]), request.events);
+    } catch (const std::system_error &error) { // a limit on threads or memory; those that were started wait for the window
+        shared.phase.store(abandoned, std::memory_order_release); // pairs with the contenders' acquire of `phase`
+        result.error = "a contender could not be started: " + error.code().message();
+        return result; // jthreads join
+    }
 
     Slot &self = slots[0];
     self.args = subject.arguments(0, request.line);

@@ -10,13 +10,21 @@ plan=${PLAN:-quick}
 say 'building the probe'
 logged build alone cmake --build --preset native --target linewright-probe
 
-# Earlier results are never overwritten.
+# Earlier results are never overwritten; --resume names the file that is continued.
 mkdir -p results
 output=results/$(basename "${plan%.*}").jsonl
 [[ -e $output ]] && output=${output%.jsonl}-$(date -u +%Y%m%dT%H%M%SZ).jsonl
+to=(-o "$output")
+for ((i = 1; i <= $#; i++)); do
+    next=$((i + 1))
+    case ${!i} in
+        --resume) to=() output=${!next-} ;;
+        --resume=*) to=() output=${!i#*=} ;;
+    esac
+done
 
 code=0
-.venv/bin/linewright measure --plan "$plan" -o "$output" "$@" || code=$?
+.venv/bin/linewright measure --plan "$plan" "${to[@]}" "$@" || code=$?
 # What was measured is kept whatever becomes of the page. Options may have sent the records elsewhere, or measured nothing.
 if [[ -s $output ]]; then
     .venv/bin/linewright report "$output" -o "${output%.jsonl}.html" ||

@@ -126,6 +126,14 @@ static void issue_lines(enum lw_cache_insn insn, struct lines r, uintptr_t line)
     }
 }
 
+/* For pieces that come one by one, each perhaps stored to just before. */
+static void issue_ordered(enum lw_cache_insn insn, struct lines r, uintptr_t line)
+{
+    if (lw_cache_insn_is_strict(insn))
+        lw_cache_arch_order(); /* old AMD: without it CLFLUSH may overtake this thread's own stores */
+    issue_lines(insn, r, line);
+}
+
 static bool list_is_impossible(const struct iovec *list, size_t n)
 {
     bool bad = false;
@@ -226,9 +234,7 @@ static int range_nowait(const void *p, size_t n, enum lw_cache_op op)
         return -EINVAL;
     if (!n || !a.insn)
         return a.result;
-    if (lw_cache_insn_is_strict(a.insn))
-        lw_cache_arch_order(); /* old AMD: without it CLFLUSH may overtake this thread's own stores */
-    issue_lines(a.insn, lines_of((uintptr_t)p, n, lw_word_line(word)), lw_word_line(word));
+    issue_ordered(a.insn, lines_of((uintptr_t)p, n, lw_word_line(word)), lw_word_line(word));
     return a.result;
 }
 
@@ -384,7 +390,7 @@ int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n)
         batch->held = 1;
         held = next;
     } else if (!merge(&held, next, line)) {
-        issue_lines(action_of(batch->word, batch->op).insn, held, line);
+        issue_ordered(action_of(batch->word, batch->op).insn, held, line);
         held = next;
     }
     batch->first = held.first;
@@ -402,7 +408,7 @@ int lw_cache_batch_flush(struct lw_cache_batch *batch)
     if (batch->op)
         a = action_of(batch->word, batch->op);
     if (a.insn && batch->held) {
-        issue_lines(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));
+        issue_ordered(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));
         wait_for(a.full);
     }
     return batch->error ? batch->error : a.result;

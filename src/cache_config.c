@@ -39,8 +39,10 @@ static enum lw_cache_insn insn_by_name(const char *name, size_t n)
 static uint32_t fitting(unsigned int field)
 {
 #if defined(LW_CACHE_MODEL)
-    return field == LW_WORD_CLEAN ? LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_PERSIST) :
-           field == LW_WORD_INVALIDATE ? LW_BIT(LW_INSN_CLEAN_INVALIDATE) : LW_BIT(LW_INSN_PERSIST);
+    uint32_t dropping = LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_FLUSH);
+
+    return field == LW_WORD_CLEAN ? dropping | LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_PERSIST) :
+           field == LW_WORD_INVALIDATE ? dropping : LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH);
 #elif defined(__x86_64__) || defined(__i386__)
     uint32_t dropping = LW_BIT(LW_INSN_CLFLUSHOPT) | LW_BIT(LW_INSN_CLFLUSH);
 
@@ -117,6 +119,21 @@ static int apply_all(uint32_t *word, uint32_t base, const char *choice)
     }
 }
 
+/* One line, whatever is in it: the text comes from the environment and goes to a terminal. */
+static void say_ignored(const char *asked, const char *why)
+{
+    char shown[81];
+    size_t n = 0;
+
+    for (; asked[n] && n < sizeof(shown) - 1; n++)
+        shown[n] = (unsigned char)asked[n] < 0x20 || asked[n] == 0x7f ? '?' : asked[n];
+    shown[n] = '\0';
+    fprintf(stderr,
+            "linewright: LINEWRIGHT_CACHE=%s ignored: %s; allowed is a comma list of default, coherent, noncoherent, "
+            "clean=INSN, invalidate=INSN, persist=INSN\n",
+            shown, why);
+}
+
 /*
  * Threads that come here at once each find the same answer, and the first to publish it wins; so this needs no
  * lock and may run in a signal handler.  Only a wrong LINEWRIGHT_CACHE prints, which a handler should not: the
@@ -133,10 +150,7 @@ uint32_t lw_cache_choose_first(void)
     if (!__atomic_compare_exchange_n(&lw_cache_chosen, &none, word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return none;
     if (error)
-        fprintf(stderr,
-                "linewright: LINEWRIGHT_CACHE=%s ignored: %s; allowed is a comma list of default, coherent, noncoherent, "
-                "clean=INSN, invalidate=INSN, persist=INSN\n",
-                asked, error == -EINVAL ? "a word is not understood" : "an instruction is missing here or does not do that");
+        say_ignored(asked, error == -EINVAL ? "a word is not understood" : "an instruction is missing here or does not do that");
     return word;
 }
 

@@ -29,7 +29,8 @@ uint32_t lw_cache_detect(void)
     uint32_t line = (uint32_t)lw_model_line_size();
 
     return word_of(LW_INSN_CLEAN, LW_INSN_CLEAN_INVALIDATE, LW_INSN_PERSIST, LW_INSN_NONE) | geometry(line, line) |
-           (LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_PERSIST)) << LW_WORD_HAVE;
+           (LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH))
+               << LW_WORD_HAVE;
 }
 
 #elif defined(__x86_64__) || defined(__i386__)

@@ -37,8 +37,9 @@ static bool have_membarrier;
 
 void lw__srcu_sleep(uint32_t *word, uint32_t seen, uint64_t ns)
 {
-    struct timespec limit = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == FUTEX_FOREVER ? NULL : &limit, NULL, 0);
+    /* The kernel's own timespec for this call: two longs, whatever time_t the C library was asked for (_TIME_BITS). */
+    long limit[2] = {(long)(ns / 1000000000), (long)(ns % 1000000000)};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == FUTEX_FOREVER ? NULL : limit, NULL, 0);
 }
 
 void lw__srcu_wake_all(uint32_t *word)
@@ -221,6 +222,7 @@ static void before_fork(void)
 {
     lw__srcu_before_fork();
     lw__srcu_registry_lock();
+    lw__srcu_debug_before_fork();
 }
 
 static void after_fork_in_parent(void)
@@ -245,11 +247,11 @@ static void after_fork_in_child(void)
 #endif
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
         d->step_lock = d->driver = d->waiters = d->sleepers = d->hurried = 0;
-        if (d->seq & 1)
-            d->phase = LW__SRCU_FIRST_SCAN;
+        d->phase = d->seq & 1 ? LW__SRCU_FIRST_SCAN : LW__SRCU_IDLE;
     }
     registry = 0;
     lw__srcu_after_fork(true);
+    lw__srcu_debug_after_fork();
 }
 
 /* ---- start-up ---- */
@@ -326,6 +328,7 @@ int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour)
         return -ENOMEM;
     }
     d->srcu = s;
+    d->home = &records;
     d->stall_ms = 10000;
     d->reader_barriers = !fast(flavour) || !have_membarrier;
     d->why = fast(flavour) && !have_membarrier ? "membarrier is not available" : NULL;
@@ -420,16 +423,28 @@ int lw_srcu_forget_readers(struct lw_srcu *s)
         return -EINVAL;
     for (unsigned i = 0; i < 2; i++)
         d->base.locks[i] += lw__srcu_sum(d, i, false) - lw__srcu_sum(d, i, true);
+    lw__srcu_debug_forget(s);
     return 0;
 }
 
 /* ---- readers out of line ---- */
+
+/* Words of this copy's threads that the copy which made the domain does not add up. Words per CPU are anybody's. */
+bool lw__srcu_foreign(const struct lw__srcu_domain *d)
+{
+    return d->slot && d->home != &records;
+}
 
 static struct lw__srcu_domain *reader_domain(struct lw_srcu *s)
 {
     struct lw__srcu_domain *d = __atomic_load_n(&s->domain, __ATOMIC_ACQUIRE); /* pairs with lw_srcu_init() */
     if (!d) {
         fprintf(stderr, "linewright: a section of a domain that is not initialised, or cleaned up (%p)\n", (void *)s);
+        abort();
+    }
+    if (lw__srcu_foreign(d)) {
+        fprintf(stderr, "linewright: a section of a domain that another copy of the library made (%p): its grace periods would not wait\n",
+                (void *)s);
         abort();
     }
     return d;
@@ -478,6 +493,15 @@ void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value)
         d->base.locks[i] += lw__srcu_sum(d, i, false) - value;
         d->base.unlocks[i] += lw__srcu_sum(d, i, true) - value;
     }
+}
+
+/* As if so many grace periods had come and gone, or a fork had caught one between two stores. */
+void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase)
+{
+    lw__srcu_lock_word(&d->step_lock);
+    __atomic_store_n(&d->seq, seq, __ATOMIC_RELEASE); /* pairs with lw__srcu_reached() */
+    d->phase = phase;
+    lw__srcu_unlock_word(&d->step_lock);
 }
 #endif
 

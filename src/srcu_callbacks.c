@@ -12,7 +12,8 @@
 static uint32_t started; /* under start_lock */
 static uint32_t start_lock;
 static uint32_t bell; /* futex: rung when there is something to do */
-static uint32_t running; /* lock: held over every single callback, so that fork() waits for its end */
+static struct lw_srcu_head *ready; /* what the worker runs now, under the registry: a child of fork() has the rest of it */
+static struct lw__srcu_domain *ready_of;
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
 
 bool lw__srcu_in_callback(void)
@@ -36,26 +37,34 @@ static struct lw_srcu_head *reversed(struct lw_srcu_head *list)
 
 static void at_barrier(struct lw_srcu_head *head);
 
-/* The domain lives as long as it has callbacks queued; an lw_srcu_barrier() of its own is in a call, and is not counted. */
-static void run_all(struct lw__srcu_domain *d, struct lw_srcu_head *list)
+static struct lw_srcu_head *next_ready(void)
 {
-    while (list) {
-        struct lw_srcu_head *head = list;
-        list = head->next; /* before fn, which may free it */
+    lw__srcu_registry_lock();
+    struct lw_srcu_head *head = ready;
+    if (head)
+        ready = head->next; /* before fn, which may free it */
+    lw__srcu_registry_unlock();
+    return head;
+}
+
+/* No lock is held over a callback: fork() would wait for it, and it for what the forking thread holds.
+ * The domain lives as long as it has callbacks queued; an lw_srcu_barrier() of its own is in a call, and is not counted. */
+static void run_ready(void)
+{
+    struct lw_srcu_head *head;
+    while ((head = next_ready())) {
         bool counted = head->fn != at_barrier;
         LW__SRCU_POINT(LW__SRCU_AT_CALLBACK);
-        lw__srcu_lock_word(&running);
         in_callback = true;
         head->fn(head);
         in_callback = false;
-        lw__srcu_unlock_word(&running);
         if (counted)
-            __atomic_fetch_sub(&d->queued, 1, __ATOMIC_RELEASE); /* pairs with unlink_domain() */
+            __atomic_fetch_sub(&ready_of->queued, 1, __ATOMIC_RELEASE); /* pairs with unlink_domain() */
     }
 }
 
-/* Moves one domain on. Under the registry. Returns callbacks that are ready to run; sets *look_again_ns (0: nothing to do). */
-static struct lw_srcu_head *serve(struct lw__srcu_domain *d, unsigned *looks, uint64_t *look_again_ns)
+/* Moves one domain on. Under the registry. True: callbacks of it are ready to run. Sets *look_again_ns (0: nothing to do). */
+static bool serve(struct lw__srcu_domain *d, unsigned *looks, uint64_t *look_again_ns)
 {
     *look_again_ns = 0;
     if (!d->waiting) {
@@ -64,6 +73,10 @@ static struct lw_srcu_head *serve(struct lw__srcu_domain *d, unsigned *looks, ui
             d->waiting_state = lw_srcu_get_state(d->srcu);
     }
     unsigned long wanted = __atomic_load_n(&d->wanted, __ATOMIC_ACQUIRE); /* pairs with lw_srcu_start_poll() */
+    /* What was reached is forgotten, before the number comes round and it looks like one to come. Acquire: as the load. */
+    if (wanted && lw__srcu_reached(d, wanted) &&
+        __atomic_compare_exchange_n(&d->wanted, &wanted, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        wanted = 0;
     unsigned long wish = d->waiting && (!wanted || d->waiting_state - wanted <= ULONG_MAX / 2) ? d->waiting_state : wanted;
     bool more = wish && !lw__srcu_reached(d, wish);
     if (more && lw__srcu_trylock_word(&d->step_lock)) {
@@ -73,13 +86,14 @@ static struct lw_srcu_head *serve(struct lw__srcu_domain *d, unsigned *looks, ui
         more = !lw__srcu_reached(d, wish);
     }
     if (d->waiting && lw__srcu_reached(d, d->waiting_state)) {
-        struct lw_srcu_head *ready = d->waiting;
+        ready = d->waiting;
+        ready_of = d;
         d->waiting = NULL;
-        return ready;
+        return true;
     }
     if (more && *look_again_ns < 5000)
         *look_again_ns = 5000;
-    return NULL;
+    return false;
 }
 
 /* One round over all domains. Returns how long until the next (FUTEX_FOREVER: until the bell). */
@@ -89,10 +103,9 @@ static uint64_t serve_all(unsigned *looks)
     lw__srcu_registry_lock();
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
         uint64_t pause;
-        struct lw_srcu_head *ready = serve(d, looks, &pause);
-        if (ready) { /* callbacks may make and end domains: the list is looked at anew after them */
+        if (serve(d, looks, &pause)) { /* callbacks may make and end domains: the list is looked at anew after them */
             lw__srcu_registry_unlock();
-            run_all(d, ready);
+            run_ready();
             *looks = 0;
             return 0;
         }
@@ -107,6 +120,7 @@ static void *work(void *unused)
 {
     (void)unused;
     prctl(PR_SET_NAME, "lw-srcu");
+    run_ready(); /* in a child of fork(): what its parent's worker had not come to */
     for (unsigned looks = 0;; looks++) {
         uint32_t rung = __atomic_load_n(&bell, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_worker_wake() */
         uint64_t pause = serve_all(&looks);
@@ -245,21 +259,30 @@ int lw_srcu_barrier(struct lw_srcu *s)
 void lw__srcu_before_fork(void)
 {
     lw__srcu_lock_word(&start_lock);
-    if (!in_callback) /* a callback that forks holds it already */
-        lw__srcu_lock_word(&running);
 }
 
-/* The child's worker is started when something is queued, polled for or waited for there, and runs what it inherited. Where a
- * callback forks, the child's one thread is the worker. */
+static unsigned long counted_in(const struct lw_srcu_head *list)
+{
+    unsigned long n = 0;
+    for (; list; list = list->next)
+        n += list->fn != at_barrier;
+    return n;
+}
+
+/* The child's worker is started when something is queued, polled for or waited for there, and runs what it inherited. What is
+ * queued is counted anew: a thread that is not in the child may have been between counting and queueing, or in a callback.
+ * Where a callback forks, the child's one thread is the worker. */
 void lw__srcu_after_fork(bool child)
 {
-    if (child) {
-        running = in_callback;
-        start_lock = 0;
-        started = in_callback;
+    if (!child) {
+        lw__srcu_unlock_word(&start_lock);
         return;
     }
-    if (!in_callback)
-        lw__srcu_unlock_word(&running);
-    lw__srcu_unlock_word(&start_lock);
+    start_lock = 0;
+    started = in_callback;
+    for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
+        d->queued = counted_in(d->incoming) + counted_in(d->waiting);
+        if (d == ready_of)
+            d->queued += counted_in(ready) + in_callback;
+    }
 }

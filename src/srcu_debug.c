@@ -29,6 +29,8 @@ static void check_flavour(const struct lw_srcu *s, unsigned flavour, const char 
 {
     if (!lw__srcu_domain_of(s))
         complain(s, where, "the domain is not initialised, or cleaned up");
+    if (lw__srcu_foreign(lw__srcu_domain_of(s)))
+        complain(s, where, "another copy of the library made the domain; its grace periods would not wait");
     if (s->flavour != flavour)
         complain(s, where, "the domain has another flavour; a domain is used through its own functions only");
 }
@@ -85,4 +87,28 @@ void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where)
         if (__atomic_load_n(&tickets[i].number, __ATOMIC_ACQUIRE) > 1 && __atomic_load_n(&tickets[i].srcu, __ATOMIC_RELAXED) == s &&
             __atomic_load_n(&tickets[i].thread, __ATOMIC_RELAXED) == me)
             complain(s, where, "called inside a section of the same domain by the same thread: it would wait for itself");
+}
+
+/* ---- fork: the one thread of the child has another number, and what the others were in belongs to none ---- */
+
+static int32_t forking; /* under the registry */
+
+void lw__srcu_debug_before_fork(void)
+{
+    forking = this_thread();
+}
+
+void lw__srcu_debug_after_fork(void)
+{
+    int32_t me = this_thread();
+    for (unsigned i = 0; uses > 1 && i < TICKETS; i++) /* other builds: no page of the table comes into being */
+        if (tickets[i].thread)
+            tickets[i].thread = tickets[i].thread == forking ? me : 0;
+}
+
+void lw__srcu_debug_forget(const struct lw_srcu *s)
+{
+    for (unsigned i = 0; uses > 1 && i < TICKETS; i++)
+        if (tickets[i].srcu == s && tickets[i].number > 1)
+            tickets[i].number = 0;
 }

@@ -34,6 +34,7 @@ struct lw__srcu_domain {
     struct lw_srcu *srcu;
     struct lw__srcu_domain *next; /* all domains, under the registry */
     struct lw__srcu_words *cpu; /* per-CPU handle */
+    const void *home; /* which copy of the library made it */
     unsigned slot; /* plus one; 0: none, readers count per CPU */
     bool reader_barriers; /* readers order themselves: no membarrier */
     const char *why; /* of reader_barriers for a fast flavour, else NULL */
@@ -78,6 +79,7 @@ void lw__srcu_unlock_word(uint32_t *lock);
 void lw__srcu_registry_lock(void);
 void lw__srcu_registry_unlock(void);
 extern struct lw__srcu_domain *lw__srcu_domains;
+bool lw__srcu_foreign(const struct lw__srcu_domain *d);
 bool lw__srcu_verbose(void);
 size_t lw__srcu_counts(struct lw__srcu_domain *d, char *text, size_t size);
 uint64_t lw__srcu_now_ns(void);
@@ -102,6 +104,9 @@ void lw__srcu_after_fork(bool child);
 
 /* ---- srcu_debug.c ---- */
 void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where);
+void lw__srcu_debug_before_fork(void);
+void lw__srcu_debug_after_fork(void); /* in the child */
+void lw__srcu_debug_forget(const struct lw_srcu *s);
 
 /* ---- ways in for tests; LW_SRCU_TEST builds only ---- */
 enum lw__srcu_point {
@@ -119,6 +124,7 @@ extern int (*volatile lw__srcu_test_membarrier)(int command); /* 0 or an errno *
 extern volatile unsigned lw__srcu_test_slots; /* domains made from now on take slots below this */
 void lw__srcu_test_count(struct lw__srcu_domain *d, unsigned word); /* as a reader does, on any word of lw__srcu_words */
 void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value);
+void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase);
 #define LW__SRCU_POINT(where) (lw__srcu_test_point ? lw__srcu_test_point(where) : (void)0)
 #else
 #define LW__SRCU_POINT(where) ((void)0)

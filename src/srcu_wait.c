@@ -221,7 +221,7 @@ unsigned long lw_srcu_start_poll(struct lw_srcu *s)
     unsigned long state = gp_state(d);
     unsigned long wanted = __atomic_load_n(&d->wanted, __ATOMIC_RELAXED);
     /* Release: pairs with the worker's acquire. Only ever raised, also against others. */
-    while (!gp_passed(wanted, state) &&
+    while ((!wanted || !gp_passed(wanted, state)) && /* 0: nothing is wanted; not a state, whatever the number is */
            !__atomic_compare_exchange_n(&d->wanted, &wanted, state, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
     return lw__srcu_worker_wake() ? 0 : state;

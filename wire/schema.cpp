@@ -8,7 +8,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <string_view>
 

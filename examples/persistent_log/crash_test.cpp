@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
@@ -194,6 +195,47 @@ TEST(Persistent_log, ends_at_a_damaged_record_and_refuses_what_is_not_a_log)
     lw_model_store(static_cast<unsigned char *>(base) + 2048, &foreign, 8);
     EXPECT_EQ(log_attach(&log, base, log_bytes, true), -EBADMSG);
     EXPECT_EQ(log_attach(&log, base, 64, true), -EINVAL);
+    lw_model_end();
+}
+
+TEST(Persistent_log, is_not_taken_for_empty_when_its_file_has_another_size)
+{
+    const lw_model_config config{64, LW_MODEL_LAZY, 0};
+    unsigned char bytes[100] = {1};
+    const iovec record{bytes, 100};
+    record_log log{};
+
+    ASSERT_EQ(lw_model_begin(&config), 0);
+    ASSERT_EQ(lw_model_region(base, log_bytes), 0);
+    ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+    ASSERT_EQ(log_append(&log, &record, 1), 0);
+    EXPECT_EQ(log_attach(&log, base, log_bytes / 2, true), -EBADMSG);
+    const unsigned char torn = 9;
+    lw_model_store(static_cast<unsigned char *>(base) + 2048 + 8, &torn, 1); // its only slot
+    lw_model_store(static_cast<unsigned char *>(base), &torn, 1);           // and something where none ever was
+    EXPECT_EQ(log_attach(&log, base, log_bytes, true), -EBADMSG);
+    lw_model_end();
+}
+
+TEST(Persistent_log, appends_nothing_behind_a_write_back_that_failed)
+{
+    const lw_model_config config{64, LW_MODEL_LAZY, 0};
+    unsigned char bytes[100] = {1};
+    const iovec records[] = {{bytes, 100}, {bytes, 100}};
+    record_log log{};
+
+    ASSERT_EQ(lw_model_begin(&config), 0);
+    ASSERT_EQ(lw_model_region(base, log_bytes), 0);
+    ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+    log.direct = false;
+    log.mapped = true; // msync() of modelled memory: nothing is mapped there
+    ASSERT_EQ(log_append(&log, records, 2), -ENOMEM);
+    log.direct = true;
+    log.mapped = false;
+    EXPECT_EQ(log_append(&log, records, 1), -ENOMEM) << "the second record of the failed append would follow this one";
+    EXPECT_EQ(log.sequence, 0u);
+    ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+    EXPECT_EQ(log_append(&log, records, 1), 0);
     lw_model_end();
 }
 

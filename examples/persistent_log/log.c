@@ -151,7 +151,11 @@ void log_read(const struct record_log *log, const struct log_record *record, voi
     get(log, record->position, to, record->length);
 }
 
-/* The newer whole slot, or epoch 0 if this memory has never been a log. */
+/*
+ * The newer whole slot, or epoch 0 if this memory has never been a log.  The first slot ever written is the second one, so
+ * before any is whole only that one may be torn.  A log whose file has been cut or extended is refused: with its slots
+ * not believed it would seem empty, and be overwritten.
+ */
 static int read_slots(struct record_log *log)
 {
     bool empty = true;
@@ -161,8 +165,12 @@ static int read_slots(struct record_log *log)
         struct slot slot;
 
         get(log, (size_t)i * SLOT_BYTES, &slot, sizeof(slot));
-        empty &= slot.magic == 0 || slot.magic == LOG_MAGIC; /* zero or ours, perhaps torn */
-        if (slot.magic == LOG_MAGIC && slot.check == check_of_slot(&slot) && slot.bytes == log->bytes && slot.epoch > log->epoch)
+        empty &= slot.magic == 0 || (slot.magic == LOG_MAGIC && i == 1);
+        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot))
+            continue;
+        if (slot.bytes != log->bytes)
+            return -EBADMSG;
+        if (slot.epoch > log->epoch)
             log->epoch = slot.epoch;
     }
     return log->epoch || empty ? 0 : -EBADMSG;
@@ -190,6 +198,7 @@ int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
     log->memory = memory;
     log->bytes = bytes;
     log->direct = direct;
+    log->error = 0;
     if (bytes < LOG_MINIMUM || bytes % ALIGNMENT)
         return -EINVAL;
     error = read_slots(log);
@@ -222,8 +231,11 @@ static int append_group(struct record_log *log, const struct iovec *records, siz
         tail += footprint(records[i].iov_len);
     }
     error = make_durable(log, written, n);
-    if (error)
+    if (error) {
+        /* These records may be whole or not; written over now, in the same epoch, the later ones could come back. */
+        log->error = error;
         return error;
+    }
     log->tail = tail;
     log->sequence += n;
     return 0;
@@ -233,6 +245,8 @@ int log_append(struct record_log *log, const struct iovec *records, size_t n)
 {
     size_t room = log->bytes - log->tail;
 
+    if (log->error)
+        return log->error;
     for (size_t i = 0; i < n; i++) {
         if (records[i].iov_len > UINT32_MAX)
             return -EINVAL;
@@ -277,7 +291,7 @@ static int size_file(int fd, const char *path, size_t *bytes)
         return -errno;
     if (status.st_size) {
         *bytes = (size_t)status.st_size;
-        return 0;
+        return *bytes < LOG_MINIMUM || *bytes % ALIGNMENT ? -EBADMSG : 0;
     }
     error = posix_fallocate(fd, 0, (off_t)*bytes); /* now, not as SIGBUS later */
     if (error)

@@ -31,6 +31,7 @@ struct record_log {
     uint64_t epoch;
     bool direct; /* persistent memory: cache maintenance makes it durable; otherwise msync() */
     bool mapped;
+    int error; /* of a write-back that failed: no more appends until the log is opened again */
 };
 
 struct log_record {
@@ -41,11 +42,14 @@ struct log_record {
 
 enum { LOG_FIRST = 4096, LOG_MINIMUM = 8192 };
 
-/* Open, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists). 0, or -errno; -EBADMSG: not a log. */
+/* Open, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists). 0, or -errno; -EBADMSG: not a log of this size. */
 int log_open(struct record_log *log, const char *path, size_t bytes);
 /* The same over memory that is already there; `direct` says how it is made durable. */
 int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct);
-/* Append each piece as one record, all made durable with one wait. 0; -ENOSPC, -EINVAL: nothing was appended. */
+/*
+ * Append each piece as one record, made durable with one wait for every 64. 0; -ENOSPC, -EINVAL: nothing was appended. Another
+ * -errno: the medium refused; the last of them may or may not be there, and every append is refused until the next opening.
+ */
 int log_append(struct record_log *log, const struct iovec *records, size_t n);
 /* Step through: begin with a zeroed record; false at the end. */
 bool log_next(const struct record_log *log, struct log_record *record);

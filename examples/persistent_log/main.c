@@ -10,7 +10,7 @@ enum { DEFAULT_BYTES = 1 << 20 };
 
 static int fail(const char *path, int error)
 {
-    fprintf(stderr, "persistent_log: %s: %s\n", path, error == -EBADMSG ? "not a log" : strerror(-error));
+    fprintf(stderr, "persistent_log: %s: %s\n", path, error == -EBADMSG ? "not a log, or its file was cut or extended" : strerror(-error));
     return 3;
 }
 

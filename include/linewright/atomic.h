@@ -121,10 +121,16 @@
         return expected;                                                                                    \
     }
 
+/* Once it has written, `expected` may be another thread's already (the link of a node just pushed): left alone. */
 #define LW_TRY_CMPXCHG_1(name, bits, order)                                                                 \
     static inline bool name(uint##bits##_t *p, uint##bits##_t *expected, uint##bits##_t desired)            \
     {                                                                                                       \
-        return lw_arch_try_cas_u##bits##_##order(p, expected, desired);                                     \
+        uint##bits##_t old = *expected;                                                                     \
+                                                                                                            \
+        if (lw_arch_try_cas_u##bits##_##order(p, &old, desired))                                            \
+            return true;                                                                                    \
+        *expected = old;                                                                                    \
+        return false;                                                                                       \
     }
 
 /* Read, decide, compare-and-swap, and again if another thread was faster. The read is relaxed and pairs with
@@ -363,7 +369,7 @@ LW_CMPXCHG(lw_cmpxchg_u32, 32)
 LW_IF_U64(LW_CMPXCHG(lw_cmpxchg_u64, 64))
 
 /* lw_try_cmpxchg_u<bits>[order](p, &expected, desired): the same; true if it has written, and else `expected` is the
- * value found. Never fails spuriously. Compiles to what lw_cmpxchg does. */
+ * value found (and only then written to). Never fails spuriously. Compiles to what lw_cmpxchg does. */
 LW_TRY_CMPXCHG(lw_try_cmpxchg_u8, 8)
 LW_TRY_CMPXCHG(lw_try_cmpxchg_u16, 16)
 LW_TRY_CMPXCHG(lw_try_cmpxchg_u32, 32)

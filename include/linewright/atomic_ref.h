@@ -8,7 +8,9 @@
  *   - fetch_add and its like return the old value, so they never take a store form;
  *   - add, sub, and_, andnot, or_, xor_ are additions to the interface: void, relaxed or release, and under the
  *     policy `store` they are STADD and its like.
- * Comparison is of object representations, padding included. wait() blocks in the kernel on Linux. */
+ * Comparison is of object representations, padding included. wait() blocks in the kernel on Linux; as with the standard
+ * library's, a notify does not reach a waiter in a shared object that dlopen() keeps apart (say, from a program linked
+ * without -rdynamic). */
 #ifndef LINEWRIGHT_ATOMIC_REF_H
 #define LINEWRIGHT_ATOMIC_REF_H
 
@@ -137,12 +139,13 @@ constexpr std::memory_order failure_of(std::memory_order success) noexcept
                                                   : success;
 }
 
-/* Where the threads that wait on an address sleep: one of a few counters, shared by whatever hashes alike. */
+/* Where the threads that wait on an address sleep: one of a few counters, shared by whatever hashes alike, and by every
+ * shared object of the program, also one built with -fvisibility=hidden: notify must find who waits. */
 struct alignas(64) Parking {
     std::uint32_t turn;    /* changes at every notify */
     std::uint32_t waiters; /* so that a notify without any costs no system call */
 };
-inline Parking parking[64];
+LW_API inline Parking parking[64];
 
 inline Parking &parking_of(const void *p) noexcept
 {

@@ -29,9 +29,9 @@
  * Errors are negative errno values. A grace period that cannot be proved over (membarrier taken away after init, say) is never
  * reported as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() false, and callbacks stay queued.
  *
- * fork(): the child has the domains, the sections of the thread that forked, and all queued callbacks, which its own worker
- * runs once it is needed. Sections that other threads were in stay counted in the child for ever: see
- * lw_srcu_forget_readers().
+ * fork(): the child has the domains, the sections of the thread that forked, and all queued callbacks but the one that another
+ * thread is running just then; its own worker runs them once it is needed. fork() waits for no callback. Sections that other
+ * threads were in stay counted in the child for ever: see lw_srcu_forget_readers().
  *
  * LW_DEBUG, defined where the reader functions are called, checks cookies (used twice, of another domain), flavours, and
  * lw_srcu_synchronize() inside a section of the same thread; each says so on standard error and aborts.
@@ -95,14 +95,21 @@ LW_API int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size);
  * that the parent's other threads were in. 0 or -EINVAL. */
 LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 
-/* A domain with static storage, ready before main (after constructors of priority 102 and below). In a file's scope. */
+/* Takes the semicolon. Not "struct lw_srcu": in a namespace of C++ that would declare another type of the name. */
+#ifdef __cplusplus
+#define LW__SRCU_SEMICOLON static_assert(true, "")
+#else
+#define LW__SRCU_SEMICOLON _Static_assert(1, "")
+#endif
+
+/* A domain with static storage, ready before main (after constructors of priority 102 and below). In a file's scope, or a namespace's. */
 #define LW_DEFINE_SRCU(name_, flavour_) \
     struct lw_srcu name_ = {0, NULL, #name_, 0}; \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
     { \
         lw__srcu_define(&name_, #name_, flavour_); \
     } \
-    struct lw_srcu /* takes the semicolon */
+    LW__SRCU_SEMICOLON
 #define LW_DEFINE_STATIC_SRCU(name_, flavour_) static LW_DEFINE_SRCU(name_, flavour_)
 
 /* ---- updaters; none may be called inside a section of the same domain ---- */
@@ -132,7 +139,8 @@ LW_API bool lw_srcu_poll(struct lw_srcu *s, unsigned long state);
 /* ---- stuck readers ---- */
 
 /* Called by whoever waits, with `text` a few lines: the domain, the age of the grace period in milliseconds, and which
- * threads and CPUs have counted what. It may be called on any thread and must not wait for the domain. */
+ * threads and CPUs have counted what. It may be called on any thread, with locks of the library held: of the functions here it
+ * may call lw_srcu_describe() only, and it must not fork(). */
 typedef void (*lw_srcu_stall_hook)(const struct lw_srcu *s, unsigned age_ms, const char *text, void *argument);
 
 /* Reports a grace period of this domain that takes longer than `after_ms`, then each time its age doubles. after_ms 0: never.

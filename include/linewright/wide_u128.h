@@ -10,10 +10,10 @@
  *   lw_write_u128[_release|_seq_cst]
  *   lw_xchg_u128, lw_cmpxchg_u128, lw_try_cmpxchg_u128 [_relaxed|_acquire|_release|_acq_rel]
  *
- * lw_cmpxchg returns what was there; lw_try_cmpxchg whether it was `*expected`, and if not puts what was there into
- * `*expected`. Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent (and, but
- * for the reads, fully ordered as the kernel means it), a write is relaxed. A compare-exchange that fails is
- * ordered like one that succeeds, and needs writable memory too. */
+ * lw_cmpxchg returns what was there; lw_try_cmpxchg whether it was `*expected`, and only if not puts what was there
+ * into `*expected`. Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent (and, but
+ * for the reads, fully ordered as the kernel means it), a write is relaxed. A compare-exchange that fails is ordered
+ * as a load (sequentially consistent, acquire or relaxed, as in atomic.h), and needs writable memory too. */
 #ifndef LINEWRIGHT_WIDE_U128_H
 #define LINEWRIGHT_WIDE_U128_H
 
@@ -135,9 +135,9 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
     {                                                                                                            \
         return lw_u128_xchg(p, v);                                                                               \
     }                                                                                                            \
-    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired)               \
+    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                            \
     {                                                                                                            \
-        return lw_u128_cas(p, expected, desired);                                                                \
+        return lw_u128_cas(p, old, desired);                                                                     \
     }
 #define LW_U128_READ_RW(suffix, casp, pair)                                                                      \
     static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                                                    \
@@ -208,11 +208,11 @@ LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
         LW_WIDE_DEBUG_CHECK(p, 16);                                                                              \
         return LW_U128_HAS_LSE() ? lw_##casp##_loop_xchg_u128(p, v) : lw_##pair##_xchg_u128(p, v);               \
     }                                                                                                            \
-    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired)               \
+    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                            \
     {                                                                                                            \
         LW_WIDE_DEBUG_CHECK(p, 16);                                                                              \
-        return LW_U128_HAS_LSE() ? lw_##casp##_u128(p, expected, desired)                                        \
-                                 : lw_##pair##_u128(p, expected, desired);                                       \
+        return LW_U128_HAS_LSE() ? lw_##casp##_u128(p, old, desired)                                             \
+                                 : lw_##pair##_u128(p, old, desired);                                            \
     }
 #define LW_U128_READ_RW(suffix, casp, pair)                                                                      \
     static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                                                    \
@@ -266,10 +266,10 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
         LW_WIDE_CHECK(p, 16);                                                                                    \
         return lw_sync_cas_loop_xchg_u128(p, v);                                                                 \
     }                                                                                                            \
-    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired)               \
+    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                            \
     {                                                                                                            \
         LW_WIDE_CHECK(p, 16);                                                                                    \
-        return lw_sync_cas_u128(p, expected, desired);                                                           \
+        return lw_sync_cas_u128(p, old, desired);                                                                \
     }
 #define LW_U128_READ_RW(suffix, casp, pair)                                                                      \
     static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                                                    \
@@ -295,8 +295,17 @@ LW_U128_READ_RW(_acquire, caspa, ldaxp_stxp)
 #define LW_U128_CMPXCHG(suffix)                                                                                  \
     static inline lw_u128 lw_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 expected, lw_u128 desired)                 \
     {                                                                                                            \
-        lw_try_cmpxchg_u128##suffix(p, &expected, desired);                                                      \
+        lw_u128_try##suffix(p, &expected, desired);                                                              \
         return expected;                                                                                         \
+    }                                                                                                            \
+    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired)               \
+    {                                                                                                            \
+        lw_u128 old = *expected;                                                                                 \
+                                                                                                                 \
+        if (lw_u128_try##suffix(p, &old, desired))                                                               \
+            return true;                                                                                         \
+        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */                             \
+        return false;                                                                                            \
     }
 LW_U128_CMPXCHG()
 LW_U128_CMPXCHG(_relaxed)

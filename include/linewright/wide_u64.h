@@ -241,7 +241,12 @@ LW_U64_VOID(_release)
     }                                                                                                            \
     static inline bool lw_try_cmpxchg_u64##suffix(lw_u64 *p, uint64_t *expected, uint64_t desired)               \
     {                                                                                                            \
-        return lw_u64_try_cmpxchg(p, expected, desired);                                                         \
+        uint64_t old = *expected;                                                                                \
+                                                                                                                 \
+        if (lw_u64_try_cmpxchg(p, &old, desired))                                                                \
+            return true;                                                                                         \
+        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */                             \
+        return false;                                                                                            \
     }                                                                                                            \
     static inline bool lw_add_unless_u64##suffix(lw_u64 *p, uint64_t v, uint64_t unless)                         \
     {                                                                                                            \

@@ -49,7 +49,7 @@ def median(values: np.ndarray) -> float:
     """Median of a non-empty array; several times faster than NumPy's for the short arrays that records hold."""
     ordered = np.sort(values)
     half = ordered.size // 2
-    return float(ordered[half] if ordered.size % 2 else (ordered[half - 1] + ordered[half]) / 2)
+    return float(ordered[half] if ordered.size % 2 else ordered[half - 1] / 2 + ordered[half] / 2)  # halves: no sum overflows
 
 
 @lru_cache(maxsize=4096)
@@ -93,7 +93,7 @@ def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator)
     if n % 2:
         return lower
     position = 1 - (1 - position) * rng.random(draws) ** (1 / (n - k))
-    return (lower + ordered[np.minimum((position * n).astype(np.int64), n - 1)]) / 2
+    return lower / 2 + ordered[np.minimum((position * n).astype(np.int64), n - 1)] / 2
 
 
 def medians_of(groups: Groups) -> np.ndarray:
@@ -103,7 +103,7 @@ def medians_of(groups: Groups) -> np.ndarray:
         return np.array([median(values) for values in groups])
     ordered = np.sort(np.array(groups), axis=1)
     half = ordered.shape[1] // 2
-    return ordered[:, half] if ordered.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
+    return ordered[:, half] if ordered.shape[1] % 2 else ordered[:, half - 1] / 2 + ordered[:, half] / 2
 
 
 def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
@@ -123,12 +123,17 @@ def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.
         hit = chosen == index
         medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
     medians.sort(axis=1)
-    return medians[:, count // 2] if count % 2 else (medians[:, count // 2 - 1] + medians[:, count // 2]) / 2
+    return medians[:, count // 2] if count % 2 else medians[:, count // 2 - 1] / 2 + medians[:, count // 2] / 2
 
 
 def centre(groups: Groups) -> float:
     """Median of the groups' medians."""
     return median(medians_of(groups))
+
+
+def _exp(value: float) -> float:
+    """e to the value, as far as doubles go."""
+    return math.exp(max(-700.0, min(value, 700.0)))
 
 
 @lru_cache(maxsize=1024)
@@ -172,7 +177,7 @@ def repeat_interval(
     logarithmic = logarithmic and bool((medians > 0).all())
     below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic)
     if logarithmic:
-        below, above = math.exp(max(below, -700.0)), math.exp(min(above, 700.0))
+        below, above = _exp(below), _exp(above)
     return Interval(
         median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
     )
@@ -290,8 +295,8 @@ def contrast(
     if positive:
         ratio = Estimate(
             value=median_a / median_b,
-            low=math.exp(max(low - reach, -700.0)),
-            high=math.exp(min(high + reach, 700.0)),
+            low=_exp(low - reach),
+            high=_exp(high + reach),
             confidence=confidence,
         )
         spread, degrees_linear = _welch(a, b, relative_floor**2 * (median_a**2 + median_b**2))

@@ -18,7 +18,7 @@ MEANING: dict[str, str] = {
     "metastable": "The launches fall into separate groups: read the modes and their shares, not one number.",
     "bimodal_lines": "Lines fall into separate groups: their home nodes, or their positions in a cache, differ.",
     "one_launch": "Contended, but only one launch: its luck is not in the interval; measure with at least 5 launches.",
-    "short_span": "The interval holds for this run: machine states may outlast it. Join runs made at other times, or read the repeat interval.",
+    "short_span": "The interval holds for this run: machine states may outlast it. Join runs made at other times; `--format csv` has the wider one for another run (repeat_low_ns to repeat_high_ns).",
     "emulated": "Run by an emulator: the times mean nothing, only the sums do.",
     "faster_than_floor": "Cheaper than a plain add or than one core cycle: most likely the loop does not hold the operation.",
     "doubled": "Exactly 2.00 times its uncontended twin: most likely two threads share one CPU or one core.",

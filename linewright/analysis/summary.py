@@ -269,8 +269,10 @@ def _status(records: list[Record]) -> tuple[str, str, list[Record]]:
     """Merged status, its reason, and the records whose values count.
 
     A wrong sum anywhere makes the cell an error; otherwise launches that worked speak for it, unless half or more
-    were unreliable.
+    were unreliable.  A launch that `--resume` ran again, and that worked then, is as good as any other.
     """
+    worked = {r.launch for r in records if r.status == "ok"}
+    records = [r for r in records if r.status == "ok" or r.launch not in worked or r.sum_expected != r.sum_found]
     by_status = {name: [r for r in records if r.status == name] for name in ("ok", "error", "unreliable", "unavailable")}
     if by_status["error"]:
         return "error", next((r.reason for r in by_status["error"] if r.reason), ""), []

@@ -366,12 +366,24 @@ def _silent(all_findings: Sequence[Finding]) -> str:
     single = [f for f in all_findings if f.why == "one_launch"]
     parts = []
     if noise:
-        names = list(dict.fromkeys(f"{caller_of(f)} {condition(f)}" for f in noise))
+        names = _unsaid(noise, all_findings)
         shown = join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} other cases"
         parts.append(f"the difference between forms is within noise for {shown}")
     if single:
         parts.append(f"contended cells had fewer than {FEWEST_LAUNCHES} launches, too few to compare forms")
     return _capital("; ".join(parts)) if parts else ""
+
+
+def _unsaid(noise: Sequence[Finding], all_findings: Sequence[Finding]) -> list[str]:
+    """Caller and condition of each; the work lengths as well where something is said of others."""
+    said = {f"{caller_of(f)} {condition(f)}" for f in all_findings if f.beaten}
+    works: dict[str, set[int]] = {}
+    for f in noise:
+        works.setdefault(f"{caller_of(f)} {condition(f)}", set()).add(f.work_iters)
+    return [
+        f"{name} ({join([str(work) for work in sorted(at)])} iterations of work)" if name in said else name
+        for name, at in works.items()
+    ]
 
 
 def _crossing(c: Crossover) -> str:

@@ -32,6 +32,8 @@ def compare(
     if form not in FORMATS:
         raise UserError(f"no format {form!r}", "--format", f"allowed: {', '.join(FORMATS)}")
     limit = units.share(fail_above, "--fail-above") if fail_above is not None else None
+    if html is not None and not Path(html).parent.is_dir():  # large files take minutes: what is found is not to be lost then
+        raise UserError(f"cannot write {html}: no such directory", "--html", "name a file in a directory that exists")
     from linewright import comparison, compare_files
 
     found = compare_files.compare(files, compare_files.Options(unlike, limit, only or ()), output.note)

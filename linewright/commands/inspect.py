@@ -64,7 +64,7 @@ def _for_programs(found: Inspection) -> dict:
 
 
 def _reached(found: Inspection) -> bool:
-    return bool(found.recognised) and found.image.needs_dynamic_linker
+    return bool(found.recognised) and found.image.needs_dynamic_linker and not found.image.unaudited
 
 
 def _sums(found: Inspection) -> dict[str, int]:
@@ -140,7 +140,9 @@ def summary(found: Inspection) -> list[str]:
         + "."
     ]
     if found.recognised:
-        if found.image.needs_dynamic_linker:
+        if found.image.unaudited:
+            lines.append(f"Made for {found.image.unaudited}, whose dynamic linker knows no auditing: `linewright run` cannot reach it.")
+        elif found.image.needs_dynamic_linker:
             lines.append("`linewright run` can switch the known helpers, and so what their callers do.")
         else:
             lines.append("Statically linked: `linewright run` cannot reach it; linking it with liblinewright_outline can.")

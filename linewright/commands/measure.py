@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Optional
@@ -48,7 +49,7 @@ def measure(
     output.check_format(form)
     _check_together(out, resume, force, form)
     request = Request(
-        plan=plan or (_plan_of(resume) if resume else DEFAULT_PLAN),
+        plan=plan if plan is not None else _plan_of(resume) if resume is not None else DEFAULT_PLAN,
         budget_s=units.duration_s(budget, "--budget") if budget is not None else None,
         precision=units.fraction(precision, "--precision") if precision is not None else None,
         only=only or (),
@@ -73,9 +74,10 @@ def measure(
             output.show(kept.contexts, kept.records, form)
             return DONE
         if kept.writer is None:
-            kept = kept._replace(writer=records.create(out or _default_path(chosen), force))
+            kept = kept._replace(writer=records.create(out if out is not None else _default_path(chosen), force))
             stack.callback(kept.writer.close)
-        return _run(chosen, launches, done, kept, target, form)
+        again = {"--plan": plan, "--budget": budget, "--precision": precision, "--only": only, "--cpus": cpus, "--set": settings, "--seed": seed, "--counters": counters}
+        return _run(chosen, launches, done, kept, target, form, again)
 
 
 def _check_together(out: str | None, resume: str | None, force: bool, form: str) -> None:
@@ -140,7 +142,9 @@ def _describe(plan: Plan, launches: list[Plan], done: Done) -> int:
     return DONE
 
 
-def _run(plan: Plan, launches: list[Plan], done: Done, kept: records.Unfinished, target: Target, form: str) -> int:
+def _run(
+    plan: Plan, launches: list[Plan], done: Done, kept: records.Unfinished, target: Target, form: str, again: dict[str, object]
+) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
     for line in plan_text(plan):
         output.note(line)
@@ -163,7 +167,7 @@ def _run(plan: Plan, launches: list[Plan], done: Done, kept: records.Unfinished,
         return DONE
     if failure.exit_code == BAD_REQUEST and not new:
         raise failure
-    raise _with_what_is_kept(failure, new, launches, kept.writer.name)
+    raise _with_what_is_kept(failure, new, launches, kept.writer.name, again)
 
 
 def _take(
@@ -181,8 +185,12 @@ def _take(
     (contexts if isinstance(event, Context) else rows).append(event)
 
 
-def _with_what_is_kept(failure: RunError | UserError, new: int, launches: list[Plan], name: str) -> RunError:
-    """The failure, with what is finished and how to go on."""
+def _with_what_is_kept(
+    failure: RunError | UserError, new: int, launches: list[Plan], name: str, again: dict[str, object]
+) -> RunError:
+    """The failure, with what is finished and how to go on: the options that made the plan belong to it."""
     total = sum(len(launch.cells) for launch in launches)
-    go_on = f"; continue with --resume {name}" if name != "standard output" and new else ""
+    given = [(option, one) for option, value in again.items() for one in (value if isinstance(value, (list, tuple)) else [value]) if one is not None]
+    options = shlex.join(["--resume", name, *(str(word) for pair in given for word in pair)])
+    go_on = f"; continue with {options}" if name != "standard output" and new else ""
     return RunError(f"{failure}; {new} of {total} cell runs are kept{go_on}")

@@ -22,6 +22,8 @@ TLS_ROOM = ("glibc.rtld.optional_static_tls", 16384)
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries.
 The 512 bytes that it then keeps free for them are too few for jemalloc (2696 on Debian 12), and programs like redis
 do not start. Bytes for each thread; glibc before 2.33 knows no such setting."""
+CHANGED = ("LD_AUDIT", "LINEWRIGHT_ATOMICS", "GLIBC_TUNABLES")
+"""What a program's environment must say for a setting to be in force, and the program to start under it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -103,17 +105,29 @@ def find_program(name: str) -> str:
 
 def warn_unswitched(program: str) -> None:
     """Say before the program starts why it will run unchanged, where that can be known."""
-    from linewright.elf.image import load
+    from linewright.elf.image import begin
 
     file = os.stat(program)
     if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()):
         output.note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
         return
+    if os.getuid() and _has_capabilities(program):
+        output.note(f"{program} has file capabilities, so the dynamic linker ignores the setting: it runs unchanged")
+        return
     try:
-        image = load(program)
+        image = begin(program)
     except UserError:
         return  # a script, say: what it starts is switched
     if image.machine != "arm64":
         output.note(f"{program} is no arm64 program: it runs unchanged")
     elif not image.needs_dynamic_linker:
         output.note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")
+    elif image.unaudited:
+        output.note(f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged")
+
+
+def _has_capabilities(program: str) -> bool:
+    try:
+        return bool(os.getxattr(program, "security.capability"))
+    except OSError:
+        return False

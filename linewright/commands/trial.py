@@ -122,7 +122,7 @@ def _assignments(text: str) -> dict[str, str]:
 
 def _policies(text: str, program: str) -> list:
     """Settings of the library; on arm64 the auditing library is loaded under each, so that they differ in nothing else."""
-    from linewright.commands.run import find_library, find_program, switched, warn_unswitched
+    from linewright.commands.run import CHANGED, find_library, find_program, switched, warn_unswitched
     from linewright.trial.files import Named
 
     values = [policy.check(value.strip(), "--settings") or "default" for value in text.split("/")]
@@ -131,8 +131,7 @@ def _policies(text: str, program: str) -> list:
     warn_unswitched(find_program(program))
     library = find_library()
     changed = [switched(dict(os.environ), value, False, library) for value in values]
-    keys = ("LD_AUDIT", "LINEWRIGHT_ATOMICS")
-    return [Named(name=value, environment={k: new[k] for k in keys}) for value, new in zip(values, changed, strict=True)]
+    return [Named(name=value, environment={k: new[k] for k in CHANGED}) for value, new in zip(values, changed, strict=True)]
 
 
 def _session(command: list[str], named: list, **more: object):
@@ -206,6 +205,8 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
     _show(session, finished, writer.name, as_json)
     if finished.interrupted:
         raise RunError(f"interrupted; {len(finished.samples)} runs are kept; continue with --resume {writer.name}")
+    if all(sample.value is None for sample in finished.samples):
+        raise RunError(engine.no_figure(session, finished.samples[0].reason))
     return DONE
 
 

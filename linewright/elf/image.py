@@ -9,8 +9,11 @@ from __future__ import annotations
 import io
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from elftools.common.exceptions import ELFError
@@ -21,9 +24,14 @@ from elftools.elf.sections import Section
 from linewright.errors import UserError
 
 MACHINES = {"EM_AARCH64": "arm64", "EM_X86_64": "x86_64", "EM_386": "i386"}
+ALLOWED = "allowed: a program or shared library"
 KINDS = {"ET_EXEC": "program", "ET_DYN": "library"}
 LARGEST = 4 << 30
 """Bytes; a file larger than any program is refused unread."""
+HIGHEST = 1 << 63
+"""No program's text lies above: the upper half of the address space is the kernel's."""
+UNAUDITED = {"ld-musl": "musl", "linker": "bionic"}
+"""Dynamic linkers without auditing, by how their file names begin, and whose they are."""
 _SHF_EXECINSTR, _SHF_ALLOC = 4, 2
 _PF_X, _PF_W = 1, 2
 _MOST_SECTIONS = 100_000
@@ -72,9 +80,11 @@ class Image:
     kind: str
     interpreter: str
     needs_dynamic_linker: bool
+    unaudited: str
+    """The C library it is made for, if that one's dynamic linker knows no auditing; else empty."""
     texts: tuple[Text, ...]
     writable: tuple[tuple[int, int], ...]
-    """Address ranges, from and to, that the program can write."""
+    """Address ranges, from and to, that the program can write for as long as it runs."""
     functions: tuple[Symbol, ...]
     """By address; without a symbol table what the unwind table knows, under made-up names."""
     stubs: dict[int, str]
@@ -82,43 +92,87 @@ class Image:
     stripped: bool
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """What the headers alone say."""
+
+    machine: str
+    kind: str
+    interpreter: str
+    needs_dynamic_linker: bool
+    unaudited: str
+
+
 def load(path: str) -> Image:
     """Read a program or library. Raises UserError, one line, for whatever is not one."""
     raw = _read(path)
-    if raw[:4] != b"\x7fELF":
-        kind = {b"#!": "a script: name its interpreter instead", b"!<": "an archive: name the program linked from it"}
-        raise UserError(f"not an ELF file{', but ' + kind[raw[:2]] if raw[:2] in kind else ''}", path, "allowed: a program or shared library")
-    try:
+    with _blamed(path, raw[:4]):
         return _image(path, raw)
+
+
+def begin(path: str) -> Beginning:
+    """Read the headers only, of a program of any size. Raises UserError as `load` does."""
+    with _opened(path) as file, _blamed(path, file.read(4)):
+        elf = ELFFile(file)
+        return _beginning(path, elf, list(elf.iter_segments()))
+
+
+@contextmanager
+def _blamed(path: str, magic: bytes) -> Iterator[None]:
+    """Whatever a damaged file makes its reader raise becomes one line."""
+    if magic != b"\x7fELF":
+        kind = {b"#!": "a script: name its interpreter instead", b"!<": "an archive: name the program linked from it"}
+        raise UserError(f"not an ELF file{', but ' + kind[magic[:2]] if magic[:2] in kind else ''}", path, ALLOWED)
+    try:
+        yield
     except UserError:
         raise
     except _DAMAGE as error:
-        raise UserError(f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, "allowed: a program or shared library") from None
+        raise UserError(f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, ALLOWED) from None
 
 
-def _read(path: str) -> bytes:
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
     try:
         file = Path(path)
         if file.is_dir():
-            raise UserError("a directory", path, "allowed: a program or shared library")
+            raise UserError("a directory", path, ALLOWED)
         if not file.is_file() and file.exists():
-            raise UserError("not a regular file", path, "allowed: a program or shared library")
-        if os.stat(path).st_size > LARGEST:
-            raise UserError(f"larger than {LARGEST >> 30} GiB", path, "allowed: a program or shared library")
-        return file.read_bytes()
+            raise UserError("not a regular file", path, ALLOWED)
+        with file.open("rb") as opened:
+            yield opened
     except (OSError, ValueError) as error:
-        raise UserError(getattr(error, "strerror", None) or str(error), path, "allowed: a program or shared library") from None
+        raise UserError(getattr(error, "strerror", None) or str(error), path, ALLOWED) from None
+
+
+def _read(path: str) -> bytes:
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST:
+            raise UserError(f"larger than {LARGEST >> 30} GiB", path, ALLOWED)
+        return file.read()
+
+
+def _beginning(path: str, elf: ELFFile, segments: list) -> Beginning:
+    machine, kind = elf["e_machine"], elf["e_type"]
+    if machine not in MACHINES or not elf.little_endian or (elf.elfclass == 32) != (machine == "EM_386"):
+        code = f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass} bits{'' if elf.little_endian else ', big-endian'}"
+        raise UserError(code, path, f"allowed: {', '.join(MACHINES.values())}")
+    if kind not in KINDS:
+        raise UserError("an object file: name the program linked from it" if kind == "ET_REL" else f"neither program nor library: {kind}", path)
+    interpreter = next((s.get_interp_name() for s in segments if s["p_type"] == "PT_INTERP"), "")
+    return Beginning(
+        machine=MACHINES[machine],
+        kind="program" if kind == "ET_EXEC" or interpreter or _is_pie(segments) else "library",
+        interpreter=interpreter,
+        needs_dynamic_linker=bool(interpreter) or (kind == "ET_DYN" and not _is_pie(segments)),
+        unaudited=next((libc for name, libc in UNAUDITED.items() if Path(interpreter).name.startswith(name)), ""),
+    )
 
 
 def _image(path: str, raw: bytes) -> Image:
     elf = ELFFile(io.BytesIO(raw))
-    machine, kind = elf["e_machine"], elf["e_type"]
-    if machine not in MACHINES or not elf.little_endian or (elf.elfclass == 32) != (machine == "EM_386"):
-        raise UserError(f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass} bits", path, f"allowed: {', '.join(MACHINES.values())}")
-    if kind not in KINDS:
-        raise UserError("an object file: name the program linked from it" if kind == "ET_REL" else f"neither program nor library: {kind}", path)
     segments = list(elf.iter_segments())
-    interpreter = next((s.get_interp_name() for s in segments if s["p_type"] == "PT_INTERP"), "")
+    beginning = _beginning(path, elf, segments)
     sections = _sections(elf)
     texts = _texts(raw, segments, sections)
     if sum(len(text.code) for text in texts) > 2 * len(raw):
@@ -127,16 +181,28 @@ def _image(path: str, raw: bytes) -> Image:
     full = any(section.name == ".symtab" for section in sections)
     return Image(
         path=path,
-        machine=MACHINES[machine],
-        kind="program" if kind == "ET_EXEC" or interpreter or _is_pie(segments) else "library",
-        interpreter=interpreter,
-        needs_dynamic_linker=bool(interpreter) or (kind == "ET_DYN" and not _is_pie(segments)),
+        machine=beginning.machine,
+        kind=beginning.kind,
+        interpreter=beginning.interpreter,
+        needs_dynamic_linker=beginning.needs_dynamic_linker,
+        unaudited=beginning.unaudited or _unaudited_library(elf, raw, sections),
         texts=texts,
-        writable=tuple((s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W),
+        writable=_writable(segments),
         functions=_functions(symbols if full else symbols + _unwound(raw, segments), texts),
-        stubs=_stubs(elf, raw, sections) if MACHINES[machine] == "arm64" else {},
+        stubs=_stubs(elf, raw, sections) if beginning.machine == "arm64" else {},
         stripped=not full,
     )
+
+
+def _writable(segments: list) -> tuple[tuple[int, int], ...]:
+    """Writable segments, without what becomes read-only once it is relocated."""
+    ranges = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W]
+    for s in segments:
+        if s["p_type"] == "PT_GNU_RELRO":
+            begin, end = s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]
+            ranges = [piece for low, high in ranges for piece in ((low, min(high, begin)), (max(low, end), high)) if piece[0] < piece[1]]
+            break
+    return tuple(ranges)
 
 
 def _is_pie(segments: list) -> bool:
@@ -179,7 +245,18 @@ def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, .
         ]
     if len(found) > 1000:
         raise ValueError(f"{len(found)} text sections")
+    if any(text.end > HIGHEST for text in found):
+        raise ValueError("its text lies where no program can")
     return tuple(sorted(found, key=lambda text: text.address))
+
+
+def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str:
+    """The same of a library, which names no dynamic linker, by the C library that it wants (a name in its dynamic strings)."""
+    dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
+    _, names = _table(elf, raw, dynamic, sections) if dynamic is not None else (None, b"")
+    if b"\0libc.so.6\0" in names:
+        return ""
+    return "musl" if b"\0libc.musl-" in names else "musl or bionic" if b"\0libc.so\0" in names else ""
 
 
 def _table(elf: ELFFile, raw: bytes, section: Section, sections: list[Section]) -> tuple[np.ndarray, bytes]:

@@ -110,7 +110,7 @@ def find(name: str, where: str = "--plan") -> BuiltIn:
 
 def is_file(name: str) -> bool:
     """Whether ``--plan`` was given a file: it exists, or is written like a path."""
-    return name not in built_in() and (Path(name).exists() or "/" in name or name.endswith(".json"))
+    return bool(name) and name not in built_in() and (Path(name).exists() or "/" in name or name.endswith(".json"))
 
 
 def load(path: str) -> Plan:

@@ -126,7 +126,7 @@ def _parts(path: str, archive: _Archive, warn: Callable[[str], None]) -> list[_P
         context = value if isinstance(value, Context) else reader.contexts[value.context_id]
         fresh = archive.add(value)
         if archive.too_large:
-            allowed = f"a page holds at most {MOST_BYTES >> 20} MiB of different records; `linewright show` and `compare` take files of any size"
+            allowed = f"a page holds at most {MOST_BYTES >> 20} MiB of different records; `linewright show` and `compare` take far larger files"
             raise UserError("too many records for one page", path, allowed)
         part = parts.setdefault(context.machine_id, _Part(path, [], []))
         if isinstance(value, Record):

@@ -230,9 +230,10 @@ NS_TIP = (("ns:q", "ns, median"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("l
 
 
 def finish(
-    chart: alt.TopLevelMixin, height: int | None = None, controls: Sequence[Control] = (), fills: bool = True, left: int = 40
+    chart: alt.TopLevelMixin, height: int | None = None, controls: Sequence[Control] = (), fills: bool = True, left: int = 40, abreast: int = 0
 ) -> dict[str, Any]:
-    """The chart's specification; one that fills takes its container's width. `left`: pixels that the names of rows take."""
+    """The chart's specification; one that fills takes its container's width. `left`: pixels that the names of rows take;
+    `abreast`: pixels of each of its parts, of which the page puts as many side by side as there is room for."""
     for control in controls:
         chart = chart.add_params(signal(control))
     if fills:
@@ -241,7 +242,7 @@ def finish(
         chart = chart.properties(height=height)
     spec = chart.to_dict()
     spec.pop("config", None)  # the theme's business
-    spec["usermeta"] = {"legend": max((len(name) for name in _legend_names(spec)), default=0), "left": left}
+    spec["usermeta"] = {"legend": max((len(name) for name in _legend_names(spec)), default=0), "left": left, "abreast": abreast}
     return spec
 
 
@@ -257,17 +258,17 @@ def _legend_names(part: Any) -> Iterable[str]:
 
 
 def ticks(values: Iterable[float | None]) -> list[float]:
-    """Places for a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps below a factor of four."""
+    """Places for a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps where two of those would not be seen."""
     known = [v for v in values if v is not None and v > 0]
     if not known:
         return []
     low, high = min(known), max(known)
-    if high < 4 * low:
-        step = _even((high - low) / 3 or high / 10)
-        return [float(f"{step * i:.6g}") for i in range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)]
-    steps = (1, 2, 5) if high <= 1500 * low else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [float(f"{step}e{power}") for power in powers for step in steps]
+    choices = [[float(f"{step}e{power}") for power in powers for step in ((1, 2, 5) if high <= 1500 * low else (1,))]] if high >= 4 * low else []
+    for parts in (3, 6):
+        step = _even((high - low) / parts or high / 10)
+        choices.append([float(f"{step * i:.6g}") for i in range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)])
+    return next((places for places in choices if sum(low <= place <= high for place in places) > 1), choices[-1])
 
 
 def _even(size: float) -> float:
@@ -375,10 +376,15 @@ SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.
 def tiles(
     base: alt.Chart, place: dict[str, Any], colour: alt.Color, field: str, tooltip: list[alt.Tooltip], text: str = "", size: float = 10.5
 ) -> alt.LayerChart:
-    """Coloured rectangles; `text`, a field, is written on them in whichever ink stands out."""
+    """Coloured rectangles; `text`, a field, is written on them in whichever ink stands out, and the mark of doubt beside it.
+
+    A text of its own, since many fonts have no such sign, and all of a text takes the font that has.
+    """
     layers = [base.mark_rect(style="tile", cornerRadius=3).encode(color=colour, tooltip=tooltip, **place)]
     if text:
         on = "contrast('{}', scale('color', datum." + field + "))"
         ink = f"{on.format('#ffffff')} >= {on.format('#16191d')} ? '#ffffff' : '#16191d'"
         layers.append(base.mark_text(fontSize=size, color=alt.ExprRef(ink)).encode(text=f"{text}:N", **place))
+        marks = base.transform_filter("datum.mark").mark_text(fontSize=size - 3, color=alt.ExprRef(ink), align="left", dx=1.2 * size)
+        layers.append(marks.encode(text="mark:N", **place))
     return alt.layer(*layers)

@@ -61,6 +61,7 @@ def config(mode: str, width: int | None = None) -> dict:
         "style": {
             "doubt": {"color": ink["text"], "fontSize": 11, "fontWeight": 700},
             "muted": {"color": ink["muted"], "fontSize": 11},
+            "unit": {"fill": ink["muted"]},
             "cell": {"stroke": None},
             "tile": {"stroke": ink["surface"], "strokeWidth": 1.5},
         },

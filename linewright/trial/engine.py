@@ -114,7 +114,11 @@ def _warm_up(session: Session, runner: Runner, keep: Callable[[Sample], None], s
             else:
                 failed.pop(setting.name, None)
         if len(failed) == len(session.settings):
-            raise RunError(f"{session.command[0]} gives no figure under any setting: {failed[session.settings[0].name]}")
+            raise RunError(no_figure(session, failed[session.settings[0].name]))
+
+
+def no_figure(session: Session, reason: str) -> str:
+    return f"{session.command[0]} gives no figure under any setting: {reason}"
 
 
 def _sample(session: Session, setting: Named, number: int, outcome: Outcome, warm_up: bool = False) -> Sample:

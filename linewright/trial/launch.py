@@ -15,10 +15,17 @@ import sys
 import time
 
 
+def given() -> dict:
+    """The environment without the LC_CTYPE that Python itself writes into it in the C locale (PEP 538)."""
+    with open("/proc/self/environ", "rb") as file:
+        words = os.fsdecode(file.read()).split("\0")
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
 def main() -> None:
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
-    environment = {**os.environ, **json.loads(sys.argv[2])}
+    environment = {**given(), **json.loads(sys.argv[2])}
     # What ends the program politely must leave this process to report it; Python's own ignored signals are not the program's.
     changed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     for number in changed:

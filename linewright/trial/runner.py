@@ -24,6 +24,8 @@ METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}
 LAUNCHER = str(Path(__file__).with_name("launch.py"))
 MOST_OUTPUT = 16 * 1024 * 1024
 """Bytes of standard output that are searched."""
+MOST_ROUNDS = 100
+"""Times that a program's processes are looked for and killed: one may start another meanwhile."""
 TAIL = 4096
 """Bytes of standard error from which a failed run's last line is told."""
 
@@ -147,12 +149,44 @@ class Process:
         return figure(self._pattern, output.read(MOST_OUTPUT))
 
 
-def _end(pid: int, at_once: bool) -> None:
-    """End the program and what it started; it may be gone already."""
+def _end(launcher: int, at_once: bool) -> None:
+    """End the program and what it started, in whatever process group (`timeout` and shells make their own).
+
+    Politely, or at once and then again until nothing is left: what goes on running would be timed with the next runs.
+    The launcher goes last, since its children are found through it.
+    """
+    number = signal.SIGKILL if at_once else signal.SIGTERM
+    for _ in range(MOST_ROUNDS if at_once else 1):
+        found = _descendants(launcher)
+        for pid in found:
+            _signal(os.kill, pid, number)
+        if not found:
+            break
+    _signal(os.killpg, launcher, number)
+
+
+def _signal(send: Callable[[int, int], None], pid: int, number: int) -> None:
+    """It may be gone already, or another user's."""
     try:
-        os.killpg(pid, signal.SIGKILL if at_once else signal.SIGTERM)
+        send(pid, number)
     except (ProcessLookupError, PermissionError):
         pass
+
+
+def _descendants(pid: int) -> list[int]:
+    """Living children of a process, their children and so on, by the parents that /proc names."""
+    children: dict[int, list[int]] = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            state, parent = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue  # it has ended meanwhile
+        if state != b"Z":
+            children.setdefault(int(parent), []).append(int(entry))
+    found = [pid]
+    for known in found:
+        found += children.get(known, [])
+    return found[1:]
 
 
 def _failure(code: int, errors: BinaryIO) -> str:

@@ -12,6 +12,7 @@ enum { MAX_REGIONS = 16, MAX_PENDING = 4096, STORE_BYTES = 8 };
 
 struct line {
     bool present, dirty;
+    bool young;            /* stored to, with no full fence since: LW_INSN_FLUSH may pass the store */
     bool stale;            /* `old` may still answer a load that no barrier keeps after the invalidation */
     unsigned int touched;
     unsigned char *memory; /* what devices see */
@@ -112,7 +113,7 @@ static void perform(struct line *line, enum lw_cache_insn insn)
         return;
     }
     write_back(line);
-    if (insn == LW_INSN_CLEAN_INVALIDATE)
+    if (insn == LW_INSN_CLEAN_INVALIDATE || insn == LW_INSN_FLUSH)
         drop(line);
 }
 
@@ -176,11 +177,12 @@ static void finish_device(void)
         device(model.device_arg);
 }
 
-static void forget_stale(void)
+/* Loads and stores before are done, and nothing after has begun. */
+static void full_fence(void)
 {
     for (size_t i = 0; i < model.n_regions; i++)
         for (size_t j = 0; j < model.regions[i].count; j++)
-            model.regions[i].lines[j].stale = false;
+            model.regions[i].lines[j].stale = model.regions[i].lines[j].young = false;
 }
 
 void lw_model_insn(enum lw_cache_insn insn, const void *at)
@@ -194,6 +196,8 @@ void lw_model_insn(enum lw_cache_insn insn, const void *at)
         return;
     }
     line->touched++;
+    if (insn == LW_INSN_FLUSH && line->young && (model.schedule == LW_MODEL_LAZY || chance(2)))
+        return; /* over before the store that it ought to have written back */
     if (model.device || chance(4)) { /* ahead of the older load that said the device is done */
         perform_pending_of(line);
         perform(line, insn);
@@ -211,17 +215,20 @@ void lw_model_wait(int orders_loads)
 {
     model.counts.waits++;
     finish_device();
-    while (model.n_pending)
-        perform_pending(model.schedule == LW_MODEL_RANDOM ? draw() % model.n_pending : 0);
+    for (size_t i = 0; i < model.n_pending;)
+        if (orders_loads || model.pending[i].insn != LW_INSN_FLUSH)
+            perform_pending(i);
+        else
+            i++;
     if (orders_loads)
-        forget_stale();
+        full_fence();
 }
 
 void lw_model_order(void)
 {
     model.counts.orders++;
     finish_device();
-    forget_stale();
+    full_fence();
 }
 
 void lw_model_await(void (*device)(void *), void *arg)
@@ -266,7 +273,7 @@ void lw_model_store(void *to, const void *from, size_t n)
         fetch(line);
         line->stale = false;
         memcpy(line->cached + at % model.line_bytes, source, size);
-        line->dirty = true;
+        line->dirty = line->young = true;
         if (chance(16))
             write_back(line);
         at += size;

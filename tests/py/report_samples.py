@@ -143,15 +143,15 @@ def sample(plan: str, **fields) -> list[Context | Record]:
     return run(PLANS[plan](), plan, **fields)
 
 
-def hostile() -> list[Context | Record]:
+def hostile(most: float = 1e18) -> list[Context | Record]:
     """Every free text says HARM; figures are as large as they may be; one cell is broken in each way."""
     values = run(matrix(), "rmw", cpu_model=HARM, kernel=HARM, boot_parameters=HARM, compiler=HARM, features=[HARM], cpu_ids=[HARM],
                  governor=HARM, target=HARM, started_utc=HARM, rseq=HARM, tool_version=HARM)  # fmt: skip
     name = values[0].context_id
     cell = Cell(operation="add", form="x" * 64, params={"p" * 60: "v" * 64})
     worst = dict(linewright_record=1, context_id=name, plan="rmw", launch=0)
-    values.append(Record(**worst, id=cell.id, cell=cell, status="unreliable", reason=HARM, window_ns=[1.7e308] * 8, total_mops=1.7e308,
-                         empty_ns=[-1.7e308] * 8, metrics={"m" * 64: 1.7e308}, discarded=Discarded(stolen=2**53, gap=1)))  # fmt: skip
+    values.append(Record(**worst, id=cell.id, cell=cell, status="unreliable", reason=HARM, window_ns=[most] * 8, total_mops=most,
+                         empty_ns=[-most] * 8, metrics={"m" * 64: most}, discarded=Discarded(stolen=2**53, gap=1)))  # fmt: skip
     for status in ("error", "unavailable"):
         broken = Cell(operation="add", form=f"form_{status}", work_iters=20)
         values.append(Record(**worst, id=broken.id, cell=broken, status=status, reason=HARM, flags=["odd_flag"]))

@@ -141,6 +141,16 @@ def test_equal_forms_never_make_a_setting(seed):
     assert not one(contexts, records).setting.supported
 
 
+def test_every_comparison_made_costs_certainty():
+    """The clearest of ten comparisons has ten times the p value that it has by itself."""
+    rng = np.random.default_rng(2)
+    clear = [noisy("ldadd", 10.0, rng, noise=0.02), noisy("stadd", 10.2, rng, noise=0.02)]
+    others = [noisy(form, 50.0 + work, rng, noise=0.02, work_iters=work) for work in range(1, 10) for form in ("ldadd", "stadd")]
+    (alone,) = one([context()], clear).choices[0].points
+    among = next(r for r in one([context()], clear + others).choices[0].points if r.work_iters == 0)
+    assert 0 < alone.p < 0.01 and among.p == pytest.approx(10 * alone.p)
+
+
 def test_a_store_form_that_costs_nothing_under_work():
     """Dear back to back, free when posted behind work: it depends, and the turning point is named in iterations and ns."""
     rng = np.random.default_rng(7)

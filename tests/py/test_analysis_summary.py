@@ -99,6 +99,14 @@ def test_statuses_merge(statuses, status, counted):
     assert summary.reason == ("" if status == "ok" else f"was {status}")
 
 
+@pytest.mark.parametrize(("status", "sum_found", "merged"), [("unreliable", 0, "ok"), ("unavailable", 0, "ok"), ("error", 0, "ok"), ("error", 9, "error")])
+def test_a_launch_that_was_run_again_counts_as_it_came_out_then(status, sum_found, merged):
+    """`--resume` runs again what was not ok; only a wrong sum stays one."""
+    again = [record(cell("stadd"), [5.0, 5.1], f"{i:016x}", 0, status=s, sum_found=sum_found if s != "ok" else 0) for i, s in enumerate([status, "ok"])]
+    (summary,) = summarise(contexts_of(again), again)
+    assert summary.status == merged
+
+
 def test_metastable_launches_and_bimodal_lines_are_flagged():
     rng = np.random.default_rng(5)
     same = cell("stadd", contender="same_line", threads=2)

@@ -56,6 +56,17 @@ def test_nothing_is_said_where_intervals_overlap():
     assert sentence == "The difference between forms is within noise for add alone."
 
 
+def test_noise_at_some_work_lengths_is_not_said_of_all():
+    rng = np.random.default_rng(4)
+    records = launches(cell("stadd"), 3.0, rng) + launches(cell("llsc_add"), 9.0, rng)
+    for work in (300, 20):
+        records += launches(cell("stadd", work_iters=work), 60.0, rng) + launches(cell("llsc_add", work_iters=work), 60.1, rng)
+    contexts = contexts_of(records)
+    said, unsaid = verdict(summarise(contexts, records), contexts)
+    assert said.startswith("Alone: back to back, add: stadd takes")
+    assert unsaid == "The difference between forms is within noise for add alone (20 and 300 iterations of work)."
+
+
 def test_a_value_returning_form_serves_an_add_but_not_the_other_way():
     contexts, records = constructed({"stadd": 3.0, "ldadd": 9.0}, "00000000000000c2")
     found = findings(summarise(contexts, records))

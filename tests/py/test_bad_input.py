@@ -182,6 +182,6 @@ def test_a_form_that_this_cpu_lacks_is_reported_and_not_executed(command):
 
 
 def test_a_locale_without_the_tables_signs_still_gets_the_table(command):
-    done = command.apart("plans", env=command.environment() | {"PYTHONIOENCODING": "latin-1"})
+    done = command.apart("topology", env=command.environment() | {"PYTHONIOENCODING": "latin-1"})
     assert done.returncode == 0, done.stderr
-    assert " s ? " in done.stdout and "rmw" in done.stdout
+    assert "?     yes" in done.stdout

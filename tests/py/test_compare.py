@@ -139,7 +139,7 @@ def test_another_frequency_is_told(command, pair):
         (["a.jsonl", "b.jsonl", "--fail-above", "nan"], ["--fail-above", "'nan'"]),
         (["a.jsonl", "b.jsonl", "--format", "xml"], ["--format", "table, json, csv"]),
         (["a.jsonl", "b.jsonl", "--only", "ldadd"], ["--only", "'ldadd'"]),
-        (["a.jsonl", "b.jsonl", "--html", "absent/c.html"], ["--html", "cannot write"]),
+        (["never.jsonl", "b.jsonl", "--html", "absent/c.html"], ["--html", "cannot write"]),
         (["a.jsonl", "two.jsonl"], ["two.jsonl", "2 machines"]),
         (["a.jsonl", "nothing.jsonl"], ["no cell in common"]),
         (["a.jsonl", "lost.jsonl"], ["nothing could be compared", "no lse"]),

@@ -115,9 +115,11 @@ def test_limits_are_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ({"window_ns": [1.0] * 100_001, "window_line": []}, "window_ns of more than 100000 values"),
         ({"flags": [f"f{i}" for i in range(65)]}, "flags of more than 64 values"),
         ({"thread_ops": [1] * 4097}, "thread_ops of more than 4096 values"),
+        ({"empty_ns": [1.0] * 8 + [-1.1e18]}, "empty_ns holds a value that is not finite or beyond"),
+        ({"metrics": {"a_ns": 1e308}}, "metrics holds a value"),
     ],
 )
-def test_lists_longer_than_any_plan_makes_them(changed: dict, message: str):
+def test_more_than_any_plan_makes_and_any_machine_measures(changed: dict, message: str):
     line = msgspec.json.encode(msgspec.to_builtins(record(cell("stadd"), [5.0] * 9)) | changed)
     with pytest.raises(UserError, match=message):
         records.decode_line(line, "here")

@@ -174,8 +174,31 @@ def test_what_is_no_program_is_one_line(command, tmp_path, sums):
     command.refused("inspect", str(tmp_path / "cut"))
     (tmp_path / "mips").write_bytes(raw[:18] + struct.pack("<H", 8) + raw[20:])
     assert "MIPS" in command.refused("inspect", str(tmp_path / "mips"))
+    (tmp_path / "big").write_bytes(b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">HHIQQQIHHHHHH", 3, 183, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0))
+    assert "big-endian" in command.refused("inspect", str(tmp_path / "big"))
     object_file = build(tmp_path / "sums.o", SOURCES / "sums.c", "-c")
     assert "object file" in command.refused("inspect", str(object_file))
+
+
+def test_text_above_every_program_is_refused(command, tmp_path, sums):
+    """All of it moved up by half the address space: nothing contradicts itself, but sums of addresses no longer fit."""
+    raw = bytearray(sums.read_bytes())
+    for table, count, size, flags, address in ((32, 56, 56, None, 16), (40, 60, 64, 8, 16)):
+        start, entries = struct.unpack_from("<Q", raw, table)[0], struct.unpack_from("<H", raw, count)[0]
+        for at in range(start, start + entries * size, size):
+            if flags is None or struct.unpack_from("<Q", raw, at + flags)[0] & 2:
+                struct.pack_into("<Q", raw, at + address, struct.unpack_from("<Q", raw, at + address)[0] + (1 << 63))
+    (tmp_path / "high").write_bytes(raw)
+    assert "its text lies where no program can" in command.refused("inspect", str(tmp_path / "high"))
+
+
+def test_what_is_made_for_a_dynamic_linker_without_auditing_is_told(command, tmp_path):
+    program = build(tmp_path / "program", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1")
+    stand_in = build(tmp_path / "libc.musl-aarch64.so.1", SOURCES / "sums.c", "-shared", "-fPIC", "-Wl,-soname,libc.musl-aarch64.so.1")
+    library = build(tmp_path / "library.so", SOURCES / "sums.c", "-Wl,--no-as-needed", stand_in, "-shared", "-fPIC", "-nostdlib", "-lgcc")
+    for path in (program, library):
+        assert "Made for musl, whose dynamic linker knows no auditing" in command("inspect", path).stdout
+        assert not json.loads(command("inspect", "--json", path).stdout)["switchable"]["run_time"]
 
 
 def _survives(path: Path, raw: bytes) -> None:
@@ -187,7 +210,7 @@ def _survives(path: Path, raw: bytes) -> None:
 
 
 # The beginning holds the headers; the section table is at the end.
-@settings(max_examples=150, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=150, deadline=60_000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(data=st.data())
 def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
     raw = bytearray(strip(sums).read_bytes() if data.draw(st.booleans()) else sums.read_bytes())

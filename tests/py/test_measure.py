@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import io
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +19,9 @@ import pytest
 from linewright import records
 
 SMALL = ["--only", "lock_add", "--only", "plain_add", "--budget", "5s", "--set", "lines=2", "--set", "contended_lines=2", "--set", "work=0,20", "--set", "contended_window_ms=2", "--set", "window_ms=0.5"]  # fmt: skip
+
+PR_CAPBSET_DROP, CAP_IPC_LOCK = 24, 14
+"""From linux/prctl.h and linux/capability.h."""
 
 
 def rows_of(path: Path) -> list:
@@ -148,13 +153,13 @@ def test_a_plan_refused_at_the_last_moment_leaves_no_file(command, out: Path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: signal.Signals):
     command.fake = {"pause_s": 0.2}
-    process = command.start("measure", "-o", "r.jsonl")
+    process = command.start("measure", "--set", "work=0,20", "-o", "r.jsonl", "--only", "w*")
     wait_for(lambda: finished(out) >= 3)
     os.killpg(process.pid, number)
     stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 3
     last = stderr.decode().splitlines()[-1]
-    assert number.name in last and "--resume r.jsonl" in last and b"Traceback" not in stderr
+    assert number.name in last and last.endswith("continue with --resume r.jsonl --only 'w*' --set work=0,20") and b"Traceback" not in stderr
     assert len(rows_of(out)) >= 3 and out.read_bytes().endswith(b"\n")
     assert stdout, "what is finished is shown"
 
@@ -282,6 +287,55 @@ def test_a_reader_that_went_away_before_the_first_line(command):
         capture_output=True, text=True, env=command.environment(), cwd=command.directory,
     )  # fmt: skip
     assert shown.returncode == 0 and shown.stderr == "", shown
+
+
+@pytest.mark.parametrize("words", [["show", "r.jsonl"], ["topology"]])
+def test_a_reader_that_is_gone_is_no_difference_found(command, out: Path, words: list[str]):
+    """Rich, too, would leave with 1 at a closed pipe."""
+    command("measure", "--only", "plain_add", "-o", "r.jsonl")
+    shown = unread(command, '"$@" >&3', *words)
+    assert (shown.returncode, shown.stderr) == (0, "")
+
+
+def test_a_run_goes_on_when_nobody_reads_its_remarks(command, out: Path):
+    assert unread(command, '"$@" 2>&3 >/dev/null', "measure", "--only", "plain_add", "-o", "r.jsonl").returncode == 0
+    assert len(rows_of(out)) == 6
+
+
+def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command whose descriptor 3 is a pipe that nobody reads any more."""
+    return subprocess.run(
+        ["bash", "-c", f"exec 3> >(exit 0); wait $!; {how}", "sh", *command.arguments(*words)],
+        capture_output=True, text=True, env=command.environment(), cwd=command.directory,
+    )  # fmt: skip
+
+
+def test_closed_and_full_outputs(command, out: Path):
+    """A record file must not become standard output because that is closed; a full disk is told in a line."""
+    script = '"$@" <&- >&- 2>&-'
+    closed = subprocess.run(
+        ["bash", "-c", script, "sh", *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl")],
+        env=command.environment(), cwd=command.directory,
+    )  # fmt: skip
+    assert closed.returncode == 0 and len(rows_of(out)) == 6
+    with open("/dev/full", "wb") as full:
+        said = command.apart("show", "r.jsonl", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert said.returncode == 3 and said.stderr.count("\n") == 1 and "No space left on device" in said.stderr
+
+
+def test_a_user_who_may_lock_little_memory(real):
+    """Under the usual 8 MiB a probe that locked what it has and will have could not start a thread."""
+
+    def little():
+        hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+        most = 8 << 20 if hard == resource.RLIM_INFINITY else min(8 << 20, hard)
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
+        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0)  # root is under no limit otherwise
+
+    cell = {"operation": "fetch_add", "form": "builtin_fetch_add", "order": "seq_cst", "width_bits": 32, "contender": "same_line", "threads": 2}
+    plan = {"linewright_plan": 1, "name": "one", "min_windows": 1, "max_windows": 1, "contended_window_ms": 1, "cells": [cell]}
+    ran = subprocess.run([real.probe], input=json.dumps(plan), capture_output=True, text=True, preexec_fn=little)
+    assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
 
 def test_the_real_probe_from_plan_to_verdict(real):

@@ -6,6 +6,7 @@ import base64
 import gzip
 import html.parser
 import json
+import math
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from linewright import records
 from linewright.errors import UserError
 from linewright.report import page
 from linewright.report.material import gather
+from linewright.report.parts import ticks
 from linewright.report.sections import sections
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,9 +236,10 @@ def test_only_the_pages_own_scripts_may_run(files):
     assert "unsafe" not in script and script.count("sha256-") == 2
 
 
-def test_numbers_that_are_none_are_left_out(tmp_path):
-    """NaN never comes out of a record file, but means of what comes out may overflow."""
-    content = made(samples.write(tmp_path / "a.jsonl", samples.hostile())).content
+def test_numbers_that_are_none_are_left_out(tmp_path, monkeypatch):
+    """NaN never comes out of a record file; if figures were let in that overflow, nothing would be shown for them."""
+    monkeypatch.setattr(records, "MOST_FIGURE", math.inf)
+    content = made(samples.write(tmp_path / "a.jsonl", samples.hostile(1.7e308))).content
     names = [column["name"] for column in content["columns"]]
     row = next(row for row in content["cells"] if row[names.index("form")] == "x" * 64)
     assert row[names.index("issue_median_ns")] is None
@@ -275,6 +278,19 @@ def test_input_that_is_no_record_file_is_refused(content, said, command, tmp_pat
         (tmp_path / "a.jsonl").write_bytes(content)
     assert said in command.refused("report", "a.jsonl")
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(("low", "high"), [(210, 524), (240, 1050), (118, 470), (5, 5.1), (0.26, 0.31), (1, 1500), (1, 1e6), (400, 9800)])
+def test_a_logarithmic_axis_shows_two_places_at_least(low, high):
+    places = ticks([low, None, -1, high])
+    assert places == sorted(places) and sum(low <= place <= high for place in places) >= 2
+
+
+def test_a_wide_matrix_is_laid_out_in_rows(tmp_path):
+    """Nine classes of contention abreast are wider than screens and paper; the script needs the size of one."""
+    material = gather([samples.write(tmp_path / "a.jsonl", samples.sample("rmw"))], lambda text: None)
+    spec = next(f for s in sections(material) if s.id == "matrix" for f in s.figures).spec
+    assert spec["columns"] <= 3 and spec["usermeta"]["abreast"] > 40 and spec["usermeta"]["left"] > 100
 
 
 def test_a_run_without_a_finished_cell_is_refused(command, tmp_path):

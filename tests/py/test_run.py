@@ -63,6 +63,18 @@ def test_x86_has_nothing_to_switch_and_says_so(command):
     assert "LD_AUDIT" not in answer.stdout and "LINEWRIGHT_ATOMICS" not in answer.stdout
 
 
+@pytest.mark.parametrize(
+    ("given", "before"),
+    [({}, ["run"]), ({"LC_CTYPE": "C"}, ["run"]), ({"LC_CTYPE": "C.UTF-8"}, ["run"]), ({}, "trial --env A=1 --env A=2 --runs 2 --warmup 0".split())],
+)
+def test_the_locale_is_the_one_that_was_given(command, given, before):
+    """Python writes one of its own into its environment."""
+    plain = {key: value for key, value in command.environment().items() if not key.startswith(("LC_", "LANG"))}
+    answer = command.apart(*before, "--", "sh", "-c", "env | grep ^LC_ >> seen; true", env=plain | given)
+    assert answer.returncode == 0, answer.stderr
+    assert set((command.directory / "seen").read_text().split()) == {f"{key}={value}" for key, value in given.items()}
+
+
 def test_options_behind_the_program_are_its_own(command):
     assert command.apart("run", "echo", "--atomics", "-x", "--help").stdout == "--atomics -x --help\n"
     assert command.apart("run", "--", "echo", "--", "a").stdout == "-- a\n"
@@ -130,14 +142,23 @@ def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
 
 
 @needs_cross_compiler
-def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path):
+def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypatch):
     dynamic = build(tmp_path / "dynamic", SOURCES / "sums.c")
     assert on_arm64(str(dynamic))["said"] == []
     static = build(tmp_path / "static", SOURCES / "sums.c", "-static")
     assert "statically linked" in on_arm64(str(static))["said"][-1]
+    musl = build(tmp_path / "musl", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1")
+    assert "made for musl" in on_arm64(str(musl))["said"][-1]
     if platform.machine() == "aarch64" and os.path.exists("/bin/true"):
         assert "no arm64 program" in on_arm64("true")["said"][-1]
     other = build(tmp_path / "other", SOURCES / "sums.c")
+    with monkeypatch.context() as patch:  # to give a file some takes root, and a file system that keeps them
+        patch.setattr(os, "getxattr", lambda path, name: b"some" if (path, name) == (str(dynamic), "security.capability") else b"")
+        patch.setattr(os, "getuid", lambda: 1000)
+        assert "file capabilities" in on_arm64(str(dynamic))["said"][-1]
+        said = len(on_arm64(str(dynamic))["said"])
+        patch.setattr(os, "getuid", lambda: 0)  # whoever has every right gains none
+        assert len(on_arm64(str(dynamic))["said"]) == said
     if os.geteuid() == 0:
         shutil.chown(other, "nobody")
         other.chmod(0o4755)

@@ -33,6 +33,11 @@ def printed(records: list[Record], width: int = 80, terminal: bool = False) -> s
     return stream.getvalue()
 
 
+def test_launches_are_counted_by_process_and_not_by_second():
+    again = msgspec.structs.replace(CONTEXT, context_id="0123456789abcdee")
+    assert "2 launches from " in table.describe([CONTEXT, again])[1]
+
+
 LONG = "prefetchw_cmpxchg_loop_guess_first"
 
 

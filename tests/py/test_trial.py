@@ -11,6 +11,8 @@ import platform
 import shlex
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -221,6 +223,44 @@ def test_what_a_real_process_gives():
         process(["/etc/passwd"])({})
 
 
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def until(what) -> bool:
+    """Whether it came true in a minute."""
+    for _ in range(1200):
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_nothing_of_a_run_that_was_ended_goes_on(tmp_path):
+    """A program may make a process group of its own, as timeout(1) does, and start others that do not end politely."""
+    script = (
+        "import os, signal, time; os.setpgid(0, 0); signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork();"
+        f"open(f'{tmp_path}/{{os.getpid()}}.pid', 'w').close(); time.sleep(600)"
+    )
+    interrupts = Interrupts()
+
+    def twice() -> None:
+        if until(lambda: len(list(tmp_path.glob("*.pid"))) == 2):
+            for _ in range(2):
+                interrupts._note(signal.SIGINT, None)
+
+    thread = threading.Thread(target=twice)
+    thread.start()
+    with pytest.raises(Interrupted):
+        runner.Process(sys.executable, [sys.executable, "-S", "-c", script], "wall", interrupts, limit_s=60)({})
+    thread.join()
+    pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    assert len(pids) == 2 and until(lambda: not any(map(lives, pids)))
+
+
 # -------------------------------------------------------------------------------------------------------- the command
 
 RATE = "echo rate $((1000 + STEP + $$ % 5))"
@@ -240,6 +280,13 @@ def test_the_command_finds_a_planted_difference(command, tmp_path):
     resumed = command("trial", "--resume", "t.jsonl", "--json")
     assert resumed.returncode == 0 and json.loads(resumed.stdout)["verdict"]["why"] == "clear"
     assert len(files.read(str(tmp_path / "t.jsonl")).samples) == len(kept.samples), "nothing was left to run"
+
+
+def test_no_figure_in_any_run_is_no_result(command):
+    """Also when no warm-up tells beforehand; the runs are shown and kept nevertheless."""
+    said = command("trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--save", "t.jsonl", "--", "sh", "-c", "exit 4")
+    assert said.returncode == 3 and "sh gives no figure under any setting: exit code 4" in said.stderr
+    assert "2 failed runs, left out: exit code 4" in said.stdout
 
 
 def test_one_environment_is_held_against_the_one_as_it_is(command):
@@ -263,6 +310,17 @@ def test_boots_are_saved_and_compared(command, tmp_path):
     assert same.returncode == 0 and json.loads(same.stdout)["rows"][0]["finding"] == "no_difference"
     both = command("compare", "before.jsonl", "same.jsonl", "after.jsonl", "--fail-above", "90%")
     assert both.returncode == 0 and "check: none certainly more than 90 % worse" in both.stdout
+
+
+def test_a_program_that_now_fails_in_every_run_fails_the_check(command):
+    words = ["--runs", "2", "--warmup", "0", "--metric", r"rate (\d+)", "--", "sh", "-c", '${FAIL:-true} && ' + RATE]
+    command.patch.setenv("STEP", "0")
+    assert command("trial", "--save", "works.jsonl", *words).returncode == 0
+    command.patch.setenv("FAIL", "false")
+    assert command("trial", "--save", "fails.jsonl", *words).returncode == 3
+    said = command("compare", "works.jsonl", "fails.jsonl", "--fail-above", "90%")
+    assert said.returncode == 1 and "1 wrong now" in said.stdout and "every run fails now" in said.stdout
+    assert command.refused("compare", "fails.jsonl", "works.jsonl").count("nothing could be compared") == 1
 
 
 def file_of(boot_values, name) -> files.TrialFile:
@@ -302,11 +360,14 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
     library.write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(library))
     monkeypatch.delenv("LD_AUDIT", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(run_command, "warn_unswitched", lambda program: None)
     named = trial_command._settings(None, None, "true", alone=False)
     assert [(n.name, n.environment) for n in named] == [
-        (name, {"LD_AUDIT": str(library), "LINEWRIGHT_ATOMICS": name}) for name in ("default", "prefetch", "load")
+        # without the third a program with jemalloc does not start under any auditing library
+        (name, {"LD_AUDIT": str(library), "LINEWRIGHT_ATOMICS": name, "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384"})
+        for name in ("default", "prefetch", "load")
     ]
 
 

@@ -44,8 +44,10 @@
     const values = new Map(signals(figure));
     for (const param of spec.params ?? []) if (values.has(param.name)) param.value = values.get(param.name);
     views.get(figure)?.finalize();
-    const config = structuredClone(data.themes[colours]);
-    config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - spec.usermeta.left) / (36 + 7 * spec.usermeta.legend)));
+    const config = structuredClone(data.themes[colours]), room = chart.clientWidth - spec.usermeta.left;
+    // Where there is room for one part at least, as many as there is room for; else all in a row to scroll along.
+    if (spec.usermeta.abreast) spec.columns = Math.floor(room / spec.usermeta.abreast) || undefined;
+    config.legend.columns = Math.max(1, Math.floor(room / (36 + 7 * spec.usermeta.legend)));
     const made = await vegaEmbed(chart, spec, {
       actions: false, renderer: "svg", ast: true, config, logLevel: 1, tooltip: { theme: "custom" }, mode: "vega-lite",
     });

@@ -11,7 +11,7 @@ from linewright.analysis.summary import Summary
 from linewright.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, SAID, Control, Figure, Section, contention, contention_rank, doubt, figure, finish, inline, measured, once, place, remark,
+    CELL_TIP, SAID, Control, Figure, Section, beside, contention, contention_rank, doubt, figure, finish, inline, measured, once, place, remark,
     short, tiles, tip,
 )  # fmt: skip
 from linewright.schema import Cell
@@ -20,7 +20,9 @@ METRICS = {
     "p50": "median, ns", "p99": "99th percentile of batch means, ns", "exposed": "exposed cost, ns",
     "rate": "all threads together, operations per µs",
 }  # fmt: skip
-BROAD_STEP, STEP, ROW_STEP = 46, 40, 23
+BROAD_STEP, STEP, ROW_STEP, BETWEEN = 46, 40, 23, 14
+ABREAST = 3
+"""Contention classes side by side in a picture; the page's script puts as many as there is room for."""
 
 
 def section(material: Material) -> Section | None:
@@ -50,12 +52,13 @@ def _figure(label: str, rows: list[dict[str, Any]], domain: list[alt.ExprRef], m
     classes = once(row["class"] for row in ordered)
     names = sorted(once(row["label"] for row in rows), key=by_operation)
     columns = len({(row["class"], row["work"]) for row in rows})
-    chart = _chart(rows, classes, names, domain, STEP if columns > 16 else BROAD_STEP)
+    step = STEP if columns > 16 else BROAD_STEP
+    chart = _chart(rows, classes, names, domain, step)
     index = [series.label for series in material.series].index(label)
     return Figure(
         id=f"matrix-{index}" if material.several else "matrix", title=label if material.several else "Form × contention × work", broad=True,
         text=f"Heat map of {len(names)} forms by contention and work iterations; colour is {', '.join(text for _, text in metric.options)}, to choose from.",
-        spec=finish(chart, None, [metric], fills=False),
+        spec=finish(chart, None, [metric], fills=False, left=beside(names) - BETWEEN, abreast=BETWEEN + step * len({row["work"] for row in rows})),
     )  # fmt: skip
 
 
@@ -100,7 +103,7 @@ def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], do
         .transform_calculate(
             value="datum[metric]",
             shade=f"max(datum.value, {FREE})",
-            said=f"isValid(datum.value) ? format(datum.value, {SAID.format('datum.value')}) + (datum.mark ? ' ' + datum.mark : '') : ''",
+            said=f"isValid(datum.value) ? format(datum.value, {SAID.format('datum.value')}) : ''",
         )
         .transform_filter("isValid(datum.value)")
     )
@@ -116,4 +119,4 @@ def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], do
               ("rate:q", "all threads, per µs"), ("remark", "note"))  # fmt: skip
     layered = tiles(base, where, colour, "shade", tip(*fields), "said").properties(width=alt.Step(step), height=alt.Step(ROW_STEP))
     header = alt.Header(title="contention; below: iterations of work between operations", titleAnchor="start", labelAnchor="start")
-    return layered.facet(column=alt.Column("class:N", sort=classes, header=header), spacing=14)
+    return layered.facet(alt.Facet("class:N", sort=classes, header=header), columns=min(ABREAST, len(classes)), spacing={"column": BETWEEN, "row": 2 * BETWEEN})

@@ -67,7 +67,7 @@ def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -
     base = (
         alt.Chart(inline(rows))
         .transform_filter("datum.point == point && datum.policy == policy && datum.series == machine")
-        .transform_calculate(said=f"format(datum.ns, {SAID.format('datum.ns')}) + (datum.mark ? ' ' + datum.mark : '')")
+        .transform_calculate(said=f"format(datum.ns, {SAID.format('datum.ns')})")
     )
     widths = [f"{bits} bit" for bits in sorted({r["bits"] for r in rows})]
     place = {

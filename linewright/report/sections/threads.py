@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import altair as alt
@@ -14,6 +15,7 @@ from linewright.report.parts import (
 from linewright.table import has_figures
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
+UNITS = {"rate": "operations per µs", "ns": "ns per operation"}
 OPERATIONS_WITHOUT = ("handoff", "none", "percpu_none", "readers_none", "readers_grace")
 """Operations that one thread alone cannot do, or that do nothing."""
 HEIGHT = 240
@@ -78,5 +80,10 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metr
         id=f"threads-{operation}",
         title=", ".join(x for x in (operation.replace("_", " "), rows[0]["which"].replace("_", " ")) if x),
         text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by form; total rate or time, logarithmic.",
-        spec=finish(alt.layer(line, points), HEIGHT, [metric]),
+        spec=finish(alt.layer(line, points, title=_unit()), HEIGHT, [metric]),
     )
+
+
+def _unit() -> alt.TitleParams:
+    """What stands above the axis: an axis' own title cannot follow a choice."""
+    return alt.TitleParams(text=alt.ExprRef(f"({json.dumps(UNITS)})[metric]"), style="unit", fontSize=12, fontWeight=500, offset=8, frame="bounds")

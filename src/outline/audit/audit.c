@@ -39,7 +39,8 @@ static struct filters read_filters(void)
     struct lw_lines lines;
     static const char mode[] = "Seccomp:\t", count[] = "Seccomp_filters:\t";
 
-    if (lw_lines_open(&lines, "/proc/self/status") != 0)
+    /* Of this thread, which may have a filter that the first one has not; Linux before 3.17 tells of that one only. */
+    if (lw_lines_open(&lines, "/proc/thread-self/status") != 0 && lw_lines_open(&lines, "/proc/self/status") != 0)
         return f;
     while (lw_lines_next(&lines)) {
         const char *value;
@@ -207,8 +208,9 @@ static void say_helper(const struct search *s, const struct lw_body *body, const
 
 static void search_text(struct search *s, struct lw_range text)
 {
-    const uint32_t *words = (const void *)((text.from + 3) & ~(uint64_t)3);
-    size_t count = (text.to - (uint64_t)words) / sizeof(words[0]);
+    uint64_t from = (text.from + 3) & ~(uint64_t)3;
+    const uint32_t *words = (const void *)from;
+    size_t count = text.to > from ? (text.to - from) / sizeof(words[0]) : 0;
 
     bytes_searched += text.to - text.from;
     for (size_t i = lw_body_next(words, count, 0); i < count; i = lw_body_next(words, count, i + 1)) {
@@ -217,7 +219,7 @@ static void search_text(struct search *s, struct lw_range text)
 
         /* A helper asks a byte that its own object can write; anything else only looks like one. */
         if (!lw_body_match(words + i, count - i, (uint64_t)(words + i), &body) ||
-            !lw_ranges_hold(s->object.data, s->object.datas, body.have_lse, 1))
+            !lw_object_can_write(&s->object, body.have_lse))
             continue;
         s->found++;
         outcome = change(s, &body);

@@ -11,13 +11,12 @@ typedef void (*constructor)(int, char **, char **);
 
 struct entry {
     const struct link_map *map; /* NULL: free */
-    struct lw_object object;
     struct lw_bytes bytes;
     constructor *own; /* the object's array */
     size_t own_count;
 };
 
-enum { AT_START = 256, LATER = 32 };
+enum { AT_START = 1024, LATER = 256 };
 
 static struct entry at_start[AT_START];
 static size_t at_start_count;
@@ -44,15 +43,15 @@ static void clear(const struct lw_bytes *bytes)
 }
 
 /* Finds the object's own constructor array; 0 when it has none. Its address is in the file, not yet relocated. */
-static int find_own(struct entry *e)
+static int find_own(struct entry *e, const struct lw_object *o)
 {
     const ElfW(Dyn) *array = lw_dynamic(e->map, DT_INIT_ARRAY), *size = lw_dynamic(e->map, DT_INIT_ARRAYSZ);
     uint64_t at;
 
     if (!array || !size || size->d_un.d_val < sizeof(constructor))
         return 0;
-    at = e->object.base + array->d_un.d_ptr;
-    if (at % sizeof(constructor) || !lw_ranges_hold(e->object.data, e->object.datas, at, size->d_un.d_val))
+    at = o->base + array->d_un.d_ptr;
+    if (at % sizeof(constructor) || !lw_ranges_hold(o->data, o->datas, at, size->d_un.d_val))
         return 0;
     e->own = (constructor *)at;
     e->own_count = size->d_un.d_val / sizeof(constructor);
@@ -74,15 +73,16 @@ static void run_later(unsigned number, int argc, char **argv, char **environment
 
 #define RUN(n) static void run_##n(int c, char **v, char **e) { run_later(n, c, v, e); }
 #define EIGHT(X, t) X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7)
-#define ALL(X) EIGHT(X, 00) EIGHT(X, 01) EIGHT(X, 02) EIGHT(X, 03) /* octal, which sorts out the numbers */
+#define EIGHTS(X, t) \
+    EIGHT(X, t##0) EIGHT(X, t##1) EIGHT(X, t##2) EIGHT(X, t##3) EIGHT(X, t##4) EIGHT(X, t##5) EIGHT(X, t##6) EIGHT(X, t##7)
+#define ALL(X) EIGHTS(X, 00) EIGHTS(X, 01) EIGHTS(X, 02) EIGHTS(X, 03) /* octal, which sorts out the numbers */
 #define NAME(n) run_##n,
 ALL(RUN)
 static const constructor run[LATER] = {ALL(NAME)};
 
-static const char *put_behind(struct entry *e, unsigned number)
+static const char *put_behind(const struct entry *e, const struct lw_object *o, unsigned number)
 {
     ElfW(Dyn) *array = lw_dynamic(e->map, DT_INIT_ARRAY), *size = lw_dynamic(e->map, DT_INIT_ARRAYSZ);
-    const struct lw_object *o = &e->object;
 
     if (!lw_ranges_hold(o->data, o->datas, (uint64_t)array, sizeof(*array)) ||
         !lw_ranges_hold(o->data, o->datas, (uint64_t)size, sizeof(*size)))
@@ -92,7 +92,7 @@ static const char *put_behind(struct entry *e, unsigned number)
     return NULL;
 }
 
-static const char *add_later(const struct entry *new)
+static const char *add_later(const struct entry *new, const struct lw_object *object)
 {
     for (unsigned number = 0; number < LATER; number++) {
         const char *wrong;
@@ -100,12 +100,12 @@ static const char *add_later(const struct entry *new)
         if (later[number].map)
             continue;
         later[number] = *new;
-        if (!find_own(&later[number])) { /* nothing would set the byte */
+        if (!find_own(&later[number], object)) { /* nothing would set the byte */
             clear(&new->bytes);
             later[number].map = NULL;
             return NULL;
         }
-        wrong = put_behind(&later[number], number);
+        wrong = put_behind(&later[number], object, number);
         if (wrong)
             later[number].map = NULL;
         return wrong;
@@ -115,10 +115,10 @@ static const char *add_later(const struct entry *new)
 
 const char *lw_llsc_later(const struct link_map *map, const struct lw_object *object, const struct lw_bytes *bytes)
 {
-    const struct entry new = {.map = map, .object = *object, .bytes = *bytes};
+    const struct entry new = {.map = map, .bytes = *bytes};
 
     if (started)
-        return add_later(&new);
+        return add_later(&new, object);
     if (at_start_count == AT_START)
         return "too many objects are loaded at start";
     at_start[at_start_count++] = new;

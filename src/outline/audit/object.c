@@ -163,10 +163,14 @@ static const char *read_headers(const struct link_map *map, const struct group *
     object->base = map->l_addr;
     for (size_t i = 0; i < elf->e_phnum; i++) {
         const char *wrong = ph[i].p_type == PT_LOAD ? add_segment(object, group, &ph[i]) : NULL;
+        uint64_t from = object->base + ph[i].p_vaddr;
+
+        if (ph[i].p_type == PT_GNU_RELRO)
+            object->relocated = (struct lw_range){from, from + ph[i].p_memsz};
 
         if (wrong)
             return wrong;
-        dynamic_agrees |= ph[i].p_type == PT_DYNAMIC && object->base + ph[i].p_vaddr == (uint64_t)map->l_ld;
+        dynamic_agrees |= ph[i].p_type == PT_DYNAMIC && from == (uint64_t)map->l_ld;
     }
     return dynamic_agrees ? NULL : "its headers and the dynamic linker disagree on where it is";
 }
@@ -178,6 +182,7 @@ const char *lw_object_find(const struct link_map *map, struct lw_object *object)
     const char *wrong;
 
     object->texts = object->datas = 0;
+    object->relocated = (struct lw_range){0, 0};
     if (lw_lines_open(&lines, "/proc/self/maps") != 0)
         return "/proc/self/maps cannot be read";
     wrong = find_group(&lines, (uint64_t)map->l_ld, &group);
@@ -193,6 +198,11 @@ int lw_ranges_hold(const struct lw_range *ranges, size_t count, uint64_t address
         if (address >= ranges[i].from && address < ranges[i].to && size <= ranges[i].to - address)
             return 1;
     return 0;
+}
+
+int lw_object_can_write(const struct lw_object *object, uint64_t address)
+{
+    return lw_ranges_hold(object->data, object->datas, address, 1) && !lw_ranges_hold(&object->relocated, 1, address, 1);
 }
 
 ElfW(Dyn) *lw_dynamic(const struct link_map *map, ElfW(Sxword) tag)

@@ -18,6 +18,7 @@ struct lw_object {
     size_t texts, datas;
     struct lw_range text[LW_OBJECT_RANGES]; /* readable and executable now, and said to be so by the file */
     struct lw_range data[LW_OBJECT_RANGES]; /* said to be writable by the file */
+    struct lw_range relocated; /* of that, what becomes read-only once it is relocated; empty: from == to */
 };
 
 /*
@@ -25,6 +26,9 @@ struct lw_object {
  * people. An object that is no file (the vDSO) gives an object without text.
  */
 const char *lw_object_find(const struct link_map *map, struct lw_object *object);
+
+/* Whether the object can write this byte for as long as it lives. */
+int lw_object_can_write(const struct lw_object *object, uint64_t address);
 
 int lw_ranges_hold(const struct lw_range *ranges, size_t count, uint64_t address, uint64_t size);
 

@@ -12,6 +12,8 @@
 
 #include "policies.hpp"
 
+extern "C" LW_API void raise_elsewhere(uint32_t *word); // elsewhere.cpp, a shared object
+
 namespace {
 
 enum class Colour : uint16_t { red, green };
@@ -228,6 +230,18 @@ TEST(AtomicRef, WaitEndsWithNotify)
     even.join();
     odd.join();
     EXPECT_EQ(turn, turns);
+}
+
+TEST(AtomicRef, WaitEndsWithNotifyInAnotherSharedObject)
+{
+    for (int i = 0; i < 100; i++) { // sometimes the waiter comes late
+        uint32_t word = 0;
+        std::thread waiter([&word] { lw::atomic_ref<uint32_t>(word).wait(0); });
+        while (lw::atomic_ref<uint32_t>(lw::detail::parking_of(&word).waiters).load() == 0)
+            std::this_thread::yield();
+        raise_elsewhere(&word);
+        waiter.join();
+    }
 }
 
 } // namespace

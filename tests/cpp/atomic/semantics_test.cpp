@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include <sys/mman.h>
+
 #include <linewright/atomic.h>
 
 #include "policies.hpp"
@@ -241,6 +243,30 @@ TEST(Operations, UpperBitsOfNarrowArgumentsDoNotCount)
         EXPECT_EQ(half, 9) << setting;
     }
     lw_policy_set("default");
+}
+
+// Once it has written, the expected value may be somebody else's: here it lies where a store would end the test.
+TEST(Operations, ExpectedIsLeftAloneBySuccess)
+{
+    void *page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // zeros
+    ASSERT_NE(page, MAP_FAILED);
+#define SUCCEEDS(name, bits, ...)                                             \
+    {                                                                         \
+        uint##bits##_t word = 0;                                              \
+        EXPECT_TRUE(name(&word, static_cast<uint##bits##_t *>(page), 7));     \
+        EXPECT_EQ(word, 7u);                                                  \
+    }
+    for (const char *setting : settings_of_this_cpu()) {
+        ASSERT_EQ(lw_policy_set(setting), 0);
+        ORDERS(SUCCEEDS, try_cmpxchg, 8)
+        ORDERS(SUCCEEDS, try_cmpxchg, 16)
+        ORDERS(SUCCEEDS, try_cmpxchg, 32)
+#ifdef LW_HAVE_U64
+        ORDERS(SUCCEEDS, try_cmpxchg, 64)
+#endif
+    }
+    lw_policy_set("default");
+    munmap(page, 4096);
 }
 
 } // namespace

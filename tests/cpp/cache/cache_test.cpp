@@ -260,6 +260,10 @@ TEST(Cache, environment_is_read_and_a_wrong_one_reported_once)
     const auto wrong = run("coherent,rubbish");
     EXPECT_NE(wrong.find("LINEWRIGHT_CACHE=coherent,rubbish ignored"), std::string::npos) << wrong;
     EXPECT_EQ(wrong.find("ignored"), wrong.rfind("ignored"));
+    const auto hostile = run(("coherent,\n\033[2J" + std::string(5000, 'x')).c_str());
+    EXPECT_NE(hostile.find("LINEWRIGHT_CACHE=coherent,??[2Jxxx"), std::string::npos) << hostile;
+    EXPECT_EQ(hostile.find('\033'), std::string::npos);
+    EXPECT_EQ(hostile.find(std::string(81, 'x')), std::string::npos);
     EXPECT_NE(wrong.find("exit 1"), std::string::npos) << "the child expects coherent mode, which was ignored";
 }
 

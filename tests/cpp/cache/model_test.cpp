@@ -185,8 +185,8 @@ void by_range_cpu(const std::vector<iovec> &list, lw_dma_direction)
 void by_halves_cpu(const std::vector<iovec> &list, lw_dma_direction)
 {
     lw_cache_order();
-    for (const auto &piece : list)
-        ASSERT_EQ(lw_cache_clean_invalidate_nowait(piece.iov_base, piece.iov_len), 0);
+    for (size_t i = 0; i < list.size(); i++)
+        ASSERT_EQ((i % 2 ? lw_cache_invalidate_nowait : lw_cache_clean_invalidate_nowait)(list[i].iov_base, list[i].iov_len), 0);
     lw_cache_wait();
 }
 
@@ -469,6 +469,64 @@ TEST_P(Cache_model, what_was_persisted_survives_a_power_failure)
         }
         ASSERT_EQ(load(base + memory_bytes - 200, 200), Bytes(all.end() - 200, all.end()));
     }
+}
+
+// Stores before each piece, as batches are meant for.
+void store_and_add(const Bytes &all, const std::vector<iovec> &list, lw_cache_op op)
+{
+    lw_cache_batch batch;
+
+    ASSERT_EQ(lw_cache_batch_begin(&batch, op), 0);
+    for (const auto &piece : list) {
+        const auto at = static_cast<unsigned char *>(piece.iov_base);
+        lw_model_store(at, &all[at - base], piece.iov_len);
+        ASSERT_EQ(lw_cache_batch_add(&batch, at, piece.iov_len), 0);
+    }
+    ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
+}
+
+// CLFLUSH on parts that order it by a full fence alone: behind the stores it is to write back, and waited for.
+TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_both_sides)
+{
+    using Way = std::function<void(const Bytes &, const std::vector<iovec> &)>;
+    const auto then_ranges = [](auto call, auto wait) {
+        return [=](const Bytes &all, const std::vector<iovec> &list) {
+            store(base, all);
+            for (const auto &piece : list)
+                ASSERT_EQ(call(piece.iov_base, piece.iov_len), 0);
+            wait();
+        };
+    };
+    const auto then_list = [](lw_cache_op op) {
+        return [=](const Bytes &all, const std::vector<iovec> &list) {
+            store(base, all);
+            ASSERT_EQ(lw_cache_list(list.data(), list.size(), op), 0);
+        };
+    };
+    const auto batch = [](lw_cache_op op) {
+        return [=](const Bytes &all, const std::vector<iovec> &list) { store_and_add(all, list, op); };
+    };
+    const auto no_wait = [] {};
+    const Way ways[] = {
+        then_ranges(lw_cache_clean, no_wait), then_ranges(lw_cache_clean_nowait, lw_cache_wait),
+        then_ranges(lw_cache_persist, no_wait), then_ranges(lw_cache_persist_nowait, lw_cache_persist_wait),
+        then_list(LW_CACHE_CLEAN), then_list(LW_CACHE_PERSIST), batch(LW_CACHE_CLEAN), batch(LW_CACHE_PERSIST),
+    };
+    for (const auto schedule : schedules(20))
+        for (const Way &way : ways) {
+            std::mt19937_64 random(schedule.seed);
+            begin(line(), schedule);
+            ASSERT_EQ(lw_cache_configure("clean=model_flush,invalidate=model_flush,persist=model_flush"), 0);
+            const auto list = random_list(random);
+            const auto all = random_bytes(random, memory_bytes);
+
+            way(all, list);
+            for (const auto &piece : list) {
+                const auto at = static_cast<unsigned char *>(piece.iov_base);
+                ASSERT_EQ(device_read(at, piece.iov_len), Bytes(&all[at - base], &all[at - base] + piece.iov_len))
+                    << "way " << &way - ways << " schedule " << schedule.kind << " seed " << schedule.seed;
+            }
+        }
 }
 
 // Mistakes of a program that uses the library: the model must show each of them under some schedule.

@@ -25,7 +25,7 @@ LIBRARY = {
         "batch->last }, lw_word_line(batch->word));\n",
     ),
     "batch_forgets_the_last_range": (
-        "        issue_lines(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));\n        wait_for",
+        "        issue_ordered(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));\n        wait_for",
         "        wait_for",
     ),
     "head_missed": (
@@ -64,6 +64,9 @@ LIBRARY = {
         "LW_WORD_INVALIDATE);\n        a.full = true;",
     ),
     "coherent_forgets_persistence": ("op < LW_CACHE_PERSIST;", "op;"),
+    "flush_overtakes_stores": ("    if (lw_cache_insn_is_strict(insn))\n        lw_cache_arch_order();", "    if (0)\n        lw_cache_arch_order();"),
+    "flush_not_fenced": ("    if (lw_cache_insn_is_strict(a.insn))\n        a.order = a.full = true;\n", ""),
+    "persist_wait_too_weak": ("    wait_for(action_of(lw_cache_word(), LW_CACHE_PERSIST).full);\n", "    wait_for(false);\n"),
     "persist_claims_depth": ("    else if (deep || !best)\n", "    else if (!best)\n"),
 }
 

@@ -186,6 +186,15 @@ class Auditing(Emulated):
                 once = f"words changed {words}, lse byte {byte}\nsums exact\ncannot be opened\n"
                 self.assertEqual(done.stdout, once * 50)
 
+    def test_many_opened_at_once(self) -> None:
+        """One dlopen that brings more objects than a few tables would hold; one that nothing uses is left behind."""
+        one = self.library("sums.c", "libone.so")
+        others = [shutil.copy(one, self.dir / f"lib{i}.so") for i in range(40)]
+        needs = [word for path in others for word in ("-Wl,--no-as-needed", path)]
+        whole = self.library("sums.c", "libwhole.so", *map(str, needs), f"-Wl,-rpath,{self.dir}")
+        said = self.said(self.link("gcc", "bfd", "opens_sums.c"), whole, setting="llsc")
+        self.assertEqual([said[str(path)].changed for path in others], [len(helper_symbols(one))] * len(others))
+
     def test_constructors_that_use_atomics_and_start_threads(self) -> None:
         program = self.link("gcc", "bfd", "constructors.c", TELL)
         library = self.library("constructors.c", "libsums.so")

@@ -3,11 +3,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 extern "C" {
+#include "audit/edit.h"
+#include "audit/self.h"
 #include "audit/signature.h"
 }
 
@@ -109,7 +118,7 @@ TEST(Signature, SearchFindsEveryPlaceAndNoOther)
         }
 }
 
-TEST(Edit, KeepsEveryPrefixOfItsWritesRight)
+TEST(Edit, NamesWhatEachFormBecomes)
 {
     for (const lw_helper& helper : all_helpers())
         for (unsigned form = 0; form < 4; ++form) {
@@ -121,6 +130,128 @@ TEST(Edit, KeepsEveryPrefixOfItsWritesRight)
             EXPECT_EQ(to[LW_BODY_ADRP], form & LW_OUTLINE_PREFETCH ? 0xf9800011u | line << 5 : 0xd503201fu);
         }
 }
+
+#if defined(__aarch64__)
+__extension__ typedef unsigned __int128 Wide;
+
+// One helper's body where it can be run, with the byte that it tests on the page behind, and the value that it works on.
+struct Bench {
+    std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    char* memory = static_cast<char*>(
+        mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    lw_body body{};
+    int writes = 0, refuse_from = 3;
+    bool elsewhere = false; // the memory file shows another memory
+    alignas(16) Wide value = 0;
+
+    ~Bench() { munmap(memory, 2 * page); }
+    std::uint32_t* words() const { return reinterpret_cast<std::uint32_t*>(memory); }
+    void put(const lw_helper& helper, int byte)
+    {
+        auto text = body_of(helper);
+        const auto pages = static_cast<std::uint32_t>(page / 4096);
+        text[LW_BODY_ADRP] |= (pages & 3) << 29 | pages >> 2 << 5;
+        std::copy(text.begin(), text.end(), words());
+        __builtin___clear_cache(memory, memory + page);
+        memory[page] = static_cast<char>(byte);
+        ASSERT_TRUE(lw_body_match(words(), text.size(), reinterpret_cast<std::uintptr_t>(memory), &body));
+        writes = 0;
+    }
+    void works();
+};
+
+// Calls the body as it stands. The operand's upper bytes must not matter, nor may what lies above the value change.
+void Bench::works()
+{
+    const Wide mask = body.helper.size == 16 ? ~Wide{0} : (Wide{1} << 8 * body.helper.size) - 1;
+    const Wide old = Wide{0x8899aabbccddeeff} << 64 | 0x0123456789abcdef, operand = Wide{0x1122334455667788} << 64 | 0xf0e1d2c3b4a59687;
+    const auto same_but = [&](Wide low) { return (old & ~mask) | (low & mask); };
+    const auto as = [&](auto type) { return reinterpret_cast<decltype(type)>(memory); };
+    Wide got, wanted = same_but(operand);
+
+    value = old;
+    switch (body.helper.op) {
+    case LW_OUTLINE_CAS:
+        for (const Wide expected : {old ^ 1, old}) { // the second one succeeds
+            ASSERT_TRUE(value == old) << "stored by a comparison that failed";
+            got = body.helper.size == 16 ? as(static_cast<Wide (*)(Wide, Wide, void*)>(nullptr))(expected, operand, &value)
+                                         : as(static_cast<std::uint64_t (*)(std::uint64_t, std::uint64_t, void*)>(nullptr))(
+                                               static_cast<std::uint64_t>(expected), static_cast<std::uint64_t>(operand), &value);
+            ASSERT_TRUE((got & mask) == (old & mask));
+        }
+        break;
+    default:
+        got = as(static_cast<std::uint64_t (*)(std::uint64_t, void*)>(nullptr))(static_cast<std::uint64_t>(operand), &value);
+        ASSERT_TRUE((got & mask) == (old & mask));
+        const Wide by_op[] = {0, operand, old + operand, old & ~operand, old | operand, old ^ operand};
+        wanted = same_but(by_op[body.helper.op]);
+    }
+    ASSERT_TRUE(value == wanted);
+}
+
+Bench* bench;
+
+bool has_lse() { return (getauxval(AT_HWCAP) & 1 << 8) != 0; }
+
+// The library edits through these; here every single write is followed by a call of what it left behind.
+extern "C" long lw_pread(long, void* to, std::size_t size, std::uint64_t at)
+{
+    std::memcpy(to, reinterpret_cast<const void*>(at), size);
+    static_cast<char*>(to)[size - 1] ^= bench->elsewhere;
+    return static_cast<long>(size);
+}
+
+extern "C" long lw_pwrite(long, const void* from, std::size_t size, std::uint64_t at)
+{
+    if (bench->writes == bench->refuse_from) return -EIO;
+    EXPECT_EQ(size, 4u);
+    EXPECT_EQ(at, bench->body.address + 4 * static_cast<unsigned>(LW_BODY_CBZ - bench->writes)) << "the wrong one first";
+    bench->writes++;
+    std::memcpy(reinterpret_cast<void*>(at), from, size);
+    __builtin___clear_cache(reinterpret_cast<char*>(at), reinterpret_cast<char*>(at) + size);
+    if (!testing::Test::HasFailure()) bench->works();
+    return static_cast<long>(size);
+}
+
+extern "C" long lw_membarrier(int) { return 0; }
+
+TEST(Edit, LeavesAHelperThatWorksAfterEveryWrite)
+{
+    if (!has_lse()) GTEST_SKIP() << "without LSE nothing is edited";
+    Bench here;
+    bench = &here;
+    if (here.memory == MAP_FAILED) GTEST_SKIP() << "no memory that is written and executed";
+    for (const lw_helper& helper : all_helpers())
+        for (unsigned form = 0; form < 4; ++form)
+            for (int byte : {0, 1}) {
+                here.put(helper, byte);
+                here.works();
+                ASSERT_EQ(lw_edit(0, &here.body, form), LW_EDIT_DONE);
+                ASSERT_EQ(here.writes, 3);
+                ASSERT_FALSE(HasFailure()) << "op " << helper.op << " size " << helper.size << " order " << helper.order << " form " << form;
+            }
+}
+
+TEST(Edit, StopsWhereAWriteIsRefusedAndSaysHowFarItCame)
+{
+    if (!has_lse()) GTEST_SKIP() << "without LSE nothing is edited";
+    Bench here;
+    bench = &here;
+    if (here.memory == MAP_FAILED) GTEST_SKIP() << "no memory that is written and executed";
+    for (int refuse_from : {0, 1, 2}) {
+        here.refuse_from = refuse_from;
+        here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL}, 1);
+        EXPECT_EQ(lw_edit(0, &here.body, LW_OUTLINE_LSE | LW_OUTLINE_PREFETCH), refuse_from ? LW_EDIT_PART : LW_EDIT_NONE);
+        EXPECT_EQ(here.writes, refuse_from);
+        here.works();
+    }
+    here.refuse_from = 3;
+    here.elsewhere = true;
+    here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL}, 1);
+    EXPECT_EQ(lw_edit(0, &here.body, LW_OUTLINE_LSE | LW_OUTLINE_PREFETCH), LW_EDIT_NONE);
+    EXPECT_EQ(here.writes, 0);
+}
+#endif
 
 TEST(Choose, FollowsThePolicyByClass)
 {

@@ -63,6 +63,7 @@ class UnderAKernel(Emulated):
             (f"{audit}llsc {opens} -r 5 /a/libsums.so", 0, 0, 5),
             (f"{audit}prefetch {filters} /a/libsums.so", 0, 1, 1),
             (f"{audit}llsc {filters} /a/libsums.so", 0, 0, 1),
+            (f"{audit}prefetch {filters} -t /a/libsums.so", 0, 1, 1),
             (f"{audit}prefetch {nobody} /a/rights", 0, 1, 1),
         )
         answers = self.outputs([command for command, *_ in expected], files)
@@ -71,9 +72,10 @@ class UnderAKernel(Emulated):
             with self.subTest(command=command):
                 said = [line for line in answer.splitlines() if line and not line.startswith("linewright:")]
                 self.assertEqual(said, [f"words changed {words}, lse byte {byte}", "sums exact"] * times)
-        edited, filtered, rights = answers[2], answers[7], answers[9]
+        edited, filtered, in_a_thread, rights = answers[2], answers[7], answers[9], answers[10]
         self.assertTrue(all(entry.changed == entry.found for entry in audited(edited).values()))
-        self.assertEqual(audited(filtered)["/a/libsums.so"].note, "the program has restricted its system calls")
+        for answer in (filtered, in_a_thread):
+            self.assertEqual(audited(answer)["/a/libsums.so"].note, "the program has restricted its system calls")
         self.assertNotIn("linewright:", rights)
 
 

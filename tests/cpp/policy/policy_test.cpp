@@ -7,6 +7,12 @@
 #include <random>
 #include <string>
 
+#if defined(__aarch64__)
+#include <csetjmp>
+#include <csignal>
+
+#include <linewright/atomic.h>
+#endif
 #include <linewright/policy.h>
 
 namespace {
@@ -174,5 +180,65 @@ TEST(PolicySet, DescribeSaysWhatIsActiveAndWhy)
     EXPECT_EQ(lw_policy_describe(nullptr, 0), line.size());
     ASSERT_EQ(lw_policy_set("default"), 0);
 }
+
+#if defined(__aarch64__)
+sigjmp_buf before_operation;
+
+extern "C" void to_before_operation(int)
+{
+    siglongjmp(before_operation, 1);
+}
+
+bool is_illegal(void (*operation)())
+{
+    if (sigsetjmp(before_operation, 1))
+        return true;
+    operation();
+    return false;
+}
+
+uint32_t word;
+
+#define V(name) {#name, LW_POLICY_VOID, [] { lw_##name##_u32(&word, 1); }}
+#define V1(name) {#name, LW_POLICY_VOID, [] { lw_##name##_u32(&word); }}
+#define F(name) {#name, LW_POLICY_FETCH, [] { lw_##name##_u32(&word, 1); }}
+#define F1(name) {#name, LW_POLICY_FETCH, [] { lw_##name##_u32(&word); }}
+const struct {
+    const char *name;
+    int of_class;
+    void (*run)();
+} operations[] = {
+    V(add), V(sub), V1(inc), V1(dec), V(and), V(andnot), V(or), V(xor),
+    F(fetch_add), F(fetch_sub), F(fetch_and), F(fetch_andnot), F(fetch_or), F(fetch_xor),
+    F(add_return), F(sub_return), F1(inc_return), F1(dec_return), F(sub_and_test), F1(dec_and_test),
+    {"xchg", LW_POLICY_XCHG, [] { lw_xchg_u32(&word, 5); }},
+    {"cmpxchg", LW_POLICY_CAS, [] { lw_cmpxchg_u32(&word, 5, 6); }},
+    {"try_cmpxchg", LW_POLICY_CAS, [] { uint32_t old = 7; lw_try_cmpxchg_u32(&word, &old, 8); }},
+    {"add_unless", LW_POLICY_CAS, [] { word = 1; lw_add_unless_u32(&word, 1, 0); }},
+    {"inc_not_zero", LW_POLICY_CAS, [] { word = 1; lw_inc_not_zero_u32(&word); }},
+    {"dec_if_positive", LW_POLICY_CAS, [] { word = 1; lw_dec_if_positive_u32(&word); }},
+};
+#undef V
+#undef V1
+#undef F
+#undef F1
+
+// On a CPU without LSE a class that is told to take it, against the library's refusal, shows which operations listen.
+TEST(PolicyClasses, AnOperationTakesTheFormOfItsOwnClass)
+{
+    if (lw_has_lse())
+        GTEST_SKIP() << "every form runs on this CPU: none gives itself away";
+    const uint32_t llsc_everywhere = lw_policy_word;
+    const auto before = std::signal(SIGILL, to_before_operation);
+    for (int told = 0; told < LW_POLICY_CLASSES; told++)
+        for (uint32_t bits : {0u, told == LW_POLICY_VOID ? LW_POLICY_STORE_BIT : LW_POLICY_PREFETCH_BIT}) {
+            lw_policy_word = (llsc_everywhere & ~LW_POLICY_AT(told, LW_POLICY_MASK)) | LW_POLICY_AT(told, bits);
+            for (const auto &operation : operations)
+                EXPECT_EQ(is_illegal(operation.run), operation.of_class == told) << operation.name << ' ' << told << ' ' << bits;
+        }
+    std::signal(SIGILL, before);
+    lw_policy_word = llsc_everywhere;
+}
+#endif
 
 } // namespace

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -32,14 +33,17 @@ extern volatile unsigned lw__srcu_test_slots;
 extern int (*volatile lw__srcu_test_membarrier)(int command);
 void lw__srcu_test_count(struct lw__srcu_domain *d, unsigned word);
 void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value);
+void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase);
 int prepare_debug_cases(void);
 extern void (*const wrong_uses[])(void);
 }
 
 LW_DEFINE_SRCU(defined, LW_SRCU_FAST);
-LW_DEFINE_STATIC_SRCU(defined_static, LW_SRCU_NORMAL);
 
 namespace {
+
+LW_DEFINE_STATIC_SRCU(defined_static, LW_SRCU_NORMAL);
+LW_DEFINE_STATIC_SRCU(defined_too, LW_SRCU_NORMAL); // a namespace takes more than one
 
 using namespace std::chrono_literals;
 constexpr lw_srcu_flavour all_flavours[] = {LW_SRCU_NORMAL, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN};
@@ -127,6 +131,7 @@ TEST(SrcuDefined, IsReadyAndNamed)
     EXPECT_EQ(describe(&defined).substr(0, 21), "defined: flavour fast");
     leave(&defined, enter(&defined));
     leave(&defined_static, enter(&defined_static));
+    leave(&defined_too, enter(&defined_too));
     EXPECT_EQ(lw_srcu_synchronize(&defined), 0);
     EXPECT_EQ(lw_srcu_synchronize(&defined_static), 0);
 }
@@ -245,6 +250,22 @@ TEST_P(Srcu, StatesAskForAWholeGracePeriod)
         std::this_thread::sleep_for(100us);
     EXPECT_EQ(lw_srcu_synchronize(&d), 0);
     EXPECT_TRUE(lw_srcu_poll(&d, second));
+}
+
+TEST(SrcuStates, WrapAndAreForgottenOnceReached)
+{
+    Domain d(LW_SRCU_NORMAL);
+    for (const unsigned long seq : {2ul, ULONG_MAX / 2 + 1001, ULONG_MAX - 3, ULONG_MAX - 1}) {
+        lw__srcu_test_set_seq(d.domain, seq & ~1ul, 0); // nothing of the last round may look as if it were still to come
+        const auto state = lw_srcu_start_poll(&d);
+        while (!lw_srcu_poll(&d, state)) // comes by itself
+            std::this_thread::sleep_for(100us);
+        EXPECT_EQ(lw_srcu_barrier(&d), 0); // the worker has looked at the domain after that
+        EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+        const auto quiet = lw_srcu_get_state(&d);
+        std::this_thread::sleep_for(2ms);
+        EXPECT_EQ(lw_srcu_get_state(&d), quiet) << "grace periods that nobody asked for";
+    }
 }
 
 TEST_P(Srcu, ConcurrentWaitersAllReturn)
@@ -399,6 +420,63 @@ TEST_P(Srcu, AChildGoesOn)
     EXPECT_EQ(lw_srcu_barrier(&d), 0);
 }
 
+// fork() waits for no callback, and the child has all that were queued but the one that runs.
+TEST(SrcuFork, InTheMiddleOfABatch)
+{
+    if (std::getenv("LW_USER_EMULATION"))
+        GTEST_SKIP() << "see AChildGoesOn";
+    Domain d(LW_SRCU_FAST);
+    static lw_srcu_head heads[4];
+    static std::atomic<int> begun, ran;
+    static std::atomic<bool> go;
+    begun = ran = 0;
+    go = false;
+    const auto c = enter(&d); // all four become one batch
+    ASSERT_EQ(lw_srcu_call(&d, &heads[0], [](lw_srcu_head *) {
+        begun++;
+        while (!go)
+            std::this_thread::sleep_for(100us);
+        lw_percpu_free(lw_percpu_alloc(8, 8));
+        ran++;
+    }), 0);
+    for (int i = 1; i < 4; i++)
+        ASSERT_EQ(lw_srcu_call(&d, &heads[i], [](lw_srcu_head *) { ran++; }), 0);
+    leave(&d, c);
+    while (!begun)
+        std::this_thread::sleep_for(100us);
+    EXPECT_EQ(in_child([&] {
+        if (lw_srcu_cleanup(&d) != -EAGAIN || lw_srcu_barrier(&d))
+            return 1;
+        return ran == 3 && lw_srcu_cleanup(&d) == 0 ? 0 : 2;
+    }), 0);
+    go = true;
+    EXPECT_EQ(lw_srcu_barrier(&d), 0);
+    EXPECT_EQ(ran, 4);
+}
+
+// The parent's thread had stored the number of the end and not yet that nothing is under way.
+TEST(SrcuFork, BetweenTheTwoStoresThatEndAGracePeriod)
+{
+    if (std::getenv("LW_USER_EMULATION"))
+        GTEST_SKIP() << "see AChildGoesOn";
+    Domain d(LW_SRCU_FAST);
+    lw__srcu_test_set_seq(d.domain, 2, 2);
+    EXPECT_EQ(in_child([&] {
+        const auto c = enter(&d);
+        const auto state = lw_srcu_start_poll(&d);
+        for (int i = 0; i < 50; i++) {
+            if (lw_srcu_poll(&d, state))
+                return 1; // with the section open
+            std::this_thread::sleep_for(200us);
+        }
+        leave(&d, c);
+        while (!lw_srcu_poll(&d, state))
+            std::this_thread::sleep_for(100us);
+        return 0;
+    }), 0);
+    lw__srcu_test_set_seq(d.domain, 2, 0);
+}
+
 TEST(SrcuDebug, WrongUsesAbort)
 {
     ASSERT_EQ(prepare_debug_cases(), 0);
@@ -413,6 +491,27 @@ TEST(SrcuDebug, WrongUsesAbort)
         });
         EXPECT_EQ(code, wrong_uses[i + 1] ? 128 + SIGABRT : 0) << "case " << i;
     }
+}
+#endif
+
+#ifdef LW_PLUGIN
+TEST(SrcuDomains, AreNotReadByAnotherCopyOfTheLibrary)
+{
+    void *plugin = dlopen(LW_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(plugin, nullptr) << dlerror();
+    const auto read = reinterpret_cast<void (*)(lw_srcu *)>(dlsym(plugin, "plugin_read"));
+    ASSERT_NE(read, nullptr);
+    lw__srcu_test_slots = 0; // words per CPU are anybody's
+    Domain per_cpu(LW_SRCU_FAST);
+    lw__srcu_test_slots = UINT_MAX;
+    read(&per_cpu);
+    EXPECT_EQ(lw_srcu_synchronize(&per_cpu), 0);
+    Domain d(LW_SRCU_FAST);
+    EXPECT_EQ(in_child([&] {
+        fclose(stderr);
+        read(&d);
+        return 0;
+    }), 128 + SIGABRT);
 }
 #endif
 

@@ -3,6 +3,9 @@
 #include <linewright/srcu.h>
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct lw_srcu a, b;
 
@@ -60,7 +63,13 @@ static void right_uses(void)
     if (lw_srcu_synchronize(&b))
         return;
     lw_srcu_read_unlock_fast(&a, inner);
+    pid_t child = fork(); /* has this thread's section */
     lw_srcu_read_unlock_fast(&a, outer);
+    int status = 0;
+    if (lw_srcu_synchronize(&a) || (child && (waitpid(child, &status, 0) != child || status)))
+        abort();
+    if (!child)
+        _exit(0);
 }
 
 typedef void (*wrong_use)(void);

@@ -12,9 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include <sys/mman.h>
+
 #if defined(__aarch64__)
 #include <sys/auxv.h>
-#include <sys/mman.h>
 // Linked with --wrap=getauxval: what the library is told of the CPU, with something added where a test says so.
 static unsigned long pretended_hwcap;
 extern "C" unsigned long __real_getauxval(unsigned long type);
@@ -232,6 +233,17 @@ TEST_P(Wide_ops, CompareExchange) {
                     EXPECT_TRUE(s.value == (old == expected ? desired : old) && s.whole()) << f->order;
                 }
             }
+}
+
+// Once it has written, the expected value may be somebody else's: here it lies where a store would end the test.
+TEST_P(Wide_ops, ExpectedIsLeftAloneBySuccess) {
+    void *page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // zeros
+    ASSERT_NE(page, MAP_FAILED);
+    for (auto *f = ops().try_cmpxchg; f->op; ++f) {
+        Slot s;
+        EXPECT_TRUE(f->call(&s.value, static_cast<wide *>(page), half + 1) && s.value == half + 1) << f->order;
+    }
+    munmap(page, 4096);
 }
 
 // Two threads do `step` at once, `rounds` times each.

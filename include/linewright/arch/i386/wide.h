@@ -27,7 +27,8 @@
 typedef uint64_t lw_u64 __attribute__((aligned(8)));
 
 /* What XMM0 is to a compiler that was told the CPU has none: gcc refuses the name and never uses the register.
- * So in such a translation unit no function may be given the attribute target("sse…") and use these forms. */
+ * So in such a translation unit no function may be given the attribute target("sse…") and use these forms, nor may
+ * link-time optimisation inline it into a unit that was compiled with SSE. */
 #if defined(__SSE__) || defined(__clang__)
 #define LW_CLOBBERS_XMM : "xmm0", "xmm1"
 #else

@@ -12,6 +12,7 @@ enum lw_cache_insn {
     LW_INSN_CLEAN_INVALIDATE,
     LW_INSN_PERSIST,
     LW_INSN_DISCARD, /* the kernel's true invalidate; the library must never issue it */
+    LW_INSN_FLUSH,   /* as CLFLUSH on old AMD parts: only a full fence orders it, on both sides */
     LW_INSN_COUNT
 };
 
@@ -39,16 +40,21 @@ static inline void lw_model_discard(const void *line)
     lw_model_insn(LW_INSN_DISCARD, line);
 }
 
+static inline void lw_model_flush(const void *line)
+{
+    lw_model_insn(LW_INSN_FLUSH, line);
+}
+
 #define LW_CACHE_INSNS(X) \
     X(CLEAN, "model_clean", lw_model_clean) \
     X(CLEAN_INVALIDATE, "model_clean_invalidate", lw_model_clean_invalidate) \
     X(PERSIST, "model_persist", lw_model_persist) \
-    X(DISCARD, "model_discard", lw_model_discard)
+    X(DISCARD, "model_discard", lw_model_discard) \
+    X(FLUSH, "model_flush", lw_model_flush)
 
 static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)
 {
-    (void)insn;
-    return 0;
+    return insn == LW_INSN_FLUSH;
 }
 
 #define LW_CACHE_WAIT_STORES "model_wait_stores"

@@ -25,7 +25,8 @@
         return v;                                                                                           \
     }
 
-/* `lock cmpxchg`: writes `desired` if *p is *expected and else brings *expected up to date; true if written */
+/* `lock cmpxchg`: writes `desired` if *p is *expected; true if written. *expected is then what was found, and stored to
+ * either way, so it must be the caller's own */
 #define LW_X86_CMPXCHG(form, bits, s, reg, ...)                                                             \
     static inline bool lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t *expected, uint##bits##_t desired) \
     {                                                                                                       \

@@ -150,14 +150,14 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     }
 
 /* Additive and hot: the announcement is stored only when it is not there. It is there when this very sequence was the last
- * one that the thread announced and the kernel has not cleared it since; the kernel clears it whenever it preempts the
- * thread or delivers a signal outside [31, 32), and aborts inside. Hence
+ * one that the thread announced and the kernel has not cleared it since; the kernel clears it when it preempts the thread or
+ * delivers a signal outside [31, 32) (newer kernels not where the thread was in a system call), and aborts inside. Hence
  * - the comparison must lie INSIDE the watch: once it has found the announcement, there is no moment without a watch. A
  *   signal handler that announces another sequence, or this one, was either before 31 (the comparison sees its
  *   announcement) or has aborted this run;
- * - a match says that the thread has stayed on the CPU that was checked when the announcement was made (42), so that here
- *   only the sign has to be tested, which the addition of the address does: -1 and -2 carry. (A thread that gives up its
- *   registration leaves its announcement behind.)
+ * - on a match only the sign of the CPU number is tested, which the addition of the address does: -1 and -2 carry. (A thread
+ *   that gives up its registration leaves its announcement behind.) All others are of possible CPUs and below the limit, and
+ *   most kernels leave the announcement only to a thread that stayed on the CPU that was checked when it was made (42).
  * No match: the whole sequence is run elsewhere under a second descriptor (40), in one attempt; then the first is announced
  * for the next time (42). If the kernel clears it again on the way, the next time is like this one. */
 #define LW__SEQ_ADD_HOT(bits, suffix, imm) \

@@ -1,13 +1,16 @@
-/* Forbids itself, on pain of death, the system calls that edits need; then opens the library named and calls its sums. */
+/* Forbids itself, on pain of death, the system calls that edits need; then opens the library named and calls its sums.
+ * With -t a second thread does so, whose filter the first has not. */
 #include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-int main(int argc, char **argv)
+static int open_filtered(const char *path)
 {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -21,15 +24,32 @@ int main(int argc, char **argv)
     void (*tell)(const char *);
     int (*sums)(void);
 
-    if (argc != 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
         perror("filter");
         return 1;
     }
-    library = dlopen(argv[1], RTLD_NOW);
+    library = dlopen(path, RTLD_NOW);
     if (!library)
         return puts(dlerror()) < 0 ? 2 : 1;
     *(void **)&tell = dlsym(library, "tell");
     *(void **)&sums = dlsym(library, "sums");
-    tell(argv[1]);
+    tell(path);
     return sums();
+}
+
+static void *in_a_thread(void *path)
+{
+    return open_filtered(path) ? path : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    void *failed;
+
+    if (argc != 3 || strcmp(argv[1], "-t"))
+        return argc == 2 ? open_filtered(argv[1]) : 1;
+    if (pthread_create(&thread, NULL, in_a_thread, argv[2]) || pthread_join(thread, &failed))
+        return 1;
+    return failed != NULL;
 }

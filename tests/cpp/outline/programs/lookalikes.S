@@ -6,6 +6,9 @@ have_lse:
     .section .rodata
 cannot_be_set:
     .byte 1
+    .section .data.rel.ro, "aw"
+read_only_from_main_on:
+    .byte 1
 
     .text
 /* The common way in and the common way out, with what differs as arguments. */
@@ -37,6 +40,10 @@ lookalikes:
     ret
     way_out
     way_in byte=cannot_be_set   /* a byte that nobody can set */
+    ldaddal x0, x0, [x1]
+    ret
+    way_out
+    way_in byte=read_only_from_main_on
     ldaddal x0, x0, [x1]
     ret
     way_out
