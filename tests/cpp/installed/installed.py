@@ -63,7 +63,7 @@ def built_by_pkg_config(prefix: Path, folder: Path, compilers: list[tuple[str, s
     cflags = shlex.split(run("pkg-config", "--cflags", "linewright", env=pc))
     libs = shlex.split(run("pkg-config", "--libs", "linewright", env=pc))
     static = shlex.split(run("pkg-config", "--libs", "--static", "linewright", env=pc))
-    libdir = run("pkg-config", "--variable=libdir", "linewright", env=pc).strip()
+    libdir = " ".join(shlex.split(run("pkg-config", "--variable=libdir", "linewright", env=pc)))
     count = 0
     for cc, cxx in compilers:
         for standard in STANDARDS:
