@@ -58,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     """
     _standard_streams()
     _give_back_the_locale()
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # where the locale has no '±' a table with '?' is still a table
     try:
         answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()

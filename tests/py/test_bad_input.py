@@ -179,3 +179,9 @@ def test_a_form_that_this_cpu_lacks_is_reported_and_not_executed(command):
     answer = command("measure", "--only", "stadd", "--only", "lock_add", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     assert "unavailable: stadd (" in answer.stdout and "this CPU lacks lse" in answer.stdout
+
+
+def test_a_locale_without_the_tables_signs_still_gets_the_table(command):
+    done = command.apart("topology", env=command.environment() | {"PYTHONIOENCODING": "latin-1"})
+    assert done.returncode == 0, done.stderr
+    assert "?     yes" in done.stdout

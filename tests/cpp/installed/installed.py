@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,10 +60,10 @@ def run(*command: str | Path, **options) -> str:
 
 def built_by_pkg_config(prefix: Path, folder: Path, compilers: list[tuple[str, str]]) -> int:
     pc = {**os.environ, "PKG_CONFIG_PATH": str(next(prefix.glob("lib*/**/pkgconfig")))}
-    cflags = run("pkg-config", "--cflags", "linewright", env=pc).split()
-    libs = run("pkg-config", "--libs", "linewright", env=pc).split()
-    static = run("pkg-config", "--libs", "--static", "linewright", env=pc).split()
-    libdir = run("pkg-config", "--variable=libdir", "linewright", env=pc).strip()
+    cflags = shlex.split(run("pkg-config", "--cflags", "linewright", env=pc))
+    libs = shlex.split(run("pkg-config", "--libs", "linewright", env=pc))
+    static = shlex.split(run("pkg-config", "--libs", "--static", "linewright", env=pc))
+    libdir = " ".join(shlex.split(run("pkg-config", "--variable=libdir", "linewright", env=pc)))
     count = 0
     for cc, cxx in compilers:
         for standard in STANDARDS:

@@ -1,5 +1,5 @@
 # Combinations that are not supported are errors of the compiler, not surprises at run time.
-#   cmake -DCC="<compiler and flags>" -DCXX=… -DSCRATCH=<folder> -P does_not_compile.cmake
+#   cmake -DCC="<compiler and flags>" -DCXX=… -DINCLUDE=<folder> -DSCRATCH=<folder> -P does_not_compile.cmake
 separate_arguments(cc UNIX_COMMAND "${CC}")
 separate_arguments(cxx UNIX_COMMAND "${CXX}")
 file(MAKE_DIRECTORY ${SCRATCH})
@@ -9,7 +9,7 @@ function(check wanted code)
   file(WRITE ${SCRATCH}/try.c "#include <linewright/percpu.h>\nvoid f(void *p);\nvoid f(void *p)\n{\n    ${code};\n}\n")
   configure_file(${SCRATCH}/try.c ${SCRATCH}/try.cpp COPYONLY)
   foreach(how IN ITEMS "${cc};-std=c11;${SCRATCH}/try.c" "${cxx};-std=c++17;${SCRATCH}/try.cpp")
-    execute_process(COMMAND ${how} -fsyntax-only RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE errors)
+    execute_process(COMMAND ${how} -I${INCLUDE} -fsyntax-only RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE errors)
     if(wanted EQUAL 0 AND NOT result EQUAL 0)
       message(SEND_ERROR "should compile and does not: ${code}\n${errors}")
     elseif(wanted EQUAL 1 AND result EQUAL 0)
