@@ -338,6 +338,7 @@ def test_a_user_who_may_lock_little_memory(real):
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
 def test_the_real_probe_from_plan_to_verdict(real):
     answer = real("measure", *SMALL, "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
@@ -348,6 +349,7 @@ def test_the_real_probe_from_plan_to_verdict(real):
     assert "lock_add" in answer.stdout and answer.stdout.strip().splitlines()[-1].endswith(".")
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
 def test_the_real_probe_interrupted_and_resumed(real):
     process = real.start("measure", *SMALL, "--set", "launches=400", "--budget", "10m", "-o", "r.jsonl")
     out = real.directory / "r.jsonl"
@@ -376,6 +378,7 @@ def test_help_and_schema_need_no_probe(command, words: list[str]):
     assert answer.returncode == 0 and answer.stdout and answer.stderr == ""
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
 def test_topology_and_plans(real):
     topology = json.loads(real("topology", "--json").stdout)
     assert [cpu["cpu"] for cpu in topology["cpus"] if cpu["allowed"]] == sorted(os.sched_getaffinity(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import json
 import re
 import shutil
@@ -75,6 +76,7 @@ def cell(operation: str, form: str, bits: int, order: str, policy: str, **more) 
             "params": {"policy": policy}, **more}
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
 @pytest.mark.parametrize(("arch", "cpu"), [("x86_64", ""), ("i386", ""), ("arm64", "max"), ("arm64", "cortex-a57")])
 def test_the_probe_runs_each_with_an_exact_sum_or_says_that_the_cpu_cannot(arch: str, cpu: str) -> None:
     together = {"contender": "same_line", "threads": 2}
