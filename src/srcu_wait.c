@@ -15,11 +15,39 @@ unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
 }
 
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* tens of cycles; YIELD takes none on most cores */
+#endif
+}
+
+/* Readers that had taken the index before they could see the flip count on it a moment later. Where they do, the scan's barrier
+ * would be spent on finding them: so many looks, some tens of ns apart, until none has come. Proves nothing; the scan does. */
+static void let_readers_see(struct lw__srcu_domain *d, unsigned index)
+{
+    lw__srcu_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
+    unsigned long seen = lw__srcu_sum(d, index, false);
+    for (unsigned looks = 0; looks < 8; looks++) {
+        for (unsigned i = 0; i < 4; i++)
+            cpu_relax();
+        unsigned long now = lw__srcu_sum(d, index, false);
+        if (now == seen)
+            break;
+        seen = now;
+    }
+}
+
 static void flip(struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED);
+    unsigned index = lw__srcu_index_now(d);
     /* Relaxed: readers may take either index at any time, the next scan's barrier orders what matters. */
     __atomic_store_n(&d->srcu->pair, pair ^ (pair < LW__SRCU_FIRST ? 1 : LW__SRCU_WORD), __ATOMIC_RELAXED);
+    if (!d->reader_barriers)
+        let_readers_see(d, index);
 }
 
 #define LW_GP_DOMAIN struct lw__srcu_domain
