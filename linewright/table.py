@@ -229,12 +229,25 @@ def _print_missing(summaries: Sequence[Summary], console: Console) -> None:
     groups: dict[tuple[str, str], list[Summary]] = {}
     for summary in summaries:
         if summary.status != "ok":
-            groups.setdefault((summary.status, re.sub("[0-9]+", "N", summary.reason)), []).append(summary)
-    for (status, reason), members in groups.items():
-        same = {member.reason for member in members}
+            groups.setdefault((summary.status, _NUMBER.sub("N", summary.reason)), []).append(summary)
+    for (status, _), members in groups.items():
         which = members[0].id if len(members) == 1 else f"{_forms_text(members)} ({len(members)} cells)"
-        text = one_line(f"{status}: {which}: {same.pop() if len(same) == 1 else reason}")
+        text = one_line(f"{status}: {which}: {_with_ranges([member.reason for member in members])}")
         console.print(Text(text, style="dim" if status == "unavailable" else "yellow"))
+
+
+def _with_ranges(reasons: Sequence[str]) -> str:
+    """Reasons that differ in their numbers only, as one: "3 to 5 of 12 windows"."""
+    columns = iter(zip(*(map(int, _NUMBER.findall(reason)) for reason in reasons), strict=True))
+
+    def span(first: re.Match[str]) -> str:
+        numbers = next(columns)
+        return f"{min(numbers)} to {max(numbers)}" if min(numbers) < max(numbers) else first[0]
+
+    return _NUMBER.sub(span, reasons[0])
+
+
+_NUMBER = re.compile("[0-9]{1,18}")  # of a hostile reason's longer ones, piece by piece
 
 
 def _forms_text(members: Sequence[Summary]) -> str:
