@@ -24,30 +24,33 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* Readers that had taken the index before they could see the flip count on it a moment later. Where they do, the scan's barrier
- * would be spent on finding them: so many looks, some tens of ns apart, until none has come. Proves nothing; the scan does. */
-static void let_readers_see(struct lw__srcu_domain *d, unsigned index)
-{
-    lw__srcu_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
-    unsigned long seen = lw__srcu_sum(d, index, false);
-    for (unsigned looks = 0; looks < 8; looks++) {
-        for (unsigned i = 0; i < 4; i++)
-            cpu_relax();
-        unsigned long now = lw__srcu_sum(d, index, false);
-        if (now == seen)
-            break;
-        seen = now;
-    }
-}
-
 static void flip(struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED);
-    unsigned index = lw__srcu_index_now(d);
     /* Relaxed: readers may take either index at any time, the next scan's barrier orders what matters. */
     __atomic_store_n(&d->srcu->pair, pair ^ (pair < LW__SRCU_FIRST ? 1 : LW__SRCU_WORD), __ATOMIC_RELAXED);
-    if (!d->reader_barriers)
-        let_readers_see(d, index);
+}
+
+/* Readers that had taken the index before they could see the flip count on it a moment later. Where they do, the scan's barrier
+ * would be spent on finding them: so a few looks, tens of ns apart, until none comes. Proves nothing; the scan does. */
+static void flip_and_let_see(struct lw__srcu_domain *d)
+{
+    if (d->reader_barriers) { /* looking again costs no more than this would */
+        flip(d);
+        return;
+    }
+    unsigned index = lw__srcu_index_now(d);
+    unsigned long seen = lw__srcu_sum(d, index, false);
+    flip(d);
+    lw__srcu_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
+    for (unsigned looks = 0; looks < 8; looks++) {
+        unsigned long now = lw__srcu_sum(d, index, false);
+        if (now == seen)
+            return;
+        seen = now;
+        for (unsigned i = 0; i < 4; i++)
+            cpu_relax();
+    }
 }
 
 #define LW_GP_DOMAIN struct lw__srcu_domain
@@ -56,7 +59,7 @@ static void flip(struct lw__srcu_domain *d)
 #define LW_GP_HEAVY_BARRIER(d) lw__srcu_heavy_barrier(d)
 #define LW_GP_FENCE() lw__srcu_full_fence()
 #define LW_GP_INDEX(d) lw__srcu_index_now(d)
-#define LW_GP_FLIP(d) flip(d)
+#define LW_GP_FLIP(d) flip_and_let_see(d)
 #define LW_GP_LOAD_SEQ(d) __atomic_load_n(&(d)->seq, __ATOMIC_RELAXED)
 #define LW_GP_STORE_SEQ(d, v) __atomic_store_n(&(d)->seq, v, __ATOMIC_RELEASE) /* release: pairs with lw__srcu_reached() */
 #define LW_GP_POINT(name) LW__SRCU_POINT(LW__SRCU_AT_##name)
