@@ -134,15 +134,25 @@ static void issue_ordered(enum lw_cache_insn insn, struct lines r, uintptr_t lin
     issue_lines(insn, r, line);
 }
 
-static bool list_is_impossible(const struct iovec *list, size_t n)
+static bool any_impossible(const struct iovec *list, size_t n)
 {
     bool bad = false;
 
-    if (n && !list)
-        return true;
-    for (size_t i = 0; i < n; i++) /* no way out early: lists are good, and a branch per entry costs more */
+    for (size_t i = 0; i < n; i++)
         bad |= impossible((uintptr_t)list[i].iov_base, list[i].iov_len);
     return bad;
+}
+
+/* Where no address and no length has its top bit set, no sum of the two can wrap: as a rule two ORs per entry are all. */
+static bool list_is_impossible(const struct iovec *list, size_t n)
+{
+    uintptr_t bits = 0;
+
+    if (n && !list)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        bits |= (uintptr_t)list[i].iov_base | list[i].iov_len;
+    return bits > UINTPTR_MAX / 2 && any_impossible(list, n);
 }
 
 /* What one operation means on this machine. */
