@@ -254,6 +254,17 @@ TEST_P(Cache_model, a_neighbours_store_survives_and_an_aligned_buffer_too)
     EXPECT_TRUE(lost_device_bytes) << "the model no longer shows why buffers must be aligned";
 }
 
+// Stores before each piece, as batches are meant for.
+void store_and_add(lw_cache_batch &batch, const Bytes &all, const std::vector<iovec> &list)
+{
+    for (const auto &piece : list) {
+        const auto at = static_cast<unsigned char *>(piece.iov_base);
+        lw_model_store(at, &all[at - base], piece.iov_len);
+        ASSERT_EQ(lw_cache_batch_add(&batch, at, piece.iov_len), 0);
+    }
+    ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
+}
+
 TEST_P(Cache_model, batch_includes_stores_made_just_before_each_add)
 {
     for (const auto schedule : schedules()) {
@@ -264,12 +275,7 @@ TEST_P(Cache_model, batch_includes_stores_made_just_before_each_add)
         lw_cache_batch batch;
 
         ASSERT_EQ(lw_cache_batch_for_device(&batch, LW_DMA_TO_DEVICE), 0);
-        for (const auto &piece : list) {
-            const auto at = static_cast<unsigned char *>(piece.iov_base);
-            lw_model_store(at, &all[at - base], piece.iov_len);
-            ASSERT_EQ(lw_cache_batch_add(&batch, at, piece.iov_len), 0);
-        }
-        ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
+        ASSERT_NO_FATAL_FAILURE(store_and_add(batch, all, list));
         for (const auto &piece : list) {
             const auto at = static_cast<unsigned char *>(piece.iov_base);
             ASSERT_EQ(device_read(at, piece.iov_len), Bytes(&all[at - base], &all[at - base] + piece.iov_len));
@@ -471,20 +477,6 @@ TEST_P(Cache_model, what_was_persisted_survives_a_power_failure)
     }
 }
 
-// Stores before each piece, as batches are meant for.
-void store_and_add(const Bytes &all, const std::vector<iovec> &list, lw_cache_op op)
-{
-    lw_cache_batch batch;
-
-    ASSERT_EQ(lw_cache_batch_begin(&batch, op), 0);
-    for (const auto &piece : list) {
-        const auto at = static_cast<unsigned char *>(piece.iov_base);
-        lw_model_store(at, &all[at - base], piece.iov_len);
-        ASSERT_EQ(lw_cache_batch_add(&batch, at, piece.iov_len), 0);
-    }
-    ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
-}
-
 // CLFLUSH on parts that order it by a full fence alone: behind the stores it is to write back, and waited for.
 TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_both_sides)
 {
@@ -504,7 +496,12 @@ TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_bot
         };
     };
     const auto batch = [](lw_cache_op op) {
-        return [=](const Bytes &all, const std::vector<iovec> &list) { store_and_add(all, list, op); };
+        return [=](const Bytes &all, const std::vector<iovec> &list) {
+            lw_cache_batch begun;
+
+            ASSERT_EQ(lw_cache_batch_begin(&begun, op), 0);
+            ASSERT_NO_FATAL_FAILURE(store_and_add(begun, all, list));
+        };
     };
     const auto no_wait = [] {};
     const Way ways[] = {
