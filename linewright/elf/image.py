@@ -72,27 +72,6 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Image:
-    """What of a file matters for its atomics. Addresses are the file's own, before it is loaded anywhere."""
-
-    path: str
-    machine: str
-    kind: str
-    interpreter: str
-    needs_dynamic_linker: bool
-    unaudited: str
-    """The C library it is made for, if that one's dynamic linker knows no auditing; else empty."""
-    texts: tuple[Text, ...]
-    writable: tuple[tuple[int, int], ...]
-    """Address ranges, from and to, that the program can write for as long as it runs."""
-    functions: tuple[Symbol, ...]
-    """By address; without a symbol table what the unwind table knows, under made-up names."""
-    stubs: dict[int, str]
-    """Words that call stubs load from, and the symbol that the dynamic linker puts there."""
-    stripped: bool
-
-
-@dataclass(frozen=True)
 class Beginning:
     """What the headers alone say."""
 
@@ -101,6 +80,22 @@ class Beginning:
     interpreter: str
     needs_dynamic_linker: bool
     unaudited: str
+    """The C library it is made for, if that one's dynamic linker knows no auditing; else empty."""
+
+
+@dataclass(frozen=True)
+class Image(Beginning):
+    """What of a file matters for its atomics. Addresses are the file's own, before it is loaded anywhere."""
+
+    path: str
+    texts: tuple[Text, ...]
+    writable: tuple[tuple[int, int], ...]
+    """Address ranges, from and to, that the program can write for as long as it runs."""
+    functions: tuple[Symbol, ...]
+    """By address; without a symbol table what the unwind table knows, under made-up names."""
+    stubs: dict[int, str]
+    """Words that call stubs load from, and the symbol that the dynamic linker puts there."""
+    stripped: bool
 
 
 def load(path: str) -> Image:
@@ -180,12 +175,8 @@ def _image(path: str, raw: bytes) -> Image:
     symbols = _symbols(elf, raw, sections, (".symtab", ".dynsym"))
     full = any(section.name == ".symtab" for section in sections)
     return Image(
+        **(vars(beginning) | {"unaudited": beginning.unaudited or _unaudited_library(elf, raw, sections)}),
         path=path,
-        machine=beginning.machine,
-        kind=beginning.kind,
-        interpreter=beginning.interpreter,
-        needs_dynamic_linker=beginning.needs_dynamic_linker,
-        unaudited=beginning.unaudited or _unaudited_library(elf, raw, sections),
         texts=texts,
         writable=_writable(segments),
         functions=_functions(symbols if full else symbols + _unwound(raw, segments), texts),
