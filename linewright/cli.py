@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from linewright import __version__
 from linewright.commands import register_all
 from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
 from linewright.output import note
+from linewright.trial.launch import given
 
 app = typer.Typer(
     name="linewright",
@@ -41,14 +41,16 @@ register_all(app)
 
 
 def _give_back_the_locale() -> None:
-    """In the C locale Python writes LC_CTYPE=C.UTF-8 into its environment (PEP 538); what we start gets what we were given."""
+    """What we start gets the LC_CTYPE that we were given, not the one that Python writes in the C locale (PEP 538)."""
+    if os.environ.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
+        return
     try:
-        given = Path("/proc/self/environ").read_bytes().split(b"\0")
+        before = given().get("LC_CTYPE")
     except OSError:
         return
-    if os.environ.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
-        del os.environ["LC_CTYPE"]
-        os.environb.update(word.split(b"=", 1) for word in given if word.startswith(b"LC_CTYPE="))
+    del os.environ["LC_CTYPE"]
+    if before is not None:
+        os.environ["LC_CTYPE"] = before
 
 
 def main(arguments: list[str] | None = None) -> int:
