@@ -68,12 +68,13 @@ struct Turn {
 template <class Definition> void ask(Loop_args &args) {
     Word *line = static_cast<Word *>(args.target);
     auto *turn = static_cast<Turn *>(args.state);
+    const std::size_t work_iters = args.work; // in a register: the definition's are the loop's only memory accesses
     Word next = turn->next;
     for (std::size_t left = args.ops; left; --left) {
         while (!Definition::take(line, next)) {
         }
         next = static_cast<Word>(next + 2);
-        for (std::size_t work = args.work; work; --work)
+        for (std::size_t work = work_iters; work; --work)
             lw_nop();
     }
     // A round trip is over when the answer is there: leave the line at this thread's turn.
@@ -86,22 +87,26 @@ template <class Definition> void ask(Loop_args &args) {
 template <class Definition> void answer(Loop_args &args) {
     Word *line = static_cast<Word *>(args.target);
     auto *turn = static_cast<Turn *>(args.state);
+    const std::size_t asked = args.ops;
+    Word next = turn->next;
     std::size_t answered = 0;
-    for (unsigned empty_polls = 0; answered < args.ops && empty_polls < 2000;) {
-        if (Definition::take(line, turn->next)) {
-            turn->next = static_cast<Word>(turn->next + 2);
+    for (unsigned empty_polls = 0; answered < asked && empty_polls < 2000;) {
+        if (Definition::take(line, next)) {
+            next = static_cast<Word>(next + 2);
             ++answered;
             empty_polls = 0;
         } else {
             ++empty_polls;
         }
     }
+    turn->next = next;
     args.ops = answered;
 }
 
 void no_handoff(Loop_args &args) {
+    const std::size_t work_iters = args.work;
     for (std::size_t left = args.ops; left; --left) {
-        for (std::size_t work = args.work; work; --work)
+        for (std::size_t work = work_iters; work; --work)
             lw_nop();
         lw_nop();
     }

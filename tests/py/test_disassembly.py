@@ -81,7 +81,7 @@ _disassembly: dict[str, dict[str, list[tuple[int, str, str]]]] = {}
 
 
 def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
-    """Every lw_loop_…, lw_completed_… and run_… function as (address, mnemonic with prefix, operands)."""
+    """Every timed function as (address, mnemonic with prefix, operands)."""
     if arch not in _disassembly:
         objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
         if not build(arch).exists() or not shutil.which(objdump):
@@ -94,7 +94,7 @@ def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
         for line in text.splitlines():
             if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
                 name = heading.group(1)
-                wanted = name.startswith(("lw_loop_", "lw_completed_")) or name.startswith("void lw::probe::") and "::run_" in name
+                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(r"(void )?lw::probe::.*::(run_|ask<|answer<|no_handoff)", name)
                 current = result.setdefault(name, []) if wanted else None
             elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)):
                 current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
@@ -225,3 +225,28 @@ def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) ->
         found = [step for step in found if step != "commit"]
     assert found and found == want * (len(found) // len(want)), code
     assert len(found) // len(want) >= (2 if form == "rseq_add" else 4), "one word and many; a read and an exchange of each"
+
+
+# ---- core-to-core handoffs (probe/handoff.cpp): the side that asks, and the side that answers ----
+
+HANDOFF = {
+    "Blind": {"x86": ["lock cmpxchg"], "arm64": ["cas"]},
+    "Load_first": {"x86": ["mov", "lock cmpxchg"], "arm64": ["ldr", "cas"]},
+    "Store_load": {"x86": ["mov", "mov"], "arm64": ["ldr", "str"]},
+}
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+@pytest.mark.parametrize("definition", HANDOFF)
+@pytest.mark.parametrize("side", ["ask", "answer"])
+def test_handoff_loop_holds_its_definition(arch: str, definition: str, side: str) -> None:
+    (name,) = [name for name in functions(arch) if f"::{side}<" in name and definition in name]
+    family = "arm64" if arch == "arm64" else "x86"
+    last_answer = [{"x86": "mov", "arm64": "ldr"}[family]] if side == "ask" else []
+    assert memory_instructions(arch, name) == HANDOFF[definition][family] + last_answer
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+def test_handoff_twin_touches_no_memory(arch: str) -> None:
+    (name,) = [name for name in functions(arch) if "::no_handoff" in name]
+    assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
