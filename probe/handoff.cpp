@@ -74,8 +74,7 @@ template <class Definition> void ask(Loop_args &args) {
         while (!Definition::take(line, next)) {
         }
         next = static_cast<Word>(next + 2);
-        for (std::size_t work = work_iters; work; --work)
-            lw_nop();
+        work_for(work_iters);
     }
     // A round trip is over when the answer is there: leave the line at this thread's turn.
     while (__atomic_load_n(line, __ATOMIC_RELAXED) != next) {
@@ -104,12 +103,7 @@ template <class Definition> void answer(Loop_args &args) {
 }
 
 void no_handoff(Loop_args &args) {
-    const std::size_t work_iters = args.work;
-    for (std::size_t left = args.ops; left; --left) {
-        for (std::size_t work = work_iters; work; --work)
-            lw_nop();
-        lw_nop();
-    }
+    repeat(args, [] { lw_nop(); });
 }
 
 class Handoff final : public Subject {

@@ -1,6 +1,8 @@
 // What a timed loop is to the rest of the probe: a function that performs N operations, called once per batch.
 #pragma once
 
+#include <linewright/arch/measure.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -18,5 +20,27 @@ struct Loop_args {
 };
 
 using Batch = void (*)(Loop_args &);
+
+// The work between operations: a run-time loop around one NOP, so that every work length has the same code.
+[[gnu::always_inline]] inline void work_for(std::size_t iterations) {
+    for (; iterations; --iterations)
+        lw_nop();
+}
+
+// The loop itself. Without work it holds nothing but the operation and the count-down.
+template <class Step> [[gnu::always_inline]] inline void repeat(const Loop_args &args, Step step) {
+    std::size_t left = args.ops;
+    const std::size_t work = args.work;
+    if (work == 0) {
+        do
+            step();
+        while (--left);
+        return;
+    }
+    do {
+        step();
+        work_for(work);
+    } while (--left);
+}
 
 } // namespace lw::probe

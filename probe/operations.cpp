@@ -5,9 +5,9 @@
 
 #include "probe/line_set.hpp"
 #include "probe/machine.hpp"
+#include "probe/step_loops.hpp"
 #include "wire/forms.hpp"
 
-#include <linewright/arch/measure.h>
 #include <linewright/atomic.h>
 #include <linewright/policy.h>
 
@@ -16,41 +16,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 
 namespace lw::probe {
 namespace {
-
-template <class Step> [[gnu::always_inline]] inline void repeat(const Loop_args &args, Step step) {
-    for (std::size_t left = args.ops; left; --left) {
-        step();
-        for (std::size_t work = args.work; work; --work)
-            lw_nop();
-    }
-}
-
-template <class T, auto Op> [[gnu::always_inline]] inline void run_add(Loop_args &args) {
-    T *line = static_cast<T *>(args.target);
-    const T operand = static_cast<T>(args.operand);
-    repeat(args, [=] {
-        if constexpr (std::is_void_v<decltype(Op(line, operand))>) {
-            Op(line, operand);
-        } else {
-            T old = Op(line, operand);
-            __asm__ volatile("" : : "r"(old)); // the value is wanted
-        }
-    });
-}
-
-// What is taken out is summed, so that nothing may be lost unnoticed.
-template <class T, auto Op> [[gnu::always_inline]] inline void run_xchg(Loop_args &args) {
-    T *line = static_cast<T *>(args.target);
-    const T operand = static_cast<T>(args.operand);
-    std::uint64_t sum = 0;
-    repeat(args, [&sum, line, operand] { sum += Op(line, operand); });
-    args.sum_out += sum;
-}
 
 template <class T, auto Read, auto Op> [[gnu::always_inline]] inline void run_cmpxchg(Loop_args &args) {
     T *line = static_cast<T *>(args.target);

@@ -7,7 +7,6 @@
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
-#include <linewright/arch/measure.h>
 #include <linewright/percpu.h>
 
 #include <algorithm>
@@ -39,20 +38,16 @@ thread_local std::uint64_t local_words[most_slots * step / 8];
 // Goes round the slots. A single slot has its address in one register throughout, as in a program that counts one thing.
 template <class Step> [[gnu::always_inline]] inline void go_round(Loop_args &args, char *base, Step add) {
     const std::size_t last = static_cast<const Seat *>(args.state)->last, work = args.work;
-    auto pause = [work] {
-        for (std::size_t left = work; left; --left)
-            lw_nop();
-    };
     if (last == 0) {
         for (std::size_t left = args.ops; left; --left) {
             add(base);
-            pause();
+            work_for(work);
         }
         return;
     }
     for (std::size_t left = args.ops; left; --left) {
         add(slot(base, left & last));
-        pause();
+        work_for(work);
     }
 }
 

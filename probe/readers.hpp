@@ -116,8 +116,6 @@ Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, cons
 
 } // namespace lw::probe
 
-#include <linewright/arch/measure.h>
-
 template <class R, bool checked> [[gnu::always_inline]] inline void lw::probe::run_sections(Loop_args &args) {
     auto *seat = static_cast<Reader_seat *>(args.state);
     R reader(*seat);
@@ -142,10 +140,7 @@ template <class R, bool checked> [[gnu::always_inline]] inline void lw::probe::r
         while (--left);
     } else {
         do
-            section([delay] {
-                for (std::size_t nops = delay; nops; --nops)
-                    lw_nop();
-            });
+            section([delay] { work_for(delay); });
         while (--left);
     }
     seat->wrong += wrong;

@@ -11,7 +11,6 @@
 #include "probe/own_rows.hpp"
 #include "wire/forms.hpp"
 
-#include <linewright/arch/measure.h>
 #include <linewright/wide.h>
 
 #include <algorithm>
@@ -46,6 +45,7 @@ struct alignas(256) Slot {
 template <class Read, class Write> [[gnu::always_inline]] inline void mix(Loop_args &args, Read read, Write write) {
     auto *slot = static_cast<Slot *>(args.state);
     const unsigned percent = slot->write_percent;
+    const std::size_t work = args.work;
     unsigned due = 0;
     std::size_t writes = 0;
     for (std::size_t left = args.ops; left; --left) {
@@ -57,8 +57,7 @@ template <class Read, class Write> [[gnu::always_inline]] inline void mix(Loop_a
         } else {
             read();
         }
-        for (std::size_t work = args.work; work; --work)
-            lw_nop();
+        work_for(work);
     }
     slot->writes += writes;
     slot->reads += args.ops - writes;

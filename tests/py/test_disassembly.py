@@ -94,7 +94,7 @@ def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
         for line in text.splitlines():
             if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
                 name = heading.group(1)
-                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(r"(void )?lw::probe::.*::(run_|ask<|answer<|no_handoff)", name)
+                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name)
                 current = result.setdefault(name, []) if wanted else None
             elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)):
                 current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
@@ -250,3 +250,46 @@ def test_handoff_loop_holds_its_definition(arch: str, definition: str, side: str
 def test_handoff_twin_touches_no_memory(arch: str) -> None:
     (name,) = [name for name in functions(arch) if "::no_handoff" in name]
     assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
+
+
+# ---- the library's operations (probe/operations.cpp): templates, named by the function that they call ----
+
+ORDERS = ("", "_relaxed", "_acquire", "_release", "_acq_rel")
+OPERATIONS = [("add", ""), ("add", "_release"), *((op, order) for op in ("fetch_add", "xchg", "try_cmpxchg") for order in ORDERS)]
+OPERATION_CASES = [
+    (arch, bits, op, order)
+    for arch in ("x86_64", "i386", "arm64")
+    for bits in (8, 16, 32, 64)
+    for op, order in OPERATIONS
+    if (arch, bits) != ("i386", 64)  # calls into the library: tests/cpp/wide reads those
+]
+OPERATION_X86 = {"add": ["lock add"], "fetch_add": ["lock xadd"], "xchg": ["xchg"], "try_cmpxchg": ["mov", "lock cmpxchg"]}
+OPERATION_LSE = {"add": "stadd", "fetch_add": "ldadd", "xchg": "swp", "try_cmpxchg": "cas"}
+SUFFIX = {"": "al", "_relaxed": "", "_acquire": "a", "_release": "l", "_acq_rel": "al"}
+
+
+def operation_function(arch: str, bits: int, op: str, order: str) -> str:
+    """The one function that times the operation."""
+    (name,) = [name for name in functions(arch) if f"lw_{op}_u{bits}{order}(" in name and "::run_" in name and "cold" not in name]
+    return name
+
+
+@pytest.mark.parametrize(("arch", "bits", "op", "order"), OPERATION_CASES, ids=lambda value: str(value))
+def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: str) -> None:
+    """Nothing but the operation touches memory; on arm64 the policy word too, and every form of the operation is there."""
+    name = operation_function(arch, bits, op, order)
+    found = [re.sub("^movz[bw]l$", "mov", i) for i in memory_instructions(arch, name)]
+    if arch != "arm64":
+        want = OPERATION_X86[op]
+        assert set(found) == set(want)
+        assert found.count(want[-1]) in (2, 3, 4)
+        return
+    width = {8: "b", 16: "h"}.get(bits, "")
+    suffix = "" if (op, order) == ("add", "") else SUFFIX[order]
+    reads = {"ldr", f"ldr{width}"} if op == "try_cmpxchg" else {"ldr"}
+    lse = {OPERATION_LSE[op] + suffix + width} | ({"ldadd" + suffix + width} if op == "add" else set())
+    assert lse <= set(found)
+    assert all(re.fullmatch(rf"ldr{width}?|ldax?r{width}|ldxr{width}|stl?xr{width}|prfm pstl1\w+|dmb", i) for i in set(found) - lse)
+    assert reads >= {i for i in found if i.startswith("ldr")}
+    touched = {address[0] for _, o in loop_instructions(functions(arch)[name]) if (address := re.findall(r"\[[^]]*\]", o))}
+    assert len(touched) == 2, f"the line and the policy word, not {touched}"
