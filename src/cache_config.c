@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* secure_getenv */
 #endif
 #include "cache_internal.h"
+#include "printable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,15 +124,11 @@ static int apply_all(uint32_t *word, uint32_t base, const char *choice)
 static void say_ignored(const char *asked, const char *why)
 {
     char shown[81];
-    size_t n = 0;
 
-    for (; asked[n] && n < sizeof(shown) - 1; n++)
-        shown[n] = (unsigned char)asked[n] < 0x20 || asked[n] == 0x7f ? '?' : asked[n];
-    shown[n] = '\0';
     fprintf(stderr,
             "linewright: LINEWRIGHT_CACHE=%s ignored: %s; allowed is a comma list of default, coherent, noncoherent, "
             "clean=INSN, invalidate=INSN, persist=INSN\n",
-            shown, why);
+            lw_printable_text(shown, sizeof(shown), asked), why);
 }
 
 /*

@@ -1,4 +1,5 @@
 /* The policy word: read from LINEWRIGHT_ATOMICS before main, changed by lw_policy_set(), told by lw_policy_describe(). */
+#define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,8 +125,8 @@ size_t lw_policy_describe(char *buffer, size_t size)
  * shared library it runs before those of whatever depends on the library. */
 __attribute__((constructor(101))) static void read_environment(void)
 {
-    const char *text = getenv("LINEWRIGHT_ATOMICS");
-    const char *verbose = getenv("LINEWRIGHT_VERBOSE");
+    const char *text = secure_getenv("LINEWRIGHT_ATOMICS");
+    const char *verbose = secure_getenv("LINEWRIGHT_VERBOSE");
     char line[320];
 
     if (adopt(text, text ? "LINEWRIGHT_ATOMICS" : "LINEWRIGHT_ATOMICS is not set", line, sizeof(line)) != 0) {

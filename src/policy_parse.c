@@ -4,6 +4,8 @@
 
 #include <linewright/policy.h>
 
+#include "printable.h"
+
 static const char *const class_names[LW_POLICY_CLASSES] = {"void", "fetch", "xchg", "cas"};
 static const char *const form_names[] = {NULL, "store", "load", "llsc"};
 
@@ -38,12 +40,8 @@ static int fail(char *error, size_t size, struct piece p, const char *reason)
 
         if (n > size - 1 - used)
             n = size - 1 - used;
-        for (size_t k = 0; k < n; k++) {
-            unsigned char c = (unsigned char)parts[i].start[k];
-
-            /* The text comes from the environment and goes to a terminal. */
-            error[used++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
-        }
+        for (size_t k = 0; k < n; k++)
+            error[used++] = lw_printable(parts[i].start[k]);
     }
     error[used] = '\0';
     return -EINVAL;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "rseq.h"
 
+#include "printable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -217,10 +219,12 @@ static enum lw_percpu_mode try_own(void)
 
 static enum lw_percpu_mode choose_mode(void)
 {
-    const char *wish = getenv("LINEWRIGHT_RSEQ");
+    const char *wish = secure_getenv("LINEWRIGHT_RSEQ");
     bool own = wish && !strcmp(wish, "own");
+    char shown[41];
     if (wish && *wish && !own && strcmp(wish, "off") && strcmp(wish, "default"))
-        fprintf(stderr, "linewright: LINEWRIGHT_RSEQ=%.40s is not known; allowed: default, own, off\n", wish);
+        fprintf(stderr, "linewright: LINEWRIGHT_RSEQ=%s is not known; allowed: default, own, off\n",
+                lw_printable_text(shown, sizeof(shown), wish));
 
     lw_percpu_rt.offset = (char *)&own_area - lw__thread_pointer(); /* reads "no CPU" until something better is known */
     if (wish && !strcmp(wish, "off")) {
@@ -277,7 +281,7 @@ static void start(void)
                               : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
                                 "membarrier cannot end sequences here (before Linux 5.10, or denied)";
     }
-    const char *verbose = getenv("LINEWRIGHT_VERBOSE");
+    const char *verbose = secure_getenv("LINEWRIGHT_VERBOSE");
     if (verbose && !strcmp(verbose, "1"))
         fprintf(stderr, "linewright: per-CPU operations: %s\n", mode_reason);
     errno = saved;

@@ -258,7 +258,7 @@ static void after_fork_in_child(void)
 
 static void start(void)
 {
-    const char *wish = getenv("LINEWRIGHT_VERBOSE");
+    const char *wish = secure_getenv("LINEWRIGHT_VERBOSE");
     verbose = wish && !strcmp(wish, "1");
     have_membarrier = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 #if LW__SRCU_THREAD_WORDS

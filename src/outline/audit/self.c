@@ -1,6 +1,8 @@
 /* System calls, lines in and lines out, and the few memory functions that the compiler and the policy parser call. */
 #include "self.h"
 
+#include "../../printable.h"
+
 #include <elf.h>
 #include <linux/fcntl.h>
 #include <linux/time.h>
@@ -201,12 +203,8 @@ void lw_lines_close(struct lw_lines *lines)
 
 void lw_say_text(struct lw_say *say, const char *text)
 {
-    for (; *text && say->used < sizeof(say->line) - 1; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        /* Paths and settings are whatever somebody chose; a terminal gets no control characters from them. */
-        say->line[say->used++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
-    }
+    for (; *text && say->used < sizeof(say->line) - 1; text++)
+        say->line[say->used++] = lw_printable(*text);
 }
 
 static void say_in_base(struct lw_say *say, uint64_t number, unsigned base)
