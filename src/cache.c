@@ -69,24 +69,32 @@ ALWAYS_INLINE void wait_for(bool loads_too)
         lw_cache_arch_wait_stores();
 }
 
-/*
- * With `insn` a constant this is one tight loop per instruction, chosen outside both loops.  The wait stands right
- * behind the last instruction, on the only path out of here that has issued anything.
- */
-ALWAYS_INLINE void walk_and_wait(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
+ALWAYS_INLINE bool is_impossible(const struct iovec *entry)
 {
-    const struct iovec *end = list + n;
+    return impossible((uintptr_t)entry->iov_base, entry->iov_len);
+}
+
+/*
+ * The number of entries before the first impossible one, all of them maintained and waited for.
+ *
+ * One pass: a list of thousands outgrows the first-level cache, and reading it twice cost up to a tenth.  With `insn` a
+ * constant this is one tight loop per instruction, chosen outside both loops.  The wait stands right behind the last
+ * instruction, on the only path out of here that has issued anything.
+ */
+ALWAYS_INLINE size_t walk_and_wait(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
+{
+    const struct iovec *at = list, *end = list + n;
     struct lines held, next;
 
-    while (list < end && !list->iov_len)
-        list++;
-    if (list == end)
-        return;
-    held = lines_of((uintptr_t)list->iov_base, list->iov_len, line);
-    while (++list < end) {
-        if (!list->iov_len)
+    while (at < end && !at->iov_len)
+        at++;
+    if (at == end || is_impossible(at))
+        return (size_t)(at - list);
+    held = lines_of((uintptr_t)at->iov_base, at->iov_len, line);
+    while (++at < end && !is_impossible(at)) {
+        if (!at->iov_len)
             continue;
-        next = lines_of((uintptr_t)list->iov_base, list->iov_len, line);
+        next = lines_of((uintptr_t)at->iov_base, at->iov_len, line);
         if (merge(&held, next, line))
             continue;
         issue(insn, held, line);
@@ -94,21 +102,26 @@ ALWAYS_INLINE void walk_and_wait(enum lw_cache_insn insn, const struct iovec *li
     }
     issue(insn, held, line);
     wait_for(loads_too);
+    return (size_t)(at - list);
 }
 
-static void maintain_list(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
+/* 0, or -EINVAL where the list has an impossible entry: it ended there. */
+static int maintain_list(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
 {
+    size_t done = n;
+
     switch (insn) {
 #define CASE(id, name, form) \
     case LW_INSN_##id: \
-        walk_and_wait(LW_INSN_##id, list, n, line, loads_too); \
+        done = walk_and_wait(LW_INSN_##id, list, n, line, loads_too); \
         break;
         LW_CACHE_INSNS(CASE)
 #undef CASE
     default:
-        (void)list, (void)n, (void)line, (void)loads_too;
+        (void)list, (void)line, (void)loads_too;
         break;
     }
+    return done == n ? 0 : -EINVAL;
 }
 
 static void issue_lines(enum lw_cache_insn insn, struct lines r, uintptr_t line)
@@ -134,25 +147,15 @@ static void issue_ordered(enum lw_cache_insn insn, struct lines r, uintptr_t lin
     issue_lines(insn, r, line);
 }
 
-static bool any_impossible(const struct iovec *list, size_t n)
+/* For a list with nothing to be done. */
+static int check_list(const struct iovec *list, size_t n)
 {
-    bool bad = false;
-
-    for (size_t i = 0; i < n; i++)
-        bad |= impossible((uintptr_t)list[i].iov_base, list[i].iov_len);
-    return bad;
-}
-
-/* Where no address and no length has its top bit set, no sum of the two can wrap: as a rule two ORs per entry are all. */
-static bool list_is_impossible(const struct iovec *list, size_t n)
-{
-    uintptr_t bits = 0;
-
     if (n && !list)
-        return true;
+        return -EINVAL;
     for (size_t i = 0; i < n; i++)
-        bits |= (uintptr_t)list[i].iov_base | list[i].iov_len;
-    return bits > UINTPTR_MAX / 2 && any_impossible(list, n);
+        if (is_impossible(&list[i]))
+            return -EINVAL;
+    return 0;
 }
 
 /* What one operation means on this machine. */
@@ -320,14 +323,13 @@ int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op)
     if (is_free(word, op))
         return 0;
     a = action_of(word, op);
-    if (list_is_impossible(list, n))
+    if (n && !list)
         return -EINVAL;
     if (!a.insn)
-        return a.result;
+        return check_list(list, n) ? -EINVAL : a.result;
     if (a.order)
         lw_cache_arch_order(); /* pairs with the load by which the caller learnt that the device had finished */
-    maintain_list(a.insn, list, n, lw_word_line(word), a.full);
-    return a.result;
+    return maintain_list(a.insn, list, n, lw_word_line(word), a.full) ? -EINVAL : a.result;
 }
 
 static bool is_direction(unsigned int direction)
@@ -347,7 +349,7 @@ int lw_sync_for_cpu(const struct iovec *list, size_t n, enum lw_dma_direction di
     if (!is_direction(direction))
         return -EINVAL;
     if (direction == LW_DMA_TO_DEVICE)
-        return !(lw_cache_word() & LW_BIT(LW_WORD_COHERENT)) && list_is_impossible(list, n) ? -EINVAL : 0;
+        return lw_cache_word() & LW_BIT(LW_WORD_COHERENT) ? 0 : check_list(list, n);
     return lw_cache_list(list, n, LW_CACHE_INVALIDATE);
 }
 

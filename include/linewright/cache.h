@@ -8,7 +8,8 @@
  *
  * Errors: 0, or
  *   -EINVAL      a length above half the address space, or a range that runs past its end; an unknown operation or
- *                direction; a list that is NULL and not empty.  Checked first: nothing was touched.
+ *                direction; a list that is NULL and not empty.  Nothing of it was touched; of a list what stands before
+ *                its first impossible entry has been done and waited for, nothing behind it.
  *   -EOPNOTSUPP  this machine has no instruction for it (see each function for what was done instead).
  * An address that is not mapped faults as a load from it would.
  *
@@ -97,7 +98,8 @@ LW_API void lw_cache_persist_wait(void);
 /* To the point of deep persistence.  -EOPNOTSUPP where there is none; the range was then persisted as above. */
 LW_API int lw_cache_persist_deep(const void *p, size_t n);
 
-/* One operation over a list, waited for once.  Same results as the one-range function of that operation. */
+/* One operation over a list, waited for once.  Same results as the one-range function of that operation; -EINVAL: it
+ * ended at the first impossible entry, as if the list did. */
 LW_API int lw_cache_list(const struct iovec *list, size_t n, enum lw_cache_op op);
 
 /*

@@ -153,16 +153,16 @@ TEST(Cache, refusals_and_empty_requests_touch_nothing)
     Fenced memory(1);
     char *no = memory.forbidden(); // any instruction here would end the program
     const iovec empty[] = {{nullptr, 0}, {no, 0}};
-    const iovec bad[] = {{no, 8}, {no, SIZE_MAX}};
-    const iovec wrapping[] = {{no, 8}, {no, SIZE_MAX / 2}, {reinterpret_cast<void *>(UINTPTR_MAX), 2}};
+    const iovec bad[] = {{memory.begin(), 8}, {no, SIZE_MAX}, {no, 8}};
+    const iovec wrapping[] = {{no, 0}, {reinterpret_cast<void *>(UINTPTR_MAX), 2}, {no, 8}};
 
     EXPECT_EQ(lw_sync_for_device(empty, 2, LW_DMA_TO_DEVICE), 0);
     EXPECT_EQ(lw_sync_for_cpu(empty, 2, LW_DMA_FROM_DEVICE), 0);
-    EXPECT_EQ(lw_sync_for_cpu(bad, 1, LW_DMA_TO_DEVICE), 0) << "to-device: nothing to take back";
+    EXPECT_EQ(lw_sync_for_cpu(bad + 2, 1, LW_DMA_TO_DEVICE), 0) << "to-device: nothing to take back";
     EXPECT_EQ(lw_sync_for_device(nullptr, 0, LW_DMA_TO_DEVICE), 0);
     EXPECT_EQ(lw_cache_clean(no, 0), 0);
     EXPECT_EQ(lw_cache_clean(nullptr, 0), 0);
-    EXPECT_EQ(lw_sync_for_device(bad, 2, LW_DMA_TO_DEVICE), -EINVAL);
+    EXPECT_EQ(lw_sync_for_device(bad, 3, LW_DMA_TO_DEVICE), -EINVAL);
     EXPECT_EQ(lw_sync_for_cpu(wrapping, 3, LW_DMA_FROM_DEVICE), -EINVAL);
     EXPECT_EQ(lw_cache_list(wrapping, 3, LW_CACHE_PERSIST), -EINVAL);
 }

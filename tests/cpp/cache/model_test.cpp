@@ -341,6 +341,25 @@ TEST_P(Cache_model, nothing_to_do_touches_nothing_and_waits_for_nothing)
     EXPECT_EQ(counts().waits, 0u);
 }
 
+TEST_P(Cache_model, a_list_ends_at_its_first_impossible_entry)
+{
+    const auto top = reinterpret_cast<unsigned char *>(UINTPTR_MAX);
+    const iovec bad[] = {{top, 2}, {top - 9, 11}, {base, static_cast<size_t>(-1)}, {base, SIZE_MAX / 2 + 1}};
+    unsigned char *const far = base + 8 * line();
+
+    for (const auto &piece : bad)
+        for (const auto op : {LW_CACHE_CLEAN, LW_CACHE_INVALIDATE, LW_CACHE_PERSIST}) {
+            begin(line(), {LW_MODEL_LAZY, 0});
+            const iovec list[] = {{base, 1}, {base + 2 * line(), 1}, piece, {far, 1}, {nullptr, 0}};
+            ASSERT_EQ(lw_cache_list(list, 5, op), -EINVAL);
+            EXPECT_EQ(lw_model_touched(base), 1u);
+            EXPECT_EQ(lw_model_touched(base + 2 * line()), 1u);
+            EXPECT_EQ(lw_model_touched(far), 0u);
+            EXPECT_EQ(counts().insns, 2u);
+            EXPECT_EQ(counts().waits, 1u) << "what was done is in effect";
+        }
+}
+
 TEST_P(Cache_model, impossible_requests_are_refused_before_anything_is_touched)
 {
     begin(line(), {LW_MODEL_LAZY, 0});
@@ -349,7 +368,7 @@ TEST_P(Cache_model, impossible_requests_are_refused_before_anything_is_touched)
     lw_cache_batch batch;
 
     for (const auto &piece : bad) {
-        const iovec list[] = {{base, 64}, {base + 128, 64}, piece};
+        const iovec list[] = {{nullptr, 0}, piece, {base, 64}};
         ASSERT_EQ(lw_sync_for_device(list, 3, LW_DMA_TO_DEVICE), -EINVAL);
         ASSERT_EQ(lw_sync_for_cpu(list, 3, LW_DMA_FROM_DEVICE), -EINVAL);
         ASSERT_EQ(lw_sync_for_cpu(list, 3, LW_DMA_TO_DEVICE), -EINVAL);
