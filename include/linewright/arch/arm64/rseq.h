@@ -95,8 +95,11 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     "cbnz w10, " out "\n\t" \
     "add x9, x9, x10\n\t" LW__DELAY
 
-#define LW__SEQ_END(abort) \
-    "32:\n\t" \
+/* The end of the watch; `done`: what is to be done where nothing went wrong. Only unconditional branches lead into or out of
+ * the section elsewhere: a conditional one reaches 1 MiB, and the linker may put the function (main, or one that is hot or
+ * cold) further away. */
+#define LW__SEQ_END(done, abort) \
+    "32:\t" done "\n\t" \
     ".pushsection .text.lw_rseq_abort, \"ax?\", %%progbits\n\t" \
     ".inst 0xd428bc00\n" \
     "34:\t" abort "\n\t" \
@@ -107,7 +110,7 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
     { \
         __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t" \
-                     "str " r "10, [x9]\n" LW__SEQ_END("b %l[no]") \
+                     "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]") \
                      : \
                      : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v) \
                      : "x9", "x10", "memory", "cc" \
@@ -130,8 +133,8 @@ LW__SEQ_ADD(64, "x")
                                                 ptrdiff_t off, unsigned limit) \
     { \
         uint##bits##_t was = 0; \
-        unsigned no = 0; \
-        __asm__ volatile(LW__SEQ_BEGIN("34f") LW__SEQ_TEST_LOCK("34f") body LW__SEQ_END("mov %w[no], #1\n\tb 32b") \
+        unsigned no = 1; \
+        __asm__ volatile(LW__SEQ_BEGIN("33f") LW__SEQ_TEST_LOCK("33f") body LW__SEQ_END("mov %w[no], #0\n33:", "b 33b") \
                          : [was] "+&r"(was), [no] "+&r"(no) \
                          : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v), \
                            [expected] "r"((uint64_t)expected) \
