@@ -289,6 +289,17 @@ static unsigned take_slot(void)
     return 0;
 }
 
+/* The slot's last domain ended with no section open, so nobody counts here now. What sections that were handed on left in one
+ * thread's words and took from another's would show in reports of the new domain. */
+static void clear_slot(unsigned slot)
+{
+    for (struct lw__srcu_record *r = __atomic_load_n(&records, __ATOMIC_ACQUIRE); slot && r; r = r->next) /* pairs with take_record() */
+        for (unsigned i = 0; i < 2; i++) { /* relaxed: the user orders init before use */
+            __atomic_store_n(&r->slot[slot - 1].locks[i], 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&r->slot[slot - 1].unlocks[i], 0, __ATOMIC_RELAXED);
+        }
+}
+
 static void give_slot(unsigned slot)
 {
     if (slot)
@@ -334,10 +345,7 @@ int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour)
     d->why = fast(flavour) && !have_membarrier ? "membarrier is not available" : NULL;
     lw__srcu_registry_lock();
     d->slot = take_slot();
-    for (unsigned i = 0; i < 2; i++) { /* the slot's last domain ended with no section open: nobody counts here now */
-        d->base.locks[i] = sum_records(d, i, false);
-        d->base.unlocks[i] = sum_records(d, i, true);
-    }
+    clear_slot(d->slot);
     s->flavour = flavour;
     s->name = NULL;
     __atomic_store_n(&s->pair, first_pair(d), __ATOMIC_RELAXED); /* the user orders init before use */

@@ -38,7 +38,7 @@ struct lw__srcu_domain {
     unsigned slot; /* plus one; 0: none, readers count per CPU */
     bool reader_barriers; /* readers order themselves: no membarrier */
     const char *why; /* of reader_barriers for a fast flavour, else NULL */
-    struct lw__srcu_words base; /* what the words held when the domain began */
+    struct lw__srcu_words base; /* what is not to be counted: see lw_srcu_forget_readers() */
 
     uint32_t step_lock; /* whoever moves the grace period on; guards phase and started_ns */
     unsigned phase;

@@ -367,12 +367,57 @@ TEST(SrcuCallbacks, QueuedOnesRefuseCleanup)
     Domain d(LW_SRCU_FAST);
     static std::atomic<bool> go;
     static lw_srcu_head blocker, head;
+    static lw_srcu *domain;
+    static std::atomic<int> inside;
     go = false;
+    domain = &d;
     ASSERT_EQ(lw_srcu_call(&d, &blocker, [](lw_srcu_head *) { while (!go) std::this_thread::sleep_for(100us); }), 0);
-    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) {}), 0);
+    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { inside = lw_srcu_cleanup(domain); }), 0);
     EXPECT_EQ(lw_srcu_cleanup(&d), -EAGAIN);
     go = true;
     EXPECT_EQ(lw_srcu_barrier(&d), 0);
+    EXPECT_EQ(inside, -EAGAIN); // the last one: not over before it has returned
+}
+
+TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind)
+{
+    Domain warm(LW_SRCU_FAST_UPDOWN);
+    const std::string how = describe(&warm);
+    void *const before = lw_percpu_alloc(32, 32);
+    ASSERT_EQ(lw_percpu_free(before), 0);
+    for (int i = 0; i < 300; i++) // more than there are slots
+        Domain d(all_flavours[i % 4]);
+    { // the last domain gets what the first got
+        Domain d(LW_SRCU_FAST_UPDOWN);
+        EXPECT_EQ(describe(&d), how);
+    }
+    void *const after = lw_percpu_alloc(32, 32);
+    EXPECT_EQ(after, before);
+    EXPECT_EQ(lw_percpu_free(after), 0);
+
+    const bool per_thread = LW__SRCU_THREAD_WORDS && GetParam();
+    EXPECT_EQ(how.find("counts per thread") != std::string::npos, per_thread) << how;
+    if (!per_thread)
+        return;
+    std::vector<lw_srcu_cookie> cookies(40); // one thread after the other: all of them count in one record
+    for (auto &c : cookies)
+        std::thread([&] { c = lw_srcu_down_read_fast(&warm); }).join();
+    static std::atomic<bool> reported;
+    static std::string text;
+    reported = false;
+    ASSERT_EQ(lw_srcu_on_stall(&warm, 1, [](const lw_srcu *, unsigned, const char *t, void *) {
+        if (!reported) {
+            text = t;
+            reported = true;
+        }
+    }, nullptr), 0);
+    std::thread waiter([&] { EXPECT_EQ(lw_srcu_synchronize(&warm), 0); });
+    while (!reported)
+        std::this_thread::sleep_for(1ms);
+    for (const auto c : cookies)
+        lw_srcu_up_read_fast(&warm, c);
+    waiter.join();
+    EXPECT_NE(text.find("locks - unlocks = 40\n"), std::string::npos) << text;
 }
 
 TEST(SrcuDomains, MoreThanThereAreSlots)
