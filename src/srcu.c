@@ -19,6 +19,12 @@
 #ifdef LW_SRCU_TEST
 void (*volatile lw__srcu_test_point)(enum lw__srcu_point where);
 int (*volatile lw__srcu_test_membarrier)(int command);
+void lw__srcu_test_at(enum lw__srcu_point where)
+{
+    void (*point)(enum lw__srcu_point) = __atomic_load_n(&lw__srcu_test_point, __ATOMIC_ACQUIRE); /* once, as below */
+    if (point)
+        point(where);
+}
 volatile unsigned lw__srcu_test_slots = LW__SRCU_SLOTS;
 #define USABLE_SLOTS lw__srcu_test_slots
 #else
@@ -198,11 +204,10 @@ static int membarrier(int command)
 {
     int saved = errno;
 #ifdef LW_SRCU_TEST
-    if (lw__srcu_test_membarrier) {
-        int refused = lw__srcu_test_membarrier(command);
-        if (refused)
-            return refused;
-    }
+    int (*refuse)(int) = __atomic_load_n(&lw__srcu_test_membarrier, __ATOMIC_ACQUIRE); /* once: a test may take it away */
+    int refused = refuse ? refuse(command) : 0;
+    if (refused)
+        return refused;
 #endif
     int err = syscall(SYS_membarrier, command, 0, 0) ? errno : 0;
     errno = saved;
@@ -477,7 +482,7 @@ static void count(struct lw__srcu_domain *d, unsigned word)
         lw__srcu_full_fence();
     unsigned long *p = (unsigned long *)((uintptr_t)d->cpu + word * LW__SRCU_WORD);
 #ifdef LW_THREAD_SANITIZER
-    __atomic_fetch_add(&d->seen_by_tsan, 1, __ATOMIC_ACQ_REL); /* pairs with sum_cpus() */
+    __atomic_fetch_add(&d->seen_by_tsan, 1, __ATOMIC_RELEASE); /* pairs with sum_cpus(); no acquire: orders no readers */
 #endif
 #ifdef __LP64__
     lw__percpu_add_slow_u64((uint64_t *)p, 1);

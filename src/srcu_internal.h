@@ -126,7 +126,8 @@ extern volatile unsigned lw__srcu_test_slots; /* domains made from now on take s
 void lw__srcu_test_count(struct lw__srcu_domain *d, unsigned word); /* as a reader does, on any word of lw__srcu_words */
 void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value);
 void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase);
-#define LW__SRCU_POINT(where) (lw__srcu_test_point ? lw__srcu_test_point(where) : (void)0)
+void lw__srcu_test_at(enum lw__srcu_point where);
+#define LW__SRCU_POINT(where) lw__srcu_test_at(where)
 #else
 #define LW__SRCU_POINT(where) ((void)0)
 #endif

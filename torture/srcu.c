@@ -270,16 +270,16 @@ static void directed(const char *name, unsigned stale, bool lock_late, bool leav
     if (!lock_late)
         lw__srcu_test_count(act.domain, act.on);
     if (!act.domain->reader_barriers || !(lock_late || leaves_at_flip)) { /* readers with barriers are never late */
-        lw__srcu_test_membarrier = act_membarrier;
-        lw__srcu_test_point = act_point;
+        __atomic_store_n(&lw__srcu_test_membarrier, act_membarrier, __ATOMIC_RELEASE);
+        __atomic_store_n(&lw__srcu_test_point, act_point, __ATOMIC_RELEASE);
         if (lw_srcu_synchronize(&s))
             error_found("directed: lw_srcu_synchronize");
         act.alive = false; /* freed */
-        lw__srcu_test_point = NULL;
+        __atomic_store_n(&lw__srcu_test_point, NULL, __ATOMIC_RELEASE);
         if (act.inside)
             act_leave(false);
         act_membarrier(0);
-        lw__srcu_test_membarrier = NULL;
+        __atomic_store_n(&lw__srcu_test_membarrier, NULL, __ATOMIC_RELEASE);
         if (act.wrong)
             error_found(name);
     } else {
@@ -512,7 +512,7 @@ static int child(void)
 {
     uint64_t rng = seed + 5;
     uint64_t before = errors;
-    lw__srcu_test_point = NULL;
+    __atomic_store_n(&lw__srcu_test_point, NULL, __ATOMIC_RELEASE);
     alarm(60);
     for (unsigned f = LW_SRCU_NORMAL; f <= LW_SRCU_FAST_UPDOWN; f++)
         pthread_mutex_init(&worlds[f].lock, NULL); /* perhaps another thread's when the process was copied; for callbacks */
@@ -589,7 +589,7 @@ static void storm(void)
         }
     struct sigaction act_on = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigaction(SIGUSR1, &act_on, NULL);
-    lw__srcu_test_point = delay;
+    __atomic_store_n(&lw__srcu_test_point, delay, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < readers; i++)
         spawn(reader);
     for (unsigned i = 0; i < updaters; i++)

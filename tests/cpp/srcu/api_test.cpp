@@ -291,12 +291,12 @@ TEST(SrcuWaiters, SleepThroughNoWakeUp)
     constexpr unsigned at_sleep = 7; // src/srcu_internal.h
     static std::atomic<unsigned> late;
     late = 0;
-    lw__srcu_test_point = [](unsigned where) {
+    __atomic_store_n(&lw__srcu_test_point, +[](unsigned where) {
         if (where != at_sleep)
             sched_yield(); // longer grace periods, so that others find a driver
         else if (late++ % 2)
             std::this_thread::sleep_for(200us);
-    };
+    }, __ATOMIC_RELEASE);
     std::vector<std::thread> waiters;
     for (int i = 0; i < 4; i++)
         waiters.emplace_back([&] {
@@ -305,7 +305,7 @@ TEST(SrcuWaiters, SleepThroughNoWakeUp)
         });
     for (auto &w : waiters)
         w.join();
-    lw__srcu_test_point = nullptr;
+    __atomic_store_n(&lw__srcu_test_point, nullptr, __ATOMIC_RELEASE);
     RecordProperty("late", static_cast<int>(late));
 }
 
@@ -597,7 +597,7 @@ TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod)
     static std::atomic<int> ran;
     ran = 0;
     const auto state = lw_srcu_get_state(&d);
-    lw__srcu_test_membarrier = [](int) { return EPERM; };
+    __atomic_store_n(&lw__srcu_test_membarrier, +[](int) { return EPERM; }, __ATOMIC_RELEASE);
     EXPECT_EQ(lw_srcu_synchronize(&d), -EPERM);
     EXPECT_EQ(lw_srcu_synchronize_expedited(&d), -EPERM);
     ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { ran++; }), 0);
@@ -607,7 +607,7 @@ TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod)
     EXPECT_EQ(ran, 0);
     EXPECT_NE(describe(&d).find("taken away"), std::string::npos) << describe(&d);
     EXPECT_EQ(lw_srcu_synchronize(&normal), 0); // needs none
-    lw__srcu_test_membarrier = nullptr; // and it comes back
+    __atomic_store_n(&lw__srcu_test_membarrier, nullptr, __ATOMIC_RELEASE); // and it comes back
     while (lw_srcu_barrier(&d) == -EPERM) // the worker may be in a look that it began before
         ;
     EXPECT_EQ(ran, 1);

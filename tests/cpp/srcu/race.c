@@ -1,0 +1,53 @@
+/* Two readers that write the same word in their sections: sections order readers with updaters, not with each other, and
+ * ThreadSanitizer has to say so. Argument "cpu": in a domain that counts per CPU. */
+#include <linewright/srcu.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct lw_srcu domains[300];
+static int word;
+static int at; /* relaxed: the first writes, the second writes, the first ends */
+
+static void await(int turn)
+{
+    while (__atomic_load_n(&at, __ATOMIC_RELAXED) != turn)
+        usleep(100);
+}
+
+static void turn_over(struct lw_srcu *s)
+{
+    lw_srcu_cookie c = lw_srcu_read_lock_fast(s);
+    word++;
+    lw_srcu_read_unlock_fast(s, c);
+    __atomic_fetch_add(&at, 1, __ATOMIC_RELAXED);
+}
+
+static void *first(void *s)
+{
+    turn_over(s);
+    await(2);
+    return NULL;
+}
+
+static void *second(void *s)
+{
+    await(1);
+    turn_over(s);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    for (unsigned i = 0; i < 300; i++)
+        if (lw_srcu_init(&domains[i], LW_SRCU_FAST))
+            return 2;
+    struct lw_srcu *s = argc > 1 && !strcmp(argv[1], "cpu") ? &domains[299] : &domains[0];
+    pthread_t a, b;
+    if (pthread_create(&a, NULL, first, s) || pthread_create(&b, NULL, second, s))
+        return 2;
+    pthread_join(a, NULL);
+    pthread_join(b, NULL);
+    return 0;
+}
