@@ -166,8 +166,8 @@ LW_API void lw_cache_describe(struct lw_cache_description *description);
 /*
  * Change the choice: a comma list, applied left to right, of
  *   default | coherent | noncoherent | clean=INSN | invalidate=INSN | persist=INSN
- * with INSN a name as lw_cache_describe() gives it.  Also read at start-up from LINEWRIGHT_CACHE (a wrong value
- * is reported on standard error once and ignored).  Call it before other threads use this header.
+ * with INSN a name as lw_cache_describe() gives it.  Also read at start-up from LINEWRIGHT_CACHE (empty is as not set,
+ * a wrong value is reported on standard error once and ignored).  Call it before other threads use this header.
  *
  * Coherent mode is for machines on which every device the program uses sees the CPU's caches: lists, batches, one-range
  * operations and lw_cache_wait()/lw_cache_order() then do nothing.  Persistence is not affected.
