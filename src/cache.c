@@ -83,7 +83,7 @@ ALWAYS_INLINE bool is_impossible(const struct iovec *entry)
  */
 ALWAYS_INLINE size_t walk_and_wait(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
 {
-    const struct iovec *at = list, *end = list + n;
+    const struct iovec *at = list, *end = n ? list + n : list; /* an empty list may be NULL */
     struct lines held, next;
 
     while (at < end && !at->iov_len)

@@ -140,7 +140,7 @@ uint32_t lw_cache_choose_first(void)
 {
     uint32_t base = lw_cache_detect(), word = base, none = 0;
     const char *asked = secure_getenv("LINEWRIGHT_CACHE");
-    int error = asked ? apply_all(&word, base, asked) : 0;
+    int error = asked && *asked ? apply_all(&word, base, asked) : 0;
 
     if (error)
         word = base;

@@ -224,17 +224,23 @@ protected:
         }
     };
     Access word() const noexcept { return Access(object); }
-    static Bits bits(T v) noexcept
+    static Bits bits(const T &v) noexcept
     {
         Bits b;
-        std::memcpy(&b, &v, sizeof b);
+        std::memcpy(&b, static_cast<const void *>(__builtin_addressof(v)), sizeof b);
         return b;
     }
+    /* A trivially copyable T may lack a default constructor and assignment: bytes are all that is copied. */
+    static void put(T &to, Bits b) noexcept { std::memcpy(static_cast<void *>(__builtin_addressof(to)), &b, sizeof b); }
     static T value(Bits b) noexcept
     {
-        std::remove_cv_t<T> v;
-        std::memcpy(&v, &b, sizeof v);
-        return v;
+        union Room {
+            char empty;
+            T v;
+            Room() noexcept : empty() {}
+        } room;
+        put(room.v, b);
+        return room.v;
     }
 
 public:
@@ -242,7 +248,7 @@ public:
     static constexpr std::size_t required_alignment = sizeof(T) > alignof(T) ? sizeof(T) : alignof(T);
     static constexpr bool is_always_lock_free = true;
 
-    explicit Ref_base(T &t) noexcept : object(&t)
+    explicit Ref_base(T &t) noexcept : object(__builtin_addressof(t))
     {
 #ifdef LW_WIDE_I386
         if constexpr (sizeof(T) == 8)
@@ -270,7 +276,7 @@ public:
         Bits e = bits(expected);
         if (W::compare_exchange(word(), &e, bits(desired), joined(success, failure)))
             return true;
-        expected = value(e);
+        put(expected, e);
         return false;
     }
     bool compare_exchange_strong(T &expected, T desired, Order order = std::memory_order_seq_cst) const noexcept

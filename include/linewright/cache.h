@@ -89,7 +89,8 @@ LW_API void lw_cache_order(void);
 /*
  * To the point of persistence.  0: the range has reached it.  -EOPNOTSUPP: no such instruction here (arm64
  * without DC CVAP); the range was cleaned to the point of coherency and waited for, which promises nothing across
- * a power failure.  Coherent mode does not change these.  x86: CLWB (or CLFLUSHOPT, CLFLUSH) and SFENCE.
+ * a power failure.  Coherent mode does not change these, so `_nowait` is waited for with lw_cache_persist_wait(), not
+ * with lw_cache_wait(), which does nothing there.  x86: CLWB (or CLFLUSHOPT, CLFLUSH) and SFENCE.
  */
 LW_API int lw_cache_persist(const void *p, size_t n);
 LW_API int lw_cache_persist_nowait(const void *p, size_t n);
@@ -119,7 +120,9 @@ LW_API int lw_sync_for_cpu(const struct iovec *list, size_t n, enum lw_dma_direc
  *   while (...) lw_cache_batch_add(&batch, piece, length);
  *   lw_cache_batch_flush(&batch);
  * Stores to a piece come before its add.  A piece may be issued only by a later add or by the flush (that is
- * how adjacent pieces merge), and is in effect only after the flush, which ends the batch.
+ * how adjacent pieces merge), and is in effect only after the flush, which ends the batch.  What the device is known
+ * to have written before a batch for the CPU begins is taken back; where that is learnt piece by piece, call
+ * lw_cache_order() between the load that says so and the piece's add.
  */
 struct lw_cache_batch {
     uintptr_t first; /* first line of the range not issued yet */
@@ -163,8 +166,8 @@ LW_API void lw_cache_describe(struct lw_cache_description *description);
 /*
  * Change the choice: a comma list, applied left to right, of
  *   default | coherent | noncoherent | clean=INSN | invalidate=INSN | persist=INSN
- * with INSN a name as lw_cache_describe() gives it.  Also read at start-up from LINEWRIGHT_CACHE (a wrong value
- * is reported on standard error once and ignored).  Call it before other threads use this header.
+ * with INSN a name as lw_cache_describe() gives it.  Also read at start-up from LINEWRIGHT_CACHE (empty is as not set,
+ * a wrong value is reported on standard error once and ignored).  Call it before other threads use this header.
  *
  * Coherent mode is for machines on which every device the program uses sees the CPU's caches: lists, batches, one-range
  * operations and lw_cache_wait()/lw_cache_order() then do nothing.  Persistence is not affected.

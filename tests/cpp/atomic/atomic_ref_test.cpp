@@ -25,6 +25,13 @@ struct Wide_pair {
     uint32_t a, b;
     bool operator==(const Wide_pair &) const = default;
 };
+struct Bare { // trivially copyable, and that is all
+    explicit Bare(uint32_t number) : n(number) {}
+    Bare(const Bare &) = default;
+    Bare &operator=(const Bare &) = delete;
+    uint32_t n;
+    bool operator==(const Bare &) const = default;
+};
 const std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_consume, std::memory_order_acquire,
                                     std::memory_order_release, std::memory_order_acq_rel, std::memory_order_seq_cst};
 
@@ -81,6 +88,7 @@ TEST(AtomicRef, EveryKindOfType)
     like_the_standard<float>(-0.5f, 3.25f);
     like_the_standard<Colour>(Colour::red, Colour::green);
     like_the_standard<Pair>({1, 2}, {3, 4});
+    like_the_standard<Bare>(Bare(1), Bare(2));
     static int numbers[4];
     like_the_standard<int *>(&numbers[0], &numbers[3]);
 #if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)

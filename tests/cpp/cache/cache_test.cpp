@@ -259,6 +259,7 @@ TEST(Cache, environment_is_read_and_a_wrong_one_reported_once)
     GTEST_SKIP() << "under emulation a program cannot start itself again";
 #endif
     EXPECT_EQ(run("coherent"), "exit 0");
+    EXPECT_EQ(run(""), "exit 1") << "nothing is said of an empty value, and nothing done: the child expects coherent mode";
     const auto wrong = run("coherent,rubbish");
     EXPECT_NE(wrong.find("LINEWRIGHT_CACHE=coherent,rubbish ignored"), std::string::npos) << wrong;
     EXPECT_EQ(wrong.find("ignored"), wrong.rfind("ignored"));
