@@ -183,6 +183,7 @@ def _end(launcher: int, at_once: bool) -> None:
         found = _descendants(launcher)
         for pid in found:
             _signal(os.kill, pid, number)
+            _signal(os.kill, pid, signal.SIGCONT)  # one that is stopped (it asked the terminal, say) would never hear the other
         if not found:
             break
     _signal(os.killpg, launcher, number)

@@ -286,6 +286,22 @@ def test_nothing_of_a_run_that_was_ended_goes_on(tmp_path):
     assert len(pids) == 2 and until(lambda: not any(map(lives, pids)))
 
 
+def test_a_program_that_is_stopped_ends_politely_too(tmp_path, monkeypatch):
+    interrupts, end, asked, pid = Interrupts(), runner._end, [], tmp_path / "pid"
+    monkeypatch.setattr(runner, "_end", lambda launcher, at_once: (asked.append(at_once), end(launcher, at_once)))
+
+    def stopped() -> bool:
+        number = pid.read_text().strip() if pid.exists() else ""
+        return bool(number) and Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+
+    thread = threading.Thread(target=lambda: until(stopped) and interrupts._note(signal.SIGINT, None))
+    thread.start()
+    with pytest.raises(Interrupted):
+        runner.Process("/bin/sh", ["sh", "-c", f"echo $$ > {pid}; kill -STOP $$"], "wall", interrupts, limit_s=600)({})
+    thread.join()
+    assert asked == [False], "the limit had to end it"
+
+
 # -------------------------------------------------------------------------------------------------------- the command
 
 RATE = "echo rate $((1000 + STEP + $$ % 5))"
