@@ -21,7 +21,8 @@ stop() { # stop CODE MESSAGE…
 
 # Two runs at once in one checkout take turns where they install or build.
 alone() { # alone COMMAND…
-    mkdir -p build
+    { mkdir -p build && : >>build/lock; } 2>/dev/null ||
+        stop 2 "$root/build cannot be written, and everything is built there: use a checkout of your own"
     if command -v flock >/dev/null; then flock -o build/lock "$@"; else "$@"; fi
 }
 

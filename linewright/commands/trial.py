@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def trial(
+    context: typer.Context,
     command: Annotated[Optional[list[str]], typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False)] = None,
     settings: Annotated[Optional[str], typer.Option(help="Settings of LINEWRIGHT_ATOMICS, separated by /; the first is the baseline.", show_default="default/prefetch/load on arm64")] = None,
     env: Annotated[Optional[list[str]], typer.Option("--env", help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline; a single one is held against the environment as it is.")] = None,
@@ -44,7 +45,7 @@ def trial(
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""
     if resume is not None:
-        _only_alone("--resume", command, settings, env, save, None)
+        _only_alone(context)
         return _resume(resume, limit, as_json)
     if not command:
         raise UserError("no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]")
@@ -56,6 +57,8 @@ def trial(
     from linewright.trial import runner
 
     runner.compile_metric(metric)
+    for text in (*command, *(env or [])):
+        _storable(text)
     named = _settings(settings, env, command[0], alone=save is not None)
     session = _session(
         command, named, metric=metric, unit=runner.METRICS.get(metric, ""), higher_is_better=higher_is_better,
@@ -71,9 +74,19 @@ def trial(
     return _run(session, [], writer, limit_s, as_json, describe=True)
 
 
-def _only_alone(option: str, *others: object) -> None:
-    if any(others):
-        raise UserError(f"{option} takes everything from its files", "trial", "allowed beside it: --json" + (", --limit" if option == "--resume" else ""))
+def _only_alone(context: typer.Context) -> None:
+    """Refuse what --resume would not heed: more rounds, say, which must be planned from the start."""
+    beside = {"resume", "limit", "as_json"}
+    if any(context.get_parameter_source(name).name == "COMMANDLINE" for name in context.params if name not in beside):
+        raise UserError("--resume takes everything from its file", "trial", "allowed beside it: --json, --limit")
+
+
+def _storable(text: str) -> None:
+    """A trial file says what was run, and is JSON."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"not UTF-8: {text!r}", "trial", "allowed: a program, arguments and environments in UTF-8; a script can start any other") from None
 
 
 def _in_range(value: int, low: int, high: int, where: str) -> None:

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +27,7 @@ MOST_OUTPUT = 16 * 1024 * 1024
 """Bytes of standard output that are searched."""
 MOST_ROUNDS = 100
 """Times that a program's processes are looked for and killed: one may start another meanwhile."""
+NO_MATCH = "nothing in its output fits the metric's expression"
 TAIL = 4096
 """Bytes of standard error from which a failed run's last line is told."""
 
@@ -68,7 +70,7 @@ def figure(pattern: re.Pattern[bytes], output: bytes) -> tuple[float | None, str
     """The first match's first group as a number, or why there is none."""
     match = pattern.search(output)
     if not match or match[1] is None:
-        return None, "nothing in its output fits the metric's expression"
+        return None, NO_MATCH
     text = match[1].decode("utf-8", "replace").strip()
     try:
         return _positive(float(text))
@@ -146,7 +148,28 @@ class Process:
         if self._pattern is None:
             return _positive({"wall": wall_s, "cpu": cpu_s, "maxrss": float(maxrss)}[self._metric])
         output.seek(0)
-        return figure(self._pattern, output.read(MOST_OUTPUT))
+        text = output.read(MOST_OUTPUT + 1)
+        with self._interruptible():
+            value, reason = figure(self._pattern, text[:MOST_OUTPUT])
+        if reason == NO_MATCH and len(text) > MOST_OUTPUT:
+            reason = f"nothing in the first {MOST_OUTPUT // 2**20} MiB of its output fits the metric's expression"
+        return value, reason
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """An expression can take for ever to find nothing: a signal ends the search."""
+
+        def leave() -> None:
+            self._interrupts.on_signal = lambda: None
+            raise Interrupted
+
+        self._interrupts.on_signal = leave
+        try:
+            if self._interrupts.caught:  # it came before the line above
+                raise Interrupted
+            yield
+        finally:
+            self._interrupts.on_signal = lambda: None
 
 
 def _end(launcher: int, at_once: bool) -> None:
@@ -160,6 +183,7 @@ def _end(launcher: int, at_once: bool) -> None:
         found = _descendants(launcher)
         for pid in found:
             _signal(os.kill, pid, number)
+            _signal(os.kill, pid, signal.SIGCONT)  # one that is stopped (it asked the terminal, say) would never hear the other
         if not found:
             break
     _signal(os.killpg, launcher, number)

@@ -40,7 +40,7 @@ def test_the_exit_code_is_the_programs(command, code):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL", "SIGPIPE", "SIGUSR1"])
 def test_signals_reach_the_program(command, name):
-    process = command.start("run", "--", "sh", "-c", "echo ready; exec sleep 30")
+    process = command.start("run", "--", "sh", "-c", "echo ready; exec sleep 600")
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(getattr(signal, name))
     assert process.wait(timeout=300) == -getattr(signal, name)

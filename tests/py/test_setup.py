@@ -204,6 +204,14 @@ def test_a_compiler_cache_that_cannot_be_written_is_not_used(tmp_path):
     assert machine.run(*show).stdout.strip() == "unset"
 
 
+def test_a_checkout_that_cannot_be_written_is_refused_in_one_line(tmp_path):
+    machine = Machine(tmp_path, root=True)
+    (machine.checkout / "build").write_text("in the way, also of root")
+    done = machine.run()
+    assert (done.returncode, done.stdout, machine.called()) == (2, "", [])
+    assert len(done.stderr.splitlines()) == 1 and "checkout/build cannot be written" in done.stderr
+
+
 def test_installed_but_still_not_found_is_said(tmp_path):
     machine = Machine(tmp_path, root=True)
     machine.packages(measure=("empty",))

@@ -212,7 +212,7 @@ def test_what_a_real_process_gives():
     assert (failed.value, failed.reason, failed.exit_code) == (None, "exit code 5: why it failed", 5)
     killed = process(["/bin/sh", "-c", "kill -SEGV $$"])({})
     assert (killed.value, killed.reason, killed.exit_code) == (None, "ended by SIGSEGV", -signal.SIGSEGV)
-    late = process(["/bin/sh", "-c", "sleep 30"], limit_s=0.1)({})
+    late = process(["/bin/sh", "-c", "sleep 600"], limit_s=0.1)({})
     assert late.value is None and "--limit" in late.reason
     big = process([python, "-S", "-c", "x = b'1' * 60_000_000"], "maxrss")({})
     small = process([python, "-S", "-c", "pass"], "maxrss")({})
@@ -223,6 +223,31 @@ def test_what_a_real_process_gives():
         process(["/etc/passwd"])({})
 
 
+def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
+    """Backtracking of 2^26 steps; an expression with a few letters more would never end."""
+    interrupts, search = Interrupts(), runner.figure
+
+    def search_and_be_asked_to_end(pattern, text):
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        return search(pattern, text)
+
+    monkeypatch.setattr(runner, "figure", search_and_be_asked_to_end)
+    before = signal.signal(signal.SIGALRM, interrupts._note)
+    try:
+        with pytest.raises(Interrupted):
+            runner.Process("/bin/sh", ["sh", "-c", f"echo {'a' * 26}X"], r"(a+)+$b(\d)", interrupts)({})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_output_that_is_not_searched_to_its_end_is_said_to_be(monkeypatch):
+    monkeypatch.setattr(runner, "MOST_OUTPUT", 2**20)
+    script = "head -c 1048576 /dev/zero; echo figure 7"
+    assert process(["/bin/sh", "-c", script], r"figure (\d)")({}).reason.startswith("nothing in the first 1 MiB of its output fits")
+    assert process(["/bin/sh", "-c", "echo figure"], r"figure (\d)")({}).reason.startswith("nothing in its output fits")
+
+
 def lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
@@ -231,8 +256,8 @@ def lives(pid: int) -> bool:
 
 
 def until(what) -> bool:
-    """Whether it came true in a minute."""
-    for _ in range(1200):
+    """Whether it came true in a few minutes."""
+    for _ in range(8000):
         if what():
             return True
         time.sleep(0.05)
@@ -255,10 +280,26 @@ def test_nothing_of_a_run_that_was_ended_goes_on(tmp_path):
     thread = threading.Thread(target=twice)
     thread.start()
     with pytest.raises(Interrupted):
-        runner.Process(sys.executable, [sys.executable, "-S", "-c", script], "wall", interrupts, limit_s=60)({})
+        runner.Process(sys.executable, [sys.executable, "-S", "-c", script], "wall", interrupts, limit_s=400)({})
     thread.join()
     pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
     assert len(pids) == 2 and until(lambda: not any(map(lives, pids)))
+
+
+def test_a_program_that_is_stopped_ends_politely_too(tmp_path, monkeypatch):
+    interrupts, end, asked, pid = Interrupts(), runner._end, [], tmp_path / "pid"
+    monkeypatch.setattr(runner, "_end", lambda launcher, at_once: (asked.append(at_once), end(launcher, at_once)))
+
+    def stopped() -> bool:
+        number = pid.read_text().strip() if pid.exists() else ""
+        return bool(number) and Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+
+    thread = threading.Thread(target=lambda: until(stopped) and interrupts._note(signal.SIGINT, None))
+    thread.start()
+    with pytest.raises(Interrupted):
+        runner.Process("/bin/sh", ["sh", "-c", f"echo $$ > {pid}; kill -STOP $$"], "wall", interrupts, limit_s=600)({})
+    thread.join()
+    assert asked == [False], "the limit had to end it"
 
 
 # -------------------------------------------------------------------------------------------------------- the command
@@ -395,6 +436,9 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         (["--env", "A=1", "--save", "absent/t.jsonl", "--", "true"], ["--save", "no such directory"]),
         (["--resume", "absent.jsonl"], ["absent.jsonl"]),
         (["--resume", "absent.jsonl", "--", "true"], ["--resume takes everything"]),
+        (["--resume", "absent.jsonl", "--runs", "50"], ["--resume takes everything", "--json, --limit"]),
+        (["--env", "A=\udcff", "--", "true"], ["not UTF-8", "A="]),
+        (["--env", "A=1", "--", "echo", "\udcff"], ["not UTF-8"]),
         (["--bogus", "--", "true"], ["--bogus"]),
     ],
 )
@@ -440,12 +484,9 @@ def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_pat
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
-    script = "echo 5; echo x >> ran; test $(wc -l < ran) -lt 6 || { touch waiting; sleep 60; }"
+    script = "echo 5; echo x >> ran; test $(wc -l < ran) -lt 6 || { touch waiting; sleep 600; }"
     child = command.start("trial", "--env", "A=1", "--env", "A=2", "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script)
-    for _ in range(1200):
-        if (tmp_path / "waiting").exists() or child.poll() is not None:
-            break
-        signal.sigtimedwait([], 0.05)
+    assert until(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
     child.send_signal(getattr(signal, name))
     out, err = child.communicate(timeout=400)
     assert child.returncode == 3 and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in err, err

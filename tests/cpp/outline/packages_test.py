@@ -92,10 +92,17 @@ def fetched() -> Path:
 
 
 class Lines:
-    """A connection that speaks in lines."""
+    """A connection that speaks in lines. Over a path: a port that is free now may be somebody's when the server wants it,
+    and who asks often enough for a port where nobody listens is at last connected to itself."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=400)
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(400)
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
         self.file = self.socket.makefile("rb")
 
     def __enter__(self) -> Lines:
@@ -108,12 +115,6 @@ class Lines:
     def ask(self, text: str, answers: int = 1) -> list[str]:
         self.socket.sendall(text.encode())
         return [self.file.readline().decode().rstrip("\r\n") for _ in range(answers)]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def in_threads(work) -> None:
@@ -135,12 +136,12 @@ def in_threads(work) -> None:
         raise failures[0]
 
 
-def load_memcached(port: int) -> None:
-    with Lines(port) as connection:
+def load_memcached(path: Path) -> None:
+    with Lines(path) as connection:
         assert connection.ask("set total 0 0 1\r\n0\r\n") == ["STORED"]
 
     def work(me: int) -> None:
-        with Lines(port) as connection:
+        with Lines(path) as connection:
             for i in range(ROUNDS):
                 value = f"{me}:{i}:" + "x" * (i % 90)
                 assert connection.ask(f"set own{me}.{i % 10} {i} 0 {len(value)}\r\n{value}\r\n") == ["STORED"]
@@ -149,13 +150,13 @@ def load_memcached(port: int) -> None:
                 assert got == [f"VALUE own{me}.{i % 10} {i} {len(value)}", value, "END"], got
 
     in_threads(work)
-    with Lines(port) as connection:
+    with Lines(path) as connection:
         assert connection.ask("get total\r\n", 3)[1] == str(3 * THREADS * ROUNDS)
 
 
-def load_redis(port: int) -> None:
+def load_redis(path: Path) -> None:
     def work(me: int) -> None:
-        with Lines(port) as connection:
+        with Lines(path) as connection:
             for i in range(ROUNDS):
                 # Several commands in one write, so that the threads that read and write for redis get work.
                 batch = f"INCRBY total 3\r\nSET own{me} {me}:{i}\r\nGET own{me}\r\nLPUSH list {me}.{i}\r\n"
@@ -163,7 +164,7 @@ def load_redis(port: int) -> None:
                 assert got[0][0] == ":" and got[1] == "+OK" and got[3] == f"{me}:{i}" and got[4][0] == ":", got
 
     in_threads(work)
-    with Lines(port) as connection:
+    with Lines(path) as connection:
         assert connection.ask("GET total\r\n", 2)[1] == str(3 * THREADS * ROUNDS)
         assert connection.ask("LLEN list\r\n") == [f":{THREADS * ROUNDS}"]
 
@@ -172,9 +173,10 @@ class Packages(Emulated):
     root: Path
 
     @contextmanager
-    def serving(self, program: str, arguments: list[str], setting: str | None) -> Iterator[tuple[int, Path]]:
-        """A server under the emulator on a port of its own; gives the port and the file its standard error goes to."""
-        port = free_port()
+    def serving(self, program: str, arguments: list[str], setting: str | None) -> Iterator[tuple[Path, Path]]:
+        """A server under the emulator; gives the path of its socket and the file its standard error goes to."""
+        path = self.dir / "socket"
+        path.unlink(missing_ok=True)
         said = self.dir / "stderr"
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "LD_"))}
         audit: list[str] = []
@@ -183,12 +185,12 @@ class Packages(Emulated):
             audit = ["-E", f"LD_AUDIT={AUDIT}"]
         with said.open("w") as stderr:
             process = subprocess.Popen(
-                ["qemu-aarch64", "-cpu", "max", "-L", self.root, *audit, self.root / "usr/bin" / program, *[a.format(port=port) for a in arguments]],
+                ["qemu-aarch64", "-cpu", "max", "-L", self.root, *audit, self.root / "usr/bin" / program, *[a.format(path=path) for a in arguments]],
                 stdout=subprocess.DEVNULL, stderr=stderr, env=environment, cwd=self.dir,
             )  # fmt: skip
             try:
-                self.wait_for(port, process, said)
-                yield port, said
+                self.wait_for(path, process, said)
+                yield path, said
                 self.assertIsNone(process.poll(), "the server ended by itself")
                 process.terminate()
                 self.assertIn(process.wait(timeout=400), (0, -15))
@@ -196,14 +198,14 @@ class Packages(Emulated):
                 process.kill()
                 process.wait()
 
-    def wait_for(self, port: int, process: subprocess.Popen[bytes], said: Path) -> None:
+    def wait_for(self, path: Path, process: subprocess.Popen[bytes], said: Path) -> None:
         end = time.monotonic() + 400
         while time.monotonic() < end:
             if process.poll() is not None:
                 self.fail(f"exit {process.returncode}\n{said.read_text()[-3000:]}")
             try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                return
+                with Lines(path):
+                    return
             except OSError:
                 time.sleep(0.05)
         self.fail("the server does not listen")
@@ -215,8 +217,8 @@ class Packages(Emulated):
 
     def check(self, program: str, arguments: list[str], load) -> None:
         for setting in (None, "prefetch", "llsc", "llsc,prefetch"):
-            with self.subTest(setting=setting), self.serving(program, arguments, setting) as (port, said):
-                load(port)
+            with self.subTest(setting=setting), self.serving(program, arguments, setting) as (path, said):
+                load(path)
                 if setting is None:
                     continue
                 objects = audited(said.read_text())
@@ -228,10 +230,10 @@ class Packages(Emulated):
                 self.assertGreater(libc.found, 0)
 
     def test_memcached(self) -> None:
-        self.check("memcached", ["-u", "root", "-p", "{port}", "-l", "127.0.0.1", "-U", "0", "-t", "4", "-m", "64"], load_memcached)
+        self.check("memcached", ["-u", "root", "-s", "{path}", "-t", "4", "-m", "64"], load_memcached)
 
     def test_redis(self) -> None:
-        arguments = "--port {port} --bind 127.0.0.1 --save {none} --io-threads 4 --io-threads-do-reads yes --ignore-warnings ARM64-COW-BUG"
+        arguments = "--port 0 --unixsocket {path} --save {none} --io-threads 4 --io-threads-do-reads yes --ignore-warnings ARM64-COW-BUG"
         self.check("redis-server", [a.replace("{none}", "") for a in arguments.split()], load_redis)
 
     def test_helpers_of_other_compilers(self) -> None:
