@@ -11,7 +11,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Context manager: the first signal is kept in `caught` and handed to `on_signal`; later ones call it again."""
+    """Context manager: the first signal is kept in `caught` and handed to `on_signal`; later ones call it again.
+
+    A hangup that we were told to survive (``nohup``) stays ignored.
+    """
 
     def __init__(self) -> None:
         self.caught: signal.Signals | None = None
@@ -21,7 +24,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+            heeded = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._note) for number in heeded}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:

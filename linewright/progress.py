@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
@@ -81,7 +82,8 @@ class Lines:
 class Drawn:
     """Progress on a terminal: one bar with the time left and the cell being measured.
 
-    Drawn twice a second and by no thread of its own: the CPUs belong to the measurement.
+    Drawn twice a second and by no thread of its own: the CPUs belong to the measurement.  A terminal that is gone ends
+    the drawing, not the run.
     """
 
     def __init__(self, meter: Meter, console: Console) -> None:
@@ -94,11 +96,13 @@ class Drawn:
         self._next = 0.0
 
     def __enter__(self) -> Drawn:
-        self._bar.start()
+        with suppress(OSError):
+            self._bar.start()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._bar.stop()
+        with suppress(OSError):
+            self._bar.stop()
 
     def show(self, progress: Progress) -> None:
         self._meter.take(progress)
@@ -108,7 +112,8 @@ class Drawn:
         text = Text(self._meter.text(progress.id, progress.launch))
         text.truncate(max(20, self._bar.console.width - 26), overflow="ellipsis")
         self._bar.update(self._task, completed=self._meter.share, description=text.plain)
-        self._bar.refresh()
+        with suppress(OSError):
+            self._bar.refresh()
 
 
 def display(launches: list[Plan], budget_s: float) -> Lines | Drawn:

@@ -29,6 +29,9 @@ MOST_VALUES = {"window_ns": 100_000, "empty_ns": 100_000, "completion_ns": 100_0
 MOST_FIGURE = 1e18
 """Thirty years for one operation, in ns: what is larger was never measured, and its powers would overflow."""
 
+MOST_BUCKET = (57 << 7) + 127
+"""Histogram bucket of 2⁶⁴ - 1 ps: the last one that a probe has."""
+
 KINDS = {"linewright_context": "context", "linewright_record": "record", "linewright_plan": "plan"}
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 U64_MAX = 2**64 - 1
@@ -146,6 +149,10 @@ def _check_record(record: Record, where: str) -> None:
     for name, most in MOST_VALUES.items():
         if len(getattr(record, name)) > most:
             raise UserError(f"{name} of more than {most} values", where)
+    for name in ("batch", "small_batch"):
+        part = getattr(record, name)
+        if part and any(bucket > MOST_BUCKET for bucket, _ in part.histogram):
+            raise UserError(f"{name}.histogram has a bucket beyond {MOST_BUCKET}, the last", where)
     for name, values in _figures(record):
         if not all(-MOST_FIGURE <= value <= MOST_FIGURE for value in values):
             raise UserError(f"{name} holds a value that is not finite or beyond {MOST_FIGURE:g}", where)

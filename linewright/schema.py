@@ -104,8 +104,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Percentiles with the log-linear histogram that they were read from.
 
-    ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, timer cost included,
-    far below a percent) or ``small_batch`` (a few operations, the timer's cost subtracted).
+    ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, the cost of reading the
+    clock subtracted) or ``small_batch`` (a few operations, the time of as many empty iterations subtracted).
     ``histogram`` maps bucket index to count; buckets hold picoseconds with 7 sub-bucket bits (relative width below 0.8 %):
     values below 256 are their own index, above that index = (e << 7) + (value >> e), e = floor(log2(value)) - 7.
     """

@@ -141,6 +141,12 @@ int main(int argc, char **argv) {
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+    // A terminal that closes hangs up everybody in its group: finished cells are still said, as they are for the command
+    // that asks us to stop. Where a hangup is to be survived (nohup) it is.
+    struct sigaction hangup {};
+    sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, nullptr);
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
     try {
         probe::Machine machine = probe::read_machine();

@@ -63,5 +63,6 @@ def _write(out: str, page: str) -> None:
         Path(beside).write_text(page, encoding="utf-8")
         os.replace(beside, place)
     except OSError as error:
-        Path(beside).unlink(missing_ok=True)
         raise UserError(f"cannot write {out}: {error.strerror}", "--output", "name a file that can be written") from None
+    finally:
+        Path(beside).unlink(missing_ok=True)  # what failed or was interrupted; otherwise it has its place now

@@ -27,7 +27,9 @@ def main() -> None:
     os.set_inheritable(report, False)
     environment = {**given(), **json.loads(sys.argv[2])}
     # What ends the program politely must leave this process to report it; Python's own ignored signals are not the program's.
-    changed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    # A hangup that we were told to survive (nohup) is not to end the program either.
+    hangup = () if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else (signal.SIGHUP,)
+    changed = (signal.SIGTERM, signal.SIGINT, *hangup)
     for number in changed:
         signal.signal(number, signal.SIG_IGN)
     started = time.perf_counter()

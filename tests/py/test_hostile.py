@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_compare import write
 
 from linewright import advice, comparison, compare_files, records, store, table
-from linewright.analysis import summary
+from linewright.analysis import histogram, summarise, summary
 from linewright.errors import LinewrightError, UserError
 from linewright.schema import Context
 
@@ -109,6 +109,20 @@ def test_limits_are_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(store.load([str(path)], print).summaries) == 3
 
 
+def quantiles(bucket: int) -> dict:
+    """Percentiles whose histogram has one sample, in the given bucket."""
+    times = dict.fromkeys(("p50_ns", "p95_ns", "p99_ns", "max_ns"), 1.0)
+    return {"of": "batch_mean", "ops_per_sample": 1, "samples": 1, **times, "histogram": [[bucket, 1]]}
+
+
+def test_the_last_bucket_is_one():
+    """Its middle is a finite time; the buckets behind it would take numbers of any size to say theirs."""
+    line = msgspec.json.encode(msgspec.to_builtins(record(cell("stadd"), [5.0] * 9)) | {"batch": quantiles(records.MOST_BUCKET)})
+    (summary,) = summarise([context()], [records.decode_line(line, "here")])
+    assert summary.batch.p99_ns == pytest.approx(2**64 / 1000, rel=0.01)
+    assert histogram.bounds(records.MOST_BUCKET)[1] == 2**64 - 1
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -117,6 +131,8 @@ def test_limits_are_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ({"thread_ops": [1] * 4097}, "thread_ops of more than 4096 values"),
         ({"empty_ns": [1.0] * 8 + [-1.1e18]}, "empty_ns holds a value that is not finite or beyond"),
         ({"metrics": {"a_ns": 1e308}}, "metrics holds a value"),
+        ({"batch": quantiles(7424)}, "batch.histogram has a bucket beyond 7423"),
+        ({"small_batch": quantiles(2**53)}, "small_batch.histogram has a bucket beyond 7423"),
     ],
 )
 def test_more_than_any_plan_makes_and_any_machine_measures(changed: dict, message: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import ctypes
+import errno
 import io
 import json
 import os
@@ -15,8 +16,11 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from linewright import records
+from linewright import progress, records
+from linewright.schema import Cell, Plan
+from linewright.target import Progress
 
 SMALL = ["--only", "lock_add", "--only", "plain_add", "--budget", "5s", "--set", "lines=2", "--set", "contended_lines=2", "--set", "work=0,20", "--set", "contended_window_ms=2", "--set", "window_ms=0.5"]  # fmt: skip
 
@@ -162,6 +166,35 @@ def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: si
     assert number.name in last and last.endswith("continue with --resume r.jsonl --only 'w*' --set work=0,20") and b"Traceback" not in stderr
     assert len(rows_of(out)) >= 3 and out.read_bytes().endswith(b"\n")
     assert stdout, "what is finished is shown"
+
+
+def test_a_hangup_that_is_to_be_survived_is(command, out: Path):
+    command.fake = {"pause_s": 0.05}
+    words = ["nohup", *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl")]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=command.directory, env=command.environment(), start_new_session=True
+    )
+    wait_for(lambda: finished(out) >= 1)
+    os.killpg(process.pid, signal.SIGHUP)
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr
+
+
+def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
+    """Where nobody draws any more, each write fails: what comes from the probe is kept all the same."""
+
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.EIO, "gone")
+
+        flush = write
+
+    plan = Plan(linewright_plan=1, name="one", cells=[Cell(operation="add", form="plain_add")])
+    drawn = progress.Drawn(progress.Meter([plan], 60), Console(file=Gone(), force_terminal=True))
+    with drawn:
+        for done in range(3):
+            drawn._next = 0
+            drawn.show(Progress(0, "a", done, 3, done, 3))
 
 
 def test_a_probe_that_ignores_requests_is_killed_at_the_third(command, out: Path):
@@ -347,6 +380,23 @@ def test_the_real_probe_from_plan_to_verdict(real):
     assert {row.launch for row in rows if row.cell.contender == "same_line"} == set(range(5))
     assert all(row.sum_found == row.sum_expected for row in rows if row.cell.form == "lock_add")
     assert "lock_add" in answer.stdout and answer.stdout.strip().splitlines()[-1].endswith(".")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_real_probe_takes_a_hangup_for_a_request(real, number: signal.Signals):
+    """A terminal that closes hangs up the probe as well as the command."""
+    cell = {"operation": "none", "form": "empty", "width_bits": 32, "lines": 1}
+    plan = {"linewright_plan": 1, "name": "long", "precision": 1e-9, "max_windows": 100_000, "window_ms": 20, "budget_s": 600, "cells": [cell]}
+    process = subprocess.Popen(
+        [real.probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )  # fmt: skip
+    process.stdin.write(json.dumps(plan).encode())
+    process.stdin.close()
+    assert b"linewright_context" in process.stdout.readline()
+    process.send_signal(number)
+    assert process.wait(timeout=300) == 3
+    process.stdout.close()
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")

@@ -309,6 +309,20 @@ def test_places_that_cannot_be_written_are_refused(command, tmp_path):
     assert "it is no regular file" in command.refused("report", "a.jsonl", "-o", "/dev/null")
 
 
+def test_an_interrupted_report_leaves_the_older_one_alone(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C between writing and replacing: nothing lies beside the page."""
+    from linewright.commands import report
+
+    def interrupted(*paths: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "r.html").write_text("old")
+    monkeypatch.setattr(report.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        report._write(str(tmp_path / "r.html"), "new")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
 def test_an_older_report_is_replaced_and_records_are_left_alone(command, tmp_path):
     path = samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
     before = Path(path).read_bytes()
