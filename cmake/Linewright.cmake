@@ -42,11 +42,12 @@ function(lw_add_googletest)
   add_subdirectory(/usr/src/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
 endfunction()
 
-# lw_test_command(NAME <test> COMMAND <program> [args…] [LABELS …] [TIMEOUT s])
+# lw_test_command(NAME <test> COMMAND <program> [args…] [LABELS …] [TIMEOUT s] [LOCK name])
 # Registers a program as a test: natively once; for arm64 twice, under -cpu max (LSE) and
 # -cpu cortex-a57 (LL/SC only), so that no form goes untested and none is executed where it is missing.
+# Of tests with one LOCK only one runs at a time.
 function(lw_test_command)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;TIMEOUT;LOCK" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 900)
   endif()
@@ -65,6 +66,9 @@ function(lw_test_command)
     add_test(NAME ${T_NAME} COMMAND ${T_COMMAND})
   endif()
   set_tests_properties(${runs} PROPERTIES TIMEOUT ${T_TIMEOUT})
+  if(T_LOCK)
+    set_tests_properties(${runs} PROPERTIES RESOURCE_LOCK ${T_LOCK})
+  endif()
   if(T_LABELS)
     set_tests_properties(${runs} PROPERTIES LABELS "${T_LABELS}")
   endif()
@@ -73,13 +77,13 @@ function(lw_test_command)
   endif()
 endfunction()
 
-# lw_gtest(<name> SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s]): one GoogleTest program, one ctest.
+# lw_gtest(<name> SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest.
 function(lw_gtest name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   lw_own_target(${name})
   target_link_libraries(${name} PRIVATE linewright_headers ${T_LIBRARIES} gtest gtest_main Threads::Threads)
-  lw_test_command(NAME ${name} COMMAND $<TARGET_FILE:${name}> TIMEOUT ${T_TIMEOUT}
+  lw_test_command(NAME ${name} COMMAND $<TARGET_FILE:${name}> TIMEOUT ${T_TIMEOUT} LOCK ${T_LOCK}
     LABELS ${T_LABELS} ENVIRONMENT ${T_ENVIRONMENT})
 endfunction()
 
