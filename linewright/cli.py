@@ -11,7 +11,7 @@ import typer
 from linewright import __version__
 from linewright.commands import register_all
 from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
-from linewright.output import note
+from linewright.output.console import note
 from linewright.trial.launch import given
 
 app = typer.Typer(

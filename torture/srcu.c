@@ -6,7 +6,7 @@
  * are late are acted out between the steps of a grace period, which catches a wrong order at once and every time.
  * Built with the SRCU sources of the library and their LW_SRCU_TEST hooks. Exit code: 0, 1 errors found, 2 wrong request. */
 #define _GNU_SOURCE
-#include "srcu_internal.h"
+#include "srcu/internal.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -29,7 +29,7 @@ from scipy import stats  # noqa: E402
 
 from linewright.analysis import summarise  # noqa: E402
 from linewright.analysis.summary import Summary  # noqa: E402
-from linewright.records import decode_line  # noqa: E402
+from linewright.records.files import decode_line  # noqa: E402
 from linewright.schema import Cell, Context, Plan, Record  # noqa: E402
 
 REPEATS = int(os.environ.get("LINEWRIGHT_REPEATS", "24"))

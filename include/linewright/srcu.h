@@ -200,11 +200,11 @@ extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exe
 __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool barrier)
 {
 #ifdef LW_THREAD_SANITIZER
-    /* It sees no assembly. Release and acquire, pairing with the sums in src/srcu.c, as the heavy barrier makes it. */
+    /* It sees no assembly. Release and acquire, pairing with the sums in src/srcu/srcu.c, as the heavy barrier makes it. */
     __atomic_fetch_add((unsigned long *)(void *)word, 1, barrier ? __ATOMIC_SEQ_CST : __ATOMIC_ACQ_REL);
 #else
     /* The address in one register: CPUs that rename memory words do it for that form. */
-    if (barrier) /* B and C: a locked add is a full barrier on both of its sides; pairs with HEAVY_BARRIER in src/srcu_gp.h */
+    if (barrier) /* B and C: a locked add is a full barrier on both of its sides; pairs with HEAVY_BARRIER in src/srcu/gp.h */
         __asm__ volatile("lock; add" LW__SRCU_SUFFIX " $1, (%0)" : : "r"(word) : "memory", "cc");
     else
         __asm__ volatile("add" LW__SRCU_SUFFIX " $1, (%0)" : : "r"(word) : "memory", "cc");
@@ -213,7 +213,7 @@ __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool 
 #endif
 
 /* Relaxed load of `pair`: whichever index it gets, the count goes to that one, and the scan of both in a grace period allows
- * for late counting (gp_step() in src/srcu_gp.h). */
+ * for late counting (gp_step() in src/srcu/gp.h). */
 __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_srcu *s, bool barrier)
 {
     uintptr_t pair = __atomic_load_n(&s->pair, __ATOMIC_RELAXED);
@@ -228,7 +228,7 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
     }
 #else
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1) && __builtin_expect(lw_rseq_add_ulong((unsigned long *)pair, 1), 1)) {
-        if (barrier) /* B: count before section; pairs with HEAVY_BARRIER in src/srcu_gp.h */
+        if (barrier) /* B: count before section; pairs with HEAVY_BARRIER in src/srcu/gp.h */
             lw__srcu_full_fence();
         return pair;
     }
@@ -249,7 +249,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
     }
 #else
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
-        if (barrier) /* C: section before count; pairs with HEAVY_BARRIER in src/srcu_gp.h */
+        if (barrier) /* C: section before count; pairs with HEAVY_BARRIER in src/srcu/gp.h */
             lw__srcu_full_fence();
         if (__builtin_expect(lw_rseq_add_ulong((unsigned long *)(pair + 2 * LW__SRCU_WORD), 1), 1))
             return;

@@ -2,7 +2,7 @@
 
 Everything works on *groups*: a list of arrays, one array of values (window times, ns) per launch, or per line when
 there is one launch only.  A cell's figure is the median of its groups' medians.  docs/method.md says what each
-interval promises; tests/py/test_analysis_intervals.py checks the promise by simulation.
+interval promises; tests/py/analysis/test_intervals.py checks the promise by simulation.
 """
 
 from __future__ import annotations

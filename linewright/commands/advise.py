@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from linewright import output
+from linewright.output import console as output
 from linewright.errors import DONE, UserError
 from linewright.schema import Context
 
@@ -23,7 +23,8 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per machine in a list.")] = False,
 ) -> int:
     """Say which setting the measurement supports, by how much and where, and what it cannot tell."""
-    from linewright import advice, store
+    from linewright.advice import advice
+    from linewright.records import store
 
     loaded = store.load(files, output.note, near=advice.one_word)
     if not loaded.summaries:
@@ -45,7 +46,7 @@ def _print(answers: list, contexts: list[Context]) -> None:
     from rich.text import Text
 
     from linewright.errors import one_line
-    from linewright.table import console_for, describe
+    from linewright.output.table import console_for, describe
 
     console = console_for(sys.stdout)
     for number, answer in enumerate(answers):

@@ -8,7 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from linewright import output, units
+from linewright import units
+from linewright.output import console as output
 from linewright.errors import DIFFERENT, DONE, UserError
 
 ORDER = 25
@@ -34,11 +35,12 @@ def compare(
     limit = units.share(fail_above, "--fail-above") if fail_above is not None else None
     if html is not None and not Path(html).parent.is_dir():  # large files take minutes: what is found is not to be lost then
         raise UserError(f"cannot write {html}: no such directory", "--html", "name a file in a directory that exists")
-    from linewright import comparison, compare_files
+    from linewright.compare import comparison
+    from linewright.compare import files as compare_files
 
     found = compare_files.compare(files, compare_files.Options(unlike, limit, only or ()), output.note)
     if html is not None:
-        from linewright.comparison_page import page
+        from linewright.compare.page import page
 
         _write(html, page(found))
     if form == "json":
@@ -46,8 +48,8 @@ def compare(
     elif form == "csv":
         sys.stdout.write(comparison.as_csv(found))
     else:
-        from linewright.comparison_table import show
-        from linewright.table import console_for
+        from linewright.output.comparison_table import show
+        from linewright.output.table import console_for
 
         show(found, console_for(sys.stdout), every)
     sys.stdout.flush()

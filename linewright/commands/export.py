@@ -8,7 +8,7 @@ from typing import Annotated, BinaryIO, Optional
 
 import typer
 
-from linewright import output
+from linewright.output import console as output
 from linewright.errors import DONE, RunError, UserError
 
 ORDER = 27
@@ -35,8 +35,8 @@ def export(
         raise UserError("--windows and --google-benchmark contradict each other", "export", "that format knows repetitions only")
     if parquet and out == "-" and sys.stdout.isatty():
         raise UserError("Parquet is no text", "--output", "name a file with -o")
-    from linewright import export as shapes
-    from linewright import store
+    from linewright.output import export as shapes
+    from linewright.records import store
 
     if parquet:
         shapes.require_parquet()

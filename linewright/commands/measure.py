@@ -11,12 +11,15 @@ from typing import Annotated, Optional
 
 import typer
 
-from linewright import output, plans, progress, records, units
+from linewright import plans, units
+from linewright.output import console as output
+from linewright.output import progress
+from linewright.records import files as records
 from linewright.errors import DONE, BAD_REQUEST, RunError, UserError
-from linewright.estimate import LAUNCH_S, cells_s, launches_of
-from linewright.request import Request, check_time, plan_text, resolve
+from linewright.target.estimate import LAUNCH_S, cells_s, launches_of
+from linewright.plans.request import Request, check_time, plan_text, resolve
 from linewright.schema import Context, Plan, Record
-from linewright.target import Done, Progress, Target, launch_plan, open_target
+from linewright.target.local import Done, Progress, Target, launch_plan, open_target
 
 ORDER = 10
 DEFAULT_PLAN = "quick"

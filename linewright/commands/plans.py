@@ -12,10 +12,10 @@ from rich.text import Text
 
 from linewright import plans as registry
 from linewright.errors import DONE, UserError, one_line
-from linewright.estimate import estimate_s
-from linewright.request import Request, build, plan_text, resolve
-from linewright.table import console_for
-from linewright.target import Target, open_target
+from linewright.target.estimate import estimate_s
+from linewright.plans.request import Request, build, plan_text, resolve
+from linewright.output.table import console_for
+from linewright.target.local import Target, open_target
 from linewright.units import duration_text
 
 ORDER = 30

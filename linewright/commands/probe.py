@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from linewright.errors import UserError
-from linewright.probe_path import find_probe
+from linewright.target.programs import find_probe
 
 ORDER = 90
 

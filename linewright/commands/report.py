@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from linewright import output
+from linewright.output import console as output
 from linewright.errors import DONE, UserError
 
 ORDER = 25

@@ -13,7 +13,8 @@ from typing import Annotated
 
 import typer
 
-from linewright import output, policy
+from linewright import policy
+from linewright.output import console as output
 from linewright.errors import UserError
 
 ORDER = 70

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from linewright import output
+from linewright.output import console as output
 from linewright.errors import DONE, UserError
 
 ORDER = 20
@@ -23,7 +23,7 @@ def show(
 ) -> int:
     """Show the result of one or several record files."""
     output.check_format(form)
-    from linewright import store
+    from linewright.records import store
 
     if form == "published":
         with store.Store(files, output.note, only or ()) as stored:

@@ -12,8 +12,8 @@ import typer
 from msgspec import Struct
 
 from linewright.errors import DIFFERENT, DONE, RunError, UserError
-from linewright.probe import error_text, exit_text
-from linewright.probe_path import find_torture
+from linewright.target.probe import error_text, exit_text
+from linewright.target.programs import find_torture
 
 ORDER = 80
 SUBJECTS = ("srcu",)

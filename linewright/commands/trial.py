@@ -14,7 +14,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from linewright import __version__, output, policy, units
+from linewright import __version__, policy, units
+from linewright.output import console as output
 from linewright.errors import DONE, RunError, UserError
 
 ORDER = 35
@@ -159,7 +160,7 @@ def _session(command: list[str], named: list, **more: object):
 
 def _file(save: str | None, session):
     """A writer to the trial file, with the session's line to be written first; an existing file must fit."""
-    from linewright import records
+    from linewright.records import files as records
     from linewright.commands.run import find_program
     from linewright.trial import boots, files
 
@@ -196,8 +197,8 @@ def _resume(path: str, limit: str | None, as_json: bool) -> int:
 def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, describe: bool) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
     from linewright.commands.run import find_program
-    from linewright.interrupts import Interrupts
-    from linewright.progress import fitting
+    from linewright.target.interrupts import Interrupts
+    from linewright.output.progress import fitting
     from linewright.trial import engine, runner
 
     program = find_program(session.command[0])
@@ -224,7 +225,7 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
 
 
 def _show(session, finished, name: str, as_json: bool) -> None:
-    from linewright.table import console_for
+    from linewright.output.table import console_for
     from linewright.trial import report
 
     if as_json:

@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 import typer
 
 from linewright.errors import UserError
-from linewright.probe_path import find_workload
+from linewright.target.programs import find_workload
 
 ORDER = 36
 

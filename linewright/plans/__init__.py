@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.probe import Form, Topology
-from linewright.records import decode_plan
+from linewright.plans import builtin
+from linewright.target.probe import Form, Topology
+from linewright.records.files import decode_plan
 from linewright.schema import Cell, Plan
 
 
@@ -96,8 +97,8 @@ class BuiltIn:
 @cache
 def built_in() -> dict[str, BuiltIn]:
     """Every built-in plan by name."""
-    modules = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    plans = [importlib.import_module(f"{__name__}.{name}").PLAN for name in modules]
+    modules = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
+    plans = [importlib.import_module(f"{builtin.__name__}.{name}").PLAN for name in modules]
     return {plan.name: plan for plan in plans}
 
 

@@ -18,7 +18,7 @@ from linewright.errors import one_line
 from linewright.report.material import Material, Series, line_bytes
 from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
-from linewright.table import has_figures
+from linewright.output.table import has_figures
 from linewright.units import cpu_text, ns_text
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from linewright import records as record_files
+from linewright.records import files as record_files
 from linewright.analysis import cache_fit, summarise
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError, one_line

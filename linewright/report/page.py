@@ -17,7 +17,7 @@ from linewright import __version__
 from linewright.report import about, theme
 from linewright.report.material import Material
 from linewright.report.parts import Section, figure
-from linewright.table import rows
+from linewright.output.table import rows
 
 SCRIPT = "report.js"
 FIRST_COLUMNS = {

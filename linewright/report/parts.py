@@ -13,7 +13,7 @@ from msgspec import Struct
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.schema import Cell, Interval
-from linewright.table import has_figures
+from linewright.output.table import has_figures
 from linewright.units import ns_text
 
 ROW_PX = 24

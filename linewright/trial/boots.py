@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.compare import ONE_LAUNCH
+from linewright.compare.changes import ONE_LAUNCH
 from linewright.analysis.intervals import Contrast, Estimate, contrast, holm, median
 from linewright.analysis.paired import ALPHA
 from linewright.errors import UserError

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright import records
+from linewright.records import files as records
 from linewright.errors import UserError
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from linewright.errors import UserError, one_line
-from linewright.interrupts import Interrupts
+from linewright.target.interrupts import Interrupts
 
 METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}
 """Metrics that the system gives, and their units; anything else is a regular expression on the program's output."""

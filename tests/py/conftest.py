@@ -17,7 +17,7 @@ from linewright.cli import main
 os.environ.setdefault("G_SLICE", "always-malloc")
 
 HERE = Path(__file__).parent
-FAKE = HERE / "fake_probe.py"
+FAKE = HERE / "support" / "fake_probe.py"
 REAL = HERE.parents[1] / "build" / "native" / "probe" / "linewright-probe"
 
 

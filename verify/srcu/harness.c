@@ -52,7 +52,7 @@ static int fence(void)
 #define LW_GP_LOAD_SEQ(d) atomic_load_explicit(&(d)->seq, memory_order_relaxed)
 #define LW_GP_STORE_SEQ(d, v) atomic_store_explicit(&(d)->seq, v, memory_order_release)
 #define LW_GP_POINT(name) ((void)0)
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 
 static void count(atomic_ulong *word)
 {

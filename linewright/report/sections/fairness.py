@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
-from linewright.grid import OPERATIONS
+from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.sections.matrix import by_operation
 from linewright.report.parts import (

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
-from linewright.grid import OPERATIONS
+from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
     CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, beside, facts, finish, hue, measured, once, pixels, room, tip,

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
-from linewright.grid import OPERATIONS
+from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
     CELL_TIP, SAID, Control, Figure, Section, beside, contention, contention_rank, doubt, figure, finish, inline, measured, once, place, remark,

@@ -11,7 +11,7 @@ from linewright.report.material import Material, Series
 from linewright.report.parts import (
     SAID, Control, Figure, Section, contention, doubt, figure, finish, inline, once, remark, tiles, tip,
 )  # fmt: skip
-from linewright.table import has_figures
+from linewright.output.table import has_figures
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
 TIP = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order", "order"), ("ns:q", "ns"), ("low:q", "from"), ("high:q", "to"),

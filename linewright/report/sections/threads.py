@@ -12,7 +12,7 @@ from linewright.report.material import Material, Series
 from linewright.report.parts import (
     CELL_TIP, Control, Figure, Section, dash, facts, figure, finish, forms_of, hue, inline, log_axis, once, params_text, tip,
 )  # fmt: skip
-from linewright.table import has_figures
+from linewright.output.table import has_figures
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
 UNITS = {"rate": "operations per µs", "ns": "ns per operation"}

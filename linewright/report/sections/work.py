@@ -8,7 +8,7 @@ import altair as alt
 
 from linewright.analysis.near_far import Crossover, crossovers
 from linewright.analysis.summary import Summary
-from linewright.grid import OPERATIONS
+from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
     CELL_TIP, Control, Figure, Grid, Section, contention, contention_rank, dash, doubt, facts, finish, forms_of, hue, inline,

@@ -1,7 +1,7 @@
 /* System calls, lines in and lines out, and the few memory functions that the compiler and the policy parser call. */
 #include "self.h"
 
-#include "../../printable.h"
+#include "../../common/printable.h"
 
 #include <elf.h>
 #include <linux/fcntl.h>

@@ -2,7 +2,7 @@
 #include <linewright/cache.h>
 
 extern "C" {
-#include "cache_internal.h"
+#include "cache/internal.h"
 }
 
 #include <gtest/gtest.h>

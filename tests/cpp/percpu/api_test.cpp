@@ -2,7 +2,7 @@
 #include <linewright/percpu.h>
 
 extern "C" {
-#include "../../../src/rseq.h"
+#include "../../../src/percpu/rseq.h"
 }
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include "storm.hpp"
 
 extern "C" {
-#include "../../../src/rseq.h"
+#include "../../../src/percpu/rseq.h"
 }
 
 #include <gtest/gtest.h>

@@ -288,7 +288,7 @@ TEST_P(Srcu, ConcurrentWaitersAllReturn)
 TEST(SrcuWaiters, SleepThroughNoWakeUp)
 {
     Domain d(LW_SRCU_NORMAL);
-    constexpr unsigned at_sleep = 7; // src/srcu_internal.h
+    constexpr unsigned at_sleep = 7; // src/srcu/internal.h
     static std::atomic<unsigned> late;
     late = 0;
     __atomic_store_n(&lw__srcu_test_point, +[](unsigned where) {

@@ -1,4 +1,4 @@
-// Every interleaving of a few threads around the real step machine (src/srcu_gp.h), on a machine with store buffers and late
+// Every interleaving of a few threads around the real step machine (src/srcu/gp.h), on a machine with store buffers and late
 // loads, so that a missing barrier or a wrong order of the scans is seen; and each mutant, which has to be seen.
 //
 // The machine: a store waits in its thread's buffer, and reaches memory at any later time, in order per address only. The
@@ -110,42 +110,42 @@ struct Machine {
 };
 #define LW_SRCU_MUTANT 0
 namespace mutant_0 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 1
 namespace mutant_1 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 2
 namespace mutant_2 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 3
 namespace mutant_3 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 4
 namespace mutant_4 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 5
 namespace mutant_5 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 6
 namespace mutant_6 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define LW_SRCU_MUTANT 7
 namespace mutant_7 {
-#include "srcu_gp.h"
+#include "srcu/gp.h"
 }
 #undef LW_SRCU_MUTANT
 #define MACHINE(number) {mutant_##number::gp_step, mutant_##number::gp_state, mutant_##number::gp_passed}

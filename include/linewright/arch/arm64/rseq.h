@@ -88,7 +88,7 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
 
 /* Value words share one word with the fall-back of single threads (see percpu.h). The lock word is 0 when free, so adding
  * it changes no address, but makes every access of the word depend on it: a sequence that finds the lock free reads what
- * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu.c). */
+ * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu/percpu.c). */
 #define LW__SEQ_TEST_LOCK(out) \
     "and x10, x9, #0xffffffffffff0000\n\t" \
     "ldr w10, [x10]\n\t" \

@@ -1,0 +1,216 @@
+"""From files to a comparison: record files cell by cell, trial files setting by setting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from linewright.records import files as records
+from linewright.records import store
+from linewright.analysis import Summary
+from linewright.compare.alike import Unlike, frequency_warning, unlike
+from linewright.compare.changes import Change, compare_all
+from linewright.analysis.intervals import Estimate
+from linewright.compare.comparison import Comparison, Row, Side, unique_labels, unlike_text
+from linewright.errors import UserError
+from linewright.schema import Context, Interval
+from linewright.output.table import describe
+from linewright.trial import boots, files as trial_files
+
+MOST_NAMED = 3
+"""Differing conditions that a refusal names before it counts the rest."""
+
+
+class Options(NamedTuple):
+    """What the user asked of a comparison."""
+
+    allow_unlike: bool
+    fail_above: float | None
+    only: Sequence[str] = ()
+
+
+class Measured(NamedTuple):
+    """One record file, summarised."""
+
+    path: str
+    contexts: list[Context]
+    summaries: list[Summary]
+
+
+def compare(paths: Sequence[str], options: Options, warn: Callable[[str], None]) -> Comparison:
+    """The first file as the baseline of all others; UserError where they should not or cannot be compared."""
+    if len(paths) < 2:
+        raise UserError("one file has nothing to be compared with", "compare", "linewright compare BASELINE FILE…")
+    twice = [path for path in paths[1:] if paths[1:].count(path) > 1]
+    if twice:
+        raise UserError(f"{twice[0]} is named twice", "compare", "each file once")
+    kinds = [is_trial(path) for path in paths]
+    if any(kinds) and not all(kinds):
+        raise UserError(f"{paths[kinds.index(False)]} holds records and {paths[kinds.index(True)]} a trial", "compare", "record files with record files, trial files with trial files")
+    found = _trials(paths, options, warn) if kinds[0] else _records(paths, options, warn)
+    if not any(row.p is not None or row.finding == "error" for row in found.rows):
+        raise UserError(f"nothing could be compared: {found.rows[0].label}: {found.rows[0].reason}", paths[1], "both sides with figures of the same cells")
+    return found
+
+
+def is_trial(path: str) -> bool:
+    """Whether a file's first line says that it is a trial; readers say what is wrong with anything unreadable."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return trial_files.is_first_line(stream.readline(records.LONGEST_LINE))
+    except OSError:
+        return False
+
+
+def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]) -> Comparison:
+    sides = [_measured(path, options.only, warn) for path in paths]
+    baseline, others = sides[0], sides[1:]
+    differing = [unlike(baseline.contexts, other.contexts) for other in others]
+    for other, found in zip(others, differing, strict=True):
+        if found and not options.allow_unlike:
+            raise _refused(found, baseline.path, other.path)
+        if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
+            raise UserError(f"no cell in common with {baseline.path}", other.path, "runs of one plan, or of plans that share cells")
+    changes = compare_all(baseline.summaries, [other.summaries for other in others])
+    labels = unique_labels([s.cell for s in baseline.summaries])
+    wrong = [_went_wrong(baseline, other) for other in others]
+    return Comparison(
+        what="ns per operation, work included: median of the launches",
+        words=("slower", "faster"),
+        higher_is_better=False,
+        baseline=_side(baseline, baseline, [], []),
+        others=[_side(other, baseline, u, [frequency_warning(baseline.contexts, other.contexts)]) for other, u in zip(others, differing, strict=True)],
+        rows=[
+            _row(change, other.path, labels[change.id], change.id in now)
+            for other, found, now in zip(others, changes, wrong, strict=True)
+            for change in sorted(found, key=lambda c: c.id not in now)
+        ],
+        fail_above=options.fail_above,
+    )
+
+
+def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Measured:
+    loaded = store.load([path], warn, only)
+    if not loaded.summaries:
+        raise UserError("no finished cell to compare", path, "the run ended before its first block of cells did")
+    contexts = list(loaded.contexts.values())
+    machines = {context.machine_id for context in contexts}
+    if len(machines) > 1:
+        raise UserError(f"holds records of {len(machines)} machines or kernels", path, "compare one at a time")
+    return Measured(path, contexts, loaded.summaries)
+
+
+def _refused(found: Sequence[Unlike], before: str, after: str) -> UserError:
+    named = "; ".join(unlike_text(u) for u in found[:MOST_NAMED])
+    more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return UserError(f"{before} and {after} are not alike: {named}{more}", "compare", "--unlike compares them nevertheless")
+
+
+def _side(own: Measured, baseline: Measured, found: list[Unlike], warnings: list[str]) -> Side:
+    ids, expected = {s.id for s in own.summaries}, {s.id for s in baseline.summaries}
+    return Side(
+        file=own.path, conditions=describe(own.contexts), missing=sorted(expected - ids), added=sorted(ids - expected),
+        unlike=found, warnings=[w for w in warnings if w],
+    )  # fmt: skip
+
+
+def _went_wrong(before: Measured, after: Measured) -> set[str]:
+    """Ids of cells that were right before and are wrong now."""
+    right = {s.id for s in before.summaries if s.status == "ok"}
+    return {s.id for s in after.summaries if s.status == "error" and s.id in right}
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None, float | None]:
+    return (interval.median_ns, interval.low_ns, interval.high_ns) if interval else (None, None, None)
+
+
+def _ratio(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+
+
+_FINDINGS = {"slower": "worse", "faster": "better"}
+
+
+def _row(change: Change, file: str, label: str, wrong: bool) -> Row:
+    comparable = change.finding != "not_comparable"
+    before_ns, after_ns = _ends(change.before if comparable else None), _ends(change.after if comparable else None)
+    ratio, difference = _ratio(change.ratio), _ends(change.difference)
+    return Row(
+        file=file, id=change.id, label=label, unit="ns",
+        before=before_ns[0], before_low=before_ns[1], before_high=before_ns[2],
+        after=after_ns[0], after_low=after_ns[1], after_high=after_ns[2],
+        ratio=ratio[0], ratio_low=ratio[1], ratio_high=ratio[2],
+        difference=difference[0], difference_low=difference[1], difference_high=difference[2], p=change.p,
+        finding="error" if wrong else _FINDINGS.get(change.finding, change.finding), reason=change.reason,
+    )  # fmt: skip
+
+
+def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None]) -> Comparison:
+    if options.only:
+        raise UserError("a trial has settings and no cells", "--only", "record files only")
+    sides = [trial_files.read(path, warn) for path in paths]
+    baseline, others = sides[0], sides[1:]
+    differing = [_unlike_machines(baseline, other) for other in others]
+    for other, found in zip(others, differing, strict=True):
+        if found and not options.allow_unlike:
+            raise _refused(found, baseline.path, other.path)
+    found = boots.compare_all(baseline, others)
+    session = baseline.sessions[0]
+    return Comparison(
+        what=f"{' '.join(session.command)}: {session.metric}, {'higher' if session.higher_is_better else 'lower'} is better; medians of boots",
+        words=("worse", "better"),
+        higher_is_better=session.higher_is_better,
+        baseline=_trial_side(baseline, baseline, [], []),
+        others=[
+            _trial_side(other, baseline, u, _trial_warnings(baseline, other, rows)) for other, u, rows in zip(others, differing, found, strict=True)
+        ],
+        rows=[_trial_row(across, other.path, session.unit) for other, rows in zip(others, found, strict=True) for across in rows],
+        fail_above=options.fail_above,
+    )
+
+
+def _unlike_machines(before: trial_files.TrialFile, after: trial_files.TrialFile) -> list[Unlike]:
+    """Boots differ in kernel and boot parameters on purpose; the machine should be one."""
+    answer = []
+    for name in ("arch", "cpu_model", "cpus"):
+        one, two = (sorted({str(getattr(s, name)) for s in side.sessions}) for side in (before, after))
+        if one != two or len(one) > 1:
+            answer.append(Unlike(field=name, before=one, after=two))
+    return answer
+
+
+def _trial_side(own: trial_files.TrialFile, baseline: trial_files.TrialFile, found: list[Unlike], warnings: list[str]) -> Side:
+    names, expected = ([s.name for s in side.sessions[0].settings] for side in (own, baseline))
+    first = own.sessions[0]
+    boots_seen = len({s.boot_id or s.session for s in own.sessions})
+    return Side(
+        file=own.path, conditions=[f"{first.cpu_model} ({first.arch}), {first.cpus} CPUs, {first.kernel}, {boots_seen} boot{'s' if boots_seen > 1 else ''} from {first.started_utc}"],
+        missing=[n for n in expected if n not in names], added=[n for n in names if n not in expected], unlike=found, warnings=warnings,
+    )  # fmt: skip
+
+
+def _trial_warnings(before: trial_files.TrialFile, after: trial_files.TrialFile, rows: Sequence[boots.Across]) -> list[str]:
+    said = []
+    if before.sessions[0].command != after.sessions[0].command:
+        said.append("the two files are of different commands")
+    said += [f"{a.setting}: failed runs, left out: {a.failed[0]} before, {a.failed[1]} after" for a in rows if any(a.failed)]
+    if any(a.unit == "run" for a in rows):
+        said.append(f"fewer than {boots.FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval (1 % is assumed); save several boots for a claim")
+    return said
+
+
+def _trial_row(a: boots.Across, path: str, unit: str) -> Row:
+    ratio = a.ratio
+    difference = a.after - a.before if ratio else None
+    broken = a.before is not None and a.after is None and a.failed[1] > 0
+    finding = "no_difference" if not a.different else "better" if a.better else "worse"
+    return Row(
+        file=path, id=a.setting, label=a.setting, unit=unit, before=a.before, before_low=None, before_high=None,
+        after=a.after, after_low=None, after_high=None, ratio=ratio.value if ratio else None, ratio_low=ratio.low if ratio else None,
+        ratio_high=ratio.high if ratio else None, difference=difference, difference_low=None, difference_high=None, p=a.p,
+        finding="error" if broken else "not_comparable" if a.p is None else finding,
+        reason="every run fails now" if broken else "" if a.p is not None else "too few runs with figures",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What commands print and write: the console, tables, export formats and progress."""

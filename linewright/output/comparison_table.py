@@ -1,0 +1,59 @@
+"""A comparison on a terminal or in a pipe: what changed, then what did not in a sentence."""
+
+from __future__ import annotations
+
+import re
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from linewright.compare import comparison as c
+from linewright.errors import one_line
+
+_STYLES = {"worse": "red", "better": "green", "error": "bold red"}
+
+
+def show(comparison: c.Comparison, console: Console, every: bool) -> None:
+    """Print one table per file: rows that differ or cannot be compared, and with `every` all others too."""
+    console.print(Text(one_line(comparison.what)))
+    for line in comparison.baseline.conditions:
+        console.print(Text(one_line(line), style="dim"))
+    for side in comparison.others:
+        rows = [row for row in comparison.of(side.file) if every or row.finding in (*c.CERTAIN, *c.FAILED)]
+        console.print()
+        if rows:
+            console.print(_table(comparison, rows, one_line(side.file)))
+            console.print()
+        for sentence in c.sentences(comparison, side):
+            console.print(Text(one_line(sentence)))
+        for reason, count in _reasons(comparison.of(side.file)).items():
+            console.print(Text(one_line(f"not comparable: {count}: {reason}"), style="dim"))
+    if check := c.check_sentence(comparison):
+        console.print(Text(check, style="bold red" if comparison.failing else "bold green"))
+
+
+def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
+    table = Table(title=Text(name), title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("", overflow="fold", min_width=12)
+    for heading in ("before", "after", "change (interval)", "difference", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    words = {"worse": comparison.words[0], "better": comparison.words[1], "no_difference": "no difference", "error": "WRONG NOW", "not_comparable": "not comparable"}
+    for row in rows:
+        figures = [
+            one_line(row.label), c.value_text(row.before, row.unit), c.value_text(row.after, row.unit), c.change_text(row),
+            c.value_text(row.difference, row.unit), "–" if row.p is None else f"{row.p:.2g}", words[row.finding],
+        ]  # fmt: skip
+        table.add_row(*map(Text, figures), style=_STYLES.get(row.finding, ""))
+    return table
+
+
+def _reasons(rows: list[c.Row]) -> dict[str, int]:
+    """How many rows were left out for each reason, numbers in it aside."""
+    answer: dict[str, int] = {}
+    for row in rows:
+        if row.finding in ("not_comparable", "error"):
+            reason = re.sub("[0-9]+", "N", row.reason)
+            answer[reason] = answer.get(reason, 0) + 1
+    return answer

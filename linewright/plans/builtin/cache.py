@@ -1,0 +1,107 @@
+"""Plan `cache`: maintenance of a list of entries by instruction, with a wait behind each entry or one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from linewright.errors import UserError
+from linewright.plans.grid import common
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.target.probe import Form
+from linewright.schema import Cell, Plan
+
+OPERATIONS = ("clean", "clean_invalidate")
+STATES = ("absent", "clean", "dirty_l1", "dirty_l2", "dirty_beyond")
+TOTAL_BYTES = {"dirty_l1": 8 << 10, "dirty_l2": 256 << 10}
+"""How much a list holds for its lines to be where the state says; others take `total_kib`."""
+
+MAP, UNMAP = ("clwb", "dc_cvac"), ("clflushopt", "dc_civac")
+"""Forms of the published experiment: for the device a clean, for the CPU an invalidation."""
+
+PARAMETERS = (
+    Parameter("experiment", "word", "grid", "the grid, or the published layout", choices=("grid", "published")),
+    Parameter("forms", "words", None, "instructions; every available one but clflush", choices=(
+        "clwb", "clflushopt", "clflush", "dc_cvac", "dc_civac", "dc_cvap", "dc_cvadp")),
+    Parameter("sizes", "counts", [64, 512, 4096, 32768, 262144, 2097152], "entry sizes, bytes", 1, 1 << 26),
+    Parameter("total_kib", "count", 10240, "size of the lists that no cache near the core need hold, KiB", 1, 1 << 19),
+    Parameter("states", "words", list(STATES), "what the lines are before a pass", choices=STATES),
+    Parameter("align", "counts", [0, 8], "where in a line entries begin, bytes; others than 0 for the smallest sizes", 0, 2047),
+    Parameter("most_entries", "count", 8192, "entries of a list, at most", 1, 1_000_000),
+    Parameter("iterations", "count", 200, "passes of each published cell", 8, 100_000),
+    Parameter("window_ms", "ms", 2.0, "length of a window, preparation included", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """The grid, or the two published cells with and without one wait."""
+    published = wish.values["experiment"] == "published"
+    forms = [form for form in wish.forms if form.operation in OPERATIONS and form.arch == wish.topology.arch]
+    if not any(form.available for form in forms):
+        raise UserError("no cache-maintenance instruction here", "--plan cache", "x86-64, i386 and arm64 have them")
+    cells = list(_published(forms) if published else _grid(forms, wish.values))
+    windows = max(6, wish.values["iterations"] // 4) if published else 8
+    return Plan(
+        linewright_plan=1,
+        name="cache",
+        cells=wish.keep(cells),
+        budget_s=wish.budget_s,
+        launches=1,
+        window_ms=wish.values["window_ms"],
+        min_windows=windows,
+        max_windows=windows * 8,
+        precision=0.02,
+    )
+
+
+def _published(forms: list[Form]) -> Iterator[Cell]:
+    """10 MiB in 2560 entries of 4 KiB: map (for the device) and unmap (for the CPU), a wait behind each entry and one for all.
+
+    Mapped lines are dirty; lines that come back from a device were cleaned before, and nothing stored to them since.
+    """
+    for names, state in ((MAP, "dirty_beyond"), (UNMAP, "clean")):
+        for form in forms:
+            if form.name in names:
+                for wait in ("each", "once"):
+                    yield _cell(form, wait, 4096, 2560, state, 0)
+
+
+def _grid(forms: list[Form], values: dict[str, Any]) -> Iterator[Cell]:
+    wanted = values["forms"] or [form.name for form in forms if form.available and form.name != "clflush"]
+    sizes = sorted(values["sizes"])
+    for form in forms:
+        if form.name not in wanted:
+            continue
+        for state in values["states"]:
+            for size in sizes:
+                for entries in _counts(state, size, values):
+                    for wait in ("each", "once"):
+                        yield _cell(form, wait, size, entries, state, 0)
+        for align in values["align"]:
+            if align and "dirty_beyond" in values["states"]:
+                for size in sizes[:3]:
+                    for wait in ("each", "once"):
+                        yield _cell(form, wait, size, _counts("dirty_beyond", size, values)[0], "dirty_beyond", align)
+
+
+def _counts(state: str, size: int, values: dict[str, Any]) -> list[int]:
+    """How many entries: as many as the state's total holds, and for the regression a quarter of that."""
+    total = TOTAL_BYTES.get(state, values["total_kib"] << 10)
+    if size > total:
+        return []
+    most = min(total // size, values["most_entries"])
+    return [most] if state != "dirty_beyond" or most < 8 else [most, most // 4]
+
+
+def _cell(form: Form, wait: str, size: int, entries: int, state: str, align: int) -> Cell:
+    params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": state, "align_bytes": align}
+    return Cell(**common(form), lines=1, params=params)
+
+
+PLAN = BuiltIn(
+    name="cache",
+    summary="cache maintenance over lists: instruction, wait per entry or once, entry size, count, line state, alignment",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=120.0,
+)

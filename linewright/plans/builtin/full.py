@@ -1,0 +1,43 @@
+"""Plan `full`: the whole grid of `rmw` and every pair of `handoff`, for a night or a publication."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from linewright.plans import BuiltIn, Parameter, Wish, settings
+from linewright.plans.builtin import handoff, rmw
+from linewright.schema import Plan
+
+PARAMETERS = (
+    Parameter("cpus", "word", "first", "timed CPU: the first usable one, or each in turn", choices=("first", "all")),
+    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """Both plans' cells under one budget."""
+    chosen = [f"launches={wish.values['launches']}"]
+    matrix = replace(wish, values=settings(rmw.PLAN, [*chosen, "grid=full", f"cpus={wish.values['cpus']}"]), keep=list)
+    plan = rmw.build(matrix)
+    cells = plan.cells
+    if any(wish.topology.pairs.values()):
+        cells = cells + handoff.build(replace(wish, values=settings(handoff.PLAN, chosen), keep=list)).cells
+    return Plan(
+        linewright_plan=1,
+        name="full",
+        cells=wish.keep(cells),
+        budget_s=wish.budget_s,
+        launches=plan.launches,
+        window_ms=plan.window_ms,
+        contended_window_ms=50.0,
+        min_windows=6,
+    )
+
+
+PLAN = BuiltIn(
+    name="full",
+    summary="the whole grid of rmw and every pair of handoff",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=3600.0,
+)

@@ -1,0 +1,85 @@
+"""Plan `operations`: the library's operations as a program calls them, by class, width, order and policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from linewright.plans.grid import common
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.target.probe import Form
+from linewright.schema import Cell, Plan
+
+OPERATIONS = ("library_add", "library_fetch_add", "library_xchg", "library_cmpxchg")
+"""One for each class that a policy names: void, fetch, xchg, cas."""
+
+ORDERS = ("relaxed", "acquire", "release", "acq_rel", "full")
+
+POLICIES = {
+    "library_add": ("default", "store", "load", "llsc", "prefetch", "store+prefetch", "load+prefetch", "llsc+prefetch"),
+    None: ("default", "llsc", "prefetch", "llsc+prefetch"),
+}
+"""Settings that differ for a class; operations that return a value have no store form. '+' stands for the comma."""
+
+WORKS = (0, 200)
+"""Back to back, and exposed."""
+
+PARAMETERS = (
+    Parameter("operations", "words", list(OPERATIONS), "operations that are measured", choices=OPERATIONS),
+    Parameter("widths", "counts", [8, 16, 32, 64], "operand sizes in bits", 8, 64),
+    Parameter("orders", "words", list(ORDERS), "memory orders", choices=ORDERS),
+    Parameter("policies", "word", "machine", "all where forms differ, or the default alone", choices=("machine", "all", "default")),
+    Parameter("work", "counts", list(WORKS), "work iterations between operations"),
+    Parameter("contended", "word", "no", "a contender on the same line beside the uncontended cells", choices=("no", "yes")),
+    Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
+    Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
+    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("window_ms", "ms", 1.0, "length of a window", 0.01, 10_000),
+    Parameter("contended_window_ms", "ms", 20.0, "length of a contended window", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """Every wanted operation, width, order, policy and work; the table is long, so windows are few and short."""
+    values = wish.values
+    cells = [
+        cell
+        for form in wish.forms
+        if form.operation in values["operations"] and form.width_bits in values["widths"] and form.order in values["orders"]
+        for cell in _cells(form, wish.topology.arch, values)
+    ]
+    return Plan(
+        linewright_plan=1,
+        name="operations",
+        cells=wish.keep(cells),
+        budget_s=wish.budget_s,
+        launches=values["launches"],
+        window_ms=values["window_ms"],
+        contended_window_ms=values["contended_window_ms"],
+        min_windows=4,
+    )
+
+
+def policies_of(operation: str, arch: str, wanted: str) -> tuple[str, ...]:
+    """The settings worth a cell: on architectures with one form per operation they are all the same code."""
+    if wanted == "default" or (wanted == "machine" and arch != "arm64"):
+        return ("default",)
+    return POLICIES.get(operation, POLICIES[None])
+
+
+def _cells(form: Form, arch: str, values: dict[str, Any]) -> Iterator[Cell]:
+    for policy in policies_of(form.operation, arch, values["policies"]):
+        for work in values["work"]:
+            shared = {**common(form), "work_iters": work, "params": {"policy": policy}}
+            yield Cell(**shared, lines=values["lines"])
+            if values["contended"] == "yes":
+                yield Cell(**shared, lines=values["contended_lines"], contender="same_line", threads=2)
+
+
+PLAN = BuiltIn(
+    name="operations",
+    summary="the library's operations by class, width, order and policy, back to back and exposed",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=120.0,
+)

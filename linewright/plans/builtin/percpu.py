@@ -1,0 +1,70 @@
+"""Plan `percpu`: what counting on the current CPU costs, by a sequence and by everything that is used instead.
+
+Each form is run back to back (work 0) and with work around it (what is left after the empty twin is taken off is its exposed
+cost), on one word and going round many words, alone and with every thread counting at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from linewright.errors import UserError
+from linewright.plans.grid import common
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.target.probe import Form
+from linewright.schema import Cell, Plan
+
+OPERATIONS = ("percpu_none", "percpu_add", "percpu_cmpxchg")
+FIGHTING = ("percpu_shared_",)
+"""Forms whose threads meet on one line: their contended cells last longer, and need relaunches."""
+
+PARAMETERS = (
+    Parameter("work", "counts", [0, 20, 200], "work iterations between operations"),
+    Parameter("slots", "counts", [1, 16], "words, a power of two up to 64, that a loop goes round", 1, 64),
+    Parameter("threads", "counts", [1, 2], "threads that count at once, the timed one included", 1, 4096),
+    Parameter("lines", "count", 8, "allocations that each cell visits", 1, 64),
+    Parameter("launches", "count", 5, "processes that each cell with several threads is run in", 1, 1000),
+    Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
+    Parameter("contended_window_ms", "ms", 10.0, "length of a window with several threads", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """Every per-CPU form of this architecture at its word's width."""
+    values = wish.values
+    for slots in values["slots"]:
+        if slots & (slots - 1):
+            raise UserError(f"bad value {slots}", "--set slots", "allowed: a list, each a power of two from 1 to 64")
+    width = 32 if wish.topology.arch == "i386" else 64
+    forms = [f for f in wish.forms if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", wish.topology.arch)]
+    return Plan(
+        linewright_plan=1,
+        name="percpu",
+        cells=wish.keep([cell for form in forms for cell in _cells(form, values)]),
+        budget_s=wish.budget_s,
+        launches=values["launches"],
+        window_ms=values["window_ms"],
+        contended_window_ms=values["contended_window_ms"],
+        min_windows=4,
+    )
+
+
+def _cells(form: Form, values: dict[str, Any]) -> Iterator[Cell]:
+    for slots in values["slots"]:
+        for work in values["work"]:
+            shared = {**common(form), "work_iters": work, "lines": values["lines"], "params": {"slots": slots}}
+            for threads in values["threads"]:
+                if threads == 1:
+                    yield Cell(**shared)
+                elif form.operation != "percpu_none" and (slots == 1 or not form.name.startswith(FIGHTING)):
+                    yield Cell(**shared, threads=threads, contender="same_line")
+
+
+PLAN = BuiltIn(
+    name="percpu",
+    summary="counting on the current CPU: sequences against thread-local, racy, atomic and shared counters",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=180.0,
+)

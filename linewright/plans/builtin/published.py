@@ -1,0 +1,67 @@
+"""Plan `published`: exactly the cells of the table posted to linux-arm-kernel on 5 November 2025 ("Overhead of arm64 LSE
+per-CPU atomics?", a Neoverse V2 class server), so that a machine's rows can be laid beside it."""
+
+from __future__ import annotations
+
+from linewright.errors import UserError
+from linewright.plans.grid import common
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.schema import Cell, Plan
+
+CELLS: dict[str, tuple[tuple[int | None, int], ...]] = {
+    "stadd": ((None, 0), (None, 100), (None, 200), (10, 0), (10, 300), (30, 0), (10_000, 0)),
+    "llsc_add": ((None, 0), (None, 10), (10, 0), (10, 10), (1000, 0), (1_000_000, 0), (1_000_000, 10)),
+    "ldadd": ((None, 0), (None, 100), (None, 300), (1, 100), (1, 200), (10, 0), (10, 200), (10, 300), (100, 0), (100, 10)),
+    "prfm_keep_stadd": ((None, 0), (10, 0), (1_000_000, 0), (1_000_000, 100)),
+    "prfm_strm_stadd": ((None, 0), (1_000_000, 0), (1_000_000, 100), (1_000_000, 200)),
+}
+"""Form, then (contender_iters, work_iters) of each published row; None is no contender."""
+
+X86 = {
+    "stadd": "lock_add",
+    "llsc_add": "cmpxchg_loop_read_first",
+    "ldadd": "lock_xadd",
+    "prfm_keep_stadd": "prefetchw_lock_add",
+    "prfm_strm_stadd": "prefetchw_lock_xadd",
+}
+"""x86 has no such forms: the nearest in role, so that the grid at least can be compared."""
+
+PARAMETERS = (
+    Parameter("means", "count", 100, "means that the percentiles are of, as published", 2, 100_000),
+    Parameter("window_ms", "ms", 20.0, "length of each mean's window; published: 10,000,000 operations", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """The published rows with this architecture's forms; one line and one launch, as published."""
+    values, arch = wish.values, wish.topology.arch
+    if arch not in ("arm64", "x86_64", "i386"):
+        raise UserError(f"no forms on {arch} that the published rows could be run with", "--plan published")
+    width = 32 if arch == "i386" else 64
+    forms = {form.name: form for form in wish.forms if form.arch == arch and form.width_bits == width}
+    cells = []
+    for name, points in CELLS.items():
+        form = forms[name if arch == "arm64" else X86[name]]
+        for gap, work in points:
+            shared = {} if gap is None else {"contender": "same_line", "contender_iters": gap, "threads": 2}
+            cells.append(Cell(**common(form), work_iters=work, lines=1, **shared))
+    return Plan(
+        linewright_plan=1,
+        name="published",
+        cells=wish.keep(cells),
+        budget_s=wish.budget_s,
+        launches=1,
+        window_ms=values["window_ms"],
+        contended_window_ms=values["window_ms"],
+        min_windows=values["means"],
+        max_windows=max(512, values["means"] * 2),
+    )
+
+
+PLAN = BuiltIn(
+    name="published",
+    summary="the cells of the arm64 table of November 2025, for --format published",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=300.0,
+)

@@ -1,0 +1,68 @@
+"""Plan `rmw`: the published matrix of form, contention and work, the same grid for every form, with its controls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from linewright.errors import UserError
+from linewright.plans.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, richest, single_line_forms
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.schema import Cell, Plan
+
+PARAMETERS = (
+    Parameter("grid", "word", "thinned", "the published grid whole, or thinned to the budget", choices=("thinned", "full")),
+    Parameter("cpus", "word", "first", "timed CPU: the first usable one, or each in turn", choices=("first", "all")),
+    Parameter("operations", "words", list(OPERATIONS), "operations whose forms are measured", choices=OPERATIONS),
+    Parameter("generic", "word", "no", "compiler builtins beside the named forms", choices=("no", "yes")),
+    Parameter("work", "counts", None, "work iterations, instead of the grid's"),
+    Parameter("contender_iters", "counts", None, "iterations between a contender's operations, instead of the grid's"),
+    Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
+    Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
+    Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),
+    Parameter("launches", "count", 8, "processes that each contended cell is run in", 1, 1000),
+    Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
+    Parameter("contended_window_ms", "ms", 14.0, "length of a contended window", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """The richest thinning whose fewest windows fit the budget; the whole grid when it is asked for."""
+    values = wish.values
+    for axis in ("work", "contender_iters"):
+        if values["grid"] == "full" and values[axis] is not None:
+            raise UserError(f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own")
+    ladder = THINNED if values["grid"] == "thinned" else ((GAPS, WORKS, 4),)
+    return richest(wish, "rmw", ladder, lambda gaps, works: _cells(wish, gaps, works))
+
+
+def _cells(wish: Wish, gaps: Sequence[int], works: Sequence[int]) -> Iterator[Cell]:
+    values = wish.values
+    forms = [
+        form
+        for form in single_line_forms(wish.forms, wish.topology, values["generic"] == "yes")
+        if form.operation in values["operations"]
+    ]
+    for single, double in _placements(wish, values):
+        yield from matrix(forms, works, gaps, values, single, double)
+
+
+def _placements(wish: Wish, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Placement of one thread and of two, for every CPU to be timed."""
+    if values["cpus"] == "first":
+        yield "auto", "auto"
+        return
+    if values["threads"] != 2:
+        raise UserError("cpus=all places two threads", "--set threads", "allowed with cpus=all: 2")
+    for cpu in wish.topology.usable():
+        other = partner(wish.topology, cpu)
+        yield f"cpus:{cpu}", "auto" if other is None else f"cpus:{cpu},{other}"
+
+
+PLAN = BuiltIn(
+    name="rmw",
+    summary="the matrix: every form on one grid of contention and work, with placebo, many lines and both sides",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=285.0,
+)

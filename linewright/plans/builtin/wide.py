@@ -1,0 +1,137 @@
+"""Plan `wide`: reads and writes wider than a register, 8 bytes on i386 and 16 elsewhere, in every share of writes; and the
+experiment of 2009: N threads that do nothing but read one location."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from linewright.errors import UserError
+from linewright.plans.grid import common
+from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.target.probe import Form, Topology
+from linewright.schema import Cell, Plan
+
+OPERATIONS = ("wide_read", "wide_write", "wide_add")
+SHARES = (0, 1, 10, 50, 100)
+"""Writes among a hundred operations of each thread."""
+
+PUBLISHED = ("read_twice_cmpxchg8b_verify", "cmpxchg8b_read_once", "movq_read", "fild_read")
+"""The two reads of 2009 and what user space has besides."""
+PUBLISHED_128 = ("read_twice_cmpxchg16b_verify", "cmpxchg16b_read_once", "movdqa_read", "ldxp_stxp_read", "casp_read", "ldp_read")
+"""The same question asked of 16 bytes."""
+
+READ_NS = 20.0
+"""What a read of the published experiment is taken to cost per thread when the length of its windows is chosen."""
+
+PARAMETERS = (
+    Parameter("experiment", "word", "mix", "the mix of reads and writes, or the reads of 2009", choices=("mix", "published")),
+    Parameter("operations", "words", list(OPERATIONS), "forms of which operations are measured", choices=OPERATIONS),
+    Parameter("writes", "counts", list(SHARES), "writes among a hundred operations", 0, 100),
+    Parameter("threads", "counts", [1, 2], "threads, the timed one included, that all run the same mix", 1, 4096),
+    Parameter("reads", "count", 10_000_000, "reads of each thread in the published experiment", 1000, 10_000_000_000),
+    Parameter("rounds", "word", "yes", "cells that count failed rounds, beside those that are timed", choices=("no", "yes")),
+    Parameter("lines", "count", 8, "lines that each cell visits", 1, 4096),
+    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("contended_window_ms", "ms", 20.0, "length of a contended window", 0.01, 10_000),
+)
+
+
+def build(wish: Wish) -> Plan:
+    """The mix, or the published experiment; UserError where there is nothing wider than a register to run."""
+    forms = [form for form in wish.forms if form.operation in OPERATIONS]
+    if not forms:
+        raise UserError("no wide forms on this architecture", "--plan wide", "x86_64, i386 and arm64 have them")
+    return _published(wish, forms) if wish.values["experiment"] == "published" else _mix(wish, forms)
+
+
+def _mix(wish: Wish, forms: list[Form]) -> Plan:
+    values = wish.values
+    cells = [
+        cell
+        for form in forms
+        if form.operation in values["operations"]
+        for share in values["writes"]
+        if _says_something(form, share)
+        for cell in _of_share(form, share, values, wish.topology)
+    ]
+    return Plan(
+        linewright_plan=1,
+        name="wide",
+        cells=wish.keep(cells),
+        budget_s=wish.budget_s,
+        launches=values["launches"],
+        contended_window_ms=values["contended_window_ms"],
+        min_windows=4,
+        max_windows=64,
+    )
+
+
+def _says_something(form: Form, share: int) -> bool:
+    """Whether the form is run at all: reads where something is read, writes and adds where something is written."""
+    return share < 100 if form.operation == "wide_read" else share > 0
+
+
+def _of_share(form: Form, share: int, values: dict[str, Any], topology: Topology) -> Iterator[Cell]:
+    shared = {**common(form), "lines": values["lines"], "params": {"write_percent": share}}
+    for threads in values["threads"]:
+        if threads == 1:
+            yield Cell(**shared)
+            continue
+        for placement in _placements(topology, threads):
+            contended = {**shared, "placement": placement, "threads": threads, "contender": "same_line"}
+            yield Cell(**contended)
+            if values["rounds"] == "yes" and _may_fail(form):
+                yield Cell(**{**contended, "params": {"write_percent": share, "rounds": "counted"}})
+
+
+def _may_fail(form: Form) -> bool:
+    """Forms whose rounds the probe can count: loops that compare with what they have read or guessed, and writes by an
+    exclusive pair."""
+    return form.operation == "wide_add" or form.name.endswith(("_verify", "_xchg"))
+
+
+def _placements(topology: Topology, threads: int) -> list[str]:
+    """One pair of each class of nearness for two threads; more threads stand where the probe puts them."""
+    if threads != 2:
+        return ["auto"]
+    return [f"cpus:{pairs[0]}" for pairs in topology.pairs.values() if pairs] or ["auto"]
+
+
+def _published(wish: Wish, forms: list[Form]) -> Plan:
+    values = wish.values
+    by_name = {form.name: form for form in forms}
+    names = PUBLISHED if wish.topology.arch == "i386" else PUBLISHED_128
+    threads = max(len(wish.topology.usable()), 1) if values["threads"] == [1, 2] else max(values["threads"])
+    cells = [
+        Cell(
+            **common(by_name[name]),
+            lines=1,
+            threads=threads,
+            contender="same_line" if threads > 1 else "none",
+            params={"write_percent": 0},
+        )
+        for name in names
+        if name in by_name
+    ]
+    window_ms = min(10_000.0, values["reads"] * READ_NS * threads / 1e6)
+    return Plan(
+        linewright_plan=1,
+        name="wide",
+        cells=wish.keep(cells),
+        budget_s=wish.budget_s,
+        launches=values["launches"],
+        window_ms=window_ms,
+        contended_window_ms=window_ms,
+        min_windows=1,
+        max_windows=3,
+    )
+
+
+PLAN = BuiltIn(
+    name="wide",
+    summary="8 bytes on i386, 16 elsewhere: every form in every share of writes, or the 2009 experiment (experiment=published)",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=240.0,
+)

@@ -1,0 +1,133 @@
+"""Building blocks of plans over single-line forms: cells of a form, the published grid and how it is thinned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from linewright.errors import UserError
+from linewright.target.estimate import estimate_s
+from linewright.target.probe import Form, Topology
+from linewright.schema import Cell, Plan
+
+if TYPE_CHECKING:
+    from linewright.plans import Wish
+
+    CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
+
+OPERATIONS = ("add", "fetch_add", "cmpxchg", "xchg", "read")
+"""Operations on one line; forms of other operations belong to plans of their own."""
+
+GAPS = (0, 1, 10, 100, 1000, 10_000, 1_000_000)
+"""Iterations between a contender's operations: the published grid."""
+
+WORKS = (0, 10, 20, 100, 200, 300)
+"""Work iterations between the timed thread's operations: the published grid."""
+
+THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
+    (GAPS, WORKS, 6),
+    (GAPS, WORKS, 4),
+    (GAPS, (0, 20, 100, 300), 4),
+    ((0, 10, 100, 1000, 1_000_000), (0, 20, 100, 300), 4),
+    ((0, 10, 1000, 1_000_000), (0, 20, 100, 300), 4),
+    ((0, 10, 1000, 1_000_000), (0, 20, 300), 4),
+    ((0, 10, 1000), (0, 20, 300), 4),
+    ((0, 10, 1000), (0, 100), 3),
+    ((0, 1000), (0, 100), 3),
+    ((0,), (0, 100), 3),
+)
+"""Gaps, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them, for
+every form alike, so that forms stay comparable cell by cell."""
+
+
+def common(form: Form) -> dict:
+    """The fields of a cell that a form decides."""
+    return {"operation": form.operation, "form": form.name, "width_bits": form.width_bits, "order": form.order}
+
+
+def single_line_forms(forms: Sequence[Form], topology: Topology, generic: bool) -> list[Form]:
+    """This architecture's forms at its word's width, and the compiler's builtins when they are wanted."""
+    width = 32 if topology.arch == "i386" else 64
+    archs = {topology.arch, "generic"} if generic or topology.arch == "generic" else {topology.arch}
+    return [f for f in forms if f.arch in archs and f.width_bits == width and f.operation in OPERATIONS]
+
+
+def matrix(
+    forms: Sequence[Form],
+    works: Sequence[int],
+    gaps: Sequence[int],
+    values: Mapping[str, Any],
+    single: str = "auto",
+    double: str = "auto",
+) -> Iterator[Cell]:
+    """Every form alone, beside a placebo and contended on its line, at the same works and gaps.
+
+    `values` holds ``lines``, ``contended_lines`` and ``threads``; `single` and `double` place one thread and several.
+    Cells that differ in nothing but the form stand together: they share blocks, so drift, and their empty twins. The
+    empty loop is only run alone, and a form that loses counts when two threads share a line is not contended.
+    """
+    shared = [form for form in forms if form.operation != "none"]
+    atomic = [form for form in shared if form.atomic]
+    apart = {"lines": values["lines"], "placement": single}
+    beside = {"lines": values["lines"], "placement": double, "contender": "placebo", "threads": values["threads"]}
+    against = {**beside, "lines": values["contended_lines"], "contender": "same_line"}
+    for work in works:
+        yield from (Cell(**common(form), work_iters=work, **apart) for form in forms)
+    for work in works:
+        yield from (Cell(**common(form), work_iters=work, **beside) for form in shared)
+    for gap in gaps:
+        for work in works:
+            yield from (Cell(**common(form), work_iters=work, contender_iters=gap, **against) for form in atomic)
+
+
+def partner(topology: Topology, cpu: int) -> int | None:
+    """The usable CPU nearest to one, its SMT sibling last; None where it is alone."""
+    nearness = {"same_l3": 0, "other_l3": 1, "other_socket": 2, "smt_sibling": 3}
+    found = [
+        (nearness.get(kind, 4), *sorted(map(int, pair.split(",")), key=lambda other: other == cpu)[:1])
+        for kind, pairs in topology.pairs.items()
+        for pair in pairs
+        if str(cpu) in pair.split(",")
+    ]
+    return min(found)[1] if found else None
+
+
+FILL = 0.9
+"""Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are still wide."""
+
+
+def richest(
+    wish: Wish, name: str, ladder: Iterable[tuple[Sequence[int], Sequence[int], int]], cells_of: CellsOf
+) -> Plan:
+    """The first step of a ladder (gaps, works, fewest windows; richest first) that fits the budget, else the poorest.
+
+    Gaps and works that the user set take the ladder's place. `cells_of` makes the cells of a step. UserError when
+    nothing that was asked for exists.
+    """
+    values, chosen = wish.values, None
+    for gaps, works, windows in ladder:
+        gaps = gaps if values["contender_iters"] is None else values["contender_iters"]
+        works = works if values["work"] is None else values["work"]
+        try:
+            cells = wish.keep(list(cells_of(tuple(gaps), tuple(works))))
+        except UserError:
+            if chosen:  # what is wanted occurs in richer steps alone
+                break
+            raise
+        if not cells:
+            asked = ", ".join(values["operations"])
+            raise UserError(f"the probe for {wish.topology.arch} has no form of {asked}", "--set operations")
+        chosen = Plan(
+            linewright_plan=1,
+            name=name,
+            cells=cells,
+            budget_s=wish.budget_s,
+            launches=values["launches"],
+            window_ms=values["window_ms"],
+            contended_window_ms=values["contended_window_ms"],
+            min_windows=windows,
+        )
+        if estimate_s(chosen) <= FILL * wish.budget_s:
+            break
+    assert chosen is not None  # no ladder is empty
+    return chosen

@@ -1,0 +1,1 @@
+"""Records on disk: read, checked, selected and stored."""

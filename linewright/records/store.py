@@ -1,0 +1,184 @@
+"""Record files of any size: read once to check and index them, then one cell's records at a time."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from linewright.errors import UserError
+from linewright.records.select import matches, unmatched
+from linewright.records.files import Reader, stored_record
+from linewright.schema import Cell, Context, Record
+
+if TYPE_CHECKING:
+    from linewright.analysis import Summary
+    from linewright.analysis.near_far import CoreClass
+
+MOST_CELLS = 100_000
+"""Cells times machines of one request, as many as a plan may have."""
+MOST_OF_A_CELL = 32 * 1024 * 1024
+"""Bytes of one cell's records, which are in memory together: about two thousand launches of 512 windows."""
+COPIED_AT_ONCE = 1 << 20
+
+
+class Store:
+    """Records of several files by machine and cell; use it in a ``with``.
+
+    In memory are the contexts, a few bytes for each record, and one cell's records at a time.  Everything in the files
+    is checked before the first record is handed out.  What cannot be read twice (a pipe) is copied to a temporary file.
+    """
+
+    def __init__(self, paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = ()) -> None:
+        self.paths = list(paths)
+        self.contexts: dict[str, Context] = {}
+        self.cells: dict[str, Cell] = {}
+        self._only = list(only)
+        self._warn = warn
+        self._streams: list[BinaryIO] = []
+        self._index: dict[tuple[str, str], array] = {}
+        self._bytes: dict[tuple[str, str], int] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self, see: Sequence[Callable[[Record], None]] = ()) -> None:
+        """Check and index every file; each record that was asked for is shown to every function of `see` in file order."""
+        wanted: dict[str, bool] = {}
+        for number, path in enumerate(self.paths):
+            stream = self._stack.enter_context(_seekable(path))
+            self._streams.append(stream)
+            reader = Reader(path, stream)
+            for line in reader:
+                if isinstance(line.value, Context):
+                    self._take_context(line.value, path)
+                    continue
+                record = line.value
+                if record.id not in wanted:
+                    if len(wanted) >= MOST_CELLS:
+                        raise UserError(f"more than {MOST_CELLS} different cells", path, "fewer files at once")
+                    wanted[record.id] = not self._only or any(matches(record.id, pattern) for pattern in self._only)
+                if wanted[record.id]:
+                    self._take(record, number, line.start, line.end - line.start)
+                    for function in see:
+                        function(record)
+            for warning in reader.warnings:
+                self._warn(warning)
+        if wanted:
+            unmatched(list(wanted), self._only)
+
+    def _take_context(self, context: Context, path: str) -> None:
+        known = self.contexts.setdefault(context.context_id, context)
+        if known != context:
+            raise UserError(f"context {context.context_id} is another one in an earlier file", path)
+
+    def _take(self, record: Record, file: int, start: int, length: int) -> None:
+        machine = self.contexts[record.context_id].machine_id
+        key = (machine, record.id)
+        places = self._index.get(key)
+        if places is None:
+            if len(self._index) >= MOST_CELLS:
+                raise UserError(f"more than {MOST_CELLS} cells and machines", self.paths[file], "fewer files at once, or --only")
+            self.cells.setdefault(record.id, record.cell)
+            places = self._index[key] = array("Q")
+            self._bytes[key] = 0
+        places.extend((file, start, length))
+        self._bytes[key] += length
+        if self._bytes[key] > MOST_OF_A_CELL:
+            raise UserError(f"more than {MOST_OF_A_CELL >> 20} MiB of records of {record.id}", self.paths[file], "fewer launches at once")
+
+    def __len__(self) -> int:
+        """Cells times machines."""
+        return len(self._index)
+
+    @property
+    def machines(self) -> list[str]:
+        return list(dict.fromkeys(machine for machine, _ in self._index))
+
+    def groups(self) -> Iterator[tuple[str, list[Record]]]:
+        """A machine's id with all records of one of its cells, in the order of first appearance."""
+        repeated = 0
+        for (machine, cell_id), places in self._index.items():
+            members: dict[str, Record] = {}
+            for i in range(0, len(places), 3):
+                record = self._record(*places[i : i + 3])
+                known = members.setdefault(record.context_id, record)
+                if known != record:
+                    raise UserError(f"{cell_id} occurs twice with different content in launch {record.context_id}", self.paths[places[i]])
+                repeated += known is not record
+            yield machine, list(members.values())
+        if repeated:
+            self._warn(f"{repeated} records occur more than once and count once: a file is named twice, or in another one too")
+
+    def records(self) -> Iterator[Record]:
+        """Every record, cell by cell."""
+        for _, members in self.groups():
+            yield from members
+
+    def _record(self, file: int, start: int, length: int) -> Record:
+        stream = self._streams[file]
+        stream.seek(start)
+        return stored_record(stream.read(length), self.paths[file])
+
+
+def _seekable(path: str) -> BinaryIO:
+    """The file itself where it can be read twice, else a temporary copy of it."""
+    try:
+        stream = open(path, "rb")
+        kind = os.fstat(stream.fileno()).st_mode
+        if stat.S_ISREG(kind):
+            return stream
+        with stream:
+            if stat.S_ISDIR(kind):
+                raise IsADirectoryError
+            copy = tempfile.TemporaryFile(prefix="linewright-")
+            while data := stream.read(COPIED_AT_ONCE):
+                copy.write(data)
+            copy.seek(0)
+            return copy
+    except IsADirectoryError:
+        raise UserError("is a directory", path, "expected a record file") from None
+    except OSError as error:
+        raise UserError(error.strerror or str(error), path, "expected a record file") from None
+
+
+class Loaded(NamedTuple):
+    """Record files as analysis wants them."""
+
+    contexts: dict[str, Context]
+    summaries: list[Summary]
+    classes: list[CoreClass]
+    """Near/far classes, line by line, of the records that `near` of `load` lets through; none without it."""
+
+
+def load(
+    paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = (), near: Callable[[Record], bool] | None = None
+) -> Loaded:
+    """Summaries of record files in bounded memory; files without a record give none.
+
+    `near` asks for the near/far classes of the records that it chooses.
+    """
+    with Store(paths, warn, only) as store:
+        return load_from(store, near)
+
+
+def load_from(store: Store, near: Callable[[Record], bool] | None = None) -> Loaded:
+    """The same from a store that was not read yet."""
+    from linewright.analysis import summarise_groups
+    from linewright.analysis.near_far import Nearness
+
+    every, chosen = Nearness(store.contexts, told=0), Nearness(store.contexts)
+    see = [every.feed]
+    if near is not None:
+        see.append(lambda record: chosen.feed(record) if near(record) else None)
+    store.read(see)
+    summaries = summarise_groups(store.contexts, store.groups(), every.classes())
+    return Loaded(store.contexts, summaries, chosen.classes())

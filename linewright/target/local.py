@@ -1,0 +1,249 @@
+"""Where a plan runs: this machine now; machines over ssh and simulated ones register here as well."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from linewright.target import probe
+from linewright.errors import RunError, UserError
+from linewright.target.estimate import cells_s, launch_cells, launches_of
+from linewright.target.interrupts import Interrupts
+from linewright.target.probe import Form, Topology
+from linewright.target.programs import find_probe
+from linewright.records.files import decode_line
+from linewright.schema import Context, Plan, Record
+
+LEAST_BUDGET_S = 0.001
+"""What a launch gets when earlier ones used up everything: the probe still gives every cell one window."""
+STOP_PATIENCE_S = 15.0
+"""Longest wait for a probe that was asked to stop: above the longest window that a plan may ask for."""
+PR_SET_PDEATHSIG = 1
+
+
+class Progress(Struct, frozen=True):
+    """How far one launch is, in windows and cells."""
+
+    launch: int
+    id: str
+    windows_done: int
+    windows_total: int
+    cells_done: int
+    cells_total: int
+
+
+Event = Context | Record | Progress
+Done = Collection[tuple[str, int]]
+"""(cell id, launch) pairs that need not run again."""
+
+
+class Target(Protocol):
+    """A place that runs plans. Questions raise UserError or RunError; `run` yields what it has before it raises."""
+
+    name: str
+
+    def forms(self) -> list[Form]: ...
+    def topology(self) -> Topology: ...
+    def context(self) -> Context: ...
+    def check(self, plan: Plan) -> None: ...
+    def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]: ...
+
+
+class LocalTarget:
+    """This machine, by running linewright-probe once per launch; each question is asked once."""
+
+    name = "local"
+
+    def __init__(self, probe_path: Path | None = None) -> None:
+        self.probe_path = probe_path or find_probe()
+        self.forms = cache(lambda: probe.forms(self.probe_path))
+        self.topology = cache(lambda: probe.topology(self.probe_path))
+        self.context = cache(lambda: probe.context(self.probe_path))
+
+    def check(self, plan: Plan) -> None:
+        probe.check(self.probe_path, plan)
+
+    def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
+        """Launch 0 runs every cell, later launches the contended ones; each gets its share of the time that is left."""
+        start = time.monotonic()
+        launches = [launch_plan(plan, number, done) for number in range(launches_of(plan))]
+        waiting = deque(launch for launch in launches if launch is not None)
+        with Interrupts() as interrupts:
+            while waiting:
+                left_s = plan.budget_s - (time.monotonic() - start)
+                share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
+                launch = msgspec.structs.replace(waiting.popleft(), budget_s=max(LEAST_BUDGET_S, left_s * share))
+                yield from _launch(self.probe_path, launch, interrupts)
+
+
+def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
+    """The part of a plan that one launch still has to run, or nothing."""
+    cells = [cell for cell in launch_cells(plan, launch) if (cell.id, launch) not in done]
+    return msgspec.structs.replace(plan, cells=cells, launch=launch) if cells else None
+
+
+def _launch(probe_path: Path, plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
+    """Run one probe; its lines become events as they come. Ends with RunError when cells are missing."""
+    if interrupts.caught:
+        raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
+    try:
+        process = subprocess.Popen(
+            [probe_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_die_with_parent()
+        )
+    except OSError as error:
+        raise RunError(f"cannot run {probe_path}: {error.strerror}") from None
+    interrupts.on_signal = lambda: _stop(process, interrupts)
+    conversation = _Conversation(plan)
+    try:
+        _send(process, msgspec.json.encode(plan))
+        if interrupts.caught:
+            _stop(process, interrupts)
+        for name, data in _chunks(process, interrupts):
+            yield from conversation.take(name, data)
+        code = process.wait()
+    finally:
+        interrupts.on_signal = lambda: None
+        _end(process)
+    conversation.finish(code, interrupts)
+
+
+def _die_with_parent() -> Callable[[], None]:
+    """For the child: be terminated when the command is, even by SIGKILL, so that no probe goes on unheard.
+
+    Prepared before the fork; the child itself makes a single system call.
+    """
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) and None
+
+
+def _stop(process: subprocess.Popen, interrupts: Interrupts) -> None:
+    """Ask the probe to write what it has and end; the third request does not ask."""
+    if process.poll() is None:
+        process.kill() if interrupts.count > 2 else process.terminate()
+
+
+def _send(process: subprocess.Popen, data: bytes) -> None:
+    """Write the plan; a probe that died before reading it is found out by its exit code."""
+    try:
+        process.stdin.write(data)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass
+
+
+def _chunks(process: subprocess.Popen, interrupts: Interrupts) -> Iterator[tuple[str, bytes]]:
+    """Pieces of standard output and standard error as they come, until both end."""
+    deadline = None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, "stdout")
+        selector.register(process.stderr, selectors.EVENT_READ, "stderr")
+        while selector.get_map():
+            for key, _ in selector.select(timeout=0.5):
+                data = os.read(key.fd, 1 << 20)
+                if not data:
+                    selector.unregister(key.fileobj)
+                yield key.data, data
+            if interrupts.caught and process.poll() is None:
+                deadline = deadline or time.monotonic() + STOP_PATIENCE_S
+                if time.monotonic() > deadline:
+                    process.kill()
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Leave no process and no pipe behind, whatever stopped the reading."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        try:
+            stream.close()
+        except OSError:
+            pass
+
+
+class _Conversation:
+    """What one probe has said so far."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.missing = {cell.id for cell in plan.cells}
+        self.last_cell = ""
+        self.errors = b""
+        self._rest = {"stdout": b"", "stderr": b""}
+        self._lines = 0
+        self._context_id = ""
+
+    def take(self, name: str, data: bytes) -> Iterator[Event]:
+        """Events of the whole lines that a piece completes."""
+        *lines, self._rest[name] = (self._rest[name] + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield from self._result(line) if name == "stdout" else self._remark(line)
+
+    def _result(self, line: bytes) -> Iterator[Event]:
+        self._lines += 1
+        try:
+            value = decode_line(line, f"linewright-probe, line {self._lines} of its output")
+        except UserError as error:
+            raise RunError(str(error)) from None
+        if isinstance(value, Context):
+            self._context_id = value.context_id
+        elif value.context_id != self._context_id or value.id not in self.missing:
+            raise RunError(f"linewright-probe, line {self._lines} of its output: a record nobody asked for: {value.id}")
+        else:
+            self.missing.discard(value.id)
+        yield value
+
+    def _remark(self, line: bytes) -> Iterator[Event]:
+        message = probe.stderr_message(line.decode("utf-8", "replace"))
+        progress = message.get("progress") if message else None
+        if not isinstance(progress, dict):
+            self.errors = (self.errors + line + b"\n")[-65536:]
+            return
+        self.last_cell = str(progress.get("id", ""))
+        counts = [progress.get(key) for key in ("done", "total", "cells_done", "cells")]
+        if all(isinstance(count, int) for count in counts):
+            yield Progress(self.plan.launch, self.last_cell, *counts)
+
+    def finish(self, code: int, interrupts: Interrupts) -> None:
+        """Raise unless the launch is complete, saying where it stopped."""
+        where = f"launch {self.plan.launch}" + (f", at {self.last_cell}" if self.last_cell and self.missing else "")
+        if interrupts.caught:
+            raise RunError(f"stopped by {interrupts.caught.name} in {where}")
+        said = probe.error_text(self.errors)
+        if code == 2:
+            raise UserError(said or "linewright-probe refused the plan")
+        if code != 0:
+            raise RunError(f"linewright-probe {probe.exit_text(code)} in {where}" + (f": {said}" if said else ""))
+        if self.missing:
+            raise RunError(f"linewright-probe ended without {len(self.missing)} of its cells in {where}")
+
+
+TARGETS: dict[str, Callable[[str], Target]] = {"local": lambda rest: _only_here(rest)}
+"""Schemes of ``--on``: the part before the first colon, and what makes a target of the part behind it."""
+
+
+def open_target(name: str) -> Target:
+    """The target that ``--on`` names."""
+    scheme, _, rest = name.partition(":")
+    if scheme not in TARGETS:
+        raise UserError(f"no target {name!r}", "--on", f"allowed: {', '.join(TARGETS)}")
+    return TARGETS[scheme](rest)
+
+
+def _only_here(rest: str) -> Target:
+    if rest:
+        raise UserError(f"no target 'local:{rest}'", "--on", "local takes nothing behind a colon")
+    return LocalTarget()

@@ -1,0 +1,313 @@
+/* Restartable sequences, the run-time part: who registers threads, what to do where nobody can, and why. */
+#define _GNU_SOURCE
+#include "rseq.h"
+
+#include "../common/printable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The kernel's layout (linux/rseq.h), spelled out so that old kernel headers will do. */
+struct rseq_area {
+    uint32_t cpu_id_start;
+    uint32_t cpu_id;
+    uint64_t rseq_cs;
+    uint32_t flags;
+    uint32_t padding[3];
+} __attribute__((aligned(32)));
+
+/* Where the kernel lists possible CPUs; tests put a list of their own here. */
+#ifndef LW_POSSIBLE_CPUS
+#define LW_POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
+#endif
+
+#define CPU_UNINITIALIZED ((uint32_t)-1)
+#define RSEQ_UNREGISTER 1
+#ifndef SYS_rseq
+#if defined(__x86_64__)
+#define SYS_rseq 334
+#elif defined(__i386__)
+#define SYS_rseq 386
+#else
+#define SYS_rseq 293
+#endif
+#endif
+
+struct lw_percpu_rt lw_percpu_rt;
+#ifdef LW_RSEQ_DELAY
+void (*volatile lw__pause_hook)(enum lw__step step);
+#endif
+
+static const char *mode_reason = "no per-CPU memory has been allocated yet";
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* This library's own area. Static TLS, so that its distance from the thread pointer is the same in every thread, and so
+ * that a signal handler can use it without allocating. Its first state reads "no CPU": with the libc's area out of use, the
+ * inline code looks here, finds no CPU number and takes the fall-back. */
+static __thread struct rseq_area own_area __attribute__((tls_model("initial-exec"))) = {
+    .cpu_id = CPU_UNINITIALIZED,
+};
+
+enum own_state { OWN_NEW, OWN_BUSY, OWN_REGISTERED, OWN_REFUSED };
+static __thread volatile sig_atomic_t own_state __attribute__((tls_model("initial-exec")));
+static pthread_key_t own_key;
+
+static uint32_t area_cpu(void)
+{
+    const struct rseq_area *area = (const struct rseq_area *)(const void *)(lw__thread_pointer() + lw_percpu_rt.offset);
+    return __atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED); /* written by the kernel, for this thread only */
+}
+
+/* Thread ends: the kernel must let go of the area before its memory goes. Later operations of this thread (destructors that
+ * run after this one) take the fall-back. */
+static void own_unregister(void *unused)
+{
+    (void)unused;
+    own_state = OWN_REFUSED;
+    syscall(SYS_rseq, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
+    own_area.cpu_id = CPU_UNINITIALIZED;
+    own_area.rseq_cs = 0; /* a hot sequence must not take an old announcement for one that is watched */
+}
+
+/* 0 or an errno. A signal handler that comes in between finds OWN_BUSY and takes the fall-back. */
+static int own_register(void)
+{
+    own_state = OWN_BUSY;
+    if (syscall(SYS_rseq, &own_area, sizeof own_area, 0, LW_RSEQ_SIG)) {
+        own_state = OWN_REFUSED;
+        return errno;
+    }
+    /* Any value but NULL makes the destructor run. For the first 32 keys the libc only stores it. */
+    if (pthread_setspecific(own_key, &own_area)) {
+        own_unregister(NULL);
+        return ENOMEM;
+    }
+    own_state = OWN_REGISTERED;
+    return 0;
+}
+
+bool lw__rseq_thread_ready(void)
+{
+    if (lw_percpu_rt.mode == LW_PERCPU_ATOMIC)
+        return false;
+    if (area_cpu() < lw_percpu_rt.nr_cpus)
+        return true;
+    if (lw_percpu_rt.mode != LW_PERCPU_RSEQ_OWN || own_state != OWN_NEW)
+        return false;
+    int saved = errno;
+    bool ready = own_register() == 0;
+    errno = saved;
+    return ready;
+}
+
+bool lw_percpu_thread_registered(void)
+{
+    return lw__percpu_start() == 0 && lw__rseq_thread_ready();
+}
+
+bool lw__rseq_abort_cpu(unsigned cpu)
+{
+    int saved = errno;
+    bool done = !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, cpu);
+    errno = saved;
+    return done;
+}
+
+/* ---- possible CPUs ---- */
+
+long lw__cpu_list_max(const char *list)
+{
+    long max = -1;
+    const char *s = list;
+    while (*s && *s != '\n') {
+        char *end;
+        if (*s < '0' || *s > '9')
+            return -1;
+        long cpu = strtol(s, &end, 10);
+        if (*end == '-') {
+            s = end + 1;
+            if (*s < '0' || *s > '9')
+                return -1;
+            long last = strtol(s, &end, 10);
+            if (last < cpu)
+                return -1;
+            cpu = last;
+        }
+        if (cpu > max)
+            max = cpu;
+        if (*end == ',')
+            end++;
+        else if (*end && *end != '\n')
+            return -1;
+        s = end;
+    }
+    return max;
+}
+
+/* The kernel fixes the possible CPUs at boot; those that come later (hotplug) are among them. Where sysfs cannot be read,
+ * the size of the kernel's own affinity mask bounds them: memory is only reserved, so a generous bound costs addresses. */
+static unsigned count_cpus(void)
+{
+    static char text[4096];
+    long max = -1;
+    int fd = open(LW_POSSIBLE_CPUS, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t n = read(fd, text, sizeof text - 1);
+        close(fd);
+        if (n > 0) {
+            text[n] = 0;
+            max = lw__cpu_list_max(text);
+        }
+    }
+    static unsigned long mask[65536 / (8 * sizeof(unsigned long))];
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    if (max < 0 && bytes > 0)
+        max = bytes * 8 - 1;
+    for (long bit = bytes * 8 - 1; bit > max; bit--) /* a sysfs that hides CPUs this process may use */
+        if (mask[(size_t)bit / (8 * sizeof *mask)] >> ((size_t)bit % (8 * sizeof *mask)) & 1)
+            max = bit;
+    return max < 0 ? 1 : (unsigned)max + 1;
+}
+
+/* ---- start-up ---- */
+
+#if LW_HAVE_RSEQ
+/* glibc 2.35 and later; weak, so that the library links with any libc. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+static const char *refusal(int err)
+{
+    switch (err) {
+    case ENOSYS:
+        return "the kernel has no restartable sequences (rseq: ENOSYS)";
+    case EPERM:
+    case EACCES:
+        return "restartable sequences are denied to this process (rseq: EPERM), by a seccomp filter perhaps";
+    case EBUSY:
+        return "another library has registered this thread's restartable sequences with the same area (rseq: EBUSY)";
+    default:
+        return "another library has registered this thread's restartable sequences (rseq: EINVAL)";
+    }
+}
+
+static enum lw_percpu_mode try_own(void)
+{
+    lw_percpu_rt.offset = (char *)&own_area - lw__thread_pointer();
+    /* Keys from 32 on make glibc's pthread_setspecific allocate, which a signal handler must not. */
+    if (pthread_key_create(&own_key, own_unregister) || own_key >= 32) {
+        mode_reason = "too many thread-specific keys are in use to register threads from signal handlers";
+        return LW_PERCPU_ATOMIC;
+    }
+    int err = own_register();
+    if (err) {
+        mode_reason = refusal(err);
+        return LW_PERCPU_ATOMIC;
+    }
+    mode_reason = "restartable sequences, registered by Linewright for each thread at its first operation";
+    return LW_PERCPU_RSEQ_OWN;
+}
+
+static enum lw_percpu_mode choose_mode(void)
+{
+    const char *wish = secure_getenv("LINEWRIGHT_RSEQ");
+    bool own = wish && !strcmp(wish, "own");
+    char shown[41];
+    if (wish && *wish && !own && strcmp(wish, "off") && strcmp(wish, "default"))
+        fprintf(stderr, "linewright: LINEWRIGHT_RSEQ=%s is not known; allowed: default, own, off\n",
+                lw_printable_text(shown, sizeof(shown), wish));
+
+    lw_percpu_rt.offset = (char *)&own_area - lw__thread_pointer(); /* reads "no CPU" until something better is known */
+    if (wish && !strcmp(wish, "off")) {
+        mode_reason = "switched off by LINEWRIGHT_RSEQ=off";
+        return LW_PERCPU_ATOMIC;
+    }
+    if (lw_percpu_rt.nr_cpus > LW__RSEQ_MOST_CPUS) {
+        mode_reason = "more possible CPUs than the sequences of this architecture can tell apart";
+        return LW_PERCPU_ATOMIC;
+    }
+    bool libc_knows = &__rseq_size && &__rseq_offset;
+    if (libc_knows && __rseq_size) {
+        lw_percpu_rt.offset = __rseq_offset;
+        if (area_cpu() < lw_percpu_rt.nr_cpus) {
+            mode_reason = "restartable sequences, registered by the libc";
+            return LW_PERCPU_RSEQ_LIBC;
+        }
+        lw_percpu_rt.offset = (char *)&own_area - lw__thread_pointer();
+    }
+    if (own || !libc_knows)
+        return try_own();
+
+    /* The libc could and did not: was it told not to, or can it not? Nonsense arguments tell, for a kernel that has
+     * sequences calls them invalid. Whoever switched them off is obeyed; LINEWRIGHT_RSEQ=own overrides. */
+    syscall(SYS_rseq, NULL, 0, 0, 0);
+    mode_reason = errno == EINVAL
+                      ? "switched off in the libc (GLIBC_TUNABLES=glibc.pthread.rseq=0); LINEWRIGHT_RSEQ=own overrides"
+                      : refusal(errno);
+    return LW_PERCPU_ATOMIC;
+}
+#else
+static enum lw_percpu_mode choose_mode(void)
+{
+    (void)own_register;
+    mode_reason = "this library was built without restartable sequences";
+    return LW_PERCPU_ATOMIC;
+}
+#endif
+
+static void start(void)
+{
+    int saved = errno;
+    lw_percpu_rt.nr_cpus = count_cpus();
+    lw_percpu_rt.limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
+    lw_percpu_rt.mode = choose_mode();
+    /* The lock word of single threads needs the kernel to end the sequences of a CPU; without that, no value sequences. */
+    if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC) {
+        if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0))
+            lw_percpu_rt.value_limit = lw_percpu_rt.limit;
+        else
+            mode_reason = lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
+                              ? "restartable sequences, registered by the libc, for counters; values take atomic instructions, since "
+                                "membarrier cannot end sequences here (before Linux 5.10, or denied)"
+                              : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
+                                "membarrier cannot end sequences here (before Linux 5.10, or denied)";
+    }
+    const char *verbose = secure_getenv("LINEWRIGHT_VERBOSE");
+    if (verbose && !strcmp(verbose, "1"))
+        fprintf(stderr, "linewright: per-CPU operations: %s\n", mode_reason);
+    errno = saved;
+}
+
+int lw__percpu_start(void)
+{
+    return -pthread_once(&once, start);
+}
+
+/* Early, so that the key is among the first and other constructors find everything decided. */
+__attribute__((constructor(101))) static void start_early(void)
+{
+    lw__percpu_start();
+}
+
+enum lw_percpu_mode lw_percpu_mode(const char **why)
+{
+    lw__percpu_start();
+    if (why)
+        *why = mode_reason;
+    return (enum lw_percpu_mode)lw_percpu_rt.mode;
+}
+
+unsigned lw_percpu_nr_cpus(void)
+{
+    lw__percpu_start();
+    return lw_percpu_rt.nr_cpus;
+}

@@ -1,0 +1,169 @@
+"""Plan `cache` and what is read out of its records: terms that were put in come out, and nothing is said beyond the intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.analysis_samples import context, record
+
+from linewright import plans
+from linewright.advice.advice import advise
+from linewright.analysis import cache_fit, summarise, verdict
+from linewright.errors import UserError
+from linewright.plans import Wish
+from linewright.target.probe import Form, Topology
+from linewright.schema import Cell, Cpu
+
+SIZES = (64, 512, 4096, 32768, 262144, 2097152)
+
+
+def form(name: str, operation: str, arch: str = "x86_64", available: bool = True) -> Form:
+    return Form(name=name, operation=operation, order="relaxed", arch=arch, width_bits=8, available=available)
+
+
+X86 = [form("clwb", "clean"), form("clflushopt", "clean_invalidate"), form("clflush", "clean_invalidate")]
+
+
+def build(*settings: str, forms: list[Form] = X86, arch: str = "x86_64"):
+    topology = Topology(arch=arch, cpus=[Cpu(cpu=0)])
+    plan = plans.find("cache")
+    return plan.build(Wish(forms, topology, plans.settings(plan, settings), plan.budget_s, keep=list))
+
+
+def cell(form_name: str, size: int, entries: int, wait: str, state: str = "dirty_beyond", align: int = 0) -> Cell:
+    operation = "clean" if form_name == "clwb" else "clean_invalidate"
+    params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": state, "align_bytes": align}
+    return Cell(operation=operation, form=form_name, width_bits=8, lines=1, params=params)
+
+
+def measured(line: float, entry: float, wait: float, rng: np.random.Generator, noise: float = 0.01, name: str = "clwb"):
+    """Records of a machine whose terms are known, at every size, two counts and both waits."""
+    records = []
+    for size in SIZES:
+        most = min((10 << 20) // size, 8192)
+        for entries in {most, max(1, most // 4)}:
+            for kind in ("each", "once"):
+                a_cell = cell(name, size, entries, kind)
+                lines, n, waits = cache_fit.terms_of(a_cell, 64)
+                true = lines * line + n * entry + waits * wait
+                records.append(record(a_cell, true * np.exp(rng.normal(0, noise, 24))))
+    return records
+
+
+def summaries_of(records):
+    return summarise([context(arch="x86_64")], records)
+
+
+def test_known_terms_come_out_with_intervals_that_hold_them():
+    held = np.zeros(3)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        [fit] = cache_fit.fits(summaries_of(measured(2.3, 4.0, 150.0, rng)), 64)
+        terms = (fit.per_line, fit.per_entry, fit.per_wait)
+        held += [t.low <= true <= t.high for t, true in zip(terms, (2.3, 4.0, 150.0), strict=True)]
+        assert fit.per_line.value == pytest.approx(2.3, rel=0.02)
+        assert fit.per_wait.value == pytest.approx(150, rel=0.03)
+        assert fit.worst_percent < 5
+    assert (held >= 9).all()  # at 95 % fewer than 9 of 12 has a chance of 1 in 4000
+
+
+def test_a_machine_that_the_terms_do_not_describe_shows_it():
+    rng = np.random.default_rng(1)
+    records = [
+        record(r.cell, np.array(r.window_ns) * (2.0 if int(r.cell.params["entry_bytes"]) == 4096 else 1.0))
+        for r in measured(2.3, 4.0, 150.0, rng)
+    ]
+    [fit] = cache_fit.fits(summaries_of(records), 64)
+    assert fit.worst_percent > 20
+    [honest] = cache_fit.fits(summaries_of(measured(2.3, 4.0, 150.0, rng)), 64)
+    assert fit.per_line.high - fit.per_line.low > 5 * (honest.per_line.high - honest.per_line.low)
+
+
+def test_saving_shrinks_with_the_entry_and_vanishes():
+    savings = cache_fit.savings(summaries_of(measured(2.3, 4.0, 150.0, np.random.default_rng(2), noise=0.003)))
+    by_size = {s.entry_bytes: s for s in savings if s.entries == min((10 << 20) // s.entry_bytes, 8192)}
+    assert by_size[64].percent.value > 90
+    assert by_size[4096].percent.low <= 100 * 150 / (64 * 2.3 + 4 + 150) <= by_size[4096].percent.high
+    assert not by_size[2097152].matters
+    assert cache_fit.vanishes_at(savings) == 262144  # 150 ns of 4096 lines at 2.3 ns: 1.6 %
+
+
+def test_sentences_say_what_the_intervals_support():
+    rng = np.random.default_rng(3)
+    records = measured(2.3, 4.0, 150.0, rng) + measured(3.5, 4.0, 300.0, rng, name="clflushopt")
+    said = " ".join(verdict(summaries_of(records), [context(arch="x86_64")]))
+    assert "clwb writes dirty lines back" in said and "less than clflushopt" in said
+    assert "A wait behind clflushopt costs" in said
+    assert "clwb: one wait for the list saves" in said
+    same = measured(2.3, 4.0, 150.0, rng) + measured(2.3, 4.0, 150.0, rng, name="clflushopt")
+    assert "no setting: the difference" in " ".join(verdict(summaries_of(same), [context(arch="x86_64")]))
+
+
+def test_nothing_is_said_of_too_little():
+    records = measured(2.3, 4.0, 150.0, np.random.default_rng(4))[:2]
+    assert cache_fit.fits(summaries_of(records), 64) == []
+    disturbed = [record(r.cell, r.window_ns, status="unreliable", reason="disturbed") for r in records]
+    assert cache_fit.sentences(summaries_of(disturbed), 64) == [
+        "Too few lists were measured without disturbance to say what a line or a wait costs."
+    ]
+
+
+def test_trapped_instructions_are_named():
+    rng = np.random.default_rng(5)
+    records = [record(cell("clwb", r.cell.params["entry_bytes"], r.cell.params["entries"], r.cell.params["wait"], "clean"), r.window_ns)
+               for r in measured(400.0, 4.0, 150.0, rng)]  # fmt: skip
+    assert any("system call" in text for text in cache_fit.sentences(summaries_of(records), 64))
+
+
+def test_lines_of_an_entry_that_begins_inside_a_line():
+    assert cache_fit.terms_of(cell("clwb", 64, 10, "once", align=8), 64) == (20, 10, 1)
+    assert cache_fit.terms_of(cell("clwb", 56, 10, "each", align=8), 64) == (10, 10, 10)
+    assert cache_fit.terms_of(cell("clwb", 4096, 3, "each"), 128) == (96, 3, 3)
+
+
+def test_published_layout():
+    plan = build("experiment=published", "iterations=200")
+    assert [(c.form, c.params["wait"], c.params["state"]) for c in plan.cells] == [
+        ("clwb", "each", "dirty_beyond"), ("clwb", "once", "dirty_beyond"),
+        ("clflushopt", "each", "clean"), ("clflushopt", "once", "clean"),
+    ]  # fmt: skip
+    assert all((c.params["entry_bytes"], c.params["entries"]) == (4096, 2560) for c in plan.cells)
+    records = [record(c, [750e3 if c.params["wait"] == "each" else 300e3] * 8) for c in plan.cells]
+    rows = cache_fit.published_layout(summaries_of(records))
+    assert [(name, each, once) for name, each, once, _ in rows] == [
+        ("map (clwb)", 750.0, 300.0), ("unmap (clflushopt)", 750.0, 300.0)
+    ]  # fmt: skip
+
+
+def test_the_grid_has_both_waits_of_every_list_and_fits_each_state():
+    plan = build()
+    lists: dict[tuple, set[str]] = {}
+    for c in plan.cells:
+        key = (c.form, c.params["state"], c.params["align_bytes"], c.params["entry_bytes"], c.params["entries"])
+        lists.setdefault(key, set()).add(c.params["wait"])
+    assert all(waits == {"each", "once"} for waits in lists.values())
+    assert len({c.id for c in plan.cells}) == len(plan.cells)
+    assert {c.form for c in plan.cells} == {"clwb", "clflushopt"}
+    assert {c.params["state"] for c in plan.cells} == {"absent", "clean", "dirty_l1", "dirty_l2", "dirty_beyond"}
+    assert all(c.params["entry_bytes"] * c.params["entries"] <= 256 << 10 for c in plan.cells if c.params["state"] == "dirty_l2")
+
+
+def test_forms_and_machines():
+    assert {c.form for c in build("forms=clflush").cells} == {"clflush"}
+    arm = [form("dc_cvac", "clean", "arm64"), form("dc_civac", "clean_invalidate", "arm64"), form("dc_cvap", "clean", "arm64", False)]
+    assert {c.form for c in build(forms=arm, arch="arm64").cells} == {"dc_cvac", "dc_civac"}
+    with pytest.raises(UserError, match="no cache-maintenance instruction"):
+        build(forms=[], arch="generic")
+
+
+def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
+    rng = np.random.default_rng(8)
+    records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
+    [advice] = advise([context(arch="x86_64")], records)
+    [section] = [s for s in advice.sections if s.name == "cache"]
+    assert any(line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line for line in section.lines)
+    assert any("one wait for the list saves" in line and "from entries of" in line for line in section.lines)
+    assert {fit.group.form for fit in section.data["terms"]} == {"clwb", "clflush"} and section.data["savings"]
+    # An emulator's times mean nothing.
+    emulated = context(arch="x86_64", emulated=True)
+    assert not any(s.name == "cache" for s in advise([emulated], records)[0].sections)

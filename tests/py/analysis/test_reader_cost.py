@@ -1,0 +1,131 @@
+"""Readers in words: constructed records with a known truth, through the table, the verdict and the advice."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import numpy as np
+import pytest
+from support.analysis_samples import cell, context, launches
+from rich.console import Console
+
+from linewright.advice.advice import advise
+from linewright.analysis import reader_cost, summarise, verdict
+from linewright.schema import Record
+from linewright.output.table import print_result
+
+PAIRS = {"srcu_fast": (0.8, 0.8), "srcu_fast_updown": (0.8, 0.8), "rwlock": (4.0, 20.0), "refcnt": (3.9, 21.0)}
+"""ns of one reader alone, and of each of two."""
+WAITS = {"srcu_fast": 20_000.0, "srcu_fast_updown": 20_000.0, "rwlock": 30.0}
+
+
+def records(pairs=PAIRS, waits=WAITS, count: int = 5, seed: int = 1) -> list[Record]:
+    rng = np.random.default_rng(seed)
+    shared = {"width_bits": 8, "order": "acq_rel", "lines": 8}
+    made: list[Record] = []
+    for form, (alone, together) in pairs.items():
+        params = {"read_delay": 0}
+        made += launches(cell(form, operation="readers_pair", params=params, **shared), alone, rng, count=1)
+        both = {"threads": 2, "contender": "same_line"}
+        made += launches(cell(form, operation="readers_pair", params=params, **both, **shared), together, rng, count=count)
+    for form, ns in waits.items():
+        params = {"read_delay": 0, "updater": "synchronize"}
+        made += launches(cell(form, operation="readers_grace", params=params, **shared), ns / 10, rng, count=1)
+        both = {"threads": 2, "contender": "same_line"}
+        made += launches(cell(form, operation="readers_grace", params=params, **both, **shared), ns, rng, count=count)
+        made += launches(cell(form, operation="readers_pair", params=params, **both, **shared), 3 * pairs[form][0], rng, count=count)
+    return made
+
+
+def contexts_of(made: list[Record], **changes: object):
+    return [context(context_id=i, arch="x86_64", features=[], **changes) for i in sorted({r.context_id for r in made})]
+
+
+def advice_of(made: list[Record], **changes: object):
+    (answer,) = advise(contexts_of(made, **changes), made)
+    return next((s for s in answer.sections if s.name == "readers"), None)
+
+
+def test_scaling_tells_flat_from_growing() -> None:
+    made = records()
+    rows = {r.form: r for r in reader_cost.scaling(summarise(contexts_of(made), made))}
+    assert rows["srcu_fast"].flat and not rows["srcu_fast"].grows
+    assert rows["rwlock"].grows and not rows["rwlock"].flat
+    assert rows["rwlock"].ratio.low < 5 < rows["rwlock"].ratio.high
+    assert all(r.readers == 2 for r in rows.values())
+
+
+def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
+    made = records()
+    trades = reader_cost.trades(summarise(contexts_of(made), made))
+    assert {(t.cheap_reader, t.cheap_update) for t in trades} == {("srcu_fast", "rwlock"), ("srcu_fast_updown", "rwlock")}
+    for t in trades:
+        truth = (20_000 - 30) / (4.0 - 0.8)
+        assert t.sections_per_update.value == pytest.approx(truth, rel=0.2), "each launch has its own luck of a few percent"
+        assert t.sections_per_update.low < t.sections_per_update.value < t.sections_per_update.high
+        assert t.readers == 1 and t.saved_ns.low_ns > 0 and t.waited_ns.low_ns > 0
+
+
+def test_the_section_of_the_advice() -> None:
+    section = advice_of(records())
+    text = "\n".join(section.lines)
+    assert "protecting a section, 1 reader: srcu_fast" in text and "srcu_fast_updown" in text
+    assert "cost each of 2 readers the same as one alone: srcu_fast and srcu_fast_updown" in text
+    assert "dearer with 2 readers" in text and "refcnt 5." in text
+    assert "srcu_fast instead of rwlock, 1 reader" in text and "sections an update" in text
+    assert msgspec.json.decode(msgspec.json.encode(section.data))["trades"]
+
+
+def test_nothing_is_said_within_noise() -> None:
+    same = {"srcu_fast": (4.0, 4.0), "srcu_fast_updown": (4.0, 4.0), "rwlock": (4.0, 4.0)}
+    made = records(same, {"srcu_fast": 50.0, "srcu_fast_updown": 50.0, "rwlock": 50.0})
+    section = advice_of(made)
+    assert section.data["trades"] == [] and not any("instead of" in line for line in section.lines)
+    assert any("within noise" in line for line in section.lines) and not any("dearer" in line for line in section.lines)
+
+
+def test_one_launch_is_not_judged() -> None:
+    made = records(count=1)
+    summaries = summarise(contexts_of(made), made)
+    assert reader_cost.trades(summaries) == []
+    assert not any(r.flat or r.grows for r in reader_cost.scaling(summaries))
+    assert not any("times" in line and "dearer" in line for line in advice_of(made).lines)
+
+
+def test_an_emulator_says_nothing() -> None:
+    made = records()
+    assert advice_of(made, emulated=True) is None
+    assert reader_cost.sentences(summarise(contexts_of(made, emulated=True), made)) == []
+
+
+def test_other_sections_keep_out_of_it() -> None:
+    made = records()
+    (answer,) = advise(contexts_of(made), made)
+    assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.sections}
+
+
+def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
+    made = records()
+    known = contexts_of(made)
+    spoken = " ".join(verdict(summarise(known, made), known))
+    assert "One reader alone: cheapest is" in spoken and "With 2 readers:" in spoken and "waits" in spoken
+    out = io.StringIO()
+    print_result(summarise(known, made), known, Console(file=out, width=140))
+    text = out.getvalue()
+    assert "readers that protect a section" in text and "times as dear" in text
+    row = next(line for line in text.split("what it takes")[1].splitlines() if line.startswith("rwlock"))
+    assert len(row.split("[")) == 5, "four figures with intervals: the reader, it during updates, the update alone and beside it"
+
+
+@pytest.mark.parametrize("delay", [0, 50])
+def test_a_delay_is_taken_off_with_the_empty_loop(delay: int) -> None:
+    rng = np.random.default_rng(3)
+    made = launches(
+        cell("srcu_fast", operation="readers_pair", width_bits=8, order="acq_rel", lines=8, params={"read_delay": delay}),
+        20.0, rng, count=1, empty_ns=18.0, between=0.0,
+    )  # fmt: skip
+    (summary,) = summarise(contexts_of(made), made)
+    assert (summary.exposed is not None) == bool(delay)
+    if delay:
+        assert summary.exposed.low_ns < 2.0 < summary.exposed.high_ns

@@ -1,0 +1,183 @@
+"""`linewright compare` as users run it: what differs, what does not, what must not be compared, and pages that run nothing."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import io
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from support.analysis_samples import cell, context, launches, record, write
+
+from linewright.compare.alike import FIELDS, unlike
+from linewright.schema import Context, Cpu, Record
+
+PLANTED = {0: 1.0, 20: 1.5, 100: 0.8, 200: 1.0}
+"""Work iterations of each cell, and what the second run's times are multiplied by."""
+
+
+def run(directory: Path, name: str, factors: dict[int, float], seed: int, extra=(), **changes: object) -> str:
+    rng = np.random.default_rng(seed)
+    rows: list[Record] = [
+        r for work, factor in factors.items() for r in launches(cell("stadd", work_iters=work), (10 + work) * factor, rng, between=0.005, prefix=f"{seed:x}")
+    ]
+    rows += list(extra)
+    contexts = [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in rows)]
+    return write(directory / name, contexts, rows)
+
+
+@pytest.fixture
+def pair(command) -> tuple[str, str]:
+    same = dict.fromkeys(PLANTED, 1.0)
+    return run(command.directory, "a.jsonl", same, 1), run(command.directory, "b.jsonl", PLANTED, 2)
+
+
+def test_planted_changes_come_first_and_the_rest_is_no_difference(command, pair):
+    answer = command("compare", *pair)
+    assert answer.returncode == 1, answer.stderr
+    table = answer.stdout[answer.stdout.index("change (interval)") :]
+    assert table.index("work 20") < table.index("work 100") and "work 200" not in table
+    assert "1 slower, 1 faster, 2 no difference" in table and "corrected for 4 comparisons" in table
+    assert "work 200" in command("compare", *pair, "--all").stdout
+
+
+def test_a_run_against_itself_has_no_difference(command, pair):
+    answer = command("compare", pair[0], pair[0])
+    assert answer.returncode == 0 and "4 no difference" in answer.stdout and "leaves open: -" in answer.stdout
+
+
+def test_json_and_csv_say_the_same(command, pair):
+    told = json.loads(command("compare", *pair, "--format", "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(command("compare", *pair, "--format", "csv").stdout)))
+    assert [r["id"] for r in told["rows"]] == [r["id"] for r in rows]
+    assert [r["finding"] for r in rows] == ["worse", "better", "no_difference", "no_difference"]
+    first = told["rows"][0]
+    assert first["ratio_low"] < 1.5 < first["ratio_high"] and float(rows[0]["ratio"]) == pytest.approx(first["ratio"])
+    assert first["difference_low"] < 15 < first["difference_high"], "ns: half of 30"
+    assert told["verdict"] and [f["id"] for f in told["failing"]] == [r["id"] for r in rows[:2]]
+
+
+@pytest.mark.parametrize(("limit", "code", "said"), [("5%", 1, "1 certainly more than 5 % worse, or wrong: FAILED"), ("0.9", 0, "none certainly more than 90 % worse: passed")])
+def test_a_limit_decides_the_exit_code(command, pair, limit, code, said):
+    answer = command("compare", *pair, "--fail-above", limit)
+    assert (answer.returncode, said in answer.stdout) == (code, True), answer.stdout
+
+
+def test_a_cell_that_became_faster_breaks_no_limit(command, pair):
+    assert command("compare", *reversed(pair), "--fail-above", "0%", "--only", "w20").returncode == 0
+
+
+def test_a_cell_that_became_wrong_fails_whatever_the_limit(command, pair):
+    wrong = [record(cell("stadd", work_iters=0), (), "f" * 16, 9, status="error", reason="lost")]
+    name = run(command.directory, "wrong.jsonl", dict.fromkeys(PLANTED, 1.0), 3, wrong)
+    answer = command("compare", pair[0], name, "--fail-above", "100%")
+    assert answer.returncode == 1 and "1 wrong now" in answer.stdout and "WRONG NOW" in answer.stdout
+
+
+def test_several_files_share_one_baseline_and_one_correction(command, pair):
+    third = run(command.directory, "c.jsonl", {0: 1.0, 7: 1.0}, 4)
+    answer = command("compare", *pair, third, "--format", "json")
+    told = json.loads(answer.stdout)
+    assert [side["file"] for side in told["others"]] == ["b.jsonl", "c.jsonl"]
+    assert sum(row["p"] is not None for row in told["rows"]) == 5
+    assert len(told["others"][1]["missing"]) == 3 and len(told["others"][1]["added"]) == 1
+    alone = json.loads(command("compare", *pair, "--format", "json").stdout)
+    by_id = {r["id"]: r["p"] for r in alone["rows"]}
+    assert all(r["p"] >= by_id[r["id"]] for r in told["rows"] if r["file"] == "b.jsonl"), "more comparisons, less certain"
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"governor": "powersave"}, "governor none before, powersave after"),
+        ({"kernel": "Linux 7", "machine_id": "c" * 16}, "kernel 6.1 before, Linux 7 after"),
+        ({"machine_id": "c" * 16}, "machine_id 00000000000000bb before"),
+        ({"tool_version": "0.2.0", "compiler": "clang"}, "tool_version 0.1.0 before, 0.2.0 after; compiler gcc before"),
+        ({"cpus": [Cpu(cpu=0)], "smt": "on", "rseq": "none", "realtime": True, "cpu_model": "other"}, "and 2 more"),
+    ],
+)
+def test_unlike_conditions_are_refused_unless_told(command, pair, changes, named):
+    other = run(command.directory, "other.jsonl", dict.fromkeys(PLANTED, 1.0), 5, **changes)
+    said = command.refused("compare", pair[0], other)
+    assert named in said and "--unlike compares them nevertheless" in said
+    if "kernel" in changes:
+        assert "machine_id" not in said, "the kernel is part of it"
+    answer = command("compare", pair[0], other, "--unlike")
+    assert answer.returncode == 0 and "unlike, as you allowed: " in answer.stdout
+
+
+def test_what_each_launch_measures_anew_is_no_condition():
+    one = context()
+    assert unlike([one], [msgspec.structs.replace(one, context_id="1" * 16, started_utc="later", plan="rmw", launch=3, tick_ns=0.5, cycle_ns=0.4)]) == []
+    judged = set(FIELDS) | {"machine_id"}
+    measured = {"tick_ns", "timer_cost_ns", "work_iter_ns", "cycle_ns", "linewright_context", "context_id", "started_utc", "plan", "launch"}
+    told = {"counters", "counters_reason"}
+    assert judged | measured | told >= set(Context.__struct_fields__), "a new field of the context is a condition or is none: say which"
+
+
+def test_another_frequency_is_told(command, pair):
+    slow = run(command.directory, "slow.jsonl", dict.fromkeys(PLANTED, 1.0), 6, cycle_ns=0.62)
+    assert "frequency changed by -50%" in command("compare", pair[0], slow).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "messages"),
+    [
+        (["a.jsonl"], ["one file", "BASELINE"]),
+        (["a.jsonl", "b.jsonl", "b.jsonl"], ["b.jsonl is named twice"]),
+        (["a.jsonl", "absent.jsonl"], ["absent.jsonl", "No such file"]),
+        (["a.jsonl", "b.jsonl", "--fail-above", "5"], ["--fail-above", "'5'", "0% to 100%"]),
+        (["a.jsonl", "b.jsonl", "--fail-above", "nan"], ["--fail-above", "'nan'"]),
+        (["a.jsonl", "b.jsonl", "--format", "xml"], ["--format", "table, json, csv"]),
+        (["a.jsonl", "b.jsonl", "--only", "ldadd"], ["--only", "'ldadd'"]),
+        (["never.jsonl", "b.jsonl", "--html", "absent/c.html"], ["--html", "cannot write"]),
+        (["a.jsonl", "two.jsonl"], ["two.jsonl", "2 machines"]),
+        (["a.jsonl", "nothing.jsonl"], ["no cell in common"]),
+        (["a.jsonl", "lost.jsonl"], ["nothing could be compared", "no lse"]),
+        (["a.jsonl", "trial.jsonl"], ["a.jsonl holds records and trial.jsonl a trial"]),
+    ],
+)
+def test_wrong_requests_are_one_line(command, pair, words, messages):
+    rows = [record(cell("stadd"), [5.0] * 9, c * 16) for c in "ab"]
+    write(command.directory / "two.jsonl", [context("a" * 16, "1" * 16), context("b" * 16, "2" * 16)], rows)
+    run(command.directory, "nothing.jsonl", {77: 1.0}, 7)
+    write(command.directory / "lost.jsonl", [context()], [record(cell("stadd", work_iters=0), status="unavailable", reason="no lse")])
+    (command.directory / "trial.jsonl").write_text('{"linewright_trial": 1}\n')
+    said = command.refused("compare", *words)
+    assert all(message in said for message in messages), said
+
+
+class Page(html.parser.HTMLParser):
+    """Tags, and texts that a browser shows."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_stands_alone_and_runs_nothing(command, pair):
+    attack = "<script>alert(1)</script>\x1b[2J\x9b31m\u202e\"'><img src=x onerror=alert(1)>"
+    hostile = run(command.directory, "hostile<b>.jsonl", PLANTED, 8, [record(cell("stadd", work_iters=0), (), "e" * 16, 9, status="error", reason=attack)], cpu_model=attack)
+    answer = command("compare", pair[0], hostile, "--unlike", "--html", "c.html")
+    assert answer.returncode == 1, answer.stderr
+    text = (command.directory / "c.html").read_text()
+    page = Page(text)
+    assert not {"script", "img", "link", "iframe", "b"} & {tag for tag, _ in page.tags}
+    assert not [a for _, attributes in page.tags for a in attributes if a.startswith(("on", "src", "href"))]
+    assert "alert(1)" in page.text, "shown as text"
+    for shown in (text, answer.stdout):
+        assert not set("\x1b\x9b\u202e") & set(shown)
+    assert "default-src 'none'" in text and "http" not in text.replace("http-equiv", "")
+    assert "+5" in page.text and "2 without a difference" not in page.text and len(text) < 50_000

@@ -1,0 +1,219 @@
+"""`linewright run`: the program takes the command's place, with the environment that switches it; refusals are one line."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import subprocess
+
+import pytest
+from support.arm64_programs import ROOT, SOURCES, build, needs_cross_compiler, strip
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linewright import policy
+from linewright.commands import run as run_command
+from linewright.errors import UserError
+
+on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "i686"), reason="tells what happens on x86")
+AUDIT = ROOT / "build/arm64/src/outline/liblinewright_audit.so"
+
+
+@pytest.fixture(autouse=True)
+def not_these_tests(monkeypatch):
+    """A program takes the command's place: in this process that would end the tests without a word."""
+
+    def refuse(program, *_):
+        raise AssertionError(f"{program} would have taken the place of the tests")
+
+    monkeypatch.setattr(os, "execve", refuse)
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_code_is_the_programs(command, code):
+    answer = command.apart("run", "--", "sh", "-c", f"echo out; exit {code}")
+    assert (answer.returncode, answer.stdout) == (code, "out\n")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL", "SIGPIPE", "SIGUSR1"])
+def test_signals_reach_the_program(command, name):
+    process = command.start("run", "--", "sh", "-c", "echo ready; exec sleep 600")
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(getattr(signal, name))
+    assert process.wait(timeout=300) == -getattr(signal, name)
+    process.communicate()
+
+
+def test_a_handler_of_the_program_is_asked(command):
+    process = command.start("run", "sh", "-c", "trap 'exit 42' TERM; echo ready; while :; do sleep 0.05; done")
+    assert process.stdout.readline() == b"ready\n"
+    process.terminate()
+    assert process.wait(timeout=300) == 42
+    process.communicate()
+
+
+@on_x86
+def test_x86_has_nothing_to_switch_and_says_so(command):
+    answer = command.apart("run", "--atomics", "llsc", "--verbose", "env")
+    assert answer.returncode == 0
+    assert answer.stderr.count("\n") == 1 and "nothing to switch" in answer.stderr and "env runs unchanged" in answer.stderr
+    assert "LD_AUDIT" not in answer.stdout and "LINEWRIGHT_ATOMICS" not in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "before"),
+    [({}, ["run"]), ({"LC_CTYPE": "C"}, ["run"]), ({"LC_CTYPE": "C.UTF-8"}, ["run"]), ({}, "trial --env A=1 --env A=2 --runs 2 --warmup 0".split())],
+)
+def test_the_locale_is_the_one_that_was_given(command, given, before):
+    """Python writes one of its own into its environment."""
+    plain = {key: value for key, value in command.environment().items() if not key.startswith(("LC_", "LANG"))}
+    answer = command.apart(*before, "--", "sh", "-c", "env | grep ^LC_ >> seen; true", env=plain | given)
+    assert answer.returncode == 0, answer.stderr
+    assert set((command.directory / "seen").read_text().split()) == {f"{key}={value}" for key, value in given.items()}
+
+
+def test_options_behind_the_program_are_its_own(command):
+    assert command.apart("run", "echo", "--atomics", "-x", "--help").stdout == "--atomics -x --help\n"
+    assert command.apart("run", "--", "echo", "--", "a").stdout == "-- a\n"
+
+
+def test_refusals(command, tmp_path):
+    assert "'near' is unknown" in command.refused("run", "--atomics", "near", "--", "true")
+    assert "no such program: /absent" in command.refused("run", "--", "/absent")
+    assert "no such program: absent-one" in command.refused("run", "absent-one")
+    assert "a directory" in command.refused("run", str(tmp_path) + "/")
+    (tmp_path / "data").write_text("data")
+    assert "not executable" in command.refused("run", str(tmp_path / "data"))
+    (tmp_path / "data").chmod(0o755)
+    (tmp_path / "data").write_bytes(b"\x7fELFdamaged")
+    answer = command.apart("run", str(tmp_path / "data"))
+    assert answer.returncode == 2 and "cannot run" in answer.stderr
+
+
+class Replaced(Exception):
+    """Stands in for the process that would have become the program."""
+
+
+@pytest.fixture
+def on_arm64(monkeypatch, tmp_path):
+    """Runs the command as if on arm64; gives what would have been executed and what was said."""
+    library = tmp_path / "liblinewright_audit.so"
+    library.write_bytes(b"")
+    monkeypatch.setenv("LINEWRIGHT_AUDIT", str(library))
+    monkeypatch.delenv("LD_AUDIT", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    taken: dict = {"library": str(library), "said": []}
+
+    def replace(program, command, environment):
+        taken.update(program=program, command=command, environment=environment)
+        raise Replaced
+
+    monkeypatch.setattr(os, "execve", replace)
+    monkeypatch.setattr(run_command.output, "note", taken["said"].append)
+
+    def run(*command: str, **options) -> dict:
+        with pytest.raises(Replaced):
+            run_command.run(list(command), **({"atomics": "prefetch", "verbose": False} | options))
+        return taken
+
+    return run
+
+
+def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
+    taken = on_arm64("sh", "-c", "true")
+    assert taken["command"] == ["sh", "-c", "true"] and taken["program"] == shutil.which("sh")
+    assert taken["environment"]["LD_AUDIT"] == taken["library"]
+    assert taken["environment"]["LINEWRIGHT_ATOMICS"] == "prefetch"
+    assert taken["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=16384"
+    assert "LINEWRIGHT_VERBOSE" not in taken["environment"]
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=99999")
+    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=99999"
+    monkeypatch.setenv("LD_AUDIT", f"/another.so:{taken['library']}")
+    taken = on_arm64("sh", atomics="llsc", verbose=True)
+    assert taken["environment"]["LD_AUDIT"] == f"/another.so:{taken['library']}"
+    assert taken["environment"]["LINEWRIGHT_ATOMICS"] == "llsc" and taken["environment"]["LINEWRIGHT_VERBOSE"] == "1"
+
+
+@needs_cross_compiler
+def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypatch):
+    dynamic = build(tmp_path / "dynamic", SOURCES / "sums.c")
+    assert on_arm64(str(dynamic))["said"] == []
+    static = build(tmp_path / "static", SOURCES / "sums.c", "-static")
+    assert "statically linked" in on_arm64(str(static))["said"][-1]
+    musl = build(tmp_path / "musl", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1")
+    assert "made for musl" in on_arm64(str(musl))["said"][-1]
+    if platform.machine() == "aarch64" and os.path.exists("/bin/true"):
+        assert "no arm64 program" in on_arm64("true")["said"][-1]
+    other = build(tmp_path / "other", SOURCES / "sums.c")
+    with monkeypatch.context() as patch:  # to give a file some takes root, and a file system that keeps them
+        patch.setattr(os, "getxattr", lambda path, name: b"some" if (path, name) == (str(dynamic), "security.capability") else b"")
+        patch.setattr(os, "getuid", lambda: 1000)
+        assert "file capabilities" in on_arm64(str(dynamic))["said"][-1]
+        said = len(on_arm64(str(dynamic))["said"])
+        patch.setattr(os, "getuid", lambda: 0)  # whoever has every right gains none
+        assert len(on_arm64(str(dynamic))["said"]) == said
+    if os.geteuid() == 0:
+        shutil.chown(other, "nobody")
+        other.chmod(0o4755)
+        assert "another user's rights" in on_arm64(str(other))["said"][-1]
+
+
+def test_the_library_must_be_one_that_can_be_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("LINEWRIGHT_AUDIT", str(tmp_path / "absent.so"))
+    with pytest.raises(UserError, match="no such file"):
+        run_command.find_library()
+    odd = tmp_path / "with:colon"
+    odd.mkdir()
+    (odd / "a.so").write_bytes(b"")
+    monkeypatch.setenv("LINEWRIGHT_AUDIT", str(odd / "a.so"))
+    with pytest.raises(UserError, match="':'"):
+        run_command.find_library()
+
+
+@needs_cross_compiler
+@pytest.mark.skipif(shutil.which("qemu-aarch64") is None or not AUDIT.is_file(), reason="needs the emulator and the arm64 library")
+def test_that_environment_switches_a_program(tmp_path):
+    """What the command would set, given to an emulated program."""
+    program = strip(build(tmp_path / "sums", SOURCES / "sums.c"))
+    wanted = run_command.switched({}, "prefetch", True, AUDIT)
+    emulator = ["qemu-aarch64", "-cpu", "max", "-L", "/usr/aarch64-linux-gnu", "-E", f"LD_AUDIT={wanted.pop('LD_AUDIT')}"]
+    done = subprocess.run([*emulator, program], capture_output=True, text=True, timeout=300, env=os.environ | wanted)
+    assert (done.returncode, done.stdout) == (0, "sums exact\n")
+    assert "linewright: audit: the program: 10 helpers found, 10 changed\n" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def c_parser(tmp_path_factory):
+    """The library's own parser of settings."""
+    compiler = shutil.which("gcc") or pytest.skip("no native compiler")
+    library = tmp_path_factory.mktemp("policy") / "policy.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-I", ROOT / "include", "-o", library, ROOT / "src/atomic/policy_parse.c"], check=True, timeout=300)
+    parse = ctypes.CDLL(str(library)).lw_policy_parse
+
+    def accepts(text: str) -> bool:
+        return parse(text.encode(), ctypes.create_string_buffer(64), None, ctypes.c_size_t(0)) == 0
+
+    return accepts
+
+
+_words = st.sampled_from(["default", "store", "load", "llsc", "prefetch", "void", "fetch", "xchg", "cas", "near", "", " load", "LOAD"])
+_items = st.one_of(_words, st.tuples(_words, _words).map("=".join), st.text("aloc=,d", max_size=6))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_items, max_size=4).map(",".join))
+def test_settings_are_read_as_the_library_reads_them(c_parser, text):
+    try:
+        policy.check(text, "--atomics")
+        accepted = True
+    except UserError as error:
+        accepted = False
+        assert "allowed: default" in str(error)
+    assert accepted == c_parser(text), text

@@ -1,0 +1,295 @@
+"""Each timed loop of the built probe holds exactly the memory instructions of its form: no other, none missing.
+
+A compiler that spills to the stack inside a loop, picks another instruction for a builtin, or drops an operation whose
+value nobody wants would make a table that names one thing and times another.
+"""
+
+from __future__ import annotations
+
+from support.places import ROOT
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TABLE = (ROOT / "wire" / "forms" / "rmw.def").read_text()
+
+X86 = {
+    "empty": [],
+    "plain_add": ["add"],
+    "lock_add": ["lock add"],
+    "lock_xadd": ["lock xadd"],
+    "cmpxchg_loop_guess_first": ["lock cmpxchg"],
+    "cmpxchg_loop_read_first": ["mov", "lock cmpxchg"],
+    "xchg": ["xchg"],
+    "mov_read": ["mov"],
+    "builtin_add": ["lock add"],
+    "builtin_fetch_add": ["lock xadd"],
+    "builtin_cmpxchg_loop_read_first": ["mov", "lock cmpxchg"],
+    "builtin_xchg": ["xchg"],
+    "builtin_read": ["mov"],
+}
+ARM64 = {
+    "empty": [],
+    "plain_add": ["ldr", "str"],
+    "stadd": ["stadd"],
+    "ldadd": ["ldadd"],
+    "ldaddal": ["ldaddal"],
+    "llsc_add": ["ldxr", "stxr"],
+    "cas_loop_guess_first": ["cas"],
+    "cas_loop_read_first": ["ldr", "cas"],
+    "swp": ["swp"],
+    "llsc_swp": ["ldxr", "stxr"],
+    "llsc_fetch_add": ["ldxr", "stxr"],
+    "llsc_cas_loop_read_first": ["ldr", "ldxr", "stxr"],
+    "ldr_read": ["ldr"],
+    "builtin_add": ["ldxr", "stxr"],
+    "builtin_fetch_add": ["ldaxr", "stlxr"],
+    "builtin_cmpxchg_loop_read_first": ["ldr", "ldaxr", "stlxr"],
+    "builtin_xchg": ["ldaxr", "stlxr"],
+    "builtin_read": ["ldr"],
+}
+PREFETCHES = {"prefetchw_": "prefetchw", "prfm_keep_": "prfm pstl1keep", "prfm_strm_": "prfm pstl1strm"}
+
+
+def expected(arch: str, form: str) -> list[str]:
+    """Memory instructions of a form, in program order; a prefetching form is its prefetch, then the plain one's."""
+    for prefix, instruction in PREFETCHES.items():
+        if form.startswith(prefix):
+            return [instruction, *expected(arch, form.removeprefix(prefix))]
+    return (ARM64 if arch == "arm64" else X86)[form]
+
+
+def rows(arch: str) -> list[tuple[str, int]]:
+    """(form, bits) of every row of wire/forms/rmw.def that belongs to this architecture."""
+    found = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *\w+, *(\d+),", TABLE, re.M)
+    return [
+        (form, int(bits))
+        for of, form, _operation, bits in found
+        if of in (arch, "any", "generic")
+        and not (arch == "i386" and of == "generic" and bits == "64")
+    ]
+
+
+def build(arch: str) -> Path:
+    return ROOT / "build" / {"x86_64": "native"}.get(arch, arch) / "probe" / "linewright-probe"
+
+
+_disassembly: dict[str, dict[str, list[tuple[int, str, str]]]] = {}
+
+
+def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
+    """Every timed function as (address, mnemonic with prefix, operands)."""
+    if arch not in _disassembly:
+        objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
+        if not build(arch).exists() or not shutil.which(objdump):
+            pytest.skip(f"no {arch} probe built here")
+        text = subprocess.run(
+            [objdump, "-d", "-C", "--no-show-raw-insn", str(build(arch))], capture_output=True, text=True, check=True
+        ).stdout
+        result: dict[str, list[tuple[int, str, str]]] = {}
+        current: list[tuple[int, str, str]] | None = None
+        for line in text.splitlines():
+            if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
+                name = heading.group(1)
+                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name)
+                current = result.setdefault(name, []) if wanted else None
+            elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)):
+                current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
+        _disassembly[arch] = result
+    return _disassembly[arch]
+
+
+def loop_instructions(code: list[tuple[int, str, str]]) -> list[tuple[str, str]]:
+    """Instructions inside a function's loops as (mnemonic with prefix, operands), in address order."""
+    inside: set[int] = set()
+    for address, mnemonic, operands in code:
+        # Conditional branches close loops; an unconditional one only shares the function's exit.
+        if re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)$", mnemonic):
+            target = re.findall(r"\b([0-9a-f]+) <", operands)
+            body = [i for i in code if target and int(target[0], 16) <= i[0] <= address]
+            if not any(m == "ret" for _, m, _ in body):  # a branch back over a return leaves the loop
+                inside.update(a for a, _, _ in body)
+    return [(mnemonic, operands) for address, mnemonic, operands in code if address in inside]
+
+
+def memory_instructions(arch: str, name: str) -> list[str]:
+    """Instructions that touch memory (or wait for it) inside the function's loops, in address order."""
+    found = []
+    for mnemonic, operands in loop_instructions(functions(arch)[name]):
+        if "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
+            continue
+        if "(" in operands.split("<")[0] or "[" in operands.split("<")[0] or mnemonic in ("mfence", "dsb", "dmb", "call", "bl"):
+            plain = re.sub(r"^(lock )?(add|mov|xadd|xchg|cmpxchg)[lq]$", r"\1\2", mnemonic)
+            found.append(f"prfm {operands.split(',')[0]}" if plain == "prfm" else plain)
+    return found
+
+
+CASES = [(arch, form, bits) for arch in ("x86_64", "i386", "arm64") for form, bits in rows(arch)]
+
+
+def assert_copies(found: list[str], want: list[str]) -> None:
+    """The loop without work and the loop with it are two copies at least; a compiler may rotate or unroll one."""
+    copies = len(found) // len(want) if want else 0
+    assert found == want * copies
+    assert not want or copies in (2, 3, 4)
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), CASES, ids=lambda value: str(value))
+def test_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
+    assert_copies(memory_instructions(arch, f"lw_loop_{form}_u{bits}"), expected(arch, form))
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), CASES, ids=lambda value: str(value))
+def test_completion_loop_waits(arch: str, form: str, bits: int) -> None:
+    wait = ["dsb"] if arch == "arm64" else ["mfence"]
+    if arch == "i386":
+        wait = ["lock or"] if "lock orl" in str(functions(arch)[f"lw_completed_{form}_u{bits}"]) else ["mfence"]
+    found = [i.replace("lock orl", "lock or") for i in memory_instructions(arch, f"lw_completed_{form}_u{bits}")]
+    assert_copies(found, expected(arch, form) + wait)
+
+
+def test_every_loop_is_looked_at() -> None:
+    """A form added to the table without an expectation here must not go unseen."""
+    for arch in ("x86_64", "i386", "arm64"):
+        names = {name for name in functions(arch) if name.startswith("lw_loop_")}
+        assert names == {f"lw_loop_{form}_u{bits}" for form, bits in rows(arch)}
+
+
+# ---- per-CPU counters (probe/percpu.cpp): templates, named by what they are instantiated with ----
+
+PERCPU = re.findall(
+    r"^LW_FORM\((\w+), *percpu_(\w+), *\w+, *\w+, *(\d+),", (ROOT / "wire" / "forms" / "percpu.def").read_text(), re.M
+)
+PERCPU_CASES = [
+    (arch, form, int(bits))
+    for arch in ("x86_64", "i386", "arm64")
+    for of, form, bits in PERCPU
+    if of in (arch, "any") and int(bits) == (32 if arch == "i386" else 64)  # the widths of the plan
+]
+PERCPU_PLAIN = {"thread_local_add": "plain_add", "racy_add": "plain_add"}
+SEQUENCE = {
+    "x86": {
+        "announce": r"^mov\w* %\w+,%[fg]s:0x8\(%\w+\)$",
+        "cpu": r"^mov\w* %[fg]s:0x2\(%\w+\),%\w+$",
+        "lock word": r"^cmpl \$0x0,\(%\w+\)$",
+        "commit": r"^add[lq] \$0x1,\(%[re]ax\)$",
+    },
+    "arm64": {
+        "announce": r"^str x9, \[x\d+, #8\]$",
+        "cpu": r"^ldr w9, \[x\d+, #4\]$",
+        "lock word": r"^ldr w10, \[x10\]$",
+        "commit": r"^str x10, \[x9\]$",
+    },
+}
+
+
+def percpu_function(arch: str, form: str, bits: int) -> str:
+    """The one function that times the form."""
+    word = {32: "unsigned int", 64: "unsigned long"}[bits]
+    where, _, operation = form.partition("_")
+    if where in ("own", "getcpu", "shared"):
+        symbol = "c11_add<" if operation == "c11_add" else f"lw_{operation}_u{bits}("
+        pattern = rf"::run_form<{word}, .*\b{re.escape(symbol)}.*Where\){('own', 'getcpu', 'shared').index(where)}>"
+    else:
+        pattern = rf"::run_{form.removesuffix('_add') if form != 'rseq_add' else form}<{word}>"
+    (name,) = [name for name in functions(arch) if re.search(pattern + r"\(lw::probe::Loop_args&\)$", name)]
+    return name
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" not in c[1]], ids=lambda value: str(value))
+def test_percpu_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
+    found = memory_instructions(arch, percpu_function(arch, form, bits))
+    operation = re.sub("^(own|getcpu|shared)_", "", form).replace("c11_add", "builtin_add")
+    want = expected(arch, PERCPU_PLAIN.get(operation, operation))
+    if form.startswith(("getcpu", "racy")):
+        want = ["bl" if arch == "arm64" else "call", *want]
+    assert_copies([i for i in found if i not in spills(arch, want)], want)
+
+
+def spills(arch: str, want: list[str]) -> set[str]:
+    """Around a call, i386 keeps the loop's own values in memory; anywhere else a load or a store would be the form's."""
+    return {"mov", "push", "sub"} if arch == "i386" and "call" in want else set()
+
+
+@pytest.mark.parametrize(("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" in c[1]], ids=lambda value: str(value))
+def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) -> None:
+    """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order, with no call between."""
+    steps = SEQUENCE["arm64" if arch == "arm64" else "x86"]
+    code = [f"{mnemonic} {operands}" for mnemonic, operands in loop_instructions(functions(arch)[percpu_function(arch, form, bits)])]
+    found = [step for line in code for step, pattern in steps.items() if re.match(pattern, line.strip())]
+    want = ["announce", "cpu", "commit"] if form == "rseq_add" else ["announce", "cpu", "lock word"]
+    if form == "rseq_cmpxchg":
+        found = [step for step in found if step != "commit"]
+    assert found and found == want * (len(found) // len(want)), code
+    assert len(found) // len(want) >= (2 if form == "rseq_add" else 4), "one word and many; a read and an exchange of each"
+
+
+# ---- core-to-core handoffs (probe/handoff.cpp): the side that asks, and the side that answers ----
+
+HANDOFF = {
+    "Blind": {"x86": ["lock cmpxchg"], "arm64": ["cas"]},
+    "Load_first": {"x86": ["mov", "lock cmpxchg"], "arm64": ["ldr", "cas"]},
+    "Store_load": {"x86": ["mov", "mov"], "arm64": ["ldr", "str"]},
+}
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+@pytest.mark.parametrize("definition", HANDOFF)
+@pytest.mark.parametrize("side", ["ask", "answer"])
+def test_handoff_loop_holds_its_definition(arch: str, definition: str, side: str) -> None:
+    (name,) = [name for name in functions(arch) if f"::{side}<" in name and definition in name]
+    family = "arm64" if arch == "arm64" else "x86"
+    last_answer = [{"x86": "mov", "arm64": "ldr"}[family]] if side == "ask" else []
+    assert memory_instructions(arch, name) == HANDOFF[definition][family] + last_answer
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+def test_handoff_twin_touches_no_memory(arch: str) -> None:
+    (name,) = [name for name in functions(arch) if "::no_handoff" in name]
+    assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
+
+
+# ---- the library's operations (probe/operations.cpp): templates, named by the function that they call ----
+
+ORDERS = ("", "_relaxed", "_acquire", "_release", "_acq_rel")
+OPERATIONS = [("add", ""), ("add", "_release"), *((op, order) for op in ("fetch_add", "xchg", "try_cmpxchg") for order in ORDERS)]
+OPERATION_CASES = [
+    (arch, bits, op, order)
+    for arch in ("x86_64", "i386", "arm64")
+    for bits in (8, 16, 32, 64)
+    for op, order in OPERATIONS
+    if (arch, bits) != ("i386", 64)  # calls into the library: tests/cpp/wide reads those
+]
+OPERATION_X86 = {"add": ["lock add"], "fetch_add": ["lock xadd"], "xchg": ["xchg"], "try_cmpxchg": ["mov", "lock cmpxchg"]}
+OPERATION_LSE = {"add": "stadd", "fetch_add": "ldadd", "xchg": "swp", "try_cmpxchg": "cas"}
+SUFFIX = {"": "al", "_relaxed": "", "_acquire": "a", "_release": "l", "_acq_rel": "al"}
+
+
+def operation_function(arch: str, bits: int, op: str, order: str) -> str:
+    """The one function that times the operation."""
+    (name,) = [name for name in functions(arch) if f"lw_{op}_u{bits}{order}(" in name and "::run_" in name and "cold" not in name]
+    return name
+
+
+@pytest.mark.parametrize(("arch", "bits", "op", "order"), OPERATION_CASES, ids=lambda value: str(value))
+def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: str) -> None:
+    """Nothing but the operation touches memory; on arm64 the policy word too, and every form of the operation is there."""
+    name = operation_function(arch, bits, op, order)
+    found = [re.sub("^movz[bw]l$", "mov", i) for i in memory_instructions(arch, name)]
+    if arch != "arm64":
+        want = OPERATION_X86[op]
+        assert set(found) == set(want)
+        assert found.count(want[-1]) in (2, 3, 4)
+        return
+    width = {8: "b", 16: "h"}.get(bits, "")
+    suffix = "" if (op, order) == ("add", "") else SUFFIX[order]
+    reads = {"ldr", f"ldr{width}"} if op == "try_cmpxchg" else {"ldr"}
+    lse = {OPERATION_LSE[op] + suffix + width} | ({"ldadd" + suffix + width} if op == "add" else set())
+    assert lse <= set(found)
+    assert all(re.fullmatch(rf"ldr{width}?|ldax?r{width}|ldxr{width}|stl?xr{width}|prfm pstl1\w+|dmb", i) for i in set(found) - lse)
+    assert reads >= {i for i in found if i.startswith("ldr")}
+    touched = {address[0] for _, o in loop_instructions(functions(arch)[name]) if (address := re.findall(r"\[[^]]*\]", o))}
+    assert len(touched) == 2, f"the line and the policy word, not {touched}"

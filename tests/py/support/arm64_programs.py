@@ -1,0 +1,35 @@
+"""Small arm64 programs for the tests of inspect and run, made by the cross compilers where they are installed."""
+
+from __future__ import annotations
+
+from support.places import ROOT
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCES = ROOT / "tests" / "cpp" / "outline" / "programs"
+TRIPLET = "aarch64-linux-gnu"
+GCC = f"{TRIPLET}-gcc"
+
+needs_cross_compiler = pytest.mark.skipif(shutil.which(GCC) is None, reason=f"{GCC} is not installed")
+
+
+def build(output: Path, *arguments: str | Path, compiler: tuple[str, ...] = (GCC,)) -> Path:
+    done = subprocess.run([*compiler, "-O2", "-pthread", "-o", output, *map(str, arguments)], capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def strip(program: Path) -> Path:
+    out = program.with_name(program.name + ".stripped")
+    subprocess.run([f"{TRIPLET}-strip", "-s", "-o", out, program], check=True, timeout=400)
+    return out
+
+
+def nm_helpers(program: Path) -> set[str]:
+    from linewright.elf.inspection import _HELPER
+
+    listed = subprocess.run([f"{TRIPLET}-nm", program], capture_output=True, text=True, check=True, timeout=400).stdout
+    return {line.split()[-1] for line in listed.splitlines() if _HELPER.match(line.split()[-1]) and line.split()[-2] in "tT"}

@@ -1,0 +1,92 @@
+"""The litmus tests are well formed, say what they expect, and the axioms they are held to notice a missing barrier."""
+
+from support.places import ROOT
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = ROOT / "verify" / "litmus"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+litmus = load("litmus")
+model = load("model")
+TESTS = {test.name: test for test in litmus.all_tests()}
+
+
+@pytest.mark.parametrize("name", sorted(TESTS))
+def test_expectation_follows_from_the_axioms(name):
+    assert model.allowed(TESTS[name]) == (TESTS[name].expected == "allowed")
+
+
+def text_of(name):
+    return (litmus.TESTS / f"{name}.litmus").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("sb-llsc-swp-full", "DMB ISH ", "NOP     "),
+        ("sb-llsc-cas-full", "DMB ISH ", "NOP     "),
+        ("sb-llsc-fetch-full", "DMB ISH ", "NOP     "),
+        ("sb-lse-swp-full", "SWPAL", "SWPL"),
+        ("sb-stlr-ldar", "LDAR", "LDR"),
+        ("sb-stlr-llsc-fetch-full", "STLXR", "STXR"),
+        ("sb-lse2-read", "LDAR X4", "LDR X4"),
+        ("mp-llsc-read-full", "DMB ISH", "NOP"),
+        ("mp-llsc-write-full", "STLXR", "STXR"),
+        ("sb-failed-casal", "CASAL", "CAS"),
+        ("mp-final-ldadd-live", "X2,X4", "X2,XZR"),
+        ("mp-lse-write-release", "SWPL", "SWP"),
+        ("mp-stadd-write-release", "STADDL", "STADD"),
+    ],
+)
+def test_axioms_notice_what_is_taken_away(name, old, new):
+    weakened = text_of(name).replace(old, new)
+    assert weakened != text_of(name)
+    assert not model.allowed(TESTS[name])
+    assert model.allowed(litmus.parse(weakened, name))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("AArch64 sb-stlr-ldar", "AArch64 other"),
+        ("Expected: forbidden", "Expected: maybe"),
+        ("0:X1=x", "0:X1=q"),
+        ("STLR X0,[X1]", "STLR X0,[X5]"),
+        ("STLR X0,[X1]", "STLX X0,[X1]"),
+        ("0:X2=0", "0:X8=0"),
+        ("exists", "forall"),
+        (" ;\n MOV", "\n MOV"),
+    ],
+)
+def test_a_slip_in_a_test_is_refused(old, new):
+    text = text_of("sb-stlr-ldar")
+    assert old in text
+    with pytest.raises(litmus.Malformed):
+        litmus.parse(text.replace(old, new), "sb-stlr-ldar")
+
+
+def test_committed_outcome_lists_every_test_and_claims_no_checker_that_did_not_run():
+    outcome = (FOLDER / "outcome.md").read_text()
+    for name, test in TESTS.items():
+        assert f"| `{name}` | {test.doc} | {test.expected} |" in outcome
+    assert ("not run" in outcome) == ("is not installed" in outcome)
+
+
+def test_run_answers_without_herd7_and_refuses_what_it_does_not_know():
+    done = subprocess.run([FOLDER / "run"], capture_output=True, text=True, timeout=2400)
+    assert done.returncode == 0, done.stdout
+    assert f"{len(TESTS)} tests, 0 wrong" in done.stdout
+    assert subprocess.run([FOLDER / "run", "--fast"], capture_output=True, timeout=2400).returncode == 2
