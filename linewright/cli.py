@@ -32,7 +32,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     pass
 
@@ -71,14 +73,18 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except SystemExit:
-        return _unread()  # Click or Rich met the closed pipe first and would leave with 1, "a difference"; we never leave so
+        return (
+            _unread()
+        )  # Click or Rich met the closed pipe first and would leave with 1, "a difference"; we never leave so
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INCOMPLETE)
     except OSError as error:
         if os.environ.get("LINEWRIGHT_DEBUG") == "1":
             raise
         _unread()  # what is still buffered would be refused again at exit
-        return _fail(f"{error.filename or 'standard output, or a temporary file'}: {error.strerror or error}", INCOMPLETE)
+        return _fail(
+            f"{error.filename or 'standard output, or a temporary file'}: {error.strerror or error}", INCOMPLETE
+        )
     except Exception as error:
         if hasattr(error, "format_message"):  # the usage errors of Typer and of Click
             return _usage(error)

@@ -262,4 +262,6 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def schemas() -> dict[str, dict]:
     """JSON Schema of the three shapes, by name: ``plan``, ``context``, ``record``."""
-    return {name: msgspec.json.schema(shape) for name, shape in (("plan", Plan), ("context", Context), ("record", Record))}
+    return {
+        name: msgspec.json.schema(shape) for name, shape in (("plan", Plan), ("context", Context), ("record", Record))
+    }

@@ -54,7 +54,11 @@ def event_list(text: str, where: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_./-]{1,64}", name):
-            raise UserError(f"not the name of an event: {name!r}", where, "allowed: cycles,instructions,task-clock … or PMU/NAME; none")
+            raise UserError(
+                f"not the name of an event: {name!r}",
+                where,
+                "allowed: cycles,instructions,task-clock … or PMU/NAME; none",
+            )
     if len(names) > MOST_EVENTS or len(set(names)) < len(names):
         raise UserError(f"too many events, or one twice: {text[:80]!r}", where, f"at most {MOST_EVENTS}, each once")
     return names

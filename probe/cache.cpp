@@ -29,7 +29,7 @@ using Byte = unsigned char;
 
 // Memory that all cells use in turn: every pass prepares its own lines, and sixteen cells of 10 MiB each would be too much.
 class Arena {
-  public:
+public:
     // False when the system has not so much.
     bool reserve(std::size_t bytes) {
         if (bytes <= size_)
@@ -45,7 +45,7 @@ class Arena {
     }
     Byte *base() const { return base_; }
 
-  private:
+private:
     Byte *base_ = nullptr;
     std::size_t size_ = 0;
 };
@@ -180,9 +180,7 @@ struct Cache_loop {
     Batch each, once;
 };
 
-constexpr bool drops(std::string_view form) {
-    return form == "clflushopt" || form == "clflush" || form == "dc_civac";
-}
+constexpr bool drops(std::string_view form) { return form == "clflushopt" || form == "clflush" || form == "dc_civac"; }
 
 const Cache_loop *find_loop(std::string_view form) {
     static const std::vector<Cache_loop> loops{
@@ -195,15 +193,15 @@ const Cache_loop *find_loop(std::string_view form) {
 }
 
 class Cache final : public Subject {
-  public:
+public:
     Cache(const wire::Cell &cell, const Cache_loop &loop, Pass pass) : cell_(cell), loop_(loop), pass_(std::move(pass)) {}
 
     unsigned lines() const override { return 1; }
     Batch loop(unsigned) const override { return cell_.text("wait", "once") == "each" ? loop_.each : loop_.once; }
     Batch empty(unsigned) const override { return walk_only; }
     std::string twin_key() const override {
-        return "cache/" + std::to_string(pass_.entries.size()) + "x" + std::to_string(cell_.number("entry_bytes", 4096)) + "+" +
-               std::to_string(cell_.number("align_bytes", 0));
+        return "cache/" + std::to_string(pass_.entries.size()) + "x" + std::to_string(cell_.number("entry_bytes", 4096)) +
+               "+" + std::to_string(cell_.number("align_bytes", 0));
     }
 
     Loop_args arguments(unsigned, unsigned) override {
@@ -228,7 +226,7 @@ class Cache final : public Subject {
         values["line_bytes"] = static_cast<double>(pass_.line);
     }
 
-  private:
+private:
     const wire::Cell cell_;
     const Cache_loop &loop_;
     Pass pass_;
@@ -245,13 +243,15 @@ State state_of(const wire::Cell &cell) {
 void check_cell(const wire::Cell &cell) {
     for (const auto &[key, value] : cell.params)
         if (key != "entry_bytes" && key != "entries" && key != "wait" && key != "state" && key != "align_bytes")
-            throw wire::Invalid(cell.id() + ": no parameter " + key + "; allowed: entry_bytes, entries, wait, state, align_bytes");
+            throw wire::Invalid(cell.id() + ": no parameter " + key +
+                                "; allowed: entry_bytes, entries, wait, state, align_bytes");
     const std::string wait = cell.text("wait", "once");
     if (wait != "each" && wait != "once")
         throw wire::Invalid(cell.id() + ": no wait " + wait + "; allowed: each, once");
     const auto bytes = cell.number("entry_bytes", 4096), entries = cell.number("entries", 2560);
     if (bytes < 1 || bytes > (1u << 26) || entries < 1 || entries > 1'000'000 || bytes * entries > (1u << 29))
-        throw wire::Invalid(cell.id() + ": entry_bytes from 1 to 64 MiB, entries from 1 to 1000000, together at most 512 MiB");
+        throw wire::Invalid(cell.id() +
+                            ": entry_bytes from 1 to 64 MiB, entries from 1 to 1000000, together at most 512 MiB");
     if (cell.number("align_bytes", 0) > 2047)
         throw wire::Invalid(cell.id() + ": align_bytes from 0 to 2047");
     if (cell.contender != "none" || cell.lines != 1 || cell.work_iters != 0)
@@ -263,7 +263,8 @@ Pass lay_out(const wire::Cell &cell, State state) {
     Pass pass;
     pass.state = state;
     pass.line = lw_cache_line_size();
-    const std::size_t line = pass.line, bytes = cell.number("entry_bytes", 4096), align = cell.number("align_bytes", 0) % line;
+    const std::size_t line = pass.line, bytes = cell.number("entry_bytes", 4096),
+                      align = cell.number("align_bytes", 0) % line;
     const std::size_t span = (align + bytes + line - 1) / line * line, stride = span + 2 * line;
     std::vector<std::size_t> order(cell.number("entries", 2560));
     std::iota(order.begin(), order.end(), std::size_t{0});

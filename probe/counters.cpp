@@ -45,7 +45,9 @@ constexpr std::size_t most_events = 6; // as many as common PMUs count at once b
 std::string plain(std::string_view name) {
     std::string text(name);
     for (char &c : text)
-        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '_';
+        c = c >= 'A' && c <= 'Z'                               ? static_cast<char>(c - 'A' + 'a')
+            : (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c
+                                                               : '_';
     return text;
 }
 
@@ -84,7 +86,10 @@ bool place(Counter_event &event, std::string_view format, std::uint64_t value) {
     if (colon == std::string_view::npos)
         return false;
     std::string_view where = format.substr(0, colon);
-    std::uint64_t *word = where == "config" ? &event.config : where == "config1" ? &event.config1 : where == "config2" ? &event.config2 : nullptr;
+    std::uint64_t *word = where == "config"    ? &event.config
+                          : where == "config1" ? &event.config1
+                          : where == "config2" ? &event.config2
+                                               : nullptr;
     if (!word)
         return false;
     for (std::string_view range : split(format.substr(colon + 1), ',')) {
@@ -185,7 +190,8 @@ std::optional<Counter_event> named_event(const std::string &root, const std::str
         for (std::string_view term : split(terms, ',')) {
             std::size_t equals = term.find('=');
             std::string key(term.substr(0, equals));
-            auto value = equals == std::string_view::npos ? std::optional<std::uint64_t>(1) : number(term.substr(equals + 1));
+            auto value =
+                equals == std::string_view::npos ? std::optional<std::uint64_t>(1) : number(term.substr(equals + 1));
             std::string format = first_line(pmu / "format" / key);
             whole = whole && value && !format.empty() && place(event, format, *value);
         }
@@ -203,7 +209,8 @@ std::vector<std::string> coherence_events(const std::string &root) {
         std::vector<std::string> own;
         for (const auto &entry : fs::directory_iterator(pmu / "events", error)) {
             std::string name = entry.path().filename();
-            bool fits = std::ranges::any_of(parts, [&](const char *part) { return plain(name).find(part) != std::string::npos; });
+            bool fits =
+                std::ranges::any_of(parts, [&](const char *part) { return plain(name).find(part) != std::string::npos; });
             if (fits && name.find('.') == std::string::npos) // NAME.scale and NAME.unit belong to NAME
                 own.push_back(pmu.filename().string() + "/" + name);
         }
@@ -235,7 +242,8 @@ Counter_choice choose_counters(const std::vector<std::string> &wanted, const std
         if (!event)
             event = named_event(root, name);
         if (!event)
-            throw wire::Invalid("plan.counters: \"" + name + "\" is no event of the kernel or of this CPU; allowed: cycles, instructions, "
+            throw wire::Invalid("plan.counters: \"" + name +
+                                "\" is no event of the kernel or of this CPU; allowed: cycles, instructions, "
                                 "cache-misses, task-clock, page-faults, context-switches, cpu-migrations, and the names in "
                                 "/sys/bus/event_source/devices/*/events");
         perf_event_attr attr = attributes(*event, opened.empty());
@@ -275,7 +283,8 @@ Counters::~Counters() {
 }
 
 Counters::Counters(Counters &&other) noexcept
-    : descriptors_(std::exchange(other.descriptors_, {})), names_(std::move(other.names_)), before_(std::move(other.before_)) {}
+    : descriptors_(std::exchange(other.descriptors_, {})), names_(std::move(other.names_)),
+      before_(std::move(other.before_)) {}
 
 Counters &Counters::operator=(Counters &&other) noexcept {
     std::swap(descriptors_, other.descriptors_);

@@ -58,7 +58,7 @@ Counter_choice choose_counters(const std::vector<std::string> &wanted, const std
 
 // Counters of the calling thread, as one group: all of them count the same time or none does.
 class Counters {
-  public:
+public:
     Counters() = default;
     Counters(const std::vector<Counter_event> &events, const Counter_calls &calls);
     ~Counters();
@@ -73,7 +73,7 @@ class Counters {
     // One system call: what was counted since start().
     Counted stop() const;
 
-  private:
+private:
     struct Reading {
         bool valid = false;
         std::uint64_t enabled = 0, running = 0;

@@ -107,7 +107,7 @@ void no_handoff(Loop_args &args) {
 }
 
 class Handoff final : public Subject {
-  public:
+public:
     Handoff(const wire::Cell &cell, Batch ask, Batch answer)
         : cell_(cell), ask_(ask), answer_(answer), lines_(cell.lines), trips_(cell.lines, 0) {}
 
@@ -145,7 +145,7 @@ class Handoff final : public Subject {
 
     void metrics(std::map<std::string, double> &values) override { values["handoffs_per_operation"] = 2; }
 
-  private:
+private:
     struct alignas(256) Slot {
         Turn turn{};
     };

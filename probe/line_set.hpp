@@ -9,7 +9,7 @@ namespace lw::probe {
 // `count` lines, each on a page of its own and at an offset of its own (multiples of 256 bytes: two 128-byte lines,
 // so that prefetchers of line pairs do not tie neighbours together). Zeroed and touched at construction.
 class Line_set {
-  public:
+public:
     explicit Line_set(unsigned count);
     ~Line_set();
     Line_set(const Line_set &) = delete;
@@ -18,9 +18,11 @@ class Line_set {
     unsigned count() const { return count_; }
     void *line(unsigned index) const;
 
-    template <class T> T load(unsigned index) const { return __atomic_load_n(static_cast<T *>(line(index)), __ATOMIC_SEQ_CST); }
+    template <class T> T load(unsigned index) const {
+        return __atomic_load_n(static_cast<T *>(line(index)), __ATOMIC_SEQ_CST);
+    }
 
-  private:
+private:
     unsigned count_;
     std::size_t page_;
     std::size_t bytes_;

@@ -300,8 +300,15 @@ double cycle_ns(const Clock &clock) {
         return shortest_ns(clock, [&] {
             unsigned long x = 1;
             for (int i = 0; i < links; i += 16) {
-#define LW_FOUR lw_dependent_add(&x, 3); lw_dependent_add(&x, 5); lw_dependent_add(&x, 7); lw_dependent_add(&x, 9)
-                LW_FOUR; LW_FOUR; LW_FOUR; LW_FOUR;
+#define LW_FOUR              \
+    lw_dependent_add(&x, 3); \
+    lw_dependent_add(&x, 5); \
+    lw_dependent_add(&x, 7); \
+    lw_dependent_add(&x, 9)
+                LW_FOUR;
+                LW_FOUR;
+                LW_FOUR;
+                LW_FOUR;
 #undef LW_FOUR
             }
         });
@@ -415,8 +422,8 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.work_iter_ns = work_iter_ns(machine.clock);
     context.cycle_ns = cycle_ns(machine.clock);
     int here = sched_getcpu();
-    context.governor = file_text(
-        ("/sys/devices/system/cpu/cpu" + std::to_string(std::max(here, 0)) + "/cpufreq/scaling_governor").c_str());
+    context.governor =
+        file_text(("/sys/devices/system/cpu/cpu" + std::to_string(std::max(here, 0)) + "/cpufreq/scaling_governor").c_str());
     context.smt = machine.topology.has_smt() ? "on" : "off";
     Counter_choice counters = choose_counters(counted, "/", Counter_calls::of_kernel());
     context.counters = counters.events.empty() ? "unavailable" : "available";

@@ -27,9 +27,7 @@ struct Machine {
     std::set<std::string> features;
 
     // "none" is always there.
-    bool has(std::string_view feature) const {
-        return feature == "none" || features.contains(std::string(feature));
-    }
+    bool has(std::string_view feature) const { return feature == "none" || features.contains(std::string(feature)); }
 };
 
 // Reads topology and features and calibrates the clock (about 20 ms).

@@ -137,13 +137,13 @@ int main(int argc, char **argv) {
         return wrong_request;
     }
 
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
     // A terminal that closes hangs up everybody in its group: finished cells are still said, as they are for the command
     // that asks us to stop. Where a hangup is to be survived (nohup) it is.
-    struct sigaction hangup {};
+    struct sigaction hangup{};
     sigaction(SIGHUP, nullptr, &hangup);
     if (hangup.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, nullptr);

@@ -43,18 +43,19 @@ struct Row {
 };
 
 // op_add_release at 8 bits calls lw_add_u8_release; the table has one row for each, spelt out by these.
-#define LW_VALUE_ROWS(name, bits, RUN)                                                                                 \
-    Row{"op_" #name, bits, RUN(name, bits, )}, Row{"op_" #name "_relaxed", bits, RUN(name, bits, _relaxed)},           \
-        Row{"op_" #name "_acquire", bits, RUN(name, bits, _acquire)},                                                  \
-        Row{"op_" #name "_release", bits, RUN(name, bits, _release)},                                                  \
-        Row{"op_" #name "_acq_rel", bits, RUN(name, bits, _acq_rel)}
+#define LW_VALUE_ROWS(name, bits, RUN)                                                                       \
+    Row{"op_" #name, bits, RUN(name, bits, )}, Row{"op_" #name "_relaxed", bits, RUN(name, bits, _relaxed)}, \
+        Row{"op_" #name "_acquire", bits, RUN(name, bits, _acquire)},                                        \
+        Row{"op_" #name "_release", bits, RUN(name, bits, _release)}, Row {                                  \
+        "op_" #name "_acq_rel", bits, RUN(name, bits, _acq_rel)                                              \
+    }
 #define LW_ADD(name, bits, order) run_add<std::uint##bits##_t, lw_##name##_u##bits##order>
 #define LW_XCHG(name, bits, order) run_xchg<std::uint##bits##_t, lw_##name##_u##bits##order>
-#define LW_CMPXCHG(name, bits, order)                                                                                  \
+#define LW_CMPXCHG(name, bits, order) \
     run_cmpxchg<std::uint##bits##_t, lw_read_u##bits##_relaxed, lw_try_##name##_u##bits##order>
-#define LW_ROWS(bits)                                                                                                  \
-    Row{"op_add", bits, LW_ADD(add, bits, )}, Row{"op_add_release", bits, LW_ADD(add, bits, _release)},                \
-        LW_VALUE_ROWS(fetch_add, bits, LW_ADD), LW_VALUE_ROWS(xchg, bits, LW_XCHG),                                    \
+#define LW_ROWS(bits)                                                                                   \
+    Row{"op_add", bits, LW_ADD(add, bits, )}, Row{"op_add_release", bits, LW_ADD(add, bits, _release)}, \
+        LW_VALUE_ROWS(fetch_add, bits, LW_ADD), LW_VALUE_ROWS(xchg, bits, LW_XCHG),                     \
         LW_VALUE_ROWS(cmpxchg, bits, LW_CMPXCHG)
 
 constexpr auto rows = std::to_array<Row>({LW_ROWS(8), LW_ROWS(16), LW_ROWS(32), LW_ROWS(64)});
@@ -67,14 +68,12 @@ const Row *find_row(std::string_view form, unsigned width_bits) {
 }
 
 class Operation final : public Subject {
-  public:
+public:
     Operation(const wire::Cell &cell, const Row &row, std::string policy)
         : cell_(cell), row_(row), policy_(std::move(policy)), lines_(cell.lines), expected_(cell.lines, 0) {}
 
     unsigned lines() const override { return lines_.count(); }
-    Batch loop(unsigned thread) const override {
-        return thread > 0 && cell_.contender == "placebo" ? run_empty : row_.loop;
-    }
+    Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? run_empty : row_.loop; }
     Batch empty(unsigned) const override { return run_empty; }
     unsigned small_batch_ops() const override { return 16; }
     std::string twin_key() const override {
@@ -113,7 +112,7 @@ class Operation final : public Subject {
         return sum;
     }
 
-  private:
+private:
     const wire::Cell cell_;
     const Row &row_;
     const std::string policy_;

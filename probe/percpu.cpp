@@ -126,7 +126,8 @@ struct Percpu_loop {
     bool sequences = false; // needs restartable sequences to be what it says
 };
 
-template <class T, unsigned bits> constexpr std::array common_loops{
+template <class T, unsigned bits>
+constexpr std::array common_loops{
     Percpu_loop{"percpu_empty", bits, run_empty<T>},
     Percpu_loop{"percpu_rseq_add", bits, run_rseq_add<T>, true},
     Percpu_loop{"percpu_rseq_cmpxchg", bits, run_rseq_cmpxchg<T>, true},
@@ -180,7 +181,7 @@ struct Row {
 };
 
 class Percpu final : public Subject {
-  public:
+public:
     Percpu(const wire::Cell &cell, Batch loop, Batch empty, unsigned slots)
         : cell_(cell), loop_(loop), empty_(empty), slots_(slots), seats_(cell.threads) {
         for (unsigned line = 0; line < cell.lines; ++line) {
@@ -247,7 +248,7 @@ class Percpu final : public Subject {
         return Check{expected_, found};
     }
 
-  private:
+private:
     std::uint64_t sum_of(char *base) const {
         std::uint64_t sum = 0;
         for (unsigned index = 0; index < slots_; ++index)

@@ -71,7 +71,7 @@ struct Parameters {
 };
 
 class Readers final : public Subject {
-  public:
+public:
     Readers(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &twin, const Parameters &parameters)
         : cell_(cell), loops_(loops), twin_(twin), parameters_(parameters), grace_(cell.operation == "readers_grace"),
           checked_(grace_ || parameters.updater != Updater::none), seats_(cell.threads) {
@@ -159,7 +159,7 @@ class Readers final : public Subject {
             values["lookup_retries"] = static_cast<double>(retries_);
     }
 
-  private:
+private:
     // Whether a thread is the updater: the timed one, or the last.
     bool updates(unsigned thread) const {
         return grace_ ? thread == 0 : parameters_.updater != Updater::none && thread + 1 == cell_.threads;

@@ -78,8 +78,10 @@ struct Reader_loops {
     Batch pairs = nullptr, checked = nullptr;
     Batch update = nullptr, expedited = nullptr; // one operation: replace, wait for readers, poison; null: nobody can wait
     bool readers_sleep = false, updaters_sleep = false; // waiting for each other
-    bool (*ready)(Reader_world &, std::string &why) = nullptr; // makes what the form needs; false: not on this machine, and why
-    bool (*settled)(Reader_world &, std::uint64_t pairs) = nullptr; // after the last section: do the form's own books add up?
+    bool (*ready)(Reader_world &,
+                  std::string &why) = nullptr; // makes what the form needs; false: not on this machine, and why
+    bool (*settled)(Reader_world &,
+                    std::uint64_t pairs) = nullptr; // after the last section: do the form's own books add up?
     void (*join)() = nullptr, (*part)() = nullptr; // on each thread before its first and after its last batch
 };
 

@@ -284,7 +284,9 @@ inline std::uint64_t sum(Word *p) {
 }
 
 // Words wrap where they are 32 bits.
-inline bool equal(std::uint64_t found, std::uint64_t expected) { return static_cast<Word>(found) == static_cast<Word>(expected); }
+inline bool equal(std::uint64_t found, std::uint64_t expected) {
+    return static_cast<Word>(found) == static_cast<Word>(expected);
+}
 
 inline bool counted_both(Reader_world &world, std::uint64_t pairs) {
     const std::uint64_t locks = sum(lock_word(world.counters, 0)) + sum(lock_word(world.counters, 1));
@@ -349,12 +351,12 @@ struct srcu_percpu_rseq_add : Plain {
 // The forms take uint64_t, which is not the same type as size_t everywhere.
 #define LW_WORD_FORM(name) lw_##name##_u64
 #endif
-#define LW_SHAPE(name) \
-    [[gnu::always_inline]] inline auto name##_form(Word *p, Word v) { \
+#define LW_SHAPE(name)                                                  \
+    [[gnu::always_inline]] inline auto name##_form(Word *p, Word v) {   \
         return LW_WORD_FORM(name)(reinterpret_cast<Form_word *>(p), v); \
-    } \
+    }                                                                   \
     using srcu_percpu_##name = Shape<name##_form>;
-#define LW_SHAPE_INC(name) \
+#define LW_SHAPE_INC(name)                                                                                            \
     [[gnu::always_inline]] inline void name##_form(Word *p) { LW_WORD_FORM(name)(reinterpret_cast<Form_word *>(p)); } \
     using srcu_percpu_##name = Shape<name##_form>;
 #if defined(__x86_64__) || defined(__i386__)
@@ -440,7 +442,9 @@ struct incpercpu_sigmask : incpercpu {
 // An acquire load and a release store of the own CPU's word.
 struct acqrel : On_own_word {
     using On_own_word::On_own_word;
-    [[gnu::always_inline]] Word enter() const { return __atomic_load_n(lock_word(own, 0), __ATOMIC_ACQUIRE); } // pairs with leave()
+    [[gnu::always_inline]] Word enter() const {
+        return __atomic_load_n(lock_word(own, 0), __ATOMIC_ACQUIRE);
+    } // pairs with leave()
     [[gnu::always_inline]] void leave(Word v) const { __atomic_store_n(lock_word(own, 0), v + 1, __ATOMIC_RELEASE); }
     static bool settled(Reader_world &world, std::uint64_t pairs) { return equal(sum(lock_word(world.counters, 0)), pairs); }
 };
@@ -534,7 +538,9 @@ template <class Hold> struct Lookup : Domain<LW_SRCU_FAST> {
         drop(*old);
         ++world.updates;
     }
-    static void drop(Typesafe &object) { __atomic_fetch_sub(&object.refs, 1, __ATOMIC_RELEASE); } // pairs with update()'s acquire
+    static void drop(Typesafe &object) {
+        __atomic_fetch_sub(&object.refs, 1, __ATOMIC_RELEASE);
+    } // pairs with update()'s acquire
 };
 
 // Takes a reference unless there is none left to share, then looks whether it is still what was looked for.
@@ -544,7 +550,8 @@ struct Hold_ref {
         do
             if (__builtin_expect(refs == 0, 0))
                 return false;
-        while (!__atomic_compare_exchange_n(&object.refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)); // pairs with change()
+        while (!__atomic_compare_exchange_n(&object.refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
+                                            __ATOMIC_RELAXED)); // pairs with change()
         const bool mine = __atomic_load_n(&object.id, __ATOMIC_RELAXED) == slot; // held: it cannot change
         a = __atomic_load_n(&object.a, __ATOMIC_RELAXED);
         b = __atomic_load_n(&object.b, __ATOMIC_RELAXED);
@@ -635,19 +642,20 @@ template <class R> constexpr Reader_loops loops_of(std::string_view form, Batch 
     Reader_loops loops{form, pairs, checked, nullptr, nullptr, R::readers_sleep, R::updaters_sleep, R::ready, R::settled};
     if constexpr (requires(Reader_world &world) { R::update(world); })
         loops.update = run_updates<R>;
-    if constexpr (requires(Reader_world &world) { R::expedited(world); } && R::updaters_sleep) // a lookup's update waits for nobody
+    if constexpr (requires(Reader_world &world) { R::expedited(world); } &&
+                  R::updaters_sleep) // a lookup's update waits for nobody
         loops.expedited = run_expedited<R>;
     return loops;
 }
 
 } // namespace reader
 
-#define LW_ROW(name, operation, order, bits, needs)                                                                    \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_##name(Loop_args &args) {                            \
-        run_sections<reader::name, false>(args);                                                                       \
-    }                                                                                                                  \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_checked_##name(Loop_args &args) {                    \
-        run_sections<reader::name, true>(args);                                                                        \
+#define LW_ROW(name, operation, order, bits, needs)                                                 \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_##name(Loop_args &args) {         \
+        run_sections<reader::name, false>(args);                                                    \
+    }                                                                                               \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_checked_##name(Loop_args &args) { \
+        run_sections<reader::name, true>(args);                                                     \
     }
 #include "wire/forms/readers.def"
 #undef LW_ROW
@@ -655,7 +663,7 @@ template <class R> constexpr Reader_loops loops_of(std::string_view form, Batch 
 namespace {
 
 constexpr auto all_loops = std::to_array<Reader_loops>({
-#define LW_ROW(name, operation, order, bits, needs)                                                                    \
+#define LW_ROW(name, operation, order, bits, needs) \
     reader::loops_of<reader::name>(#name, lw_reader_##name, lw_reader_checked_##name),
 #include "wire/forms/readers.def"
 #undef LW_ROW

@@ -10,7 +10,7 @@ namespace lw::probe {
 namespace {
 
 class Rmw final : public Subject {
-  public:
+public:
     Rmw(const wire::Cell &cell, const Rmw_loop &loop, const Rmw_loop &empty)
         : cell_(cell), loop_(loop), empty_(empty), lines_(cell.lines), expected_(cell.lines, 0) {}
 
@@ -52,10 +52,9 @@ class Rmw final : public Subject {
     std::optional<Check> check() override {
         Check sum;
         for (unsigned line = 0; line < lines_.count(); ++line) {
-            std::uint64_t found = cell_.width_bits == 64 ? lines_.load<std::uint64_t>(line)
-                                                         : lines_.load<std::uint32_t>(line);
-            std::uint64_t expected = cell_.width_bits == 64 ? expected_[line]
-                                                            : static_cast<std::uint32_t>(expected_[line]);
+            std::uint64_t found =
+                cell_.width_bits == 64 ? lines_.load<std::uint64_t>(line) : lines_.load<std::uint32_t>(line);
+            std::uint64_t expected = cell_.width_bits == 64 ? expected_[line] : static_cast<std::uint32_t>(expected_[line]);
             sum.expected += expected;
             sum.found += found;
             if (found != expected) { // a fault in one line must not be hidden by another's
@@ -65,7 +64,7 @@ class Rmw final : public Subject {
         return sum;
     }
 
-  private:
+private:
     const wire::Cell cell_;
     const Rmw_loop &loop_;
     const Rmw_loop &empty_;

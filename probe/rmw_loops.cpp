@@ -28,12 +28,12 @@ namespace lw::probe {
 #define LW_ROW_generic_64(...) LW_ROW(__VA_ARGS__)
 #endif
 
-#define LW_ROW(name, operation, order, bits, needs)                                                                    \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_loop_##name##_u##bits(Loop_args &args) {                    \
-        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, false>(args);                                     \
-    }                                                                                                                  \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_completed_##name##_u##bits(Loop_args &args) {               \
-        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, true>(args);                                      \
+#define LW_ROW(name, operation, order, bits, needs)                                                      \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_loop_##name##_u##bits(Loop_args &args) {      \
+        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, false>(args);                       \
+    }                                                                                                    \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_completed_##name##_u##bits(Loop_args &args) { \
+        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, true>(args);                        \
     }
 #include "wire/forms/rmw.def"
 #undef LW_ROW
@@ -41,7 +41,7 @@ namespace lw::probe {
 namespace {
 
 constexpr auto loops = std::to_array<Rmw_loop>({
-#define LW_ROW(name, operation, order, bits, needs)                                                                    \
+#define LW_ROW(name, operation, order, bits, needs) \
     Rmw_loop{#name, bits, lw_loop_##name##_u##bits, lw_completed_##name##_u##bits},
 #include "wire/forms/rmw.def"
 #undef LW_ROW

@@ -69,7 +69,7 @@ struct Twin {
 };
 
 class Runner {
-  public:
+public:
     Runner(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks)
         : plan_(plan), machine_(machine), context_id_(context_id), hooks_(hooks), random_(plan.seed + plan.launch),
           usable_(usable_cpus(machine.topology, plan.cpus)),
@@ -99,7 +99,7 @@ class Runner {
         return true;
     }
 
-  private:
+private:
     double weight(const wire::Cell &cell) const { return least_windows(plan_, cell) * window_ms(plan_, cell); }
 
     bool stopping() const { return hooks_.stop && hooks_.stop->load(std::memory_order_relaxed); }
@@ -262,8 +262,7 @@ class Runner {
         if (record.window_ns.empty() || record.discarded.total() > record.window_ns.size()) {
             record.status = "unreliable";
             record.reason = std::to_string(record.discarded.total()) + " of " +
-                            std::to_string(record.discarded.total() + record.window_ns.size()) +
-                            " windows were disturbed";
+                            std::to_string(record.discarded.total() + record.window_ns.size()) + " windows were disturbed";
         }
         if (!record.window_ns.empty())
             record.issue = median_interval(record.window_ns);

@@ -25,7 +25,7 @@ struct Check {
 };
 
 class Subject {
-  public:
+public:
     virtual ~Subject() = default;
 
     // Lines (or slots) that windows rotate over, one per window.

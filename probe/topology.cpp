@@ -50,8 +50,7 @@ int last_level_cache(const std::string &cpu_dir) {
 int numa_node(const std::string &root, unsigned cpu) {
     auto nodes = parse_cpu_list(read_text(root + "sys/devices/system/node/online"));
     for (unsigned node : nodes.value_or(std::vector<unsigned>{})) {
-        auto cpus = parse_cpu_list(
-            read_text(root + "sys/devices/system/node/node" + std::to_string(node) + "/cpulist"));
+        auto cpus = parse_cpu_list(read_text(root + "sys/devices/system/node/node" + std::to_string(node) + "/cpulist"));
         if (cpus && std::ranges::find(*cpus, cpu) != cpus->end())
             return static_cast<int>(node);
     }
@@ -77,8 +76,8 @@ void require_usable(const Topology &topology, const std::vector<unsigned> &cpus,
             throw wire::Invalid(where + ": CPU " + std::to_string(number) + " is absent or offline; allowed are " +
                                 list_text(allowed));
         if (!cpu->allowed)
-            throw wire::Invalid(where + ": CPU " + std::to_string(number) +
-                                " is not allowed to this process; allowed are " + list_text(allowed));
+            throw wire::Invalid(where + ": CPU " + std::to_string(number) + " is not allowed to this process; allowed are " +
+                                list_text(allowed));
         if (!seen.insert(number).second)
             throw wire::Invalid(where + ": CPU " + std::to_string(number) +
                                 " is named twice; two pinned threads on one CPU only take turns");
@@ -204,8 +203,8 @@ Placed place(const Topology &topology, const std::vector<unsigned> &usable, cons
     if (cell.placement.starts_with("cpus:")) {
         auto cpus = parse_cpu_list(std::string_view(cell.placement).substr(5));
         if (!cpus || cpus->size() != cell.threads)
-            throw wire::Invalid(cell.id() + ": placement names " + std::to_string(cpus ? cpus->size() : 0) +
-                                " CPUs for " + std::to_string(cell.threads) + " threads");
+            throw wire::Invalid(cell.id() + ": placement names " + std::to_string(cpus ? cpus->size() : 0) + " CPUs for " +
+                                std::to_string(cell.threads) + " threads");
         require_usable(topology, *cpus, cell.id());
         return {*cpus, ""};
     }
@@ -218,17 +217,15 @@ Placed place(const Topology &topology, const std::vector<unsigned> &usable, cons
             others.emplace_back(topology.distance(home, cpu), cpu);
     if (cell.placement == "auto") {
         // Nearest core first, but an SMT sibling last: it shares the core, so its row says something else.
-        auto rank = [](Distance distance) {
-            return distance == Distance::smt_sibling ? 100 : static_cast<int>(distance);
-        };
+        auto rank = [](Distance distance) { return distance == Distance::smt_sibling ? 100 : static_cast<int>(distance); };
         std::ranges::stable_sort(others, {}, [&](const auto &other) { return rank(other.first); });
     } else {
         std::erase_if(others, [&](const auto &other) { return distance_name(other.first) != cell.placement; });
     }
     if (others.size() + 1 < cell.threads)
-        return {{}, std::to_string(cell.threads) + " pinned threads need " + std::to_string(cell.threads) +
-                        " CPUs; placement " + cell.placement + " finds " + std::to_string(others.size() + 1) +
-                        " here"};
+        return {{},
+                std::to_string(cell.threads) + " pinned threads need " + std::to_string(cell.threads) + " CPUs; placement " +
+                    cell.placement + " finds " + std::to_string(others.size() + 1) + " here"};
     Placed placed{{home}, ""};
     for (unsigned i = 0; i + 1 < cell.threads; ++i)
         placed.cpus.push_back(others[i].second);

@@ -35,7 +35,7 @@ struct alignas(256) Slot {
     unsigned write_percent = 0;
     std::uint64_t writes = 0; // made
     std::uint64_t reads = 0;
-    std::uint64_t torn = 0;   // values read that nobody wrote
+    std::uint64_t torn = 0; // values read that nobody wrote
     std::uint64_t failed = 0; // rounds, where they are counted
 };
 
@@ -147,7 +147,8 @@ template <Plain plain> void count_verify(Loop_args &args) {
     auto *p = static_cast<Operand *>(args.target);
     Value v = 0;
     std::size_t torn = 0, failed = 0;
-    mix(args,
+    mix(
+        args,
         [&] {
             Value old = read_twice(p);
             while (!swap_if(p, &old, old)) {
@@ -167,9 +168,7 @@ template <Plain plain> void count_verify(Loop_args &args) {
 #if defined(__aarch64__)
 [[gnu::always_inline]] inline Value read_twice(Operand *p) { return lw_read_twice_read_u128(p); }
 [[gnu::always_inline]] inline bool casp_round(Operand *p, Value *old, Value v) { return lw_casp_u128(p, old, v); }
-[[gnu::always_inline]] inline bool pair_round(Operand *p, Value *old, Value v) {
-    return lw_ldxp_stxp_round_u128(p, old, v);
-}
+[[gnu::always_inline]] inline bool pair_round(Operand *p, Value *old, Value v) { return lw_ldxp_stxp_round_u128(p, old, v); }
 #endif
 
 // A write by compare-exchange or exclusive pair whose failed rounds are counted.
@@ -177,7 +176,8 @@ template <auto round, Plain plain> void count_write(Loop_args &args) {
     auto *p = static_cast<Operand *>(args.target);
     Value v = 0;
     std::size_t torn = 0, failed = 0;
-    mix(args, [&] { torn += is_torn(plain_read<plain>(p)); },
+    mix(
+        args, [&] { torn += is_torn(plain_read<plain>(p)); },
         [&] {
             Value old = read_twice(p);
             v = ~v;
@@ -197,7 +197,8 @@ template <Start start, Plain plain> void count_add(Loop_args &args) {
     auto *p = static_cast<Operand *>(args.target);
     Value last = 0;
     std::size_t failed = 0;
-    mix(args,
+    mix(
+        args,
         [&] {
             Value v = plain_read<plain>(p);
             __asm__ volatile("" : : "m"(v));
@@ -217,14 +218,14 @@ template <Start start, Plain plain> void count_add(Loop_args &args) {
 
 struct Wide_loop {
     std::string_view form;
-    std::array<Batch, 2> run;                  // by Plain
+    std::array<Batch, 2> run; // by Plain
     std::array<Batch, 2> counted{nullptr, nullptr};
 };
 
-#define LW_ROW(name, operation, order, width, needs)                                                                   \
-    Wide_loop{#name,                                                                                                   \
-              {run_##operation<lw_##name##_u##width, Plain::vector>,                                                   \
-               run_##operation<lw_##name##_u##width, Plain::fallback>}},
+#define LW_ROW(name, operation, order, width, needs) \
+    Wide_loop{                                       \
+        #name,                                       \
+        {run_##operation<lw_##name##_u##width, Plain::vector>, run_##operation<lw_##name##_u##width, Plain::fallback>}},
 
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
 const auto loops = [] {
@@ -267,15 +268,13 @@ const Wide_loop *find_loop(const wire::Cell &cell) {
 }
 
 class Wide final : public Subject {
-  public:
+public:
     Wide(const wire::Cell &cell, Batch loop, unsigned write_percent)
         : cell_(cell), loop_(loop), write_percent_(write_percent), lines_(cell.lines), slots_(cell.threads),
           writes_(cell.lines, 0), total_(cell.threads) {}
 
     unsigned lines() const override { return lines_.count(); }
-    Batch loop(unsigned thread) const override {
-        return thread > 0 && cell_.contender == "placebo" ? run_empty : loop_;
-    }
+    Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? run_empty : loop_; }
     Batch empty(unsigned) const override { return run_empty; }
     std::string twin_key() const override {
         return "wide/p" + std::to_string(write_percent_) + "/w" + std::to_string(cell_.work_iters) + "/t" +
@@ -329,13 +328,13 @@ class Wide final : public Subject {
         values["wide_reads"] = static_cast<double>(sum_of(&Slot::reads));
         values["wide_writes"] = static_cast<double>(sum_of(&Slot::writes));
         if (cell_.params.contains("rounds"))
-            values["failed_rounds_per_op"] = static_cast<double>(sum_of(&Slot::failed)) /
-                                             static_cast<double>(std::max<std::uint64_t>(
-                                                 1, cell_.operation == "wide_read" ? sum_of(&Slot::reads)
-                                                                                   : sum_of(&Slot::writes)));
+            values["failed_rounds_per_op"] =
+                static_cast<double>(sum_of(&Slot::failed)) /
+                static_cast<double>(std::max<std::uint64_t>(1, cell_.operation == "wide_read" ? sum_of(&Slot::reads)
+                                                                                              : sum_of(&Slot::writes)));
     }
 
-  private:
+private:
     std::uint64_t sum_of(std::uint64_t Slot::*field) const {
         std::uint64_t sum = 0;
         for (const Slot &total : total_)
@@ -347,7 +346,7 @@ class Wide final : public Subject {
     const Batch loop_;
     const unsigned write_percent_;
     Line_set lines_;
-    std::vector<Slot> slots_;       // of the window that runs
+    std::vector<Slot> slots_; // of the window that runs
     std::vector<std::uint64_t> writes_; // by line
     std::vector<Slot> total_; // of the cell, by thread
 };
@@ -365,7 +364,8 @@ std::pair<unsigned, bool> parameters(const wire::Cell &cell) {
         else if (key == "rounds" && word && *word == "counted")
             out.second = true;
         else
-            throw wire::Invalid(cell.id() + ": parameter " + key + ": allowed are write_percent from 0 to 100 and rounds=counted");
+            throw wire::Invalid(cell.id() + ": parameter " + key +
+                                ": allowed are write_percent from 0 to 100 and rounds=counted");
     }
     return out;
 }

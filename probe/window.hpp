@@ -61,7 +61,7 @@ bool pin_to(unsigned cpu);
 // RLIMIT_RTPRIO), so that housekeeping waits for the end of the window instead of taking part in it. The kernel still
 // gives everybody else a twentieth of each second. Without permission nothing changes.
 class Real_time {
-  public:
+public:
     Real_time();
     ~Real_time();
     Real_time(const Real_time &) = delete;
@@ -69,7 +69,7 @@ class Real_time {
 
     bool active() const { return active_; }
 
-  private:
+private:
     bool active_;
 };
 

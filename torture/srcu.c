@@ -543,7 +543,8 @@ static void *forker(void *unused)
             _exit(child());
         int status = 0;
         if (pid > 0 && (waitpid(pid, &status, 0) != pid || status))
-            error_found(WIFSIGNALED(status) ? "a child was killed (no grace period within a minute?)" : "a child found an error");
+            error_found(WIFSIGNALED(status) ? "a child was killed (no grace period within a minute?)"
+                                            : "a child found an error");
         count(&forks);
         for (unsigned i = 0; i < 40 && !stop; i++)
             pause_us(2000);
@@ -565,7 +566,8 @@ static void delay(enum lw__srcu_point where)
 
 static void spawn(void *(*run)(void *))
 {
-    if (thread_count < MAX_THREADS && pthread_create(&threads[thread_count], NULL, run, (void *)(uintptr_t)thread_count) == 0)
+    if (thread_count < MAX_THREADS &&
+        pthread_create(&threads[thread_count], NULL, run, (void *)(uintptr_t)thread_count) == 0)
         thread_count++;
     else
         error_found("a thread could not be started");
@@ -643,7 +645,8 @@ static int deny(long call, char **argv)
     };
     struct sock_fprog program = {sizeof code / sizeof *code, code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
-        fprintf(stderr, "linewright-torture: --without: this system allows no filter for system calls: %s\n", strerror(errno));
+        fprintf(stderr, "linewright-torture: --without: this system allows no filter for system calls: %s\n",
+                strerror(errno));
         return 3;
     }
     setenv("LINEWRIGHT_TORTURE_DENIED", "1", 1);
@@ -680,7 +683,8 @@ static int option(const char *name, const char *value, char **argv)
 {
     unsigned long n;
     if (!strcmp(name, "--seconds"))
-        return number(value, 0, 86400, &n) ? (seconds = (unsigned)n, 0) : wrong("--seconds", "0 (directed cases only) to 86400");
+        return number(value, 0, 86400, &n) ? (seconds = (unsigned)n, 0)
+                                           : wrong("--seconds", "0 (directed cases only) to 86400");
     if (!strcmp(name, "--readers"))
         return number(value, 1, 128, &n) ? (readers = (unsigned)n, 0) : wrong("--readers", "1 to 128");
     if (!strcmp(name, "--updaters"))
@@ -713,7 +717,8 @@ int main(int argc, char **argv)
         return wrong("what to torture", "srcu");
     for (int i = 2; i < argc; i += 2) {
         if (i + 1 == argc)
-            return wrong("an option without its value", "--seconds, --readers, --updaters, --seed, --flavour, --words, --fork, --without");
+            return wrong("an option without its value",
+                         "--seconds, --readers, --updaters, --seed, --flavour, --words, --fork, --without");
         int code = option(argv[i], argv[i + 1], argv);
         if (code)
             return code;
@@ -727,10 +732,11 @@ int main(int argc, char **argv)
     directed_cases();
     if (seconds)
         storm();
-    printf("{\"torture\":\"srcu\",\"fast_flavours\":\"%s\",\"reads\":%llu,\"reads_in_handlers\":%llu,\"sections_handed_on\":%llu,"
-           "\"grace_periods\":%llu,\"callbacks\":%llu,\"domains\":%llu,\"forks\":%llu,\"errors\":%llu}\n",
-           text, (unsigned long long)reads, (unsigned long long)handler_reads, (unsigned long long)handed_on,
-           (unsigned long long)grace_periods, (unsigned long long)callbacks, (unsigned long long)domains, (unsigned long long)forks,
-           (unsigned long long)errors);
+    printf(
+        "{\"torture\":\"srcu\",\"fast_flavours\":\"%s\",\"reads\":%llu,\"reads_in_handlers\":%llu,\"sections_handed_on\":%llu,"
+        "\"grace_periods\":%llu,\"callbacks\":%llu,\"domains\":%llu,\"forks\":%llu,\"errors\":%llu}\n",
+        text, (unsigned long long)reads, (unsigned long long)handler_reads, (unsigned long long)handed_on,
+        (unsigned long long)grace_periods, (unsigned long long)callbacks, (unsigned long long)domains,
+        (unsigned long long)forks, (unsigned long long)errors);
     return errors != 0;
 }

@@ -8,8 +8,7 @@ namespace lw::wire {
 namespace {
 
 constexpr auto table = std::to_array<Form>({
-#define LW_FORM(arch, name, operation, order, bits, needs) \
-    Form{Arch::arch, #name, #operation, #order, bits, #needs},
+#define LW_FORM(arch, name, operation, order, bits, needs) Form{Arch::arch, #name, #operation, #order, bits, #needs},
 #include "wire/forms.def"
 #undef LW_FORM
 });

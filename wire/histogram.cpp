@@ -28,8 +28,8 @@ double Histogram::quantile_ns(double q) const {
 }
 
 Quantiles Histogram::quantiles(std::string of, std::uint64_t ops_per_sample) const {
-    Quantiles result{std::move(of), ops_per_sample, samples_, quantile_ns(0.50), quantile_ns(0.95),
-                     quantile_ns(0.99), max_ns_, {}};
+    Quantiles result{std::move(of),     ops_per_sample,    samples_, quantile_ns(0.50),
+                     quantile_ns(0.95), quantile_ns(0.99), max_ns_,  {}};
     for (unsigned i = 0; i < buckets; ++i)
         if (counts_[i])
             result.histogram.emplace_back(i, counts_[i]);

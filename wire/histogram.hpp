@@ -12,7 +12,7 @@ namespace lw::wire {
 // Values below 256 have a bucket each; above, 128 buckets for every doubling: index = (e << 7) + (value >> e)
 // with e = floor(log2(value)) - 7. linewright/schema.py states the same for readers.
 class Histogram {
-  public:
+public:
     static constexpr unsigned sub_bits = 7;
     static constexpr unsigned buckets = ((64 - sub_bits) << sub_bits) + (1u << sub_bits);
 
@@ -55,7 +55,7 @@ class Histogram {
 
     Quantiles quantiles(std::string of, std::uint64_t ops_per_sample) const;
 
-  private:
+private:
     std::array<std::uint32_t, buckets> counts_{};
     std::uint64_t samples_ = 0;
     double max_ns_ = 0;

@@ -21,14 +21,14 @@ using json = nlohmann::json;
 using ordered = nlohmann::ordered_json;
 
 bool is_name(std::string_view text) {
-    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
+    return !text.empty() && text.size() <= 64 &&
+           std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 bool is_param_text(std::string_view text) {
     return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("_.+-").find(c) != std::string_view::npos;
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+               std::string_view("_.+-").find(c) != std::string_view::npos;
     });
 }
 
@@ -60,7 +60,7 @@ bool is_placement(std::string_view text) {
 
 // A JSON object read field by field: each access checks type and range, `finish` refuses what nobody asked for.
 class Fields {
-  public:
+public:
     Fields(const json &object, std::string path) : object_(object), path_(std::move(path)) {
         if (!object.is_object())
             fail("", "is not an object");
@@ -132,7 +132,7 @@ class Fields {
                 fail("", fmt::format("unknown field {}", shorten(json(item.key()))));
     }
 
-  private:
+private:
     const json &object_;
     std::string path_;
     std::set<std::string> seen_;
@@ -153,7 +153,8 @@ Cell parse_cell(const json &object, const std::string &path) {
     if (const json *value = fields.find("placement")) {
         if (!value->is_string() || !is_placement(value->get_ref<const std::string &>()))
             fields.fail("placement", fmt::format("{} is not one of auto, smt_sibling, same_l3, other_l3, other_socket, "
-                                                 "cpus:A,B…", Fields::shorten(*value)));
+                                                 "cpus:A,B…",
+                                                 Fields::shorten(*value)));
         cell.placement = value->get<std::string>();
     }
     cell.lines = static_cast<unsigned>(fields.integer("lines", 1, 4096, 32));
@@ -167,8 +168,7 @@ Cell parse_cell(const json &object, const std::string &path) {
             if (item.value().is_string() && is_param_text(item.value().get_ref<const std::string &>()))
                 cell.params[item.key()] = item.value().get<std::string>();
             else
-                cell.params[item.key()] =
-                    fields.as_integer(item.value(), "params." + item.key(), 0, std::uint64_t{1} << 53);
+                cell.params[item.key()] = fields.as_integer(item.value(), "params." + item.key(), 0, std::uint64_t{1} << 53);
         }
     }
     fields.finish();
@@ -199,15 +199,9 @@ ordered param_json(const Param &param) {
 }
 
 ordered cell_json(const Cell &cell) {
-    ordered object{{"operation", cell.operation},
-                   {"form", cell.form},
-                   {"width_bits", cell.width_bits},
-                   {"order", cell.order},
-                   {"contender", cell.contender},
-                   {"contender_iters", cell.contender_iters},
-                   {"work_iters", cell.work_iters},
-                   {"placement", cell.placement},
-                   {"lines", cell.lines},
+    ordered object{{"operation", cell.operation},   {"form", cell.form},           {"width_bits", cell.width_bits},
+                   {"order", cell.order},           {"contender", cell.contender}, {"contender_iters", cell.contender_iters},
+                   {"work_iters", cell.work_iters}, {"placement", cell.placement}, {"lines", cell.lines},
                    {"threads", cell.threads}};
     ordered params = ordered::object();
     for (const auto &[key, value] : cell.params)
@@ -256,9 +250,9 @@ ordered interval_json(const std::optional<Interval> &interval) {
 }
 
 ordered cpu_json(const Cpu &cpu) {
-    return {{"cpu", cpu.cpu},       {"core", cpu.core},   {"cluster", cpu.cluster}, {"l3", cpu.l3},
-            {"socket", cpu.socket}, {"node", cpu.node},   {"allowed", cpu.allowed}, {"capacity", cpu.capacity},
-            {"midr", cpu.midr}};
+    return {{"cpu", cpu.cpu},         {"core", cpu.core},         {"cluster", cpu.cluster},
+            {"l3", cpu.l3},           {"socket", cpu.socket},     {"node", cpu.node},
+            {"allowed", cpu.allowed}, {"capacity", cpu.capacity}, {"midr", cpu.midr}};
 }
 
 std::string line(const ordered &object) { return object.dump(-1, ' ', true, ordered::error_handler_t::replace); }
@@ -323,8 +317,7 @@ Plan parse_plan(const std::string &text) {
         if (!cpus->is_array())
             fields.fail("cpus", "is not an array");
         for (std::size_t i = 0; i < cpus->size(); ++i)
-            plan.cpus.push_back(
-                static_cast<unsigned>(fields.as_integer((*cpus)[i], fmt::format("cpus[{}]", i), 0, 65'535)));
+            plan.cpus.push_back(static_cast<unsigned>(fields.as_integer((*cpus)[i], fmt::format("cpus[{}]", i), 0, 65'535)));
     }
     if (const json *counters = fields.find("counters")) {
         if (!counters->is_array() || counters->size() > 16)
@@ -354,39 +347,38 @@ std::string to_json(const Record &record) {
     ordered metrics = ordered::object();
     for (const auto &[key, value] : record.metrics)
         metrics[key] = number(value);
-    return line({{"linewright_record", schema_version},
-                 {"context_id", record.context_id},
-                 {"id", record.cell.id()},
-                 {"cell", cell_json(record.cell)},
-                 {"plan", record.plan},
-                 {"launch", record.launch},
-                 {"started_s", record.started_s ? number(*record.started_s) : ordered(nullptr)},
-                 {"status", record.status},
-                 {"reason", record.reason},
-                 {"stop", record.stop},
-                 {"cpus", record.cpus},
-                 {"placement_class", record.placement_class},
-                 {"window_ns", numbers(record.window_ns)},
-                 {"window_line", record.window_line},
-                 {"empty_ns", numbers(record.empty_ns)},
-                 {"issue", interval_json(record.issue)},
-                 {"batch", quantiles_json(record.batch)},
-                 {"small_batch", quantiles_json(record.small_batch)},
-                 {"completion_ns", numbers(record.completion_ns)},
-                 {"completion_empty_ns", numbers(record.completion_empty_ns)},
-                 {"thread_ops", record.thread_ops},
-                 {"thread_ns", numbers(record.thread_ns)},
-                 {"thread_ticks", numbers(record.thread_ticks)},
-                 {"total_mops", number(record.total_mops)},
-                 {"fairness", number(record.fairness)},
-                 {"sum_expected", record.sum_expected},
-                 {"sum_found", record.sum_found},
-                 {"discarded",
-                  {{"switched", record.discarded.switched},
-                   {"stolen", record.discarded.stolen},
-                   {"gap", record.discarded.gap}}},
-                 {"flags", record.flags},
-                 {"metrics", metrics}});
+    return line(
+        {{"linewright_record", schema_version},
+         {"context_id", record.context_id},
+         {"id", record.cell.id()},
+         {"cell", cell_json(record.cell)},
+         {"plan", record.plan},
+         {"launch", record.launch},
+         {"started_s", record.started_s ? number(*record.started_s) : ordered(nullptr)},
+         {"status", record.status},
+         {"reason", record.reason},
+         {"stop", record.stop},
+         {"cpus", record.cpus},
+         {"placement_class", record.placement_class},
+         {"window_ns", numbers(record.window_ns)},
+         {"window_line", record.window_line},
+         {"empty_ns", numbers(record.empty_ns)},
+         {"issue", interval_json(record.issue)},
+         {"batch", quantiles_json(record.batch)},
+         {"small_batch", quantiles_json(record.small_batch)},
+         {"completion_ns", numbers(record.completion_ns)},
+         {"completion_empty_ns", numbers(record.completion_empty_ns)},
+         {"thread_ops", record.thread_ops},
+         {"thread_ns", numbers(record.thread_ns)},
+         {"thread_ticks", numbers(record.thread_ticks)},
+         {"total_mops", number(record.total_mops)},
+         {"fairness", number(record.fairness)},
+         {"sum_expected", record.sum_expected},
+         {"sum_found", record.sum_found},
+         {"discarded",
+          {{"switched", record.discarded.switched}, {"stolen", record.discarded.stolen}, {"gap", record.discarded.gap}}},
+         {"flags", record.flags},
+         {"metrics", metrics}});
 }
 
 std::string to_json(const std::vector<Cpu> &cpus) {

@@ -15,7 +15,7 @@
 namespace lw::workload {
 
 template <class Lock = Ticket_lock> class Hash_bucket {
-  public:
+public:
     explicit Hash_bucket(const Options &options)
         : threads_(options.threads), waiters_(options.threads + 1),
           buckets_{Bucket(options.threads + 1), Bucket(options.threads + 1)} {}
@@ -33,17 +33,18 @@ template <class Lock = Ticket_lock> class Hash_bucket {
         if (result.all_operations != rounds_ * threads_)
             result.failures.push_back(std::to_string(rounds_) + " rounds of " + std::to_string(threads_) + " waiters, but " +
                                       std::to_string(result.all_operations) + " wake-ups");
-        result.checks.push_back(std::to_string(rounds_) + " rounds: each waiter queued, requeued and woken once in each, in the "
-                                                          "order of queueing");
+        result.checks.push_back(std::to_string(rounds_) +
+                                " rounds: each waiter queued, requeued and woken once in each, in the "
+                                "order of queueing");
         result.rounds = {rounds_, median(block_ms_), median(requeue_ms_), median(wake_ms_)};
     }
 
-  private:
+private:
     // Queue links are ids, not pointers: what a broken lock does to them stays inside the table.
     struct alignas(apart) Waiter {
-        std::uint32_t woken = 1;              // 0 while queued: the word it sleeps on
-        Watched<std::uint32_t> next = 0;      // id + 1
-        Watched<std::uint64_t> sequence = 0;  // place in the bucket's history, given under its lock
+        std::uint32_t woken = 1; // 0 while queued: the word it sleeps on
+        Watched<std::uint32_t> next = 0; // id + 1
+        Watched<std::uint64_t> sequence = 0; // place in the bucket's history, given under its lock
         Watched<std::uint32_t> round = 0;
     };
     struct alignas(apart) Bucket {

@@ -15,7 +15,7 @@ struct alignas(apart) Protected {
 };
 
 template <class Lock> class Exclusive {
-  public:
+public:
     explicit Exclusive(const Options &options) : lock_(options.threads) {}
 
     static constexpr unsigned extra_threads = 0;
@@ -42,7 +42,7 @@ template <class Lock> class Exclusive {
             result.checks.push_back("served in the order of arrival");
     }
 
-  private:
+private:
     static constexpr bool by_ticket = std::derived_from<Lock, Ticket_lock>;
     static constexpr bool by_queue = std::derived_from<Lock, Mcs_lock>;
     static constexpr bool in_order = by_ticket || by_queue;

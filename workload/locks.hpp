@@ -24,7 +24,7 @@ struct Seat {
 
 // Test-and-set: whoever exchanges a 0 for a 1 has it. Waits by reading, so that waiters share the line.
 class Spinlock {
-  public:
+public:
     explicit Spinlock(unsigned) {}
 
     bool lock(Seat &, const Patience &patience) {
@@ -38,13 +38,13 @@ class Spinlock {
 
     void unlock(Seat &, const Patience &) { lw_write_u32_release(&word_, 0); } // pairs with the exchange in lock()
 
-  private:
+private:
     alignas(apart) std::uint32_t word_ = 0;
 };
 
 // Draw a number, wait until it is served: first come, first served.
 class Ticket_lock {
-  public:
+public:
     explicit Ticket_lock(unsigned) {}
 
     bool lock(Seat &seat, const Patience &patience) {
@@ -56,16 +56,18 @@ class Ticket_lock {
         return true;
     }
 
-    void unlock(Seat &seat, const Patience &) { lw_write_u32_release(&serving_, seat.ticket + 1); } // pairs with lock()'s acquire
+    void unlock(Seat &seat, const Patience &) {
+        lw_write_u32_release(&serving_, seat.ticket + 1);
+    } // pairs with lock()'s acquire
 
-  private:
+private:
     alignas(apart) std::uint32_t next_ = 0;
     std::uint32_t serving_ = 0; // on the same line, as in the locks that this one stands for
 };
 
 // A queue of waiters (Mellor-Crummey and Scott): each polls a word of its own, and the holder passes the lock to its heir.
 class Mcs_lock {
-  public:
+public:
     explicit Mcs_lock(unsigned threads) : nodes_(threads + 1) {}
 
     bool lock(Seat &seat, const Patience &patience) {
@@ -98,7 +100,7 @@ class Mcs_lock {
         lw_write_u32_release(&nodes_[heir].waiting, 0); // pairs with lock()'s acquire
     }
 
-  private:
+private:
     struct alignas(apart) Node {
         std::uint32_t waiting = 0;
         std::uint32_t heir = 0;
@@ -112,7 +114,7 @@ class Mcs_lock {
 
 // Many readers or one writer, by one counter. A waiting writer holds new readers back.
 class Rw_lock {
-  public:
+public:
     explicit Rw_lock(unsigned) {}
 
     bool read_lock(const Patience &patience) {
@@ -146,7 +148,7 @@ class Rw_lock {
     // Clears its own bit alone: readers that came and are about to leave again are still counted in the word.
     void write_unlock() { lw_andnot_u32_release(&word_, writing); } // pairs with the acquires in both lock functions
 
-  private:
+private:
     static constexpr std::uint32_t writing = 1, wanted = 2, reader = 4;
 
     alignas(apart) std::uint32_t word_ = 0;

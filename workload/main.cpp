@@ -46,7 +46,8 @@ std::string policy() {
 // CLI11 takes -1 for the largest number there is.
 CLI::Validator seed() {
     return {[](const std::string &text) {
-                const bool number = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+                const bool number =
+                    !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
                 return number ? std::string() : "no seed: '" + text + "' (allowed: 0 to 999999999999999999)";
             },
             "0 to 999999999999999999"};
@@ -57,16 +58,23 @@ void declare(CLI::App &app, Request &request, std::string &format) {
     app.add_option("KIND", request.kind, "refcount, spinlock, ticket, mcs, rwlock, hash-bucket or handoff")->required();
     app.add_option("-t,--threads", request.threads, "threads; more than CPUs are allowed (default: one for every CPU)")
         ->check(CLI::Range(1u, most_threads));
-    app.add_option("-c,--critical", request.critical, "length of the critical section: iterations of a one-NOP loop, or a time like 200ns (default: 0)");
+    app.add_option("-c,--critical", request.critical,
+                   "length of the critical section: iterations of a one-NOP loop, or a time like 200ns (default: 0)");
     app.add_option("-p,--parallel", request.parallel, "the same between two critical sections (default: 0)");
     app.add_option("--cpus", request.cpus, "pin thread i to the i-th CPU of a list like 0,2-4 (default: not pinned)");
     app.add_option("--duration", request.duration, "length of the measured window: 500ms, 2s, 1m (default: 1s)");
     app.add_option("--seed", request.seed, "seed of every random choice")->capture_default_str()->check(seed());
-    app.add_option("--wait", request.wait, "spin; yield: give up the CPU after 100 polls in vain; auto: after 10000, or 100 where threads outnumber CPUs (default: auto)");
-    app.add_option("--long-hold", request.long_hold, "now and then a critical section of this length, as a lock torture has them: 1us to 1s");
-    app.add_option("--write-percent", request.write_percent, "rwlock: share of writers")->check(CLI::Range(0u, 100u))->capture_default_str();
+    app.add_option(
+        "--wait", request.wait,
+        "spin; yield: give up the CPU after 100 polls in vain; auto: after 10000, or 100 where threads outnumber CPUs (default: auto)");
+    app.add_option("--long-hold", request.long_hold,
+                   "now and then a critical section of this length, as a lock torture has them: 1us to 1s");
+    app.add_option("--write-percent", request.write_percent, "rwlock: share of writers")
+        ->check(CLI::Range(0u, 100u))
+        ->capture_default_str();
     app.add_option("--time-every", request.time_every, "one in so many waits is timed, on average")
-        ->check(CLI::Range(1u, 1'000'000u))->capture_default_str();
+        ->check(CLI::Range(1u, 1'000'000u))
+        ->capture_default_str();
     app.add_option("--format", format, "table or json (default: table)")->check(CLI::IsMember({"table", "json"}));
 }
 
@@ -85,7 +93,8 @@ int answer(const Options &options, const std::string &format) {
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app{"Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks that it held, and tells its rate, fairness and waits."};
+    CLI::App app{
+        "Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks that it held, and tells its rate, fairness and waits."};
     Request request;
     std::string format = "table";
     declare(app, request, format);
@@ -94,7 +103,7 @@ int main(int argc, char **argv) {
     } catch (const CLI::ParseError &error) {
         return error.get_exit_code() == 0 ? app.exit(error) : complain(wrong_request, error.what());
     }
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = on_signal;
     action.sa_flags = static_cast<int>(SA_RESETHAND); // a second Ctrl-C ends it at once
     sigaction(SIGINT, &action, nullptr);

@@ -17,7 +17,10 @@ template <class... Values> std::string print(const char *format, Values... value
 }
 
 std::string ns_text(double ns) {
-    return ns < 1e3 ? print("%.1f ns", ns) : ns < 1e6 ? print("%.2f us", ns / 1e3) : ns < 1e9 ? print("%.2f ms", ns / 1e6) : print("%.2f s", ns / 1e9);
+    return ns < 1e3   ? print("%.1f ns", ns)
+           : ns < 1e6 ? print("%.2f us", ns / 1e3)
+           : ns < 1e9 ? print("%.2f ms", ns / 1e6)
+                      : print("%.2f s", ns / 1e9);
 }
 
 double rate(const Result &result) {
@@ -44,36 +47,39 @@ std::string per_thread_text(const std::vector<std::uint64_t> &shares) {
     }
     std::vector<std::uint64_t> sorted = shares;
     std::ranges::sort(sorted);
-    return print("least %" PRIu64 ", median %" PRIu64 ", most %" PRIu64, sorted.front(), sorted[sorted.size() / 2], sorted.back());
+    return print("least %" PRIu64 ", median %" PRIu64 ", most %" PRIu64, sorted.front(), sorted[sorted.size() / 2],
+                 sorted.back());
 }
 
 // What a thread waits for, by workload.
-const char *waiting(const std::string &kind) {
-    return kind == "refcount" ? "get" : kind == "handoff" ? "turn" : "wait";
-}
+const char *waiting(const std::string &kind) { return kind == "refcount" ? "get" : kind == "handoff" ? "turn" : "wait"; }
 
 } // namespace
 
 std::string as_text(const Options &o, const Result &r, const std::string &policy) {
-    std::string out = print("%s: %u thread%s%s%s, %.3g s%s, seed %" PRIu64 "\n", o.kind.c_str(), o.threads, o.threads > 1 ? "s" : "",
-                            o.kind == "hash-bucket" ? " and a waker" : "", o.cpus.empty() ? "" : (" on CPU " + cpus_text(o.cpus)).substr(0, 160).c_str(),
-                            r.seconds, r.interrupted ? " (interrupted)" : "", o.seed);
+    std::string out = print("%s: %u thread%s%s%s, %.3g s%s, seed %" PRIu64 "\n", o.kind.c_str(), o.threads,
+                            o.threads > 1 ? "s" : "", o.kind == "hash-bucket" ? " and a waker" : "",
+                            o.cpus.empty() ? "" : (" on CPU " + cpus_text(o.cpus)).substr(0, 160).c_str(), r.seconds,
+                            r.interrupted ? " (interrupted)" : "", o.seed);
     out += "  section     " + length_text(o.critical) + ", then " + length_text(o.parallel) + " outside";
     if (o.long_hold_ns > 0)
         out += print(", %" PRIu64 " long holds of %s", r.long_holds, ns_text(o.long_hold_ns).c_str());
-    out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") + "\n";
+    out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") +
+           "\n";
     out += "  policy      " + policy + "\n";
     out += print("  rate        %.0f operations/s\n", rate(r));
-    out += print("  cpu         %.1f ns of CPU time per operation, %.1f of it outside critical and parallel sections\n", r.cpu_ns,
-                 r.cpu_ns - o.critical.ns - o.parallel.ns);
+    out += print("  cpu         %.1f ns of CPU time per operation, %.1f of it outside critical and parallel sections\n",
+                 r.cpu_ns, r.cpu_ns - o.critical.ns - o.parallel.ns);
     out += "  per thread  " + per_thread_text(r.per_thread) + "\n";
     out += print("  fairness    %.4f (Jain's index)\n", r.fairness);
-    out += print("  %-10s  p50 %s, p99 %s, longest %s (%" PRIu64 " timed, %s of each is the clock's)\n", waiting(o.kind), ns_text(r.waits.p50_ns).c_str(),
-                 ns_text(r.waits.p99_ns).c_str(), ns_text(r.waits.longest_ns).c_str(), r.waits.timed, ns_text(r.waits.clock_ns).c_str());
+    out += print("  %-10s  p50 %s, p99 %s, longest %s (%" PRIu64 " timed, %s of each is the clock's)\n", waiting(o.kind),
+                 ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(), ns_text(r.waits.longest_ns).c_str(),
+                 r.waits.timed, ns_text(r.waits.clock_ns).c_str());
     if (o.kind == "hash-bucket") {
         out += print("  rounds      %" PRIu64 ", medians for all %u waiters:\n", r.rounds.count, o.threads);
-        out += print("  queued      %u threads in %.4f ms\n  requeued    %u threads in %.4f ms\n  woken       %u threads in %.4f ms\n",
-                     o.threads, r.rounds.block_ms, o.threads, r.rounds.requeue_ms, o.threads, r.rounds.wake_ms);
+        out += print(
+            "  queued      %u threads in %.4f ms\n  requeued    %u threads in %.4f ms\n  woken       %u threads in %.4f ms\n",
+            o.threads, r.rounds.block_ms, o.threads, r.rounds.requeue_ms, o.threads, r.rounds.wake_ms);
     }
     for (const std::string &check : r.verified() ? r.checks : std::vector<std::string>{})
         out += "  verified    " + check + "\n";
@@ -104,12 +110,20 @@ std::string as_json(const Options &o, const Result &r, const std::string &policy
              {"cpu_ns_per_operation", r.cpu_ns},
              {"per_thread", r.per_thread},
              {"fairness", r.fairness},
-             {"wait_ns", {{"timed", r.waits.timed}, {"p50", r.waits.p50_ns}, {"p99", r.waits.p99_ns}, {"longest", r.waits.longest_ns}, {"clock", r.waits.clock_ns}}},
+             {"wait_ns",
+              {{"timed", r.waits.timed},
+               {"p50", r.waits.p50_ns},
+               {"p99", r.waits.p99_ns},
+               {"longest", r.waits.longest_ns},
+               {"clock", r.waits.clock_ns}}},
              {"long_holds", r.long_holds}};
     if (o.kind == "rwlock")
         out["write_percent"] = o.write_percent;
     if (o.kind == "hash-bucket")
-        out["rounds"] = {{"count", r.rounds.count}, {"block_ms", r.rounds.block_ms}, {"requeue_ms", r.rounds.requeue_ms}, {"wake_ms", r.rounds.wake_ms}};
+        out["rounds"] = {{"count", r.rounds.count},
+                         {"block_ms", r.rounds.block_ms},
+                         {"requeue_ms", r.rounds.requeue_ms},
+                         {"wake_ms", r.rounds.wake_ms}};
     out["verified"] = r.verified();
     out["checks"] = r.verified() ? r.checks : std::vector<std::string>{};
     out["failures"] = r.failures;

@@ -38,7 +38,8 @@ void set_wait(Options &options, const std::string &wait, unsigned threads, std::
     if (wait != "auto" && wait != "spin" && wait != "yield")
         refuse("--wait", "no wait '" + wait + "'", "auto, spin, yield");
     if (wait == "spin" && threads > cpus)
-        refuse("--wait", "spin with " + std::to_string(threads) + " threads on " + std::to_string(cpus) + " CPUs would hardly end",
+        refuse("--wait",
+               "spin with " + std::to_string(threads) + " threads on " + std::to_string(cpus) + " CPUs would hardly end",
                "yield, auto, or at most a thread for every CPU");
     options.yields = wait != "spin";
     if (wait == "yield" || threads > cpus)
@@ -52,7 +53,8 @@ void place(Options &options, const Request &request, const std::vector<unsigned>
     const std::string pinned = std::to_string(options.cpus.size());
     for (unsigned cpu : options.cpus)
         if (!std::ranges::binary_search(allowed, cpu))
-            refuse("--cpus", "CPU " + std::to_string(cpu) + " is not there or not ours", "the CPUs that this process may run on");
+            refuse("--cpus", "CPU " + std::to_string(cpu) + " is not there or not ours",
+                   "the CPUs that this process may run on");
     const std::size_t places = options.cpus.empty() ? allowed.size() : options.cpus.size();
     options.threads = request.threads;
     if (options.threads == 0) {
@@ -61,7 +63,8 @@ void place(Options &options, const Request &request, const std::vector<unsigned>
     }
     const unsigned all = running(options.kind, options.threads);
     if (!options.cpus.empty() && all > options.cpus.size())
-        refuse("--threads", std::to_string(all) + " threads pinned to " + pinned + (pinned == "1" ? " CPU" : " CPUs") +
+        refuse("--threads",
+               std::to_string(all) + " threads pinned to " + pinned + (pinned == "1" ? " CPU" : " CPUs") +
                    (all != options.threads ? ", the waker included" : ""),
                "at most one for each CPU of --cpus; without --cpus there may be more");
     set_wait(options, request.wait, all, places);
@@ -89,8 +92,8 @@ Length parse_length(const std::string &text, const std::string &where) {
 }
 
 double parse_duration(const std::string &text, const std::string &where, double low, double high) {
-    const std::string allowed = "90, 1.5s, 200ms, 2m, 50us; from " + std::to_string(static_cast<long>(low * 1e6)) + " us to " +
-                                std::to_string(static_cast<long>(high)) + " s";
+    const std::string allowed = "90, 1.5s, 200ms, 2m, 50us; from " + std::to_string(static_cast<long>(low * 1e6)) +
+                                " us to " + std::to_string(static_cast<long>(high)) + " s";
     double value = 0;
     std::string unit;
     if (!split(text, value, unit))
@@ -113,8 +116,9 @@ std::vector<unsigned> parse_cpus(const std::string &text, const std::string &whe
         const std::string part = text.substr(at, comma - at);
         const std::size_t dash = part.find('-');
         unsigned first = 0, last = 0;
-        if (!number(part.substr(0, dash), first) || !(dash == std::string::npos ? (last = first, true) : number(part.substr(dash + 1), last)) ||
-            last < first || last > 65535)
+        if (!number(part.substr(0, dash), first) ||
+            !(dash == std::string::npos ? (last = first, true) : number(part.substr(dash + 1), last)) || last < first ||
+            last > 65535)
             refuse(where, "not a list of CPUs: '" + text + "'", allowed);
         for (unsigned cpu = first; cpu <= last; ++cpu) {
             if (!seen.insert(cpu).second)

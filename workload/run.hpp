@@ -22,8 +22,9 @@ double process_cpu_ns();
 void sum_up(Result &result, const std::deque<Worker> &team, unsigned threads, double ns_per_tick);
 
 template <class Workload> class Team {
-  public:
-    Team(const Options &options, const std::atomic<bool> &interrupt) : options_(options), interrupt_(interrupt), workload_(options) {
+public:
+    Team(const Options &options, const std::atomic<bool> &interrupt)
+        : options_(options), interrupt_(interrupt), workload_(options) {
         patience_.polls = options.polls;
         patience_.yields = options.yields;
         patience_.abandoned = &abandoned_;
@@ -44,7 +45,7 @@ template <class Workload> class Team {
         return result;
     }
 
-  private:
+private:
     using Ops = std::vector<std::uint64_t>;
 
     void start() {
@@ -95,7 +96,9 @@ template <class Workload> class Team {
         const double opened = now_ns(), cpu = process_cpu_ns();
         const std::uint64_t ticks = lw_ticks_ordered();
         // On a machine so busy that none of the threads ran meanwhile, it stays open until one has: no rate is 0.
-        const auto open = [&] { return now_ns() < end || (published() == before && now_ns() < end + options_.stall_s * 1e9); };
+        const auto open = [&] {
+            return now_ns() < end || (published() == before && now_ns() < end + options_.stall_s * 1e9);
+        };
         while (open() && !interrupt_ && !all_finished())
             std::this_thread::sleep_for(std::chrono::duration<double, std::nano>(std::clamp(end - now_ns(), 1e5, 10e6)));
         const std::uint64_t ticks_taken = lw_ticks_ordered() - ticks;

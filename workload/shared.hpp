@@ -15,7 +15,7 @@ struct Counting {
 
 // One object, held once by the run itself: get a reference, use the object, put the reference.
 template <class Count = Counting> class Refcount {
-  public:
+public:
     explicit Refcount(const Options &) {}
 
     static constexpr unsigned extra_threads = 0;
@@ -40,14 +40,14 @@ template <class Count = Counting> class Refcount {
         put();
         const std::uint32_t count = lw_read_u32_relaxed(&count_), released = lw_read_u32_relaxed(&released_);
         if (early || count != 0 || released != 1)
-            result.failures.push_back("the last reference left a count of " + std::to_string(static_cast<std::int32_t>(count)) +
-                                      ", released " + std::to_string(released) + " times, " + std::to_string(early) +
-                                      " too early");
+            result.failures.push_back("the last reference left a count of " +
+                                      std::to_string(static_cast<std::int32_t>(count)) + ", released " +
+                                      std::to_string(released) + " times, " + std::to_string(early) + " too early");
         result.checks.push_back(std::to_string(result.all_operations) +
                                 " references got and put; the count ended at 0, the object was released once, by the last");
     }
 
-  private:
+private:
     void put() {
         if (Count::put(&count_))
             lw_inc_u32(&released_);
@@ -59,7 +59,7 @@ template <class Count = Counting> class Refcount {
 
 // Readers and writers of two words that a writer makes differ and match again.
 template <class Lock = Rw_lock> class Reader_writer {
-  public:
+public:
     explicit Reader_writer(const Options &options) : lock_(options.threads), written_(options.threads) {}
 
     static constexpr unsigned extra_threads = 0;
@@ -92,7 +92,7 @@ template <class Lock = Rw_lock> class Reader_writer {
                                 std::to_string(result.all_operations - writes) + " reads, none of them saw half a write");
     }
 
-  private:
+private:
     struct alignas(apart) Count {
         std::uint64_t writes = 0;
     };
@@ -127,7 +127,7 @@ struct Passing {
 
 // One word goes round: with N threads, thread i may go on at i, i + N, i + 2N … modulo 2^32.
 template <class Pass = Passing> class Handoff {
-  public:
+public:
     explicit Handoff(const Options &options) : threads_(options.threads) {}
 
     static constexpr unsigned extra_threads = 0;
@@ -150,12 +150,14 @@ template <class Pass = Passing> class Handoff {
     void verify(Result &result) const {
         const auto done = static_cast<std::uint32_t>(result.all_operations);
         if (turn_ != done || baton_ != done)
-            result.failures.push_back(std::to_string(result.all_operations) + " turns left the word at " + std::to_string(turn_) +
-                                      " and what it guards at " + std::to_string(baton_) + ", modulo 2^32");
-        result.checks.push_back(std::to_string(result.all_operations) + " turns in order, each saw what the one before wrote");
+            result.failures.push_back(std::to_string(result.all_operations) + " turns left the word at " +
+                                      std::to_string(turn_) + " and what it guards at " + std::to_string(baton_) +
+                                      ", modulo 2^32");
+        result.checks.push_back(std::to_string(result.all_operations) +
+                                " turns in order, each saw what the one before wrote");
     }
 
-  private:
+private:
     // Between two of its turns a thread may see the end, since others may have left already.
     bool comes(std::uint32_t turn, Worker &w) {
         Wait wait(w.patience);

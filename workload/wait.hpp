@@ -25,7 +25,7 @@ struct Patience {
 };
 
 class Wait {
-  public:
+public:
     explicit Wait(const Patience &patience) : patience_(patience) {}
 
     // To be called after a poll that failed. False: leave without what was waited for, the run was given up.
@@ -42,7 +42,7 @@ class Wait {
         return !patience_.abandoned || !patience_.abandoned->load(std::memory_order_relaxed);
     }
 
-  private:
+private:
     const Patience &patience_;
     unsigned polls_ = 0;
 };

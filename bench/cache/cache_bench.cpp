@@ -28,14 +28,11 @@ struct Interval {
 };
 
 // Median and its order-statistic interval at 95 % (binomial, normal approximation: the samples number dozens).
-Interval interval_of(std::vector<double> samples)
-{
+Interval interval_of(std::vector<double> samples) {
     std::sort(samples.begin(), samples.end());
     const auto n = static_cast<double>(samples.size());
     const double half = 1.96 * std::sqrt(n) / 2;
-    const auto at = [&](double rank) {
-        return samples[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1))];
-    };
+    const auto at = [&](double rank) { return samples[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1))]; };
     const double median = (at(std::floor((n - 1) / 2)) + at(std::ceil((n - 1) / 2))) / 2;
     return {median, at(std::floor(n / 2 - half)), at(std::ceil(n / 2 + half) - 1)};
 }
@@ -48,8 +45,7 @@ struct Contestant {
 
 // Runs everybody once a round in random order; `prepare` runs before each and is not timed.
 void compete(std::vector<Contestant> &contestants, int rounds, std::mt19937_64 &random,
-             const std::function<void(const Contestant &)> &prepare)
-{
+             const std::function<void(const Contestant &)> &prepare) {
     std::vector<std::size_t> order(contestants.size());
 
     for (std::size_t i = 0; i < order.size(); i++)
@@ -67,8 +63,7 @@ void compete(std::vector<Contestant> &contestants, int rounds, std::mt19937_64 &
     }
 }
 
-Interval ratio(const Contestant &a, const Contestant &b)
-{
+Interval ratio(const Contestant &a, const Contestant &b) {
     std::vector<double> ratios;
 
     for (std::size_t i = 0; i < a.ns.size(); i++)
@@ -77,18 +72,17 @@ Interval ratio(const Contestant &a, const Contestant &b)
 }
 
 class Json { // one flat list of named results is all that is needed
-  public:
-    void add(const std::string &group, const std::string &name, const Interval &v, const char *unit)
-    {
+public:
+    void add(const std::string &group, const std::string &name, const Interval &v, const char *unit) {
         char line[512];
 
-        std::snprintf(line, sizeof(line),
-                      "%s\n    {\"group\": \"%s\", \"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": %.6g}",
-                      text_.empty() ? "" : ",", group.c_str(), name.c_str(), unit, v.median, v.low, v.high);
+        std::snprintf(
+            line, sizeof(line),
+            "%s\n    {\"group\": \"%s\", \"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": %.6g}",
+            text_.empty() ? "" : ",", group.c_str(), name.c_str(), unit, v.median, v.low, v.high);
         text_ += line;
     }
-    bool save(const char *path, const std::string &head) const
-    {
+    bool save(const char *path, const std::string &head) const {
         std::FILE *file = std::fopen(path, "w");
 
         if (!file)
@@ -97,7 +91,7 @@ class Json { // one flat list of named results is all that is needed
         return std::fclose(file) == 0;
     }
 
-  private:
+private:
     std::string text_;
 };
 
@@ -108,9 +102,9 @@ struct Memory {
     std::size_t size;
     unsigned char value = 0;
 
-    explicit Memory(std::size_t n) : size(n)
-    {
-        bytes = static_cast<unsigned char *>(mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+    explicit Memory(std::size_t n) : size(n) {
+        bytes = static_cast<unsigned char *>(
+            mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
         if (bytes == MAP_FAILED) {
             std::perror("cache_bench: mmap");
             std::exit(3);
@@ -121,8 +115,7 @@ struct Memory {
 };
 
 // Entries in random order with a gap of a line between neighbours, so that none adjoin.
-std::vector<iovec> entries(const Memory &memory, std::size_t size, std::size_t count, std::mt19937_64 &random)
-{
+std::vector<iovec> entries(const Memory &memory, std::size_t size, std::size_t count, std::mt19937_64 &random) {
     std::vector<iovec> list(count);
     const std::size_t stride = size + lw_cache_granule();
 
@@ -137,8 +130,7 @@ std::vector<iovec> entries(const Memory &memory, std::size_t size, std::size_t c
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-template <void (*Form)(const void *)> void bare_loop(const std::vector<iovec> &list, std::size_t line)
-{
+template <void (*Form)(const void *)> void bare_loop(const std::vector<iovec> &list, std::size_t line) {
     for (const auto &piece : list) {
         const auto begin = static_cast<const char *>(piece.iov_base);
         for (const char *at = begin; at < begin + piece.iov_len; at += line)
@@ -147,8 +139,7 @@ template <void (*Form)(const void *)> void bare_loop(const std::vector<iovec> &l
     lw_sfence();
 }
 
-std::function<void()> bare(const std::string &insn, const std::vector<iovec> &list)
-{
+std::function<void()> bare(const std::string &insn, const std::vector<iovec> &list) {
     const std::size_t line = lw_cache_line_size();
 
     if (insn == "clwb")
@@ -158,8 +149,7 @@ std::function<void()> bare(const std::string &insn, const std::vector<iovec> &li
     return [&list, line] { bare_loop<lw_clflush>(list, line); };
 }
 #else
-template <void (*Form)(const void *)> void bare_loop(const std::vector<iovec> &list, std::size_t line)
-{
+template <void (*Form)(const void *)> void bare_loop(const std::vector<iovec> &list, std::size_t line) {
     for (const auto &piece : list) {
         const auto begin = static_cast<const char *>(piece.iov_base);
         for (const char *at = begin; at < begin + piece.iov_len; at += line)
@@ -168,8 +158,7 @@ template <void (*Form)(const void *)> void bare_loop(const std::vector<iovec> &l
     lw_dsb_sy();
 }
 
-std::function<void()> bare(const std::string &insn, const std::vector<iovec> &list)
-{
+std::function<void()> bare(const std::string &insn, const std::vector<iovec> &list) {
     const std::size_t line = lw_cache_line_size();
 
     if (insn == "dc_cvap")
@@ -178,20 +167,19 @@ std::function<void()> bare(const std::string &insn, const std::vector<iovec> &li
 }
 #endif
 
-void row(const char *name, const Contestant &c, const Contestant &reference, std::size_t lines)
-{
+void row(const char *name, const Contestant &c, const Contestant &reference, std::size_t lines) {
     const auto t = interval_of(c.ns), r = ratio(c, reference);
 
-    std::printf("  %-34s %9.1f us  [%.1f, %.1f]  %6.2f ns/line   %.3f [%.3f, %.3f]\n", name, t.median / 1e3, t.low / 1e3, t.high / 1e3,
-                t.median / static_cast<double>(lines), r.median, r.low, r.high);
+    std::printf("  %-34s %9.1f us  [%.1f, %.1f]  %6.2f ns/line   %.3f [%.3f, %.3f]\n", name, t.median / 1e3, t.low / 1e3,
+                t.high / 1e3, t.median / static_cast<double>(lines), r.median, r.low, r.high);
 }
 
 struct Bench {
     Memory memory{2 * total_bytes + (std::size_t{16} << 20)};
     std::mt19937_64 random{20260101};
     Json json;
-    std::string insn;  // ours, as chosen
-    bool opt = false;  // a second instruction to hold against libpmem's choice
+    std::string insn; // ours, as chosen
+    bool opt = false; // a second instruction to hold against libpmem's choice
 
     void headline();
     void walk();
@@ -199,31 +187,36 @@ struct Bench {
 };
 
 // 2560 entries of 4 KiB, dirty: the published layout.
-void Bench::headline()
-{
+void Bench::headline() {
     constexpr std::size_t size = 4096, count = 2560, lines = size / 64 * count;
     const auto list = entries(memory, size, count, random);
     std::vector<Contestant> c;
     const auto both = [&](const std::string &name) {
-        c.push_back({"ours, one wait (" + name + ")", [&list, name] {
-                         lw_cache_list(list.data(), list.size(), LW_CACHE_PERSIST);
-                     }, {}});
+        c.push_back({"ours, one wait (" + name + ")",
+                     [&list, name] { lw_cache_list(list.data(), list.size(), LW_CACHE_PERSIST); },
+                     {}});
         c.push_back({"bare loop (" + name + ")", bare(name, list), {}});
-        c.push_back({"ours, wait per entry (" + name + ")", [&list] {
+        c.push_back({"ours, wait per entry (" + name + ")",
+                     [&list] {
                          for (const auto &piece : list)
                              lw_cache_persist(piece.iov_base, piece.iov_len);
-                     }, {}});
+                     },
+                     {}});
     };
 
-    c.push_back({"libpmem flush each, drain once", [&list] {
+    c.push_back({"libpmem flush each, drain once",
+                 [&list] {
                      for (const auto &piece : list)
                          pmem_flush(piece.iov_base, piece.iov_len);
                      pmem_drain();
-                 }, {}});
-    c.push_back({"libpmem persist each", [&list] {
+                 },
+                 {}});
+    c.push_back({"libpmem persist each",
+                 [&list] {
                      for (const auto &piece : list)
                          pmem_persist(piece.iov_base, piece.iov_len);
-                 }, {}});
+                 },
+                 {}});
     both(insn);
     if (opt)
         both("clflushopt");
@@ -249,8 +242,7 @@ void Bench::headline()
 }
 
 // What the list itself costs: entries of no bytes, then entries of one line against the same instructions bare.
-void Bench::walk()
-{
+void Bench::walk() {
     constexpr std::size_t count = 2560, repeat = 20;
     const auto one_line = entries(memory, lw_cache_line_size(), count, random);
     std::vector<iovec> empty = one_line;
@@ -281,10 +273,12 @@ void Bench::walk()
     json.add("walk", "entries of no bytes", e, "ns per entry");
     json.add("walk", "entries of one clean line minus bare loop", d, "ns per entry");
     ::lw_cache_configure("coherent");
-    std::vector<Contestant> free_of_cost{{"coherent", [&] {
-        for (int i = 0; i < 1000; i++)
-            lw_sync_for_device(one_line.data(), count, LW_DMA_TO_DEVICE);
-    }, {}}};
+    std::vector<Contestant> free_of_cost{{"coherent",
+                                          [&] {
+                                              for (int i = 0; i < 1000; i++)
+                                                  lw_sync_for_device(one_line.data(), count, LW_DMA_TO_DEVICE);
+                                          },
+                                          {}}};
     compete(free_of_cost, 31, random, [](const Contestant &) {});
     ::lw_cache_configure("default");
     for (auto &ns : free_of_cost[0].ns)
@@ -295,35 +289,42 @@ void Bench::walk()
 }
 
 // Saving of one wait over entry size, and where it vanishes.
-void Bench::curve()
-{
+void Bench::curve() {
     std::printf("one wait against a wait per entry, 10 MiB dirty in all (at most 8192 entries)\n");
-    std::printf("  %9s %7s %12s %12s  %-26s %-24s\n", "entry", "count", "one wait us", "per entry us", "saved", "ours / libpmem flush+drain");
+    std::printf("  %9s %7s %12s %12s  %-26s %-24s\n", "entry", "count", "one wait us", "per entry us", "saved",
+                "ours / libpmem flush+drain");
     double vanishes = 0;
     for (std::size_t size = 64; size <= std::size_t{2} << 20; size *= 2) {
         const std::size_t count = std::min<std::size_t>(total_bytes / size, 8192);
         const auto list = entries(memory, size, count, random);
         std::vector<Contestant> c;
         c.push_back({"one wait", [&] { lw_cache_list(list.data(), list.size(), LW_CACHE_PERSIST); }, {}});
-        c.push_back({"wait per entry", [&] {
+        c.push_back({"wait per entry",
+                     [&] {
                          for (const auto &piece : list)
                              lw_cache_persist(piece.iov_base, piece.iov_len);
-                     }, {}});
-        c.push_back({"libpmem flush each, drain once", [&] {
+                     },
+                     {}});
+        c.push_back({"libpmem flush each, drain once",
+                     [&] {
                          for (const auto &piece : list)
                              pmem_flush(piece.iov_base, piece.iov_len);
                          pmem_drain();
-                     }, {}});
-        c.push_back({"libpmem persist each", [&] {
+                     },
+                     {}});
+        c.push_back({"libpmem persist each",
+                     [&] {
                          for (const auto &piece : list)
                              pmem_persist(piece.iov_base, piece.iov_len);
-                     }, {}});
+                     },
+                     {}});
         compete(c, 31, random, [&](const Contestant &) { memory.dirty(count * (size + lw_cache_granule())); });
         auto saved = ratio(c[0], c[1]);
         const auto one = interval_of(c[0].ns), each = interval_of(c[1].ns), peer = ratio(c[0], c[2]);
         saved = {100 * (1 - saved.median), 100 * (1 - saved.high), 100 * (1 - saved.low)};
-        std::printf("  %9zu %7zu %12.1f %12.1f  %5.1f %% [%5.1f, %5.1f]      %.3f [%.3f, %.3f]\n", size, count, one.median / 1e3,
-                    each.median / 1e3, saved.median, saved.low, saved.high, peer.median, peer.low, peer.high);
+        std::printf("  %9zu %7zu %12.1f %12.1f  %5.1f %% [%5.1f, %5.1f]      %.3f [%.3f, %.3f]\n", size, count,
+                    one.median / 1e3, each.median / 1e3, saved.median, saved.low, saved.high, peer.median, peer.low,
+                    peer.high);
         const auto name = std::to_string(size);
         for (const auto &contestant : c)
             json.add("curve", name + " " + contestant.name, interval_of(contestant.ns), "ns");
@@ -341,8 +342,7 @@ void Bench::curve()
 
 } // namespace
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *path = argc > 1 ? argv[1] : CACHE_BENCH_JSON;
     lw_cache_description d;
     cpu_set_t set;
@@ -352,7 +352,8 @@ int main(int argc, char **argv)
     sched_setaffinity(0, sizeof(set), &set);
     lw_cache_describe(&d);
     if (std::string(d.persist) == "none" || lw_cache_line_size() != 64) {
-        std::fprintf(stderr, "cache_bench: needs persistence and 64-byte lines, this machine has persist %s, line %zu\n", d.persist, d.line_bytes);
+        std::fprintf(stderr, "cache_bench: needs persistence and 64-byte lines, this machine has persist %s, line %zu\n",
+                     d.persist, d.line_bytes);
         return 3;
     }
     Bench bench;

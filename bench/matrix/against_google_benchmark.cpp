@@ -35,12 +35,12 @@ template <auto Op> void with_google(benchmark::State &state) {
 
 // Keeps the last time that Google Benchmark reports; prints nothing.
 class Catcher final : public benchmark::BenchmarkReporter {
-  public:
+public:
     bool ReportContext(const Context &) override { return true; }
     void ReportRuns(const std::vector<Run> &runs) override { ns_ = runs.back().GetAdjustedRealTime(); }
     double ns() const { return ns_; }
 
-  private:
+private:
     double ns_ = 0;
 };
 
@@ -72,8 +72,8 @@ int main() {
     std::printf("%-28s %12s %12s %8s   (medians of %d rounds in turn, ns)\n", "form", "linewright", "google", "ratio",
                 rounds);
     int wrong = 0;
-    for (Pair pair : {Pair{"lock_add", "add"}, Pair{"lock_xadd", "fetch_add"},
-                      Pair{"cmpxchg_loop_read_first", "cmpxchg"}, Pair{"cmpxchg_loop_guess_first", "cmpxchg"}}) {
+    for (Pair pair : {Pair{"lock_add", "add"}, Pair{"lock_xadd", "fetch_add"}, Pair{"cmpxchg_loop_read_first", "cmpxchg"},
+                      Pair{"cmpxchg_loop_guess_first", "cmpxchg"}}) {
         wire::Cell cell;
         cell.form = pair.form;
         cell.operation = pair.operation;

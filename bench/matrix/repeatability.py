@@ -45,7 +45,15 @@ ALONE = [
 SHARED = [
     Cell(operation="add", form="lock_add", order="full", contender="same_line", threads=2, lines=8),
     Cell(operation="cmpxchg", form="cmpxchg_loop_read_first", order="full", contender="same_line", threads=2, lines=8),
-    Cell(operation="fetch_add", form="lock_xadd", order="full", contender="same_line", contender_iters=100, threads=2, lines=8),
+    Cell(
+        operation="fetch_add",
+        form="lock_xadd",
+        order="full",
+        contender="same_line",
+        contender_iters=100,
+        threads=2,
+        lines=8,
+    ),
 ]
 
 
@@ -70,7 +78,9 @@ def launch(cells: list[Cell], number: int) -> list[bytes]:
         min_windows=12 if cells is SHARED else 6, max_windows=12 if cells is SHARED else 64, window_ms=2.0,
         contended_window_ms=15.0,
     )  # fmt: skip
-    return subprocess.run([probe()], input=msgspec.json.encode(plan), capture_output=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        [probe()], input=msgspec.json.encode(plan), capture_output=True, check=True
+    ).stdout.splitlines()
 
 
 def uncontended() -> bool:
@@ -87,7 +97,9 @@ def uncontended() -> bool:
         spread = float(np.median(np.abs(np.array(values) / middle - 1)))
         wide = float((np.percentile(values, 90) - np.percentile(values, 10)) / middle)
         failed |= spread >= 0.01
-        print(f"alone      {cell:72s} {middle:8.3f} ns, median deviation {spread:6.2%}, 10th to 90th percentile {wide:6.2%}")
+        print(
+            f"alone      {cell:72s} {middle:8.3f} ns, median deviation {spread:6.2%}, 10th to 90th percentile {wide:6.2%}"
+        )
     return failed
 
 
@@ -101,7 +113,9 @@ def trace() -> list[Launch]:
         while time.monotonic() - start < 60 * MINUTES:
             lines += launch(SHARED, number)
             number += 1
-            print(f"contended: {(time.monotonic() - start) / 60:.1f} of {MINUTES:g} minutes", file=sys.stderr, flush=True)
+            print(
+                f"contended: {(time.monotonic() - start) / 60:.1f} of {MINUTES:g} minutes", file=sys.stderr, flush=True
+            )
         Path(KEPT).write_bytes(b"\n".join(lines) + b"\n")
     contexts, records = parse(lines)
     by_context: dict[str, list[Record]] = {}
@@ -113,7 +127,9 @@ def trace() -> list[Launch]:
     return sorted(launches, key=lambda one: one[0])
 
 
-def runs(launches: list[Launch], count: int, apart_s: float, every_s: float) -> list[tuple[float, float, list[Summary]]]:
+def runs(
+    launches: list[Launch], count: int, apart_s: float, every_s: float
+) -> list[tuple[float, float, list[Summary]]]:
     """Runs of so many launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the last."""
     made, begin = [], launches[0][0]
     while True:
@@ -161,7 +177,11 @@ def main() -> int:
     failed = False if TRACE else uncontended()
     launches = trace()
     print(f"contended: {len(launches)} launches within {(launches[-1][0] - launches[0][0]) / 60:.1f} minutes")
-    for name, number, apart_s, every_s in (("in a row", 5, 0.0, 20.0), ("10 s apart", 5, 10.0, 20.0), ("30 s apart", 8, 30.0, 30.0)):
+    for name, number, apart_s, every_s in (
+        ("in a row", 5, 0.0, 20.0),
+        ("10 s apart", 5, 10.0, 20.0),
+        ("30 s apart", 8, 30.0, 30.0),
+    ):
         failed |= count(f"{number} launches {name}", runs(launches, number, apart_s, every_s))
     return int(failed)
 

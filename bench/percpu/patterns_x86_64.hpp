@@ -9,30 +9,29 @@
 
 namespace baseline {
 
-#define BASELINE_TABLE \
-    ".pushsection __rseq_cs, \"aw?\", @progbits\n\t.balign 32\n" \
+#define BASELINE_TABLE                                                \
+    ".pushsection __rseq_cs, \"aw?\", @progbits\n\t.balign 32\n"      \
     "30:\t.long 0, 0\n\t.quad 31f, 32f - 31f, 34f\n\t.popsection\n\t" \
-    "leaq 30b(%%rip), %%rax\n\tmovq %%rax, %%fs:8(%[off])\n" \
+    "leaq 30b(%%rip), %%rax\n\tmovq %%rax, %%fs:8(%[off])\n"          \
     "31:\tcmpl %[cpu], %%fs:4(%[off])\n\tjnz %l[again]\n\t"
-#define BASELINE_END \
+#define BASELINE_END                                                                                               \
     "32:\n\t.pushsection .text.baseline_abort, \"ax?\", @progbits\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n" \
     "34:\tjmp %l[again]\n\t.popsection\n"
 
-inline std::uint32_t cpu_start(std::ptrdiff_t off)
-{
+inline std::uint32_t cpu_start(std::ptrdiff_t off) {
     std::uint32_t cpu;
     __asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(off));
     return cpu;
 }
 
 // Load, add, store: three steps inside the sequence.
-[[gnu::always_inline]] inline void load_add_store(char *base, std::uint64_t v)
-{
+[[gnu::always_inline]] inline void load_add_store(char *base, std::uint64_t v) {
 again:
     const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, base);
     const std::uint32_t cpu = cpu_start(off);
     const std::size_t index = std::size_t{cpu} << LW_PERCPU_SHIFT;
-    __asm__ goto(BASELINE_TABLE "movq (%[base],%[index]), %%rcx\n\taddq %[v], %%rcx\n\tmovq %%rcx, (%[base],%[index])\n" BASELINE_END
+    __asm__ goto(BASELINE_TABLE
+                 "movq (%[base],%[index]), %%rcx\n\taddq %[v], %%rcx\n\tmovq %%rcx, (%[base],%[index])\n" BASELINE_END
                  :
                  : [off] "r"(off), [cpu] "r"(cpu), [base] "r"(base), [index] "r"(index), [v] "er"(v)
                  : "rax", "rcx", "memory", "cc"
@@ -40,8 +39,7 @@ again:
 }
 
 // Load and compute outside, compare and store inside, through one register.
-[[gnu::always_inline]] inline void compare_and_store(char *base, std::uint64_t v)
-{
+[[gnu::always_inline]] inline void compare_and_store(char *base, std::uint64_t v) {
 again:
     const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, base);
     const std::uint32_t cpu = cpu_start(off);

@@ -62,8 +62,7 @@ struct Compare_and_store {
 };
 #endif
 
-inline void locked(std::uint64_t *p)
-{
+inline void locked(std::uint64_t *p) {
 #if defined(__x86_64__)
     __asm__ volatile("lock addq $1, (%0)" : : "r"(p) : "memory", "cc");
 #else
@@ -78,8 +77,7 @@ struct Locked {
 
 struct Getcpu_locked {
     static constexpr const char *name = "getcpu + lock add";
-    [[gnu::always_inline]] static void add(Places m, std::size_t i)
-    {
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) {
         locked(at(m.cpu0 + (static_cast<std::size_t>(sched_getcpu()) << LW_PERCPU_SHIFT), i));
     }
 };
@@ -93,8 +91,7 @@ thread_local std::uint64_t tls[words * line / 8];
 
 struct Thread_local {
     static constexpr const char *name = "thread-local add";
-    [[gnu::always_inline]] static void add(Places, std::size_t i)
-    {
+    [[gnu::always_inline]] static void add(Places, std::size_t i) {
         std::uint64_t *p = &tls[i * line / 8];
         *p += 1;
         __asm__ volatile("" : : : "memory"); // one add each time round
@@ -103,15 +100,13 @@ struct Thread_local {
 
 // ---- loops ----
 
-template <class Op> [[gnu::noinline]] void same(char *handle, char *cpu0, char *own)
-{
+template <class Op> [[gnu::noinline]] void same(char *handle, char *cpu0, char *own) {
     const Places m{handle, cpu0, own};
     for (std::size_t n = ops; n; --n)
         Op::add(m, 0);
 }
 
-template <class Op> [[gnu::noinline]] void rotating(char *handle, char *cpu0, char *own)
-{
+template <class Op> [[gnu::noinline]] void rotating(char *handle, char *cpu0, char *own) {
     const Places m{handle, cpu0, own};
     for (std::size_t n = ops; n; --n)
         Op::add(m, n % words);
@@ -126,15 +121,13 @@ struct Row {
 
 template <class Op> Row row() { return {Op::name, same<Op>, rotating<Op>, {}, {}}; }
 
-double time_ns(void (*loop)(char *, char *, char *), Memory &m)
-{
+double time_ns(void (*loop)(char *, char *, char *), Memory &m) {
     const double start = now_ns();
     loop(m.handle, m.cpu0, m.own);
     return (now_ns() - start) / ops;
 }
 
-std::uint64_t total(Memory &m)
-{
+std::uint64_t total(Memory &m) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < words; i++)
         sum += lw_percpu_sum_u64(at(m.handle, i)) + *at(m.own, i) + tls[i * line / 8];
@@ -143,8 +136,7 @@ std::uint64_t total(Memory &m)
 
 } // namespace
 
-int main()
-{
+int main() {
     const char *why = "";
     lw_percpu_mode(&why);
     std::printf("per-CPU add; mode: %s\n", why);
@@ -184,7 +176,8 @@ int main()
         return 1;
     }
     const double ours = quantile(rows.front().same_ns, 0.5), ours_rotating = quantile(rows.front().rotating_ns, 0.5);
-    std::printf("%d rounds of %zu adds each, medians (10th-90th percentile), ns per add; every count found again\n\n", rounds, ops);
+    std::printf("%d rounds of %zu adds each, medians (10th-90th percentile), ns per add; every count found again\n\n",
+                rounds, ops);
     std::printf("%-34s %25s %8s %25s %8s\n", "", "same word", "x ours", "rotating over 64 words", "x ours");
     for (const Row &r : rows)
         std::printf("%-34s %7.3f (%6.3f - %6.3f) %8.2f %7.3f (%6.3f - %6.3f) %8.2f\n", r.name, quantile(r.same_ns, 0.5),

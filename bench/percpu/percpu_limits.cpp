@@ -7,8 +7,7 @@
 #include <cstdio>
 
 #if !defined(__x86_64__)
-int main()
-{
+int main() {
     std::printf("percpu_limits: written for x86-64 only\n");
     return 0;
 }
@@ -28,9 +27,9 @@ using percpu_bench::line, percpu_bench::words;
 constexpr std::size_t ops = 8'000, placements = 16;
 constexpr int rounds = 31;
 
-#define TABLE \
-    ".pushsection __rseq_cs, \"aw?\", @progbits\n\t.balign 32\n" \
-    "30:\t.long 0, 0\n\t.quad 31f, 32f - 31f, 34f\n\t.popsection\n\t" \
+#define TABLE                                                                                             \
+    ".pushsection __rseq_cs, \"aw?\", @progbits\n\t.balign 32\n"                                          \
+    "30:\t.long 0, 0\n\t.quad 31f, 32f - 31f, 34f\n\t.popsection\n\t"                                     \
     ".pushsection .text.limits_abort, \"ax?\", @progbits\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n" \
     "34:\tjmp %l[no]\n\t.popsection\n\t"
 #define EAGER "leaq 30b(%%rip), %%rax\n\tmovq %%rax, %%fs:8(%[off])\n31:\t"
@@ -44,17 +43,20 @@ constexpr int rounds = 31;
 
 std::uint64_t aborted;
 
-#define VARIANT(name, text) \
-    struct name { \
-        [[gnu::always_inline]] static void add(char *q) \
-        { \
-            const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, q); \
-            const unsigned limit = lw__rt_limit(&lw_percpu_rt, q); \
-            __asm__ goto(TABLE text : : [off] "r"(off), [limit] "r"(limit), [q] "r"(q) : "rax", "rcx", "memory", "cc" : no); \
-            return; \
-        no: \
-            aborted++; \
-        } \
+#define VARIANT(name, text)                                               \
+    struct name {                                                         \
+        [[gnu::always_inline]] static void add(char *q) {                 \
+            const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, q);   \
+            const unsigned limit = lw__rt_limit(&lw_percpu_rt, q);        \
+            __asm__ goto(TABLE text                                       \
+                         :                                                \
+                         : [off] "r"(off), [limit] "r"(limit), [q] "r"(q) \
+                         : "rax", "rcx", "memory", "cc"                   \
+                         : no);                                           \
+            return;                                                       \
+        no:                                                               \
+            aborted++;                                                    \
+        }                                                                 \
     };
 VARIANT(Shifted, EAGER SHIFTED_CPU ONE_REGISTER)
 VARIANT(Base_and_index, EAGER CPU BASE_AND_INDEX)
@@ -64,12 +66,15 @@ VARIANT(No_descriptor, SILENT CPU ONE_REGISTER)
 VARIANT(No_descriptor_no_check, SILENT UNCHECKED_CPU ONE_REGISTER)
 
 struct Globals_each_time {
-    [[gnu::always_inline]] static void add(char *q)
-    {
+    [[gnu::always_inline]] static void add(char *q) {
         const auto *rt = const_cast<const volatile struct lw_percpu_rt *>(&::lw_percpu_rt);
         const std::ptrdiff_t off = rt->offset;
         const unsigned limit = rt->limit;
-        __asm__ goto(TABLE EAGER CPU ONE_REGISTER : : [off] "r"(off), [limit] "r"(limit), [q] "r"(q) : "rax", "memory", "cc" : no);
+        __asm__ goto(TABLE EAGER CPU ONE_REGISTER
+                     :
+                     : [off] "r"(off), [limit] "r"(limit), [q] "r"(q)
+                     : "rax", "memory", "cc"
+                     : no);
         return;
     no:
         aborted++;
@@ -95,8 +100,7 @@ struct Compare_and_store {
 };
 
 struct Two_stores { // the two stores that an announced sequence cannot do without: to the thread's area and to the word
-    [[gnu::always_inline]] static void add(char *q)
-    {
+    [[gnu::always_inline]] static void add(char *q) {
         static thread_local std::uint64_t announced;
         __asm__ volatile("movq %1, %0\n\taddq $1, (%1)" : "=m"(announced) : "r"(q) : "memory", "cc");
     }
@@ -114,28 +118,24 @@ struct Lock_add {
 
 using Loop = void (*)(char *);
 
-template <std::size_t offset> [[gnu::always_inline]] inline void place()
-{
+template <std::size_t offset> [[gnu::always_inline]] inline void place() {
     __asm__ volatile(".balign 64\n\t.skip %c0, 0x90" : : "i"(offset));
 }
 
-template <class V, std::size_t offset> [[gnu::noinline]] void same(char *q)
-{
+template <class V, std::size_t offset> [[gnu::noinline]] void same(char *q) {
     place<offset>();
     for (std::size_t n = ops; n; --n)
         V::add(q);
 }
 
-template <class V, std::size_t offset> [[gnu::noinline]] void rotating(char *q)
-{
+template <class V, std::size_t offset> [[gnu::noinline]] void rotating(char *q) {
     place<offset>();
     for (std::size_t n = ops; n; --n)
         V::add(q + n % words * line);
 }
 
 // Two places in the code, each with its own descriptor and word, in turn.
-template <class V, std::size_t offset> [[gnu::noinline]] void in_turn(char *q)
-{
+template <class V, std::size_t offset> [[gnu::noinline]] void in_turn(char *q) {
     char *other = q + line;
     place<offset>();
     for (std::size_t n = ops; n; n -= 2) {
@@ -151,8 +151,7 @@ struct Row {
     std::array<std::array<Loop, placements>, kinds.size()> loops;
     std::array<std::array<std::vector<double>, placements>, kinds.size()> ns;
 
-    double of(std::size_t kind, double q) const
-    {
+    double of(std::size_t kind, double q) const {
         std::vector<double> medians;
         for (const auto &each : ns[kind])
             medians.push_back(percpu_bench::quantile(each, 0.5));
@@ -160,8 +159,7 @@ struct Row {
     }
 };
 
-template <class V, std::size_t... i> Row row(const char *name, std::index_sequence<i...>)
-{
+template <class V, std::size_t... i> Row row(const char *name, std::index_sequence<i...>) {
     return {name, {{{same<V, i * 4>...}, {rotating<V, i * 4>...}, {in_turn<V, i * 4>...}}}, {}};
 }
 
@@ -169,8 +167,7 @@ template <class V> Row row(const char *name) { return row<V>(name, std::make_ind
 
 } // namespace
 
-int main()
-{
+int main() {
     auto *handle = static_cast<char *>(lw_percpu_alloc(words * line, line));
     if (!handle || !lw_percpu_thread_registered()) {
         std::fprintf(stderr, "percpu_limits: no memory, or no restartable sequences here\n");
@@ -199,8 +196,10 @@ int main()
                     if (round >= 0)
                         r.ns[kind][p].push_back((percpu_bench::now_ns() - start) / ops);
                 }
-    std::printf("what limits a sequence add; ns per add, medians of %d rounds of %zu: best, median and worst of %zu placements "
-                "of the loop\n\n%-42s", rounds, ops, placements, "");
+    std::printf(
+        "what limits a sequence add; ns per add, medians of %d rounds of %zu: best, median and worst of %zu placements "
+        "of the loop\n\n%-42s",
+        rounds, ops, placements, "");
     for (const char *kind : kinds)
         std::printf(" %23s", kind);
     std::printf("\n");
@@ -213,10 +212,11 @@ int main()
     auto best = [&](std::string_view name) {
         return std::ranges::find_if(rows, [&](const Row &r) { return r.name == name; })->of(0, 0);
     };
-    std::printf("\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of the hot form %.1f, of two stores "
-                "%.1f, of one add to memory %.1f\n",
-                best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("lw_this_cpu_add_hot"),
-                best("lock add") / best("two stores, no sequence"), best("lock add") / best("one add to memory"));
+    std::printf(
+        "\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of the hot form %.1f, of two stores "
+        "%.1f, of one add to memory %.1f\n",
+        best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("lw_this_cpu_add_hot"),
+        best("lock add") / best("two stores, no sequence"), best("lock add") / best("one add to memory"));
     std::printf("aborted attempts: %llu\n", static_cast<unsigned long long>(aborted));
     lw_percpu_free(handle);
     return 0;

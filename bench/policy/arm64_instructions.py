@@ -50,16 +50,35 @@ void _start(void)
 def executed(compiler: list[str], folder: Path, defines: dict[str, str], flags: list[str]) -> int:
     source, program, log = folder / "p.c", folder / "p", folder / "log"
     source.write_text(PROGRAM)
-    subprocess.run([*compiler, "-std=c11", "-O2", "-static", "-nostdlib", "-fno-pic", "-I", str(ROOT / "include"),
-                    *flags, *(f"-D{k}={v}" for k, v in defines.items()), str(source), "-o", str(program)], check=True)
-    subprocess.run(["qemu-aarch64", "-cpu", "max", "-singlestep", "-d", "exec,nochain", "-D", str(log), str(program)], check=True)
+    subprocess.run(
+        [
+            *compiler,
+            "-std=c11",
+            "-O2",
+            "-static",
+            "-nostdlib",
+            "-fno-pic",
+            "-I",
+            str(ROOT / "include"),
+            *flags,
+            *(f"-D{k}={v}" for k, v in defines.items()),
+            str(source),
+            "-o",
+            str(program),
+        ],
+        check=True,
+    )
+    subprocess.run(
+        ["qemu-aarch64", "-cpu", "max", "-singlestep", "-d", "exec,nochain", "-D", str(log), str(program)], check=True
+    )
     return sum(1 for line in log.open() if line.startswith("Trace"))
 
 
 def per_operation(compiler: list[str], folder: Path, operation: str, word: int | None) -> float:
     flags = ["-DLW_NO_POLICY", "-march=armv8-a+lse"] if word is None else []
     few, many = (
-        executed(compiler, folder, {"WORD": str(word), "TIMES": str(n), "OPERATION": operation}, flags) for n in (100, 300)
+        executed(compiler, folder, {"WORD": str(word), "TIMES": str(n), "OPERATION": operation}, flags)
+        for n in (100, 300)
     )
     return (many - few) / 200
 

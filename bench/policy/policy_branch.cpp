@@ -25,8 +25,7 @@ struct Locked {
 };
 
 struct Value {
-    static void plain(Word *p)
-    {
+    static void plain(Word *p) {
         Word old = lw_lock_xadd_u64(p, 1);
         __asm__ volatile("" : : "r"(old));
     }
@@ -41,8 +40,7 @@ struct Unlocked {
     static constexpr const char *name = "plain add";
 };
 
-template <class Form> [[gnu::always_inline]] inline void by_policy(Word *p)
-{
+template <class Form> [[gnu::always_inline]] inline void by_policy(Word *p) {
     std::uint32_t policy = __atomic_load_n(&lw_policy_word, __ATOMIC_RELAXED) & LW_POLICY_AT(LW_POLICY_VOID, LW_POLICY_MASK);
     if (__builtin_expect(policy != 0, 0)) {
         if (policy & LW_POLICY_AT(LW_POLICY_VOID, LW_POLICY_PREFETCH_BIT))
@@ -53,8 +51,7 @@ template <class Form> [[gnu::always_inline]] inline void by_policy(Word *p)
     Form::plain(p);
 }
 
-template <class Form, bool policy> [[gnu::noinline]] void loop(Word *p, unsigned ops, unsigned work)
-{
+template <class Form, bool policy> [[gnu::noinline]] void loop(Word *p, unsigned ops, unsigned work) {
     for (; ops; --ops) {
         if constexpr (policy)
             by_policy<Form>(p);
@@ -66,8 +63,7 @@ template <class Form, bool policy> [[gnu::noinline]] void loop(Word *p, unsigned
 }
 
 // Empty twin: the same loop with the operation left out.
-[[gnu::noinline]] void empty(Word *p, unsigned ops, unsigned work)
-{
+[[gnu::noinline]] void empty(Word *p, unsigned ops, unsigned work) {
     for (; ops; --ops) {
         __asm__ volatile("" : : "r"(p));
         for (unsigned w = work; w; --w)
@@ -77,8 +73,7 @@ template <class Form, bool policy> [[gnu::noinline]] void loop(Word *p, unsigned
 
 using Loop = void (*)(Word *, unsigned, unsigned);
 
-double ns_per_operation(Loop run, Word *p, unsigned ops, unsigned work)
-{
+double ns_per_operation(Loop run, Word *p, unsigned ops, unsigned work) {
     auto begin = std::chrono::steady_clock::now();
     run(p, ops, work);
     std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
@@ -92,14 +87,12 @@ struct Middle {
     double median, low, high; // interval of the median by order statistics, 95 % for 101 samples: ranks 41 and 61
 };
 
-Middle middle(std::vector<double> v)
-{
+Middle middle(std::vector<double> v) {
     std::sort(v.begin(), v.end());
     return {v[50], v[40], v[60]};
 }
 
-void compare(const char *name, Loop without, Loop with, unsigned work)
-{
+void compare(const char *name, Loop without, Loop with, unsigned work) {
     alignas(256) static std::array<Word, 32> line{};
     Word *p = line.data();
     auto ops = static_cast<unsigned>(window_ns / std::max(ns_per_operation(without, p, 20'000, work), 0.1));
@@ -124,21 +117,19 @@ void compare(const char *name, Loop without, Loop with, unsigned work)
                 r.median, r.low, r.high, d.median, d.low, d.high);
 }
 
-template <class Form> void compare_at(unsigned work)
-{
-    compare(Form::name, loop<Form, false>, loop<Form, true>, work);
-}
+template <class Form> void compare_at(unsigned work) { compare(Form::name, loop<Form, false>, loop<Form, true>, work); }
 
 } // namespace
 
-int main()
-{
+int main() {
     if (lw_policy_set("default") != 0 || lw_policy_word != 0) {
         std::fprintf(stderr, "policy_branch: the policy word is not clear\n");
         return 3;
     }
-    std::printf("ns per operation above the empty loop (median of %u interleaved windows), and the whole loop's ratio\n", rounds);
-    std::printf("%-10s %5s  %8s %8s   %-24s   %s\n", "operation", "work", "without", "with", "ratio [95 %]", "difference, ns [95 %]");
+    std::printf("ns per operation above the empty loop (median of %u interleaved windows), and the whole loop's ratio\n",
+                rounds);
+    std::printf("%-10s %5s  %8s %8s   %-24s   %s\n", "operation", "work", "without", "with", "ratio [95 %]",
+                "difference, ns [95 %]");
     for (unsigned work : {0u, 20u, 100u}) {
         compare_at<Locked>(work);
         compare_at<Value>(work);
@@ -148,8 +139,7 @@ int main()
     return 0;
 }
 #else
-int main()
-{
+int main() {
     std::puts("the policy branch is timed on x86-64 only; see arm64_instructions for its length there");
     return 0;
 }

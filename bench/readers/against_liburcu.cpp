@@ -27,8 +27,8 @@ namespace {
 constexpr std::size_t sections = 20'000;
 constexpr unsigned rounds = 61;
 constexpr std::array<const char *, pair_count> names{
-    "the loop alone",           "liburcu memb, inline (LGPL)", "liburcu memb, called (not LGPL)",
-    "lw_srcu_read_lock_fast",   "lw_srcu_read_lock_fast_updown", "lw_srcu_read_lock (normal)",
+    "the loop alone",         "liburcu memb, inline (LGPL)",   "liburcu memb, called (not LGPL)",
+    "lw_srcu_read_lock_fast", "lw_srcu_read_lock_fast_updown", "lw_srcu_read_lock (normal)",
 };
 
 double now_ns() {
@@ -60,8 +60,8 @@ bool met_all = true;
 void goal(const char *what, const Interval &x, double bound, bool at_most) {
     const bool met = at_most ? x.high <= bound : x.low >= bound;
     met_all &= met;
-    std::printf("  %-62s %6.3f [%.3f, %.3f]  goal: %s %.2f  %s\n", what, x.middle, x.low, x.high, at_most ? "at most " : "at least", bound,
-                met ? "met" : "MISSED");
+    std::printf("  %-62s %6.3f [%.3f, %.3f]  goal: %s %.2f  %s\n", what, x.middle, x.low, x.high,
+                at_most ? "at most " : "at least", bound, met ? "met" : "MISSED");
 }
 
 bool pin(unsigned cpu) {
@@ -103,9 +103,10 @@ void pairs() {
                 if (round > 0) // the first only warms up
                     ns[pair][placement].push_back(t);
             }
-    std::printf("one thread, %u rounds of %zu sections at %d placements; ns for entering and leaving\n\n", rounds, sections, placements);
+    std::printf("one thread, %u rounds of %zu sections at %d placements; ns for entering and leaving\n\n", rounds, sections,
+                placements);
     std::printf("  %-34s %8s %8s %8s   placements\n", "", "best", "median", "worst");
-    std::vector<double> middle[pair_count];  // by round: the median placement
+    std::vector<double> middle[pair_count]; // by round: the median placement
     double best[pair_count], worst[pair_count];
     for (unsigned pair = 0; pair < pair_count; ++pair) {
         std::vector<double> by_placement;
@@ -134,8 +135,9 @@ void pairs() {
     goal("fast / memb inline", ratio(SRCU_FAST, URCU_MEMB), 0.9, true);
     goal("fast-updown / memb inline", ratio(SRCU_FAST_UPDOWN, URCU_MEMB), 1.2, true);
     goal("memb called / fast", ratio(URCU_MEMB_CALL, SRCU_FAST), 5, false);
-    std::printf("  at the placements that suit each worst and best: fast %.3f / memb %.3f = %.3f; fast-updown %.3f\n\n", worst[SRCU_FAST],
-                best[URCU_MEMB], worst[SRCU_FAST] / best[URCU_MEMB], worst[SRCU_FAST_UPDOWN] / best[URCU_MEMB]);
+    std::printf("  at the placements that suit each worst and best: fast %.3f / memb %.3f = %.3f; fast-updown %.3f\n\n",
+                worst[SRCU_FAST], best[URCU_MEMB], worst[SRCU_FAST] / best[URCU_MEMB],
+                worst[SRCU_FAST_UPDOWN] / best[URCU_MEMB]);
 }
 
 // ---- more threads ----
@@ -192,8 +194,8 @@ void scaling(const std::vector<unsigned> &cpus) {
     for (unsigned round = 0; round < times; ++round)
         for (std::size_t which = 0; which < shown.size(); ++which)
             for (std::size_t n = 0; n < counts.size(); ++n)
-                ns[which][n].push_back(
-                    median(together(shown[which], {cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(counts[n])}, 8e6)));
+                ns[which][n].push_back(median(
+                    together(shown[which], {cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(counts[n])}, 8e6)));
     for (std::size_t which = 0; which < shown.size(); ++which) {
         std::printf("  %-34s", names[shown[which]]);
         for (auto &values : ns[which])
@@ -238,7 +240,10 @@ void grace_periods(const std::vector<unsigned> &cpus) {
     };
     std::vector<Wait> waits{
         {"lw_srcu_synchronize, fast", SRCU_FAST, [] { must(lw_srcu_synchronize(&fast), "lw_srcu_synchronize"); }, {}},
-        {"lw_srcu_synchronize_expedited, fast", SRCU_FAST, [] { must(lw_srcu_synchronize_expedited(&fast), "lw_srcu_synchronize_expedited"); }, {}},
+        {"lw_srcu_synchronize_expedited, fast",
+         SRCU_FAST,
+         [] { must(lw_srcu_synchronize_expedited(&fast), "lw_srcu_synchronize_expedited"); },
+         {}},
         {"liburcu memb synchronize_rcu", URCU_MEMB, urcu_wait, {}},
         {"two membarriers, nothing else", SRCU_FAST, two_membarriers, {}},
         {"lw_srcu_synchronize, normal", SRCU_NORMAL, [] { must(lw_srcu_synchronize(&normal), "lw_srcu_synchronize"); }, {}},
@@ -344,10 +349,12 @@ void callbacks() {
         must(lw_srcu_cleanup(&domain), "lw_srcu_cleanup");
     if (spread != domains)
         must(1, "callbacks were lost");
-    std::printf("%zu callbacks queued at once, from the first call until the last has run, ns for each, median of 9\n\n", count);
-    std::printf("  %-38s %8.1f\n  %-38s %8.1f\n", "lw_srcu_call + lw_srcu_barrier", median(ours_ns), "liburcu memb call_rcu + rcu_barrier",
-                median(theirs_ns));
-    std::printf("  threads before: %zu; with callbacks in %zu domains, and liburcu's one: %zu\n", before, domains + 1, after);
+    std::printf("%zu callbacks queued at once, from the first call until the last has run, ns for each, median of 9\n\n",
+                count);
+    std::printf("  %-38s %8.1f\n  %-38s %8.1f\n", "lw_srcu_call + lw_srcu_barrier", median(ours_ns),
+                "liburcu memb call_rcu + rcu_barrier", median(theirs_ns));
+    std::printf("  threads before: %zu; with callbacks in %zu domains, and liburcu's one: %zu\n", before, domains + 1,
+                after);
     const double extra = static_cast<double>(after - before) - 1; // liburcu's thread
     goal("threads for all domains together", {extra, extra, extra}, 1, true);
 }

@@ -13,16 +13,15 @@
 #define PASTE(a, b) PASTE_(a, b)
 
 /* The padding runs once for each call of 20,000 sections; the loop behind it is not aligned by the compiler (CMakeLists.txt). */
-#define LOOP(name, before, after) \
-    static __attribute__((noinline, aligned(64))) void name(struct lw_srcu *domain, size_t pairs) \
-    { \
-        (void)domain; \
-        __asm__ volatile(".rept 8 * " TEXT(PLACEMENT) "\n\tnop\n\t.endr"); \
-        do { \
-            before; \
-            __asm__ volatile("" : : : "memory"); /* a section has an inside */ \
-            after; \
-        } while (--pairs); \
+#define LOOP(name, before, after)                                                                   \
+    static __attribute__((noinline, aligned(64))) void name(struct lw_srcu *domain, size_t pairs) { \
+        (void)domain;                                                                               \
+        __asm__ volatile(".rept 8 * " TEXT(PLACEMENT) "\n\tnop\n\t.endr");                          \
+        do {                                                                                        \
+            before;                                                                                 \
+            __asm__ volatile("" : : : "memory"); /* a section has an inside */                      \
+            after;                                                                                  \
+        } while (--pairs);                                                                          \
     }
 
 #if LGPL
@@ -33,14 +32,14 @@ LOOP(updown, lw_srcu_cookie c = lw_srcu_read_lock_fast_updown(domain), lw_srcu_r
 LOOP(normal, lw_srcu_cookie c = lw_srcu_read_lock(domain), lw_srcu_read_unlock(domain, c))
 
 void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);
-const struct pair_loops PASTE(loops_at_, PLACEMENT) = {
-    {[EMPTY] = empty, [URCU_MEMB] = memb, [URCU_MEMB_CALL] = PASTE(memb_call_at_, PLACEMENT), [SRCU_FAST] = fast,
-     [SRCU_FAST_UPDOWN] = updown, [SRCU_NORMAL] = normal}};
+const struct pair_loops PASTE(loops_at_, PLACEMENT) = {{[EMPTY] = empty,
+                                                        [URCU_MEMB] = memb,
+                                                        [URCU_MEMB_CALL] = PASTE(memb_call_at_, PLACEMENT),
+                                                        [SRCU_FAST] = fast,
+                                                        [SRCU_FAST_UPDOWN] = updown,
+                                                        [SRCU_NORMAL] = normal}};
 #else
 LOOP(memb_call, urcu_memb_read_lock(), urcu_memb_read_unlock())
 void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);
-void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *domain, size_t pairs)
-{
-    memb_call(domain, pairs);
-}
+void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *domain, size_t pairs) { memb_call(domain, pairs); }
 #endif

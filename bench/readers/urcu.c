@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <urcu/compiler.h>
 
-extern const struct pair_loops loops_at_0, loops_at_1, loops_at_2, loops_at_3, loops_at_4, loops_at_5, loops_at_6, loops_at_7;
+extern const struct pair_loops loops_at_0, loops_at_1, loops_at_2, loops_at_3, loops_at_4, loops_at_5, loops_at_6,
+    loops_at_7;
 
-const struct pair_loops *loops_at(unsigned placement)
-{
+const struct pair_loops *loops_at(unsigned placement) {
     static const struct pair_loops *const all[placements] = {&loops_at_0, &loops_at_1, &loops_at_2, &loops_at_3,
                                                              &loops_at_4, &loops_at_5, &loops_at_6, &loops_at_7};
     return all[placement];
@@ -24,13 +24,9 @@ struct item {
     size_t *called;
 };
 
-static void count(struct rcu_head *head)
-{
-    ++*caa_container_of(head, struct item, head)->called;
-}
+static void count(struct rcu_head *head) { ++*caa_container_of(head, struct item, head)->called; }
 
-void urcu_callbacks(size_t n, size_t *called)
-{
+void urcu_callbacks(size_t n, size_t *called) {
     struct item *items = calloc(n, sizeof *items);
 
     if (!items)

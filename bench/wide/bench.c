@@ -49,23 +49,20 @@ static struct {
     char after[256];
 } shared;
 
-static double now_ns(void)
-{
+static double now_ns(void) {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
 
-static double median(const double *values, int n)
-{
+static double median(const double *values, int n) {
     double sorted[256];
 
     memcpy(sorted, values, (size_t)n * sizeof(*values));
@@ -76,8 +73,7 @@ static double median(const double *values, int n)
 static int cpu_of[2];
 static cpu_set_t allowed; /* what the process was started with */
 
-static void pin(void)
-{
+static void pin(void) {
     cpu_set_t set;
 
     CPU_ZERO(&set);
@@ -89,8 +85,7 @@ static void pin(void)
 }
 
 /* The first two CPUs that this process may use. */
-static void choose_cpus(void)
-{
+static void choose_cpus(void) {
     int found = 0;
 
     sched_getaffinity(0, sizeof(allowed), &allowed);
@@ -103,8 +98,7 @@ static void choose_cpus(void)
     }
 }
 
-static void verdict(int reached, const char *text)
-{
+static void verdict(int reached, const char *text) {
     printf("%s %s\n", reached ? "reached:" : "MISSED: ", text);
     missed += !reached;
 }
@@ -114,8 +108,7 @@ static void verdict(int reached, const char *text)
 static volatile uint64_t sink;
 
 /* Nanoseconds per operation, each window about a millisecond, all loops in turn. */
-static void alone(loop *const *loops, int n, double *medians)
-{
+static void alone(loop *const *loops, int n, double *medians) {
     static double windows[MAX_ROWS][WINDOWS];
     uint64_t ops[MAX_ROWS];
 
@@ -137,14 +130,11 @@ static void alone(loop *const *loops, int n, double *medians)
         medians[i] = median(windows[i], WINDOWS);
 }
 
-static int is_ours(const struct side *side)
-{
-    return strncmp(side->name, "linewright", 10) == 0;
-}
+static int is_ours(const struct side *side) { return strncmp(side->name, "linewright", 10) == 0; }
 
-static void compare_alone(void)
-{
-    printf("One thread, ns per operation (median of %d windows; the best of ours against the best of the others)\n\n%-14s", WINDOWS, "");
+static void compare_alone(void) {
+    printf("One thread, ns per operation (median of %d windows; the best of ours against the best of the others)\n\n%-14s",
+           WINDOWS, "");
     for (int s = 0; s < N_SIDES; s++)
         printf(" %17s", sides[s]->name);
     printf("  ratio\n");
@@ -180,11 +170,13 @@ static void compare_alone(void)
 
         if (!is_ours(sides[s]))
             continue;
-        snprintf(line, sizeof(line), "%s: a read, at each order, is no slower than the best of the others (%.2f of its time)",
-                 sides[s]->name, worst_read[s]);
+        snprintf(line, sizeof(line),
+                 "%s: a read, at each order, is no slower than the best of the others (%.2f of its time)", sides[s]->name,
+                 worst_read[s]);
         verdict(worst_read[s] <= noise, line);
-        snprintf(line, sizeof(line), "%s: a write, at each order, is no slower than the best of the others (%.2f of its time)",
-                 sides[s]->name, worst_write[s]);
+        snprintf(line, sizeof(line),
+                 "%s: a write, at each order, is no slower than the best of the others (%.2f of its time)", sides[s]->name,
+                 worst_write[s]);
         verdict(worst_write[s] <= noise, line);
     }
 }
@@ -200,8 +192,7 @@ struct contender {
     char apart[256];
 };
 
-static void *contend(void *context)
-{
+static void *contend(void *context) {
     struct contender *c = context;
 
     c->running = 1;
@@ -216,8 +207,7 @@ static void *contend(void *context)
 }
 
 /* Placed before it runs: it would inherit the CPU of a thread that spins until it has started. */
-static pthread_t on_second_cpu(void *(*body)(void *), void *context)
-{
+static pthread_t on_second_cpu(void *(*body)(void *), void *context) {
     pthread_attr_t attributes;
     pthread_t thread;
     cpu_set_t set;
@@ -233,8 +223,7 @@ static pthread_t on_second_cpu(void *(*body)(void *), void *context)
     return thread;
 }
 
-static pthread_t start(struct contender *c)
-{
+static pthread_t start(struct contender *c) {
     pthread_t thread;
 
     c->running = c->stop = 0;
@@ -248,8 +237,7 @@ static pthread_t start(struct contender *c)
 static struct contender second;
 
 /* ns per operation of the first thread while the second one runs `other` on the same operand. */
-static double against(loop *timed, loop *other, int ms)
-{
+static double against(loop *timed, loop *other, int ms) {
     pthread_t thread;
     uint64_t ops = 0;
     double begin, end;
@@ -274,8 +262,7 @@ struct shares {
 };
 
 /* Both threads add; first without a look at the clock for throughput and fairness, then with for the longest wait. */
-static struct shares both_add(loop *add, waiting_loop *waiting, int ms, double ticks_per_us)
-{
+static struct shares both_add(loop *add, waiting_loop *waiting, int ms, double ticks_per_us) {
     struct shares out;
     uint64_t ops = 0, before, longest = 0;
     double begin, end, a, b;
@@ -312,8 +299,7 @@ static struct shares both_add(loop *add, waiting_loop *waiting, int ms, double t
 }
 
 /* Who adds: every guise, then every form of ours. */
-static int adders(const char **names, loop **adds, waiting_loop **waits)
-{
+static int adders(const char **names, loop **adds, waiting_loop **waits) {
     int n = 0;
 
     for (int s = 0; s < N_SIDES; s++)
@@ -330,8 +316,7 @@ static int adders(const char **names, loop **adds, waiting_loop **waits)
     return n;
 }
 
-static double ticks_per_us(void)
-{
+static double ticks_per_us(void) {
     double begin = now_ns();
     uint64_t ticks = __rdtsc();
 
@@ -341,8 +326,7 @@ static double ticks_per_us(void)
 }
 
 /* Who reads: every form of ours, then each of the others at its strongest order. */
-static int readers(const char **names, loop **reads)
-{
+static int readers(const char **names, loop **reads) {
     int n = 0;
 
     for (const struct read_form *f = read_forms; f->name; f++) {
@@ -358,8 +342,7 @@ static int readers(const char **names, loop **reads)
 }
 
 /* One launch: prints its numbers for the parent, one line each. `seed` turns the order, so that no row is always first. */
-static int launch(int seed)
-{
+static int launch(int seed) {
     const char *names[MAX_ROWS];
     loop *adds[MAX_ROWS];
     waiting_loop *waits[MAX_ROWS];
@@ -389,8 +372,7 @@ enum { SAME, ADDS, STORES, CONTENDERS };
 static double read_ns[CONTENDERS][MAX_ROWS][LAUNCHES];
 static double add_mops[MAX_ROWS][LAUNCHES], add_jain[MAX_ROWS][LAUNCHES], add_longest[MAX_ROWS][LAUNCHES];
 
-static void relaunch(const char *self)
-{
+static void relaunch(const char *self) {
     sched_setaffinity(0, sizeof(allowed), &allowed); /* a child inherits */
     for (int l = 0; l < LAUNCHES; l++) {
         char command[4200], line[256];
@@ -422,8 +404,7 @@ static void relaunch(const char *self)
     }
 }
 
-static int row_of(const char *const *names, int n, const char *part)
-{
+static int row_of(const char *const *names, int n, const char *part) {
     for (int i = 0; i < n; i++)
         if (strstr(names[i], part))
             return i;
@@ -431,15 +412,14 @@ static int row_of(const char *const *names, int n, const char *part)
 }
 
 /* How many times as fast as the verify loop a read is; and, where the goal was missed, what came nearest to it. */
-static void compare_reads(void)
-{
+static void compare_reads(void) {
     static const char *const contenders[] = {"both read (published)", "the other one adds", "the other one stores"};
     const char *names[MAX_ROWS];
     loop *reads[MAX_ROWS];
     int n = readers(names, reads), verify = row_of(names, n, "verify"), operation = row_of(names, n, "operation");
 
-    printf("\nReads of one location, two threads, ns per read (median of %d launches, smallest and largest)\n\n%-28s", LAUNCHES,
-           "");
+    printf("\nReads of one location, two threads, ns per read (median of %d launches, smallest and largest)\n\n%-28s",
+           LAUNCHES, "");
     for (int c = 0; c < CONTENDERS; c++)
         printf(" %26s", contenders[c]);
     printf("\n");
@@ -475,8 +455,7 @@ static void compare_reads(void)
 }
 
 /* 95 % interval of the ratio of two medians over launches, by resampling both. */
-static void ratio_interval(const double *a, const double *b, double *low, double *high)
-{
+static void ratio_interval(const double *a, const double *b, double *low, double *high) {
     enum { RESAMPLES = 2000 };
     static double ratios[RESAMPLES];
     uint64_t state = 12345;
@@ -498,8 +477,7 @@ static void ratio_interval(const double *a, const double *b, double *low, double
 }
 
 /* +1: `a` is better than `b` beyond doubt, -1: worse, 0: the interval holds 1. */
-static int better(const double *a, const double *b, int more_is_better)
-{
+static int better(const double *a, const double *b, int more_is_better) {
     double low, high;
 
     ratio_interval(a, b, &low, &high);
@@ -508,8 +486,7 @@ static int better(const double *a, const double *b, int more_is_better)
     return (low > 1) == (more_is_better != 0) ? 1 : -1;
 }
 
-static void compare_adds(void)
-{
+static void compare_adds(void) {
     const char *names[MAX_ROWS];
     loop *adds[MAX_ROWS];
     waiting_loop *waits[MAX_ROWS];
@@ -517,8 +494,8 @@ static void compare_adds(void)
 
     if (!n)
         return;
-    printf("\nAdds to one location, two threads (median of %d launches)\n\n%-18s %12s %14s %16s\n", LAUNCHES, "", "million/s",
-           "fairness", "longest wait");
+    printf("\nAdds to one location, two threads (median of %d launches)\n\n%-18s %12s %14s %16s\n", LAUNCHES, "",
+           "million/s", "fairness", "longest wait");
     for (int i = 0; i < n; i++) {
         printf("%-18s %12.1f %14.3f %13.1f µs\n", names[i], median(add_mops[i], LAUNCHES), median(add_jain[i], LAUNCHES),
                median(add_longest[i], LAUNCHES));
@@ -544,8 +521,8 @@ static void compare_adds(void)
             end += snprintf(end, sizeof(text) - (size_t)(end - text), " %s %+d%+d%+d", sides[j]->name, m, f, w);
         }
         char line[320];
-        snprintf(line, sizeof(line), "%s: on or beyond the front of (throughput, fairness, longest wait); against%s", names[i],
-                 text);
+        snprintf(line, sizeof(line), "%s: on or beyond the front of (throughput, fairness, longest wait); against%s",
+                 names[i], text);
         verdict(!dominated, line);
     }
 }
@@ -554,19 +531,17 @@ static void compare_adds(void)
 
 static volatile int stop_flipping;
 
-static void *flipper(void *unused)
-{
+static void *flipper(void *unused) {
     (void)unused;
     flip(&shared.value, &stop_flipping);
     return 0;
 }
 
-static void look_for_torn(uint64_t count)
-{
+static void look_for_torn(uint64_t count) {
     int any = 0, control = 0;
 
-    printf("\nTorn values in %.0e reads against a thread that turns all bits over\n\n%-30s %14s %16s\n", (double)count, "form",
-           "torn", "changes seen");
+    printf("\nTorn values in %.0e reads against a thread that turns all bits over\n\n%-30s %14s %16s\n", (double)count,
+           "form", "torn", "changes seen");
     pin();
     for (const struct read_form *f = read_forms; f->name; f++) {
         pthread_t thread;
@@ -594,8 +569,7 @@ static void look_for_torn(uint64_t count)
     torn_anywhere = any;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -5,32 +5,30 @@
 
 #include "forms.h"
 
-#define READS(name, call)                                                                                         \
-    static uint64_t read_##name(wide *p, uint64_t n)                                                             \
-    {                                                                                                            \
-        uintptr_t sum = 0;                                                                                       \
-                                                                                                                 \
-        for (uintptr_t left = (uintptr_t)n; left; left--) {                                                      \
-            wide_number v = call(p);                                                                             \
-            sum += (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4));                                             \
-        }                                                                                                        \
-        return sum;                                                                                              \
+#define READS(name, call)                                            \
+    static uint64_t read_##name(wide *p, uint64_t n) {               \
+        uintptr_t sum = 0;                                           \
+                                                                     \
+        for (uintptr_t left = (uintptr_t)n; left; left--) {          \
+            wide_number v = call(p);                                 \
+            sum += (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4)); \
+        }                                                            \
+        return sum;                                                  \
     }
-#define FORM(name, call)                                                                                         \
-    READS(name, call)                                                                                            \
-    static uint64_t torn_##name(wide *p, uint64_t n, uint64_t *changes)                                          \
-    {                                                                                                            \
-        uintptr_t torn = 0, seen = 0;                                                                            \
-        wide_number last = 0;                                                                                    \
-                                                                                                                 \
-        for (uintptr_t left = (uintptr_t)n; left; left--) {                                                      \
-            wide_number v = call(p);                                                                             \
-            torn += v + 1 > 1; /* all ones + 1 is 0 */                                                           \
-            seen += v != last;                                                                                   \
-            last = v;                                                                                            \
-        }                                                                                                        \
-        *changes += seen;                                                                                        \
-        return torn;                                                                                             \
+#define FORM(name, call)                                                  \
+    READS(name, call)                                                     \
+    static uint64_t torn_##name(wide *p, uint64_t n, uint64_t *changes) { \
+        uintptr_t torn = 0, seen = 0;                                     \
+        wide_number last = 0;                                             \
+                                                                          \
+        for (uintptr_t left = (uintptr_t)n; left; left--) {               \
+            wide_number v = call(p);                                      \
+            torn += v + 1 > 1; /* all ones + 1 is 0 */                    \
+            seen += v != last;                                            \
+            last = v;                                                     \
+        }                                                                 \
+        *changes += seen;                                                 \
+        return torn;                                                      \
     }
 
 #if defined(__i386__)
@@ -42,8 +40,7 @@ FORM(cmpxchg8b_read_once, lw_cmpxchg8b_read_once_u64)
 FORM(read_twice_cmpxchg8b_verify, lw_read_twice_cmpxchg8b_verify_u64)
 FORM(operation, lw_read_u64)
 /* What limits every read of this width: the same load with half of its value brought to an integer register. */
-static inline uint64_t half_of_movq(const wide *p)
-{
+static inline uint64_t half_of_movq(const wide *p) {
     uint32_t lo;
 
     __asm__ __volatile__("movq (%[p]), %%xmm0\n\tmovd %%xmm0, %[lo]" : [lo] "=r"(lo) : [p] "r"(p), "m"(*p));
@@ -64,31 +61,29 @@ const struct read_form read_forms[] = {
 };
 #define FLIP(p, v) lw_movq_write_u64(p, v)
 
-#define ADD_FORM(name, call)                                                                                     \
-    static uint64_t add_##name(wide *p, uint64_t n)                                                              \
-    {                                                                                                            \
-        uint64_t last = 0, sum = 0;                                                                              \
-                                                                                                                 \
-        (void)last;                                                                                              \
-        for (uintptr_t left = (uintptr_t)n; left; left--)                                                        \
-            sum += (uintptr_t)call;                                                                                         \
-        return sum;                                                                                              \
-    }                                                                                                            \
-    static void waiting_##name(wide *p, uint64_t n, uint64_t *longest)                                           \
-    {                                                                                                            \
-        uint64_t most = *longest, before = __rdtsc(), last = 0;                                                  \
-                                                                                                                 \
-        (void)last;                                                                                              \
-        for (uintptr_t left = (uintptr_t)n; left; left--) {                                                      \
-            uint64_t now;                                                                                        \
-                                                                                                                 \
-            (void)call;                                                                                          \
-            now = __rdtsc();                                                                                     \
-            if (now - before > most)                                                                             \
-                most = now - before;                                                                             \
-            before = now;                                                                                        \
-        }                                                                                                        \
-        *longest = most;                                                                                         \
+#define ADD_FORM(name, call)                                             \
+    static uint64_t add_##name(wide *p, uint64_t n) {                    \
+        uint64_t last = 0, sum = 0;                                      \
+                                                                         \
+        (void)last;                                                      \
+        for (uintptr_t left = (uintptr_t)n; left; left--)                \
+            sum += (uintptr_t)call;                                      \
+        return sum;                                                      \
+    }                                                                    \
+    static void waiting_##name(wide *p, uint64_t n, uint64_t *longest) { \
+        uint64_t most = *longest, before = __rdtsc(), last = 0;          \
+                                                                         \
+        (void)last;                                                      \
+        for (uintptr_t left = (uintptr_t)n; left; left--) {              \
+            uint64_t now;                                                \
+                                                                         \
+            (void)call;                                                  \
+            now = __rdtsc();                                             \
+            if (now - before > most)                                     \
+                most = now - before;                                     \
+            before = now;                                                \
+        }                                                                \
+        *longest = most;                                                 \
     }
 ADD_FORM(torn_first, lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, 1))
 ADD_FORM(read_first, lw_cmpxchg8b_loop_read_first_add_u64(p, 1))
@@ -117,15 +112,13 @@ const struct read_form read_forms[] = {
 const struct add_form add_forms[] = {{0, 0, 0}};
 #endif
 
-uint64_t store(wide *p, uint64_t n)
-{
+uint64_t store(wide *p, uint64_t n) {
     for (uintptr_t left = (uintptr_t)n; left; left--)
         FLIP(p, left);
     return 0;
 }
 
-void flip(wide *p, const volatile int *stop)
-{
+void flip(wide *p, const volatile int *stop) {
     for (wide_number v = 0; !*stop; v = ~v)
         FLIP(p, v);
 }

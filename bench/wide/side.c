@@ -34,22 +34,18 @@
 #endif
 
 /* One register made of both halves: a use of the value that costs the loop as little as any. */
-static inline uintptr_t folded(wide_number v)
-{
-    return (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4));
-}
+static inline uintptr_t folded(wide_number v) { return (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4)); }
 
-#define LOOP(name, ...)                                                                                          \
-    static uint64_t name(wide *p, uint64_t n)                                                                    \
-    {                                                                                                            \
-        uintptr_t sum = 0;                                                                                       \
-        wide_number v = 0;                                                                                       \
-                                                                                                                 \
-        (void)v;                                                                                                 \
-        for (uintptr_t left = (uintptr_t)n; left; left--) {                                                      \
-            __VA_ARGS__;                                                                                         \
-        }                                                                                                        \
-        return sum;                                                                                              \
+#define LOOP(name, ...)                                     \
+    static uint64_t name(wide *p, uint64_t n) {             \
+        uintptr_t sum = 0;                                  \
+        wide_number v = 0;                                  \
+                                                            \
+        (void)v;                                            \
+        for (uintptr_t left = (uintptr_t)n; left; left--) { \
+            __VA_ARGS__;                                    \
+        }                                                   \
+        return sum;                                         \
     }
 
 /* Every value that is written differs from the one before in both halves. */
@@ -67,8 +63,7 @@ LOOP(cmpxchg, wide_number old = v; NEXT; sum += DO_CMPXCHG)
 LOOP(add, DO_ADD)
 LOOP(fetch_add, sum += folded(DO_FETCH_ADD))
 
-static void waiting_add(wide *p, uint64_t n, uint64_t *longest)
-{
+static void waiting_add(wide *p, uint64_t n, uint64_t *longest) {
     uint64_t most = *longest, last = __rdtsc();
 
     for (uintptr_t left = (uintptr_t)n; left; left--) {

@@ -1,12 +1,9 @@
 /* Each read as a function of its own, for its size: the address comes in, the value goes out. */
 #include <linewright/wide.h>
 
-#define SIZE(name, type, expression)                                                                             \
-    type size_##name(type *p);                                                                                   \
-    type size_##name(type *p)                                                                                    \
-    {                                                                                                            \
-        return expression;                                                                                       \
-    }
+#define SIZE(name, type, expression) \
+    type size_##name(type *p);       \
+    type size_##name(type *p) { return expression; }
 
 #if defined(__i386__)
 SIZE(nothing, lw_u64, (uint32_t)(uintptr_t)p)

@@ -12,7 +12,8 @@
 #include <random>
 #include <vector>
 
-namespace {
+namespace
+{
 
 constexpr size_t log_bytes = 32768;
 const auto base = reinterpret_cast<void *>(uintptr_t{0x100000});

@@ -46,7 +46,7 @@ static void fill(unsigned char *bytes, size_t n, uint64_t sequence)
 static void append_until_killed(const char *path, struct progress *progress)
 {
     static unsigned char bytes[MOST_AT_ONCE][MOST_BYTES];
-    struct record_log log = { 0 };
+    struct record_log log = {0};
     int error = log_open(&log, path, LOG_BYTES);
 
     while (!error) {
@@ -54,7 +54,7 @@ static void append_until_killed(const char *path, struct progress *progress)
         size_t n = 1 + draw() % MOST_AT_ONCE;
 
         for (size_t i = 0; i < n; i++) {
-            records[i] = (struct iovec){ bytes[i], draw() % MOST_BYTES };
+            records[i] = (struct iovec){bytes[i], draw() % MOST_BYTES};
             fill(bytes[i], records[i].iov_len, log.sequence + i + 1);
         }
         progress->begun = log.sequence + n;
@@ -70,7 +70,7 @@ static void append_until_killed(const char *path, struct progress *progress)
 
 static void sleep_us(long us)
 {
-    struct timespec time = { 0, us * 1000 };
+    struct timespec time = {0, us * 1000};
 
     while (nanosleep(&time, &time) && errno == EINTR)
         ;
@@ -87,7 +87,7 @@ static int inspect(const char *path, const struct progress *progress, struct rec
         fprintf(stderr, "kill_test: cannot open after a kill: %s\n", strerror(-error));
         return 1;
     }
-    for (struct log_record record = { 0 }; log_next(log, &record);) {
+    for (struct log_record record = {0}; log_next(log, &record);) {
         if (record.sequence != ++sequence || record.length > MOST_BYTES) {
             fprintf(stderr, "kill_test: record %llu out of place\n", (unsigned long long)record.sequence);
             return 1;
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     state = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
     unlink(path);
     for (long kill_number = 0; kill_number < kills; kill_number++) {
-        struct record_log log = { 0 };
+        struct record_log log = {0};
         uint64_t before = progress->begun;
         pid_t child;
         int status;
@@ -170,7 +170,8 @@ int main(int argc, char **argv)
         log_close(&log);
     }
     unlink(path);
-    printf("%ld kills, about %ld records in %ld logs; %ld kills fell into an append, at least %ld of them left part of a record\n", kills,
-           records, logs, inside, torn);
+    printf(
+        "%ld kills, about %ld records in %ld logs; %ld kills fell into an append, at least %ld of them left part of a record\n",
+        kills, records, logs, inside, torn);
     return 0;
 }

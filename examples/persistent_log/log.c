@@ -103,13 +103,14 @@ static int make_durable(const struct record_log *log, const struct iovec *pieces
 
 static int make_range_durable(const struct record_log *log, size_t position, size_t n)
 {
-    struct iovec piece = { log->memory + position, n };
+    struct iovec piece = {log->memory + position, n};
 
     return make_durable(log, &piece, 1);
 }
 
 /* Is there a record at `position` that may follow the one before it? */
-static bool valid(const struct record_log *log, size_t position, uint64_t sequence, uint64_t least_epoch, struct header *header)
+static bool valid(const struct record_log *log, size_t position, uint64_t sequence, uint64_t least_epoch,
+                  struct header *header)
 {
     unsigned char buffer[256];
     size_t left, at = position + sizeof(*header);
@@ -142,7 +143,7 @@ bool log_next(const struct record_log *log, struct log_record *record)
     if (position >= log->tail)
         return false;
     get(log, position, &header, sizeof(header));
-    *record = (struct log_record){ header.sequence, position + sizeof(header), header.length };
+    *record = (struct log_record){header.sequence, position + sizeof(header), header.length};
     return true;
 }
 
@@ -192,7 +193,7 @@ static void find_tail(struct record_log *log)
 
 int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
 {
-    struct slot slot = { .magic = LOG_MAGIC, .bytes = bytes };
+    struct slot slot = {.magic = LOG_MAGIC, .bytes = bytes};
     int error;
 
     log->memory = memory;
@@ -222,12 +223,12 @@ static int append_group(struct record_log *log, const struct iovec *records, siz
     int error;
 
     for (size_t i = 0; i < n; i++) {
-        struct header header = { (uint32_t)records[i].iov_len, 0, log->sequence + i + 1, log->epoch, 0 };
+        struct header header = {(uint32_t)records[i].iov_len, 0, log->sequence + i + 1, log->epoch, 0};
 
         header.check = crc32c(check_of_header(&header), records[i].iov_base, records[i].iov_len);
         put(log, tail + sizeof(header), records[i].iov_base, records[i].iov_len);
         put(log, tail, &header, sizeof(header));
-        written[i] = (struct iovec){ log->memory + tail, sizeof(header) + records[i].iov_len };
+        written[i] = (struct iovec){log->memory + tail, sizeof(header) + records[i].iov_len};
         tail += footprint(records[i].iov_len);
     }
     error = make_durable(log, written, n);

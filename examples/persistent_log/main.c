@@ -10,7 +10,8 @@ enum { DEFAULT_BYTES = 1 << 20 };
 
 static int fail(const char *path, int error)
 {
-    fprintf(stderr, "persistent_log: %s: %s\n", path, error == -EBADMSG ? "not a log, or its file was cut or extended" : strerror(-error));
+    fprintf(stderr, "persistent_log: %s: %s\n", path,
+            error == -EBADMSG ? "not a log, or its file was cut or extended" : strerror(-error));
     return 3;
 }
 
@@ -22,7 +23,7 @@ static int append(struct record_log *log, const char *path)
     int error = 0;
 
     while (!error && (length = getline(&line, &room, stdin)) >= 0) {
-        struct iovec record = { line, (size_t)length - (length && line[length - 1] == '\n') };
+        struct iovec record = {line, (size_t)length - (length && line[length - 1] == '\n')};
 
         error = log_append(log, &record, 1);
     }
@@ -32,7 +33,7 @@ static int append(struct record_log *log, const char *path)
 
 static int print(const struct record_log *log)
 {
-    for (struct log_record record = { 0 }; log_next(log, &record);) {
+    for (struct log_record record = {0}; log_next(log, &record);) {
         char *bytes = malloc(record.length + 1);
 
         if (!bytes)
@@ -46,7 +47,7 @@ static int print(const struct record_log *log)
 
 int main(int argc, char **argv)
 {
-    struct record_log log = { 0 };
+    struct record_log log = {0};
     int error;
 
     if (argc != 3 || (strcmp(argv[1], "append") && strcmp(argv[1], "print"))) {

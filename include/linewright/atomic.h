@@ -61,17 +61,17 @@
  * A row gives the operation's name, its width, the primitive (lw_arch_…) it is made of, the operand handed to
  * that, and what it returns in terms of `old` and `v`. One function per order comes of it. */
 
-#define LW_OF_P(bits) (uint##bits##_t *p)
-#define LW_OF_P_AND_V(bits) (uint##bits##_t *p, uint##bits##_t v)
+#define LW_OF_P(bits) (uint##bits##_t * p)
+#define LW_OF_P_AND_V(bits) (uint##bits##_t * p, uint##bits##_t v)
 
-#define LW_VOID_1(name, bits, parameters, op, order, operand)                                \
-    static inline void name parameters                                                       \
-    {                                                                                        \
-        lw_arch_##op##_u##bits##_##order(p, (uint##bits##_t)(operand));                      \
+#define LW_VOID_1(name, bits, parameters, op, order, operand)           \
+    static inline void name parameters                                  \
+    {                                                                   \
+        lw_arch_##op##_u##bits##_##order(p, (uint##bits##_t)(operand)); \
     }
 
-#define LW_VOID_ORDERS(name, bits, parameters, op, operand)                                  \
-    LW_VOID_1(name, bits, parameters, op, relaxed, operand)                                  \
+#define LW_VOID_ORDERS(name, bits, parameters, op, operand) \
+    LW_VOID_1(name, bits, parameters, op, relaxed, operand) \
     LW_VOID_1(name##_release, bits, parameters, op, release, operand)
 
 /* no value, with an operand v; lw_inc and lw_dec: without one */
@@ -86,18 +86,18 @@
         return (uint##bits##_t)(result);                                                     \
     }
 
-#define LW_FETCH_WEAKER(name, bits, parameters, op, operand, result)                         \
-    LW_FETCH_1(name##_relaxed, bits, parameters, op, relaxed, operand, result)               \
-    LW_FETCH_1(name##_acquire, bits, parameters, op, acquire, operand, result)               \
-    LW_FETCH_1(name##_release, bits, parameters, op, release, operand, result)               \
+#define LW_FETCH_WEAKER(name, bits, parameters, op, operand, result)           \
+    LW_FETCH_1(name##_relaxed, bits, parameters, op, relaxed, operand, result) \
+    LW_FETCH_1(name##_acquire, bits, parameters, op, acquire, operand, result) \
+    LW_FETCH_1(name##_release, bits, parameters, op, release, operand, result) \
     LW_FETCH_1(name##_acq_rel, bits, parameters, op, acq_rel, operand, result)
 
 /* a value comes back, with an operand v; lw_inc_return and lw_dec_return: without one */
-#define LW_FETCH(name, bits, op, operand, result)                                            \
-    LW_FETCH_1(name, bits, LW_OF_P_AND_V(bits), op, full, operand, result)                   \
+#define LW_FETCH(name, bits, op, operand, result)                          \
+    LW_FETCH_1(name, bits, LW_OF_P_AND_V(bits), op, full, operand, result) \
     LW_FETCH_WEAKER(name, bits, LW_OF_P_AND_V(bits), op, operand, result)
-#define LW_FETCH_BY_ONE(name, bits, op, operand, result)                                     \
-    LW_FETCH_1(name, bits, LW_OF_P(bits), op, full, operand, result)                         \
+#define LW_FETCH_BY_ONE(name, bits, op, operand, result)             \
+    LW_FETCH_1(name, bits, LW_OF_P(bits), op, full, operand, result) \
     LW_FETCH_WEAKER(name, bits, LW_OF_P(bits), op, operand, result)
 
 #ifdef LW_XCHG_IS_A_FORM
@@ -107,73 +107,73 @@
 #endif
 
 /* X(name, bits, order) for every order an operation with a value has */
-#define LW_EVERY_ORDER(X, name, bits)                                                    \
-    X(name, bits, full)                                                                  \
-    X(name##_relaxed, bits, relaxed)                                                     \
-    X(name##_acquire, bits, acquire)                                                     \
-    X(name##_release, bits, release)                                                     \
+#define LW_EVERY_ORDER(X, name, bits) \
+    X(name, bits, full)               \
+    X(name##_relaxed, bits, relaxed)  \
+    X(name##_acquire, bits, acquire)  \
+    X(name##_release, bits, release)  \
     X(name##_acq_rel, bits, acq_rel)
 
-#define LW_CMPXCHG_1(name, bits, order)                                                                     \
-    static inline uint##bits##_t name(uint##bits##_t *p, uint##bits##_t expected, uint##bits##_t desired)   \
-    {                                                                                                       \
-        lw_arch_try_cas_u##bits##_##order(p, &expected, desired);                                           \
-        return expected;                                                                                    \
+#define LW_CMPXCHG_1(name, bits, order)                                                                   \
+    static inline uint##bits##_t name(uint##bits##_t *p, uint##bits##_t expected, uint##bits##_t desired) \
+    {                                                                                                     \
+        lw_arch_try_cas_u##bits##_##order(p, &expected, desired);                                         \
+        return expected;                                                                                  \
     }
 
 /* Once it has written, `expected` may be another thread's already (the link of a node just pushed): left alone. */
-#define LW_TRY_CMPXCHG_1(name, bits, order)                                                                 \
-    static inline bool name(uint##bits##_t *p, uint##bits##_t *expected, uint##bits##_t desired)            \
-    {                                                                                                       \
-        uint##bits##_t old = *expected;                                                                     \
-                                                                                                            \
-        if (lw_arch_try_cas_u##bits##_##order(p, &old, desired))                                            \
-            return true;                                                                                    \
-        *expected = old;                                                                                    \
-        return false;                                                                                       \
+#define LW_TRY_CMPXCHG_1(name, bits, order)                                                      \
+    static inline bool name(uint##bits##_t *p, uint##bits##_t *expected, uint##bits##_t desired) \
+    {                                                                                            \
+        uint##bits##_t old = *expected;                                                          \
+                                                                                                 \
+        if (lw_arch_try_cas_u##bits##_##order(p, &old, desired))                                 \
+            return true;                                                                         \
+        *expected = old;                                                                         \
+        return false;                                                                            \
     }
 
 /* Read, decide, compare-and-swap, and again if another thread was faster. The read is relaxed and pairs with
  * nothing: what it saw counts only if the compare-and-swap finds it still there. */
-#define LW_UNLESS_LOOP(bits, order, refuse, sum)                                                            \
-    uint##bits##_t old;                                                                                     \
-                                                                                                            \
-    lw_arch_before_cas(p);                                                                                  \
-    old = lw_read_u##bits##_relaxed(p);                                                                     \
-    do {                                                                                                    \
-        if (refuse)                                                                                         \
-            return false;                                                                                   \
-    } while (!lw_arch_retry_cas_u##bits##_##order(p, &old, (uint##bits##_t)(sum)));                         \
+#define LW_UNLESS_LOOP(bits, order, refuse, sum)                                    \
+    uint##bits##_t old;                                                             \
+                                                                                    \
+    lw_arch_before_cas(p);                                                          \
+    old = lw_read_u##bits##_relaxed(p);                                             \
+    do {                                                                            \
+        if (refuse)                                                                 \
+            return false;                                                           \
+    } while (!lw_arch_retry_cas_u##bits##_##order(p, &old, (uint##bits##_t)(sum))); \
     return true;
 
-#define LW_ADD_UNLESS_1(name, bits, order)                                                                  \
-    static inline bool name(uint##bits##_t *p, uint##bits##_t v, uint##bits##_t unless)                     \
-    {                                                                                                       \
-        LW_UNLESS_LOOP(bits, order, old == unless, old + v)                                                 \
+#define LW_ADD_UNLESS_1(name, bits, order)                                              \
+    static inline bool name(uint##bits##_t *p, uint##bits##_t v, uint##bits##_t unless) \
+    {                                                                                   \
+        LW_UNLESS_LOOP(bits, order, old == unless, old + v)                             \
     }
 
-#define LW_INC_NOT_ZERO_1(name, bits, order)                                                                \
-    static inline bool name(uint##bits##_t *p)                                                              \
-    {                                                                                                       \
-        LW_UNLESS_LOOP(bits, order, old == 0, old + 1)                                                      \
+#define LW_INC_NOT_ZERO_1(name, bits, order)           \
+    static inline bool name(uint##bits##_t *p)         \
+    {                                                  \
+        LW_UNLESS_LOOP(bits, order, old == 0, old + 1) \
     }
 
-#define LW_DEC_IF_POSITIVE_1(name, bits, order)                                                             \
-    static inline bool name(uint##bits##_t *p)                                                              \
-    {                                                                                                       \
-        LW_UNLESS_LOOP(bits, order, old == 0, old - 1)                                                      \
+#define LW_DEC_IF_POSITIVE_1(name, bits, order)        \
+    static inline bool name(uint##bits##_t *p)         \
+    {                                                  \
+        LW_UNLESS_LOOP(bits, order, old == 0, old - 1) \
     }
 
-#define LW_SUB_AND_TEST_1(name, bits, order)                                                                \
-    static inline bool name(uint##bits##_t *p, uint##bits##_t v)                                            \
-    {                                                                                                       \
-        return lw_arch_sub_and_test_u##bits##_##order(p, v);                                                \
+#define LW_SUB_AND_TEST_1(name, bits, order)                     \
+    static inline bool name(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                            \
+        return lw_arch_sub_and_test_u##bits##_##order(p, v);     \
     }
 
-#define LW_DEC_AND_TEST_1(name, bits, order)                                                                \
-    static inline bool name(uint##bits##_t *p)                                                              \
-    {                                                                                                       \
-        return lw_arch_sub_and_test_u##bits##_##order(p, 1);                                                \
+#define LW_DEC_AND_TEST_1(name, bits, order)                 \
+    static inline bool name(uint##bits##_t *p)               \
+    {                                                        \
+        return lw_arch_sub_and_test_u##bits##_##order(p, 1); \
     }
 
 #define LW_CMPXCHG(name, bits) LW_EVERY_ORDER(LW_CMPXCHG_1, name, bits)
@@ -185,32 +185,32 @@
 #define LW_DEC_AND_TEST(name, bits) LW_EVERY_ORDER(LW_DEC_AND_TEST_1, name, bits)
 
 /* Loads and stores have one form per order, which the builtins are: the compiler calls nothing for them. */
-#define LW_READ(name, bits)                                                                                 \
-    static inline uint##bits##_t name(const uint##bits##_t *p)                                              \
-    {                                                                                                       \
-        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                        \
-    }                                                                                                       \
-    static inline uint##bits##_t name##_relaxed(const uint##bits##_t *p)                                    \
-    {                                                                                                       \
-        return __atomic_load_n(p, __ATOMIC_RELAXED);                                                        \
-    }                                                                                                       \
-    static inline uint##bits##_t name##_acquire(const uint##bits##_t *p)                                    \
-    {                                                                                                       \
-        return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                                        \
+#define LW_READ(name, bits)                                              \
+    static inline uint##bits##_t name(const uint##bits##_t *p)           \
+    {                                                                    \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                     \
+    }                                                                    \
+    static inline uint##bits##_t name##_relaxed(const uint##bits##_t *p) \
+    {                                                                    \
+        return __atomic_load_n(p, __ATOMIC_RELAXED);                     \
+    }                                                                    \
+    static inline uint##bits##_t name##_acquire(const uint##bits##_t *p) \
+    {                                                                    \
+        return __atomic_load_n(p, __ATOMIC_ACQUIRE);                     \
     }
 
-#define LW_WRITE(name, bits)                                                                                \
-    static inline void name(uint##bits##_t *p, uint##bits##_t v)                                            \
-    {                                                                                                       \
-        __atomic_store_n(p, v, __ATOMIC_RELAXED);                                                           \
-    }                                                                                                       \
-    static inline void name##_release(uint##bits##_t *p, uint##bits##_t v)                                  \
-    {                                                                                                       \
-        __atomic_store_n(p, v, __ATOMIC_RELEASE);                                                           \
-    }                                                                                                       \
-    static inline void name##_seq_cst(uint##bits##_t *p, uint##bits##_t v)                                  \
-    {                                                                                                       \
-        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                           \
+#define LW_WRITE(name, bits)                                               \
+    static inline void name(uint##bits##_t *p, uint##bits##_t v)           \
+    {                                                                      \
+        __atomic_store_n(p, v, __ATOMIC_RELAXED);                          \
+    }                                                                      \
+    static inline void name##_release(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                      \
+        __atomic_store_n(p, v, __ATOMIC_RELEASE);                          \
+    }                                                                      \
+    static inline void name##_seq_cst(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                      \
+        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                          \
     }
 
 /* The rows of 64 bits stand apart from the others only where a machine word has 32. */

@@ -34,78 +34,78 @@
 #include "atomic.h"
 
 extern "C++" {
-namespace lw {
-namespace detail {
+namespace lw
+{
+namespace detail
+{
 
 /* The operations of one width, by an order known when this is compiled or when it runs. */
-template <std::size_t Size>
-struct Word;
+template <std::size_t Size> struct Word;
 
-#define LW_REF_VALUE(call, order, ...)                                                                  \
-    switch (order) {                                                                                    \
-    case std::memory_order_relaxed: return call##_relaxed(__VA_ARGS__);                                 \
-    case std::memory_order_consume:                                                                     \
-    case std::memory_order_acquire: return call##_acquire(__VA_ARGS__);                                 \
-    case std::memory_order_release: return call##_release(__VA_ARGS__);                                 \
-    case std::memory_order_acq_rel: return call##_acq_rel(__VA_ARGS__);                                 \
-    default: return call(__VA_ARGS__);                                                                  \
+#define LW_REF_VALUE(call, order, ...)      \
+    switch (order) {                        \
+    case std::memory_order_relaxed:         \
+        return call##_relaxed(__VA_ARGS__); \
+    case std::memory_order_consume:         \
+    case std::memory_order_acquire:         \
+        return call##_acquire(__VA_ARGS__); \
+    case std::memory_order_release:         \
+        return call##_release(__VA_ARGS__); \
+    case std::memory_order_acq_rel:         \
+        return call##_acq_rel(__VA_ARGS__); \
+    default:                                \
+        return call(__VA_ARGS__);           \
     }
-#define LW_REF_FETCH(bits, op)                                                                          \
-    static type fetch_##op(type *p, type v, std::memory_order order) noexcept                           \
-    {                                                                                                   \
-        LW_REF_VALUE(lw_fetch_##op##_u##bits, order, p, v)                                              \
+#define LW_REF_FETCH(bits, op)                                                \
+    static type fetch_##op(type *p, type v, std::memory_order order) noexcept \
+    {                                                                         \
+        LW_REF_VALUE(lw_fetch_##op##_u##bits, order, p, v)                    \
     }
 /* release, or relaxed: there is nothing else an operation without a value could order */
-#define LW_REF_VOID(bits, op)                                                                           \
-    static void op##_(type *p, type v, std::memory_order order) noexcept                                \
-    {                                                                                                   \
-        if (order == std::memory_order_relaxed)                                                         \
-            lw_##op##_u##bits(p, v);                                                                    \
-        else                                                                                            \
-            lw_##op##_u##bits##_release(p, v);                                                          \
+#define LW_REF_VOID(bits, op)                                            \
+    static void op##_(type *p, type v, std::memory_order order) noexcept \
+    {                                                                    \
+        if (order == std::memory_order_relaxed)                          \
+            lw_##op##_u##bits(p, v);                                     \
+        else                                                             \
+            lw_##op##_u##bits##_release(p, v);                           \
     }
-#define LW_REF_WORD(bits, word)                                                                         \
-    template <>                                                                                         \
-    struct Word<bits / 8> {                                                                             \
-        using bare = std::uint##bits##_t; /* without an alignment of its own */                         \
-        using type = word;                                                                              \
-        static type load(const type *p, std::memory_order order) noexcept                               \
-        {                                                                                               \
-            switch (order) {                                                                            \
-            case std::memory_order_relaxed: return lw_read_u##bits##_relaxed(p);                        \
-            case std::memory_order_consume:                                                             \
-            case std::memory_order_acquire: return lw_read_u##bits##_acquire(p);                        \
-            default: return lw_read_u##bits(p);                                                         \
-            }                                                                                           \
-        }                                                                                               \
-        static void store(type *p, type v, std::memory_order order) noexcept                            \
-        {                                                                                               \
-            switch (order) {                                                                            \
-            case std::memory_order_relaxed: return lw_write_u##bits(p, v);                              \
-            case std::memory_order_release: return lw_write_u##bits##_release(p, v);                    \
-            default: return lw_write_u##bits##_seq_cst(p, v);                                           \
-            }                                                                                           \
-        }                                                                                               \
-        static type exchange(type *p, type v, std::memory_order order) noexcept                         \
-        {                                                                                               \
-            LW_REF_VALUE(lw_xchg_u##bits, order, p, v)                                                  \
-        }                                                                                               \
-        static bool compare_exchange(type *p, type *expected, type v, std::memory_order order) noexcept \
-        {                                                                                               \
-            LW_REF_VALUE(lw_try_cmpxchg_u##bits, order, p, expected, v)                                 \
-        }                                                                                               \
-        LW_REF_FETCH(bits, add)                                                                         \
-        LW_REF_FETCH(bits, sub)                                                                         \
-        LW_REF_FETCH(bits, and)                                                                         \
-        LW_REF_FETCH(bits, andnot)                                                                      \
-        LW_REF_FETCH(bits, or)                                                                          \
-        LW_REF_FETCH(bits, xor)                                                                         \
-        LW_REF_VOID(bits, add)                                                                          \
-        LW_REF_VOID(bits, sub)                                                                          \
-        LW_REF_VOID(bits, and)                                                                          \
-        LW_REF_VOID(bits, andnot)                                                                       \
-        LW_REF_VOID(bits, or)                                                                           \
-        LW_REF_VOID(bits, xor)                                                                          \
+#define LW_REF_WORD(bits, word)                                                                                          \
+    template <> struct Word<bits / 8> {                                                                                  \
+        using bare = std::uint##bits##_t; /* without an alignment of its own */                                          \
+        using type = word;                                                                                               \
+        static type load(const type *p, std::memory_order order) noexcept                                                \
+        {                                                                                                                \
+            switch (order) {                                                                                             \
+            case std::memory_order_relaxed:                                                                              \
+                return lw_read_u##bits##_relaxed(p);                                                                     \
+            case std::memory_order_consume:                                                                              \
+            case std::memory_order_acquire:                                                                              \
+                return lw_read_u##bits##_acquire(p);                                                                     \
+            default:                                                                                                     \
+                return lw_read_u##bits(p);                                                                               \
+            }                                                                                                            \
+        }                                                                                                                \
+        static void store(type *p, type v, std::memory_order order) noexcept                                             \
+        {                                                                                                                \
+            switch (order) {                                                                                             \
+            case std::memory_order_relaxed:                                                                              \
+                return lw_write_u##bits(p, v);                                                                           \
+            case std::memory_order_release:                                                                              \
+                return lw_write_u##bits##_release(p, v);                                                                 \
+            default:                                                                                                     \
+                return lw_write_u##bits##_seq_cst(p, v);                                                                 \
+            }                                                                                                            \
+        }                                                                                                                \
+        static type exchange(type *p, type v, std::memory_order order) noexcept                                          \
+        {                                                                                                                \
+            LW_REF_VALUE(lw_xchg_u##bits, order, p, v)                                                                   \
+        }                                                                                                                \
+        static bool compare_exchange(type *p, type *expected, type v, std::memory_order order) noexcept {                \
+            LW_REF_VALUE(lw_try_cmpxchg_u##bits, order, p, expected, v)} LW_REF_FETCH(bits, add) LW_REF_FETCH(bits, sub) \
+            LW_REF_FETCH(bits, and) LW_REF_FETCH(bits, andnot) LW_REF_FETCH(bits, or) LW_REF_FETCH(bits, xor)            \
+                LW_REF_VOID(bits, add) LW_REF_VOID(bits, sub) LW_REF_VOID(bits, and) LW_REF_VOID(bits, andnot)           \
+                    LW_REF_VOID(bits, or) LW_REF_VOID(bits, xor)                                                         \
     };
 
 LW_REF_WORD(8, std::uint8_t)
@@ -128,7 +128,7 @@ constexpr std::memory_order joined(std::memory_order success, std::memory_order 
         return std::memory_order_seq_cst;
     if (failure == std::memory_order_acquire || failure == std::memory_order_consume)
         return success == std::memory_order_release || success == std::memory_order_acq_rel ? std::memory_order_acq_rel
-                                                                                             : std::memory_order_acquire;
+                                                                                            : std::memory_order_acquire;
     return success;
 }
 
@@ -155,8 +155,7 @@ inline Parking &parking_of(const void *p) noexcept
 
 /* The waiter counts itself, then looks at the value once more; the notifier has changed the value, then looks at
  * the count. Both are fully ordered, so one of them sees the other: the waiter the value or the notifier the count. */
-template <class Unchanged>
-void park_while(const void *p, Unchanged unchanged) noexcept
+template <class Unchanged> void park_while(const void *p, Unchanged unchanged) noexcept
 {
     Parking &place = parking_of(p);
     while (unchanged()) {
@@ -184,8 +183,8 @@ inline void unpark(const void *p) noexcept
 #endif
 }
 
-template <class T>
-class Ref_base {
+template <class T> class Ref_base
+{
     static_assert(std::is_trivially_copyable_v<T>, "lw::atomic_ref needs a trivially copyable type");
 #if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
@@ -206,10 +205,19 @@ protected:
      * object on their side of it. */
     struct Access {
         Bits *p;
-        explicit Access(T *object) noexcept : p(reinterpret_cast<Bits *>(object)) { barrier(); }
+        explicit Access(T *object) noexcept : p(reinterpret_cast<Bits *>(object))
+        {
+            barrier();
+        }
         Access(const Access &) = delete;
-        ~Access() { barrier(); }
-        operator Bits *() const noexcept { return p; }
+        ~Access()
+        {
+            barrier();
+        }
+        operator Bits *() const noexcept
+        {
+            return p;
+        }
         static void barrier() noexcept
         {
             if constexpr (!may_alias())
@@ -223,7 +231,10 @@ protected:
                 return false;
         }
     };
-    Access word() const noexcept { return Access(object); }
+    Access word() const noexcept
+    {
+        return Access(object);
+    }
     static Bits bits(const T &v) noexcept
     {
         Bits b;
@@ -231,7 +242,10 @@ protected:
         return b;
     }
     /* A trivially copyable T may lack a default constructor and assignment: bytes are all that is copied. */
-    static void put(T &to, Bits b) noexcept { std::memcpy(static_cast<void *>(__builtin_addressof(to)), &b, sizeof b); }
+    static void put(T &to, Bits b) noexcept
+    {
+        std::memcpy(static_cast<void *>(__builtin_addressof(to)), &b, sizeof b);
+    }
     static T value(Bits b) noexcept
     {
         union Room {
@@ -258,10 +272,22 @@ public:
     Ref_base(const Ref_base &) noexcept = default;
     Ref_base &operator=(const Ref_base &) = delete;
 
-    bool is_lock_free() const noexcept { return true; }
-    void store(T v, Order order = std::memory_order_seq_cst) const noexcept { W::store(word(), bits(v), order); }
-    T load(Order order = std::memory_order_seq_cst) const noexcept { return value(W::load(word(), order)); }
-    operator T() const noexcept { return load(); }
+    bool is_lock_free() const noexcept
+    {
+        return true;
+    }
+    void store(T v, Order order = std::memory_order_seq_cst) const noexcept
+    {
+        W::store(word(), bits(v), order);
+    }
+    T load(Order order = std::memory_order_seq_cst) const noexcept
+    {
+        return value(W::load(word(), order));
+    }
+    operator T() const noexcept
+    {
+        return load();
+    }
     T operator=(T v) const noexcept
     {
         store(v);
@@ -295,20 +321,27 @@ public:
     {
         park_while(object, [&] { return W::load(word(), order) == bits(old); });
     }
-    void notify_one() const noexcept { unpark(object); } /* waiters of several addresses may share a place: wake all */
-    void notify_all() const noexcept { unpark(object); }
+    void notify_one() const noexcept
+    {
+        unpark(object);
+    } /* waiters of several addresses may share a place: wake all */
+    void notify_all() const noexcept
+    {
+        unpark(object);
+    }
 };
 
 /* bool, enumerations, structures: what the base has. */
-template <class T, class = void>
-class Ref : public Ref_base<T> {
+template <class T, class = void> class Ref : public Ref_base<T>
+{
 public:
     using Ref_base<T>::Ref_base;
     using Ref_base<T>::operator=;
 };
 
 template <class T>
-class Ref<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool>>> : public Ref_base<T> {
+class Ref<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool>>> : public Ref_base<T>
+{
     using Base = Ref_base<T>;
     using typename Base::Order;
     using typename Base::W;
@@ -319,38 +352,98 @@ public:
     using Base::Base;
     using Base::operator=;
 
-    T fetch_add(T v, Order order = seq_cst) const noexcept { return this->value(W::fetch_add(this->word(), this->bits(v), order)); }
-    T fetch_sub(T v, Order order = seq_cst) const noexcept { return this->value(W::fetch_sub(this->word(), this->bits(v), order)); }
-    T fetch_and(T v, Order order = seq_cst) const noexcept { return this->value(W::fetch_and(this->word(), this->bits(v), order)); }
+    T fetch_add(T v, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_add(this->word(), this->bits(v), order));
+    }
+    T fetch_sub(T v, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_sub(this->word(), this->bits(v), order));
+    }
+    T fetch_and(T v, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_and(this->word(), this->bits(v), order));
+    }
     T fetch_andnot(T v, Order order = seq_cst) const noexcept
     {
         return this->value(W::fetch_andnot(this->word(), this->bits(v), order));
     }
-    T fetch_or(T v, Order order = seq_cst) const noexcept { return this->value(W::fetch_or(this->word(), this->bits(v), order)); }
-    T fetch_xor(T v, Order order = seq_cst) const noexcept { return this->value(W::fetch_xor(this->word(), this->bits(v), order)); }
+    T fetch_or(T v, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_or(this->word(), this->bits(v), order));
+    }
+    T fetch_xor(T v, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_xor(this->word(), this->bits(v), order));
+    }
 
     /* No value: relaxed, or release for any other order. */
-    void add(T v, Order order = std::memory_order_relaxed) const noexcept { W::add_(this->word(), this->bits(v), order); }
-    void sub(T v, Order order = std::memory_order_relaxed) const noexcept { W::sub_(this->word(), this->bits(v), order); }
-    void and_(T v, Order order = std::memory_order_relaxed) const noexcept { W::and_(this->word(), this->bits(v), order); }
-    void andnot(T v, Order order = std::memory_order_relaxed) const noexcept { W::andnot_(this->word(), this->bits(v), order); }
-    void or_(T v, Order order = std::memory_order_relaxed) const noexcept { W::or_(this->word(), this->bits(v), order); }
-    void xor_(T v, Order order = std::memory_order_relaxed) const noexcept { W::xor_(this->word(), this->bits(v), order); }
+    void add(T v, Order order = std::memory_order_relaxed) const noexcept
+    {
+        W::add_(this->word(), this->bits(v), order);
+    }
+    void sub(T v, Order order = std::memory_order_relaxed) const noexcept
+    {
+        W::sub_(this->word(), this->bits(v), order);
+    }
+    void and_(T v, Order order = std::memory_order_relaxed) const noexcept
+    {
+        W::and_(this->word(), this->bits(v), order);
+    }
+    void andnot(T v, Order order = std::memory_order_relaxed) const noexcept
+    {
+        W::andnot_(this->word(), this->bits(v), order);
+    }
+    void or_(T v, Order order = std::memory_order_relaxed) const noexcept
+    {
+        W::or_(this->word(), this->bits(v), order);
+    }
+    void xor_(T v, Order order = std::memory_order_relaxed) const noexcept
+    {
+        W::xor_(this->word(), this->bits(v), order);
+    }
 
-    T operator++() const noexcept { return static_cast<T>(fetch_add(1) + 1); }
-    T operator--() const noexcept { return static_cast<T>(fetch_sub(1) - 1); }
-    T operator++(int) const noexcept { return fetch_add(1); }
-    T operator--(int) const noexcept { return fetch_sub(1); }
+    T operator++() const noexcept
+    {
+        return static_cast<T>(fetch_add(1) + 1);
+    }
+    T operator--() const noexcept
+    {
+        return static_cast<T>(fetch_sub(1) - 1);
+    }
+    T operator++(int) const noexcept
+    {
+        return fetch_add(1);
+    }
+    T operator--(int) const noexcept
+    {
+        return fetch_sub(1);
+    }
     /* The sum is made of the unsigned words, so that it wraps as the memory has. */
-    T operator+=(T v) const noexcept { return this->value(static_cast<typename Base::Bits>(this->bits(fetch_add(v)) + this->bits(v))); }
-    T operator-=(T v) const noexcept { return this->value(static_cast<typename Base::Bits>(this->bits(fetch_sub(v)) - this->bits(v))); }
-    T operator&=(T v) const noexcept { return static_cast<T>(fetch_and(v) & v); }
-    T operator|=(T v) const noexcept { return static_cast<T>(fetch_or(v) | v); }
-    T operator^=(T v) const noexcept { return static_cast<T>(fetch_xor(v) ^ v); }
+    T operator+=(T v) const noexcept
+    {
+        return this->value(static_cast<typename Base::Bits>(this->bits(fetch_add(v)) + this->bits(v)));
+    }
+    T operator-=(T v) const noexcept
+    {
+        return this->value(static_cast<typename Base::Bits>(this->bits(fetch_sub(v)) - this->bits(v)));
+    }
+    T operator&=(T v) const noexcept
+    {
+        return static_cast<T>(fetch_and(v) & v);
+    }
+    T operator|=(T v) const noexcept
+    {
+        return static_cast<T>(fetch_or(v) | v);
+    }
+    T operator^=(T v) const noexcept
+    {
+        return static_cast<T>(fetch_xor(v) ^ v);
+    }
 };
 
-template <class T>
-class Ref<T, std::enable_if_t<std::is_floating_point_v<T>>> : public Ref_base<T> {
+template <class T> class Ref<T, std::enable_if_t<std::is_floating_point_v<T>>> : public Ref_base<T>
+{
     using Base = Ref_base<T>;
     using typename Base::Order;
     static constexpr Order seq_cst = std::memory_order_seq_cst;
@@ -368,39 +461,75 @@ public:
         }
         return old;
     }
-    T fetch_sub(T v, Order order = seq_cst) const noexcept { return fetch_add(-v, order); }
-    T operator+=(T v) const noexcept { return fetch_add(v) + v; }
-    T operator-=(T v) const noexcept { return fetch_sub(v) - v; }
+    T fetch_sub(T v, Order order = seq_cst) const noexcept
+    {
+        return fetch_add(-v, order);
+    }
+    T operator+=(T v) const noexcept
+    {
+        return fetch_add(v) + v;
+    }
+    T operator-=(T v) const noexcept
+    {
+        return fetch_sub(v) - v;
+    }
 };
 
-template <class T>
-class Ref<T *, void> : public Ref_base<T *> {
+template <class T> class Ref<T *, void> : public Ref_base<T *>
+{
     using Base = Ref_base<T *>;
     using typename Base::Bits;
     using typename Base::Order;
     using typename Base::W;
     static constexpr Order seq_cst = std::memory_order_seq_cst;
-    static Bits bytes(std::ptrdiff_t n) noexcept { return static_cast<Bits>(n) * sizeof(T); }
+    static Bits bytes(std::ptrdiff_t n) noexcept
+    {
+        return static_cast<Bits>(n) * sizeof(T);
+    }
 
 public:
     using difference_type = std::ptrdiff_t;
     using Base::Base;
     using Base::operator=;
 
-    T *fetch_add(std::ptrdiff_t n, Order order = seq_cst) const noexcept { return this->value(W::fetch_add(this->word(), bytes(n), order)); }
-    T *fetch_sub(std::ptrdiff_t n, Order order = seq_cst) const noexcept { return this->value(W::fetch_sub(this->word(), bytes(n), order)); }
-    T *operator++() const noexcept { return fetch_add(1) + 1; }
-    T *operator--() const noexcept { return fetch_sub(1) - 1; }
-    T *operator++(int) const noexcept { return fetch_add(1); }
-    T *operator--(int) const noexcept { return fetch_sub(1); }
-    T *operator+=(std::ptrdiff_t n) const noexcept { return fetch_add(n) + n; }
-    T *operator-=(std::ptrdiff_t n) const noexcept { return fetch_sub(n) - n; }
+    T *fetch_add(std::ptrdiff_t n, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_add(this->word(), bytes(n), order));
+    }
+    T *fetch_sub(std::ptrdiff_t n, Order order = seq_cst) const noexcept
+    {
+        return this->value(W::fetch_sub(this->word(), bytes(n), order));
+    }
+    T *operator++() const noexcept
+    {
+        return fetch_add(1) + 1;
+    }
+    T *operator--() const noexcept
+    {
+        return fetch_sub(1) - 1;
+    }
+    T *operator++(int) const noexcept
+    {
+        return fetch_add(1);
+    }
+    T *operator--(int) const noexcept
+    {
+        return fetch_sub(1);
+    }
+    T *operator+=(std::ptrdiff_t n) const noexcept
+    {
+        return fetch_add(n) + n;
+    }
+    T *operator-=(std::ptrdiff_t n) const noexcept
+    {
+        return fetch_sub(n) - n;
+    }
 };
 
 } // namespace detail
 
-template <class T>
-class atomic_ref : public detail::Ref<T> {
+template <class T> class atomic_ref : public detail::Ref<T>
+{
 public:
     explicit atomic_ref(T &t) noexcept : detail::Ref<T>(t) {}
     atomic_ref(const atomic_ref &) noexcept = default;

@@ -38,11 +38,7 @@ extern "C" {
 #endif
 
 /* Who will write the memory next, with the kernel's meanings and values. */
-enum lw_dma_direction {
-    LW_DMA_BIDIRECTIONAL = 0,
-    LW_DMA_TO_DEVICE = 1,
-    LW_DMA_FROM_DEVICE = 2
-};
+enum lw_dma_direction { LW_DMA_BIDIRECTIONAL = 0, LW_DMA_TO_DEVICE = 1, LW_DMA_FROM_DEVICE = 2 };
 
 /* What to do to a range. */
 enum lw_cache_op {

@@ -169,13 +169,15 @@ LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
  * one in all other places, where sequences take turns. See docs/percpu.md. */
 LW__INLINE void lw_this_cpu_add_hot_u32(uint32_t *p, uint32_t v)
 {
-    if (__builtin_expect(!lw__seq_add_hot_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
+    if (__builtin_expect(
+            !lw__seq_add_hot_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
         lw__percpu_add_slow_u32(p, v);
 }
 
 LW__INLINE void lw_this_cpu_add_hot_u64(uint64_t *p, uint64_t v)
 {
-    if (__builtin_expect(!lw__seq_add_hot_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
+    if (__builtin_expect(
+            !lw__seq_add_hot_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
         lw__percpu_add_slow_u64(p, v);
 }
 
@@ -196,71 +198,74 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
 
 /* ---- values ---- */
 
-#define LW__VALUE_FUNCTIONS(bits, T) \
-    /* The current CPU's value, at some moment during the call. */ \
-    LW__INLINE T lw_this_cpu_read_u##bits(const T *p) \
-    { \
-        T old; \
-        T *w = (T *)(uintptr_t)p; \
-        if (__builtin_expect(lw__seq_read_u##bits(LW__CPU0(w), 0, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                  lw__rt_value_limit(&lw_percpu_rt, p)), 1)) \
-            return old; \
-        return lw__percpu_value_slow_u##bits(w, LW__READ, 0, 0); \
-    } \
-    LW__VALUE_FUNCTION(bits, T, write, LW__WRITE) \
-    LW__VALUE_FUNCTION(bits, T, xchg, LW__XCHG) \
-    LW__VALUE_FUNCTION(bits, T, and, LW__AND) \
-    LW__VALUE_FUNCTION(bits, T, or, LW__OR) \
-    LW__VALUE_FUNCTION(bits, T, fetch_add, LW__FETCH_ADD) \
-    LW__INLINE void lw_this_cpu_write_u##bits(T *p, T v) \
-    { \
-        (void)lw__this_cpu_write_u##bits(p, v); \
-    } \
-    LW__INLINE void lw_this_cpu_and_u##bits(T *p, T v) \
-    { \
-        (void)lw__this_cpu_and_u##bits(p, v); \
-    } \
-    /* Clears the bits that are set in v. */ \
-    LW__INLINE void lw_this_cpu_andnot_u##bits(T *p, T v) \
-    { \
-        (void)lw__this_cpu_and_u##bits(p, (T)~v); \
-    } \
-    LW__INLINE void lw_this_cpu_or_u##bits(T *p, T v) \
-    { \
-        (void)lw__this_cpu_or_u##bits(p, v); \
-    } \
-    /* Returns the value before. */ \
-    LW__INLINE T lw_this_cpu_xchg_u##bits(T *p, T v) \
-    { \
-        return lw__this_cpu_xchg_u##bits(p, v); \
-    } \
-    LW__INLINE T lw_this_cpu_fetch_add_u##bits(T *p, T v) \
-    { \
-        return lw__this_cpu_fetch_add_u##bits(p, v); \
-    } \
-    /* Returns the value after. */ \
-    LW__INLINE T lw_this_cpu_add_return_u##bits(T *p, T v) \
-    { \
-        return (T)(lw__this_cpu_fetch_add_u##bits(p, v) + v); \
-    } \
+#define LW__VALUE_FUNCTIONS(bits, T)                                                                                         \
+    /* The current CPU's value, at some moment during the call. */                                                           \
+    LW__INLINE T lw_this_cpu_read_u##bits(const T *p)                                                                        \
+    {                                                                                                                        \
+        T old;                                                                                                               \
+        T *w = (T *)(uintptr_t)p;                                                                                            \
+        if (__builtin_expect(lw__seq_read_u##bits(LW__CPU0(w), 0, 0, &old, lw__rt_offset(&lw_percpu_rt, p),                  \
+                                                  lw__rt_value_limit(&lw_percpu_rt, p)),                                     \
+                             1))                                                                                             \
+            return old;                                                                                                      \
+        return lw__percpu_value_slow_u##bits(w, LW__READ, 0, 0);                                                             \
+    }                                                                                                                        \
+    LW__VALUE_FUNCTION(bits, T, write, LW__WRITE)                                                                            \
+    LW__VALUE_FUNCTION(bits, T, xchg, LW__XCHG)                                                                              \
+    LW__VALUE_FUNCTION(bits, T, and, LW__AND)                                                                                \
+    LW__VALUE_FUNCTION(bits, T, or, LW__OR)                                                                                  \
+    LW__VALUE_FUNCTION(bits, T, fetch_add, LW__FETCH_ADD)                                                                    \
+    LW__INLINE void lw_this_cpu_write_u##bits(T *p, T v)                                                                     \
+    {                                                                                                                        \
+        (void)lw__this_cpu_write_u##bits(p, v);                                                                              \
+    }                                                                                                                        \
+    LW__INLINE void lw_this_cpu_and_u##bits(T *p, T v)                                                                       \
+    {                                                                                                                        \
+        (void)lw__this_cpu_and_u##bits(p, v);                                                                                \
+    }                                                                                                                        \
+    /* Clears the bits that are set in v. */                                                                                 \
+    LW__INLINE void lw_this_cpu_andnot_u##bits(T *p, T v)                                                                    \
+    {                                                                                                                        \
+        (void)lw__this_cpu_and_u##bits(p, (T)~v);                                                                            \
+    }                                                                                                                        \
+    LW__INLINE void lw_this_cpu_or_u##bits(T *p, T v)                                                                        \
+    {                                                                                                                        \
+        (void)lw__this_cpu_or_u##bits(p, v);                                                                                 \
+    }                                                                                                                        \
+    /* Returns the value before. */                                                                                          \
+    LW__INLINE T lw_this_cpu_xchg_u##bits(T *p, T v)                                                                         \
+    {                                                                                                                        \
+        return lw__this_cpu_xchg_u##bits(p, v);                                                                              \
+    }                                                                                                                        \
+    LW__INLINE T lw_this_cpu_fetch_add_u##bits(T *p, T v)                                                                    \
+    {                                                                                                                        \
+        return lw__this_cpu_fetch_add_u##bits(p, v);                                                                         \
+    }                                                                                                                        \
+    /* Returns the value after. */                                                                                           \
+    LW__INLINE T lw_this_cpu_add_return_u##bits(T *p, T v)                                                                   \
+    {                                                                                                                        \
+        return (T)(lw__this_cpu_fetch_add_u##bits(p, v) + v);                                                                \
+    }                                                                                                                        \
     /* Stores v if the current CPU's value equals `expected`; returns the value before: equal to `expected` means stored. */ \
-    LW__INLINE T lw_this_cpu_cmpxchg_u##bits(T *p, T expected, T v) \
-    { \
-        T old; \
-        if (__builtin_expect(lw__seq_cmpxchg_u##bits(LW__CPU0(p), v, expected, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                     lw__rt_value_limit(&lw_percpu_rt, p)), 1)) \
-            return old; \
-        return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected); \
+    LW__INLINE T lw_this_cpu_cmpxchg_u##bits(T *p, T expected, T v)                                                          \
+    {                                                                                                                        \
+        T old;                                                                                                               \
+        if (__builtin_expect(lw__seq_cmpxchg_u##bits(LW__CPU0(p), v, expected, &old, lw__rt_offset(&lw_percpu_rt, p),        \
+                                                     lw__rt_value_limit(&lw_percpu_rt, p)),                                  \
+                             1))                                                                                             \
+            return old;                                                                                                      \
+        return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected);                                                   \
     }
 
-#define LW__VALUE_FUNCTION(bits, T, name, op) \
-    LW__INLINE T lw__this_cpu_##name##_u##bits(T *p, T v) \
-    { \
-        T old; \
+#define LW__VALUE_FUNCTION(bits, T, name, op)                                                                   \
+    LW__INLINE T lw__this_cpu_##name##_u##bits(T *p, T v)                                                       \
+    {                                                                                                           \
+        T old;                                                                                                  \
         if (__builtin_expect(lw__seq_##name##_u##bits(LW__CPU0(p), v, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                      lw__rt_value_limit(&lw_percpu_rt, p)), 1)) \
-            return old; \
-        return lw__percpu_value_slow_u##bits(p, op, v, 0); \
+                                                      lw__rt_value_limit(&lw_percpu_rt, p)),                    \
+                             1))                                                                                \
+            return old;                                                                                         \
+        return lw__percpu_value_slow_u##bits(p, op, v, 0);                                                      \
     }
 
 LW__VALUE_FUNCTIONS(8, uint8_t)

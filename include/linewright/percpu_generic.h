@@ -40,9 +40,9 @@ static inline void *lw_this_cpu_xchg_ptr(void **p, const void *v)
 /* Stores v if the current CPU's pointer equals `expected`; returns the pointer before. */
 static inline void *lw_this_cpu_cmpxchg_ptr(void **p, const void *expected, const void *v)
 {
-    return (void *)(uintptr_t)LW__SIZED(lw_this_cpu_cmpxchg, LW__LONG_BITS)(
-        (LW__WORD(LW__LONG_BITS) *)(void *)p, (LW__WORD(LW__LONG_BITS))(uintptr_t)expected,
-        (LW__WORD(LW__LONG_BITS))(uintptr_t)v);
+    return (void *)(uintptr_t)LW__SIZED(lw_this_cpu_cmpxchg, LW__LONG_BITS)((LW__WORD(LW__LONG_BITS) *)(void *)p,
+                                                                            (LW__WORD(LW__LONG_BITS))(uintptr_t)expected,
+                                                                            (LW__WORD(LW__LONG_BITS))(uintptr_t)v);
 }
 
 /* One function per C type, so that both of unsigned long and unsigned long long are covered: in C named after the type and
@@ -54,68 +54,75 @@ static inline void *lw_this_cpu_cmpxchg_ptr(void **p, const void *expected, cons
 #endif
 
 #define LW__TYPED(result, ret, name, C, type, bits, params, ...) \
-    static inline result LW__NAME(name, type) params \
-    { \
-        ret LW__SIZED(name, bits)(__VA_ARGS__); \
+    static inline result LW__NAME(name, type) params             \
+    {                                                            \
+        ret LW__SIZED(name, bits)(__VA_ARGS__);                  \
     }
 #define LW__P(C, bits) (LW__WORD(bits) *)(void *)p
 #define LW__CP(C, bits) (const LW__WORD(bits) *)(const void *)p
 
-#define LW__COUNTER_TYPE(C, type, bits) \
-    LW__TYPED(void, , lw_this_cpu_add, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(void, , lw_this_cpu_sub, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
+#define LW__COUNTER_TYPE(C, type, bits)                                                    \
+    LW__TYPED(void, , lw_this_cpu_add, C, type, bits, (C * p, C v), LW__P(C, bits), v)     \
+    LW__TYPED(void, , lw_this_cpu_sub, C, type, bits, (C * p, C v), LW__P(C, bits), v)     \
     LW__TYPED(void, , lw_this_cpu_add_hot, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
     LW__TYPED(C, return, lw_percpu_sum, C, type, bits, (const C *p), LW__CP(C, bits))
 LW__COUNTER_TYPE(unsigned, uint, 32)
 LW__COUNTER_TYPE(unsigned long, ulong, LW__LONG_BITS)
 __extension__ LW__COUNTER_TYPE(unsigned long long, ullong, 64)
 
-#define LW__VALUE_TYPE(C, type, bits) \
-    LW__TYPED(C, return, lw_this_cpu_read, C, type, bits, (const C *p), LW__CP(C, bits)) \
-    LW__TYPED(void, , lw_this_cpu_write, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(void, , lw_this_cpu_and, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(void, , lw_this_cpu_andnot, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(void, , lw_this_cpu_or, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(C, return, lw_this_cpu_xchg, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(C, return, lw_this_cpu_fetch_add, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
+#define LW__VALUE_TYPE(C, type, bits)                                                            \
+    LW__TYPED(C, return, lw_this_cpu_read, C, type, bits, (const C *p), LW__CP(C, bits))         \
+    LW__TYPED(void, , lw_this_cpu_write, C, type, bits, (C * p, C v), LW__P(C, bits), v)         \
+    LW__TYPED(void, , lw_this_cpu_and, C, type, bits, (C * p, C v), LW__P(C, bits), v)           \
+    LW__TYPED(void, , lw_this_cpu_andnot, C, type, bits, (C * p, C v), LW__P(C, bits), v)        \
+    LW__TYPED(void, , lw_this_cpu_or, C, type, bits, (C * p, C v), LW__P(C, bits), v)            \
+    LW__TYPED(C, return, lw_this_cpu_xchg, C, type, bits, (C * p, C v), LW__P(C, bits), v)       \
+    LW__TYPED(C, return, lw_this_cpu_fetch_add, C, type, bits, (C * p, C v), LW__P(C, bits), v)  \
     LW__TYPED(C, return, lw_this_cpu_add_return, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
     LW__TYPED(C, return, lw_this_cpu_cmpxchg, C, type, bits, (C * p, C expected, C v), LW__P(C, bits), expected, v)
-LW__VALUE_TYPE(unsigned char, uchar, 8)
-LW__VALUE_TYPE(unsigned short, ushort, 16)
-LW__VALUE_TYPE(unsigned, uint, 32)
-LW__VALUE_TYPE(unsigned long, ulong, LW__LONG_BITS)
-__extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
+    LW__VALUE_TYPE(unsigned char, uchar, 8) LW__VALUE_TYPE(unsigned short, ushort, 16) LW__VALUE_TYPE(unsigned, uint, 32)
+        LW__VALUE_TYPE(unsigned long, ulong, LW__LONG_BITS) __extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
 
 #ifndef __cplusplus
 
-#define LW__COUNTER_PICK(p, name) \
-    _Generic((p), \
-        unsigned *: lw__##name##_uint, unsigned long *: lw__##name##_ulong, unsigned long long *: lw__##name##_ullong)
-#define LW__VALUE_PICK(p, name) \
-    unsigned char *: lw__##name##_uchar, unsigned short *: lw__##name##_ushort, unsigned *: lw__##name##_uint, \
-        unsigned long *: lw__##name##_ulong, unsigned long long *: lw__##name##_ullong
-#define LW__CONST_PICK(p, name) \
-    const unsigned *: lw__##name##_uint, const unsigned long *: lw__##name##_ulong, \
-        const unsigned long long *: lw__##name##_ullong
+#define LW__COUNTER_PICK(p, name)            \
+    _Generic((p),                            \
+        unsigned *: lw__##name##_uint,       \
+        unsigned long *: lw__##name##_ulong, \
+        unsigned long long *: lw__##name##_ullong)
+#define LW__VALUE_PICK(p, name)                                                             \
+    unsigned char * : lw__##name##_uchar,                                                   \
+                      unsigned short * : lw__##name##_ushort,                               \
+                                         unsigned * : lw__##name##_uint,                    \
+                                                      unsigned long * : lw__##name##_ulong, \
+                                                                        unsigned long long * : lw__##name##_ullong
+#define LW__CONST_PICK(p, name)                                    \
+    const unsigned * : lw__##name##_uint,                          \
+                       const unsigned long * : lw__##name##_ulong, \
+                                               const unsigned long long * : lw__##name##_ullong
 
 #define lw_this_cpu_add(p, v) LW__COUNTER_PICK(p, lw_this_cpu_add)((p), (v))
 #define lw_this_cpu_sub(p, v) LW__COUNTER_PICK(p, lw_this_cpu_sub)((p), (v))
 #define lw_this_cpu_add_hot(p, v) LW__COUNTER_PICK(p, lw_this_cpu_add_hot)((p), (v))
 #define lw_this_cpu_inc(p) lw_this_cpu_add((p), 1)
 #define lw_this_cpu_dec(p) lw_this_cpu_sub((p), 1)
-#define lw_percpu_sum(p) \
-    _Generic((p), \
-        unsigned *: lw__lw_percpu_sum_uint, unsigned long *: lw__lw_percpu_sum_ulong, \
-        unsigned long long *: lw__lw_percpu_sum_ullong, LW__CONST_PICK(p, lw_percpu_sum))(p)
+#define lw_percpu_sum(p)                                \
+    _Generic((p),                                       \
+        unsigned *: lw__lw_percpu_sum_uint,             \
+        unsigned long *: lw__lw_percpu_sum_ulong,       \
+        unsigned long long *: lw__lw_percpu_sum_ullong, \
+        LW__CONST_PICK(p, lw_percpu_sum))(p)
 
-#define lw_this_cpu_read(p) \
-    _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_read), const unsigned char *: lw__lw_this_cpu_read_uchar, \
-        const unsigned short *: lw__lw_this_cpu_read_ushort, LW__CONST_PICK(p, lw_this_cpu_read), \
-        void **: lw_this_cpu_read_ptr, void *const *: lw_this_cpu_read_ptr)(p)
-#define lw_this_cpu_write(p, v) \
-    _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_write), void **: lw_this_cpu_write_ptr)((p), (v))
-#define lw_this_cpu_xchg(p, v) \
-    _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_xchg), void **: lw_this_cpu_xchg_ptr)((p), (v))
+#define lw_this_cpu_read(p)                                  \
+    _Generic((p),                                            \
+        LW__VALUE_PICK(p, lw_this_cpu_read),                 \
+        const unsigned char *: lw__lw_this_cpu_read_uchar,   \
+        const unsigned short *: lw__lw_this_cpu_read_ushort, \
+        LW__CONST_PICK(p, lw_this_cpu_read),                 \
+        void **: lw_this_cpu_read_ptr,                       \
+        void *const *: lw_this_cpu_read_ptr)(p)
+#define lw_this_cpu_write(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_write), void **: lw_this_cpu_write_ptr)((p), (v))
+#define lw_this_cpu_xchg(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_xchg), void **: lw_this_cpu_xchg_ptr)((p), (v))
 #define lw_this_cpu_cmpxchg(p, expected, v) \
     _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_cmpxchg), void **: lw_this_cpu_cmpxchg_ptr)((p), (expected), (v))
 #define lw_this_cpu_and(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_and))((p), (v))
@@ -126,20 +133,18 @@ __extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
 
 #else
 
-#define LW__INC_DEC(C) \
+#define LW__INC_DEC(C)                       \
     static inline void lw_this_cpu_inc(C *p) \
-    { \
-        lw_this_cpu_add(p, 1); \
-    } \
+    {                                        \
+        lw_this_cpu_add(p, 1);               \
+    }                                        \
     static inline void lw_this_cpu_dec(C *p) \
-    { \
-        lw_this_cpu_sub(p, 1); \
+    {                                        \
+        lw_this_cpu_sub(p, 1);               \
     }
-LW__INC_DEC(unsigned)
-LW__INC_DEC(unsigned long)
-__extension__ LW__INC_DEC(unsigned long long)
+            LW__INC_DEC(unsigned) LW__INC_DEC(unsigned long) __extension__ LW__INC_DEC(unsigned long long)
 
-static inline void *lw_this_cpu_read(void *const *p)
+                static inline void *lw_this_cpu_read(void *const *p)
 {
     return lw_this_cpu_read_ptr(p);
 }

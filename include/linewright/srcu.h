@@ -103,12 +103,12 @@ LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 #endif
 
 /* A domain with static storage, ready before main (after constructors of priority 102 and below). In a file's scope, or a namespace's. */
-#define LW_DEFINE_SRCU(name_, flavour_) \
-    struct lw_srcu name_ = {0, NULL, #name_, 0}; \
+#define LW_DEFINE_SRCU(name_, flavour_)                                         \
+    struct lw_srcu name_ = {0, NULL, #name_, 0};                                \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
-    { \
-        lw__srcu_define(&name_, #name_, flavour_); \
-    } \
+    {                                                                           \
+        lw__srcu_define(&name_, #name_, flavour_);                              \
+    }                                                                           \
     LW__SRCU_SEMICOLON
 #define LW_DEFINE_STATIC_SRCU(name_, flavour_) static LW_DEFINE_SRCU(name_, flavour_)
 
@@ -266,18 +266,18 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
 #define LW__SRCU_UNLOCKING(s, flavour, c) ((void)0)
 #endif
 
-#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on) \
-    __attribute__((always_inline)) static inline lw_srcu_cookie lock(struct lw_srcu *s) \
-    { \
-        lw_srcu_cookie c; \
-        c.ticket = LW__SRCU_LOCKED(s, flavour, handed_on); \
-        c.pair = lw__srcu_lock(s, barrier); \
-        return c; \
-    } \
+#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                                \
+    __attribute__((always_inline)) static inline lw_srcu_cookie lock(struct lw_srcu *s)           \
+    {                                                                                             \
+        lw_srcu_cookie c;                                                                         \
+        c.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                        \
+        c.pair = lw__srcu_lock(s, barrier);                                                       \
+        return c;                                                                                 \
+    }                                                                                             \
     __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_cookie c) \
-    { \
-        LW__SRCU_UNLOCKING(s, flavour, c); \
-        lw__srcu_unlock(s, c.pair, barrier); \
+    {                                                                                             \
+        LW__SRCU_UNLOCKING(s, flavour, c);                                                        \
+        lw__srcu_unlock(s, c.pair, barrier);                                                      \
     }
 
 /* ---- readers: one pair per flavour ---- */

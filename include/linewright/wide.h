@@ -82,9 +82,9 @@ LW_API void lw_wide_refuse(const char *operation, const char *lacks) __attribute
 #ifdef LW_DEBUG
 #include <stdio.h>
 #include <stdlib.h>
-#define LW_WIDE_MISALIGNED(p, bytes)                                                                             \
-    (fprintf(stderr, "linewright: operand of an atomic operation at %p is not aligned to %u bytes\n",            \
-             (const void *)(p), (unsigned)(bytes)),                                                              \
+#define LW_WIDE_MISALIGNED(p, bytes)                                                                                     \
+    (fprintf(stderr, "linewright: operand of an atomic operation at %p is not aligned to %u bytes\n", (const void *)(p), \
+             (unsigned)(bytes)),                                                                                         \
      abort())
 #else
 #define LW_WIDE_MISALIGNED(p, bytes) __builtin_trap()
@@ -96,20 +96,20 @@ LW_API void lw_wide_refuse(const char *operation, const char *lacks) __attribute
 #if defined(__GNUC__) && !defined(__clang__)
 /* Called in no program: where the optimiser knows the address, it knows that it is wrong. */
 void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operand: declare it lw_u64 or lw_u128")));
-#define LW_WIDE_CHECK_CONSTANT(p, bytes)                                                                         \
-    do {                                                                                                         \
-        if (__builtin_constant_p((uintptr_t)(p) & ((bytes)-1)) && ((uintptr_t)(p) & ((bytes)-1)))                \
-            lw_wide_operand_is_misaligned();                                                                     \
+#define LW_WIDE_CHECK_CONSTANT(p, bytes)                                                              \
+    do {                                                                                              \
+        if (__builtin_constant_p((uintptr_t)(p) & ((bytes) - 1)) && ((uintptr_t)(p) & ((bytes) - 1))) \
+            lw_wide_operand_is_misaligned();                                                          \
     } while (0)
 #else
 #define LW_WIDE_CHECK_CONSTANT(p, bytes) ((void)0)
 #endif
 
-#define LW_WIDE_CHECK(p, bytes)                                                                                  \
-    do {                                                                                                         \
-        LW_WIDE_CHECK_CONSTANT(p, bytes);                                                                        \
-        if (__builtin_expect(((uintptr_t)(p) & ((bytes)-1)) != 0, 0))                                            \
-            LW_WIDE_MISALIGNED(p, bytes);                                                                        \
+#define LW_WIDE_CHECK(p, bytes)                                         \
+    do {                                                                \
+        LW_WIDE_CHECK_CONSTANT(p, bytes);                               \
+        if (__builtin_expect(((uintptr_t)(p) & ((bytes) - 1)) != 0, 0)) \
+            LW_WIDE_MISALIGNED(p, bytes);                               \
     } while (0)
 
 #ifdef LW_DEBUG
@@ -126,16 +126,16 @@ void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operan
  * only has to be told to take it seriously; g++ forgets the member that an address was taken of. */
 #define LW_WIDE_FIRST(p, ...) p
 #if defined(__clang__)
-#define LW_WIDE_CALL(f, bytes, ...)                                                                              \
-    _Pragma("clang diagnostic push") _Pragma("clang diagnostic error \"-Walign-mismatch\"") f(__VA_ARGS__)       \
+#define LW_WIDE_CALL(f, bytes, ...)                                                                        \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic error \"-Walign-mismatch\"") f(__VA_ARGS__) \
         _Pragma("clang diagnostic pop")
 #elif !defined(__cplusplus)
-#define LW_WIDE_CALL(f, bytes, ...)                                                                              \
-    ((void)sizeof(struct {                                                                                       \
-         char c;                                                                                                 \
-         _Static_assert(__alignof__(*(LW_WIDE_FIRST(__VA_ARGS__, 0))) >= (bytes),                                \
-                        "the operand's declaration aligns it too little: declare it lw_u64 or lw_u128");         \
-     }),                                                                                                         \
+#define LW_WIDE_CALL(f, bytes, ...)                                                                      \
+    ((void)sizeof(struct {                                                                               \
+         char c;                                                                                         \
+         _Static_assert(__alignof__(*(LW_WIDE_FIRST(__VA_ARGS__, 0))) >= (bytes),                        \
+                        "the operand's declaration aligns it too little: declare it lw_u64 or lw_u128"); \
+     }),                                                                                                 \
      f(__VA_ARGS__))
 #endif
 

@@ -130,19 +130,19 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 }
 
 /* A locked instruction is a full barrier: every order is the same instruction */
-#define LW_U128_ORDER(suffix, casp, pair)                                                                        \
-    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                            \
-    {                                                                                                            \
-        return lw_u128_xchg(p, v);                                                                               \
-    }                                                                                                            \
-    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                            \
-    {                                                                                                            \
-        return lw_u128_cas(p, old, desired);                                                                     \
+#define LW_U128_ORDER(suffix, casp, pair)                                             \
+    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                 \
+    {                                                                                 \
+        return lw_u128_xchg(p, v);                                                    \
+    }                                                                                 \
+    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired) \
+    {                                                                                 \
+        return lw_u128_cas(p, old, desired);                                          \
     }
-#define LW_U128_READ_RW(suffix, casp, pair)                                                                      \
-    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                                                    \
-    {                                                                                                            \
-        return lw_u128_read_rw(p);                                                                               \
+#define LW_U128_READ_RW(suffix, casp, pair)                   \
+    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p) \
+    {                                                         \
+        return lw_u128_read_rw(p);                            \
     }
 
 #elif defined(LW_WIDE_ARM64)
@@ -184,16 +184,16 @@ static inline lw_u128 lw_read_u128(const lw_u128 *p)
 }
 #endif
 
-#define LW_U128_WRITE(suffix, vector, casp, pair)                                                                \
-    static inline void lw_write_u128##suffix(lw_u128 *p, lw_u128 v)                                              \
-    {                                                                                                            \
-        LW_WIDE_DEBUG_CHECK(p, 16);                                                                              \
-        if (LW_U128_HAS_VECTOR())                                                                                \
-            lw_##vector##_write_u128(p, v);                                                                      \
-        else if (LW_U128_HAS_LSE())                                                                              \
-            lw_##casp##_loop_xchg_u128(p, v);                                                                    \
-        else                                                                                                     \
-            lw_##pair##_xchg_u128(p, v);                                                                         \
+#define LW_U128_WRITE(suffix, vector, casp, pair)                   \
+    static inline void lw_write_u128##suffix(lw_u128 *p, lw_u128 v) \
+    {                                                               \
+        LW_WIDE_DEBUG_CHECK(p, 16);                                 \
+        if (LW_U128_HAS_VECTOR())                                   \
+            lw_##vector##_write_u128(p, v);                         \
+        else if (LW_U128_HAS_LSE())                                 \
+            lw_##casp##_loop_xchg_u128(p, v);                       \
+        else                                                        \
+            lw_##pair##_xchg_u128(p, v);                            \
     }
 /* Pairs with nothing */
 LW_U128_WRITE(, stp, casp, ldxp_stxp)
@@ -202,23 +202,22 @@ LW_U128_WRITE(_release, dmb_stp, caspl, ldxp_stlxp)
 /* Pairs with lw_read_u128 */
 LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
 
-#define LW_U128_ORDER(suffix, casp, pair)                                                                        \
-    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                            \
-    {                                                                                                            \
-        LW_WIDE_DEBUG_CHECK(p, 16);                                                                              \
-        return LW_U128_HAS_LSE() ? lw_##casp##_loop_xchg_u128(p, v) : lw_##pair##_xchg_u128(p, v);               \
-    }                                                                                                            \
-    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                            \
-    {                                                                                                            \
-        LW_WIDE_DEBUG_CHECK(p, 16);                                                                              \
-        return LW_U128_HAS_LSE() ? lw_##casp##_u128(p, old, desired)                                             \
-                                 : lw_##pair##_u128(p, old, desired);                                            \
+#define LW_U128_ORDER(suffix, casp, pair)                                                                 \
+    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                     \
+    {                                                                                                     \
+        LW_WIDE_DEBUG_CHECK(p, 16);                                                                       \
+        return LW_U128_HAS_LSE() ? lw_##casp##_loop_xchg_u128(p, v) : lw_##pair##_xchg_u128(p, v);        \
+    }                                                                                                     \
+    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                     \
+    {                                                                                                     \
+        LW_WIDE_DEBUG_CHECK(p, 16);                                                                       \
+        return LW_U128_HAS_LSE() ? lw_##casp##_u128(p, old, desired) : lw_##pair##_u128(p, old, desired); \
     }
-#define LW_U128_READ_RW(suffix, casp, pair)                                                                      \
-    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                                                    \
-    {                                                                                                            \
-        LW_WIDE_DEBUG_CHECK(p, 16);                                                                              \
-        return LW_U128_HAS_LSE() ? lw_##casp##_read_u128(p) : lw_##pair##_read_u128(p);                          \
+#define LW_U128_READ_RW(suffix, casp, pair)                                             \
+    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                           \
+    {                                                                                   \
+        LW_WIDE_DEBUG_CHECK(p, 16);                                                     \
+        return LW_U128_HAS_LSE() ? lw_##casp##_read_u128(p) : lw_##pair##_read_u128(p); \
     }
 
 #else /* generic: the compiler's compare-and-swap is a full barrier, and no read without a write is known */
@@ -260,22 +259,22 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
     lw_write_u128(p, v);
 }
 
-#define LW_U128_ORDER(suffix, casp, pair)                                                                        \
-    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                            \
-    {                                                                                                            \
-        LW_WIDE_CHECK(p, 16);                                                                                    \
-        return lw_sync_cas_loop_xchg_u128(p, v);                                                                 \
-    }                                                                                                            \
-    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired)                            \
-    {                                                                                                            \
-        LW_WIDE_CHECK(p, 16);                                                                                    \
-        return lw_sync_cas_u128(p, old, desired);                                                                \
+#define LW_U128_ORDER(suffix, casp, pair)                                             \
+    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                 \
+    {                                                                                 \
+        LW_WIDE_CHECK(p, 16);                                                         \
+        return lw_sync_cas_loop_xchg_u128(p, v);                                      \
+    }                                                                                 \
+    static inline bool lw_u128_try##suffix(lw_u128 *p, lw_u128 *old, lw_u128 desired) \
+    {                                                                                 \
+        LW_WIDE_CHECK(p, 16);                                                         \
+        return lw_sync_cas_u128(p, old, desired);                                     \
     }
-#define LW_U128_READ_RW(suffix, casp, pair)                                                                      \
-    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                                                    \
-    {                                                                                                            \
-        LW_WIDE_CHECK(p, 16);                                                                                    \
-        return lw_sync_cas_read_u128(p);                                                                         \
+#define LW_U128_READ_RW(suffix, casp, pair)                   \
+    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p) \
+    {                                                         \
+        LW_WIDE_CHECK(p, 16);                                 \
+        return lw_sync_cas_read_u128(p);                      \
     }
 
 #endif
@@ -292,20 +291,20 @@ LW_U128_READ_RW(_acquire, caspa, ldaxp_stxp)
 #undef LW_U128_READ_RW
 #undef LW_U128_WRITE
 
-#define LW_U128_CMPXCHG(suffix)                                                                                  \
-    static inline lw_u128 lw_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 expected, lw_u128 desired)                 \
-    {                                                                                                            \
-        lw_u128_try##suffix(p, &expected, desired);                                                              \
-        return expected;                                                                                         \
-    }                                                                                                            \
-    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired)               \
-    {                                                                                                            \
-        lw_u128 old = *expected;                                                                                 \
-                                                                                                                 \
-        if (lw_u128_try##suffix(p, &old, desired))                                                               \
-            return true;                                                                                         \
-        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */                             \
-        return false;                                                                                            \
+#define LW_U128_CMPXCHG(suffix)                                                                    \
+    static inline lw_u128 lw_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 expected, lw_u128 desired)   \
+    {                                                                                              \
+        lw_u128_try##suffix(p, &expected, desired);                                                \
+        return expected;                                                                           \
+    }                                                                                              \
+    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired) \
+    {                                                                                              \
+        lw_u128 old = *expected;                                                                   \
+                                                                                                   \
+        if (lw_u128_try##suffix(p, &old, desired))                                                 \
+            return true;                                                                           \
+        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */               \
+        return false;                                                                              \
     }
 LW_U128_CMPXCHG()
 LW_U128_CMPXCHG(_relaxed)

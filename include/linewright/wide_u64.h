@@ -101,11 +101,11 @@ static inline void lw_write_u64_seq_cst(lw_u64 *p, uint64_t v)
 
 /* The one body of each read-modify-write */
 
-#define LW_U64_BODY(type, op, params, expr)                                                                      \
-    static inline type lw_u64_##op params                                                                        \
-    {                                                                                                            \
-        LW_WIDE_CHECK(p, 8);                                                                                     \
-        return expr;                                                                                             \
+#define LW_U64_BODY(type, op, params, expr) \
+    static inline type lw_u64_##op params   \
+    {                                       \
+        LW_WIDE_CHECK(p, 8);                \
+        return expr;                        \
     }
 
 LW_U64_BODY(uint64_t, fetch_add, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, v))
@@ -115,8 +115,7 @@ LW_U64_BODY(uint64_t, fetch_andnot, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_
 LW_U64_BODY(uint64_t, fetch_or, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_or_u64(p, v))
 LW_U64_BODY(uint64_t, fetch_xor, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_torn_first_fetch_xor_u64(p, v))
 LW_U64_BODY(uint64_t, xchg, (lw_u64 * p, uint64_t v), lw_cmpxchg8b_loop_xchg_u64(p, v))
-LW_U64_BODY(bool, try_cmpxchg, (lw_u64 * p, uint64_t *expected, uint64_t desired),
-            lw_cmpxchg8b_u64(p, expected, desired))
+LW_U64_BODY(bool, try_cmpxchg, (lw_u64 * p, uint64_t *expected, uint64_t desired), lw_cmpxchg8b_u64(p, expected, desired))
 
 static inline uint64_t lw_u64_cmpxchg(lw_u64 *p, uint64_t expected, uint64_t desired)
 {
@@ -124,11 +123,11 @@ static inline uint64_t lw_u64_cmpxchg(lw_u64 *p, uint64_t expected, uint64_t des
     return expected;
 }
 
-#define LW_U64_VOID_BODY(op, form, operand)                                                                      \
-    static inline void lw_u64_##op(lw_u64 *p, uint64_t v)                                                        \
-    {                                                                                                            \
-        LW_WIDE_CHECK(p, 8);                                                                                     \
-        lw_cmpxchg8b_loop_torn_first_##form##_u64(p, operand);                                                   \
+#define LW_U64_VOID_BODY(op, form, operand)                    \
+    static inline void lw_u64_##op(lw_u64 *p, uint64_t v)      \
+    {                                                          \
+        LW_WIDE_CHECK(p, 8);                                   \
+        lw_cmpxchg8b_loop_torn_first_##form##_u64(p, operand); \
     }
 
 LW_U64_VOID_BODY(add, add, v)
@@ -152,121 +151,121 @@ static inline bool lw_u64_add_unless(lw_u64 *p, uint64_t v, uint64_t unless)
 
 /* The operations */
 
-#define LW_U64_VOID(suffix)                                                                                      \
-    static inline void lw_add_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
-    {                                                                                                            \
-        lw_u64_add(p, v);                                                                                        \
-    }                                                                                                            \
-    static inline void lw_sub_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
-    {                                                                                                            \
-        lw_u64_sub(p, v);                                                                                        \
-    }                                                                                                            \
-    static inline void lw_and_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
-    {                                                                                                            \
-        lw_u64_and(p, v);                                                                                        \
-    }                                                                                                            \
-    static inline void lw_andnot_u64##suffix(lw_u64 *p, uint64_t v)                                              \
-    {                                                                                                            \
-        lw_u64_andnot(p, v);                                                                                     \
-    }                                                                                                            \
-    static inline void lw_or_u64##suffix(lw_u64 *p, uint64_t v)                                                  \
-    {                                                                                                            \
-        lw_u64_or(p, v);                                                                                         \
-    }                                                                                                            \
-    static inline void lw_xor_u64##suffix(lw_u64 *p, uint64_t v)                                                 \
-    {                                                                                                            \
-        lw_u64_xor(p, v);                                                                                        \
-    }                                                                                                            \
-    static inline void lw_inc_u64##suffix(lw_u64 *p)                                                             \
-    {                                                                                                            \
-        lw_u64_add(p, 1);                                                                                        \
-    }                                                                                                            \
-    static inline void lw_dec_u64##suffix(lw_u64 *p)                                                             \
-    {                                                                                                            \
-        lw_u64_sub(p, 1);                                                                                        \
+#define LW_U64_VOID(suffix)                                         \
+    static inline void lw_add_u64##suffix(lw_u64 *p, uint64_t v)    \
+    {                                                               \
+        lw_u64_add(p, v);                                           \
+    }                                                               \
+    static inline void lw_sub_u64##suffix(lw_u64 *p, uint64_t v)    \
+    {                                                               \
+        lw_u64_sub(p, v);                                           \
+    }                                                               \
+    static inline void lw_and_u64##suffix(lw_u64 *p, uint64_t v)    \
+    {                                                               \
+        lw_u64_and(p, v);                                           \
+    }                                                               \
+    static inline void lw_andnot_u64##suffix(lw_u64 *p, uint64_t v) \
+    {                                                               \
+        lw_u64_andnot(p, v);                                        \
+    }                                                               \
+    static inline void lw_or_u64##suffix(lw_u64 *p, uint64_t v)     \
+    {                                                               \
+        lw_u64_or(p, v);                                            \
+    }                                                               \
+    static inline void lw_xor_u64##suffix(lw_u64 *p, uint64_t v)    \
+    {                                                               \
+        lw_u64_xor(p, v);                                           \
+    }                                                               \
+    static inline void lw_inc_u64##suffix(lw_u64 *p)                \
+    {                                                               \
+        lw_u64_add(p, 1);                                           \
+    }                                                               \
+    static inline void lw_dec_u64##suffix(lw_u64 *p)                \
+    {                                                               \
+        lw_u64_sub(p, 1);                                           \
     }
 
 LW_U64_VOID()
 LW_U64_VOID(_release)
 #undef LW_U64_VOID
 
-#define LW_U64_VALUE(suffix)                                                                                     \
-    static inline uint64_t lw_fetch_add_u64##suffix(lw_u64 *p, uint64_t v)                                       \
-    {                                                                                                            \
-        return lw_u64_fetch_add(p, v);                                                                           \
-    }                                                                                                            \
-    static inline uint64_t lw_fetch_sub_u64##suffix(lw_u64 *p, uint64_t v)                                       \
-    {                                                                                                            \
-        return lw_u64_fetch_sub(p, v);                                                                           \
-    }                                                                                                            \
-    static inline uint64_t lw_fetch_and_u64##suffix(lw_u64 *p, uint64_t v)                                       \
-    {                                                                                                            \
-        return lw_u64_fetch_and(p, v);                                                                           \
-    }                                                                                                            \
-    static inline uint64_t lw_fetch_andnot_u64##suffix(lw_u64 *p, uint64_t v)                                    \
-    {                                                                                                            \
-        return lw_u64_fetch_andnot(p, v);                                                                        \
-    }                                                                                                            \
-    static inline uint64_t lw_fetch_or_u64##suffix(lw_u64 *p, uint64_t v)                                        \
-    {                                                                                                            \
-        return lw_u64_fetch_or(p, v);                                                                            \
-    }                                                                                                            \
-    static inline uint64_t lw_fetch_xor_u64##suffix(lw_u64 *p, uint64_t v)                                       \
-    {                                                                                                            \
-        return lw_u64_fetch_xor(p, v);                                                                           \
-    }                                                                                                            \
-    static inline uint64_t lw_add_return_u64##suffix(lw_u64 *p, uint64_t v)                                      \
-    {                                                                                                            \
-        return lw_u64_fetch_add(p, v) + v;                                                                       \
-    }                                                                                                            \
-    static inline uint64_t lw_sub_return_u64##suffix(lw_u64 *p, uint64_t v)                                      \
-    {                                                                                                            \
-        return lw_u64_fetch_sub(p, v) - v;                                                                       \
-    }                                                                                                            \
-    static inline uint64_t lw_inc_return_u64##suffix(lw_u64 *p)                                                  \
-    {                                                                                                            \
-        return lw_u64_fetch_add(p, 1) + 1;                                                                       \
-    }                                                                                                            \
-    static inline uint64_t lw_dec_return_u64##suffix(lw_u64 *p)                                                  \
-    {                                                                                                            \
-        return lw_u64_fetch_sub(p, 1) - 1;                                                                       \
-    }                                                                                                            \
-    static inline uint64_t lw_xchg_u64##suffix(lw_u64 *p, uint64_t v)                                            \
-    {                                                                                                            \
-        return lw_u64_xchg(p, v);                                                                                \
-    }                                                                                                            \
-    static inline uint64_t lw_cmpxchg_u64##suffix(lw_u64 *p, uint64_t expected, uint64_t desired)                \
-    {                                                                                                            \
-        return lw_u64_cmpxchg(p, expected, desired);                                                             \
-    }                                                                                                            \
-    static inline bool lw_try_cmpxchg_u64##suffix(lw_u64 *p, uint64_t *expected, uint64_t desired)               \
-    {                                                                                                            \
-        uint64_t old = *expected;                                                                                \
-                                                                                                                 \
-        if (lw_u64_try_cmpxchg(p, &old, desired))                                                                \
-            return true;                                                                                         \
-        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */                             \
-        return false;                                                                                            \
-    }                                                                                                            \
-    static inline bool lw_add_unless_u64##suffix(lw_u64 *p, uint64_t v, uint64_t unless)                         \
-    {                                                                                                            \
-        return lw_u64_add_unless(p, v, unless);                                                                  \
-    }                                                                                                            \
-    static inline bool lw_inc_not_zero_u64##suffix(lw_u64 *p)                                                    \
-    {                                                                                                            \
-        return lw_u64_add_unless(p, 1, 0);                                                                       \
-    }                                                                                                            \
-    static inline bool lw_dec_if_positive_u64##suffix(lw_u64 *p)                                                 \
-    {                                                                                                            \
-        return lw_u64_add_unless(p, ~0ull, 0);                                                                   \
-    }                                                                                                            \
-    static inline bool lw_dec_and_test_u64##suffix(lw_u64 *p)                                                    \
-    {                                                                                                            \
-        return lw_u64_fetch_sub(p, 1) == 1;                                                                      \
-    }                                                                                                            \
-    static inline bool lw_sub_and_test_u64##suffix(lw_u64 *p, uint64_t v)                                        \
-    {                                                                                                            \
-        return lw_u64_fetch_sub(p, v) == v;                                                                      \
+#define LW_U64_VALUE(suffix)                                                                       \
+    static inline uint64_t lw_fetch_add_u64##suffix(lw_u64 *p, uint64_t v)                         \
+    {                                                                                              \
+        return lw_u64_fetch_add(p, v);                                                             \
+    }                                                                                              \
+    static inline uint64_t lw_fetch_sub_u64##suffix(lw_u64 *p, uint64_t v)                         \
+    {                                                                                              \
+        return lw_u64_fetch_sub(p, v);                                                             \
+    }                                                                                              \
+    static inline uint64_t lw_fetch_and_u64##suffix(lw_u64 *p, uint64_t v)                         \
+    {                                                                                              \
+        return lw_u64_fetch_and(p, v);                                                             \
+    }                                                                                              \
+    static inline uint64_t lw_fetch_andnot_u64##suffix(lw_u64 *p, uint64_t v)                      \
+    {                                                                                              \
+        return lw_u64_fetch_andnot(p, v);                                                          \
+    }                                                                                              \
+    static inline uint64_t lw_fetch_or_u64##suffix(lw_u64 *p, uint64_t v)                          \
+    {                                                                                              \
+        return lw_u64_fetch_or(p, v);                                                              \
+    }                                                                                              \
+    static inline uint64_t lw_fetch_xor_u64##suffix(lw_u64 *p, uint64_t v)                         \
+    {                                                                                              \
+        return lw_u64_fetch_xor(p, v);                                                             \
+    }                                                                                              \
+    static inline uint64_t lw_add_return_u64##suffix(lw_u64 *p, uint64_t v)                        \
+    {                                                                                              \
+        return lw_u64_fetch_add(p, v) + v;                                                         \
+    }                                                                                              \
+    static inline uint64_t lw_sub_return_u64##suffix(lw_u64 *p, uint64_t v)                        \
+    {                                                                                              \
+        return lw_u64_fetch_sub(p, v) - v;                                                         \
+    }                                                                                              \
+    static inline uint64_t lw_inc_return_u64##suffix(lw_u64 *p)                                    \
+    {                                                                                              \
+        return lw_u64_fetch_add(p, 1) + 1;                                                         \
+    }                                                                                              \
+    static inline uint64_t lw_dec_return_u64##suffix(lw_u64 *p)                                    \
+    {                                                                                              \
+        return lw_u64_fetch_sub(p, 1) - 1;                                                         \
+    }                                                                                              \
+    static inline uint64_t lw_xchg_u64##suffix(lw_u64 *p, uint64_t v)                              \
+    {                                                                                              \
+        return lw_u64_xchg(p, v);                                                                  \
+    }                                                                                              \
+    static inline uint64_t lw_cmpxchg_u64##suffix(lw_u64 *p, uint64_t expected, uint64_t desired)  \
+    {                                                                                              \
+        return lw_u64_cmpxchg(p, expected, desired);                                               \
+    }                                                                                              \
+    static inline bool lw_try_cmpxchg_u64##suffix(lw_u64 *p, uint64_t *expected, uint64_t desired) \
+    {                                                                                              \
+        uint64_t old = *expected;                                                                  \
+                                                                                                   \
+        if (lw_u64_try_cmpxchg(p, &old, desired))                                                  \
+            return true;                                                                           \
+        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */               \
+        return false;                                                                              \
+    }                                                                                              \
+    static inline bool lw_add_unless_u64##suffix(lw_u64 *p, uint64_t v, uint64_t unless)           \
+    {                                                                                              \
+        return lw_u64_add_unless(p, v, unless);                                                    \
+    }                                                                                              \
+    static inline bool lw_inc_not_zero_u64##suffix(lw_u64 *p)                                      \
+    {                                                                                              \
+        return lw_u64_add_unless(p, 1, 0);                                                         \
+    }                                                                                              \
+    static inline bool lw_dec_if_positive_u64##suffix(lw_u64 *p)                                   \
+    {                                                                                              \
+        return lw_u64_add_unless(p, ~0ull, 0);                                                     \
+    }                                                                                              \
+    static inline bool lw_dec_and_test_u64##suffix(lw_u64 *p)                                      \
+    {                                                                                              \
+        return lw_u64_fetch_sub(p, 1) == 1;                                                        \
+    }                                                                                              \
+    static inline bool lw_sub_and_test_u64##suffix(lw_u64 *p, uint64_t v)                          \
+    {                                                                                              \
+        return lw_u64_fetch_sub(p, v) == v;                                                        \
     }
 
 LW_U64_VALUE()

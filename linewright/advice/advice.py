@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from linewright import policy
-from linewright.analysis import cache_fit, reader_cost, summarise
 from linewright.advice import choice
 from linewright.advice.choice import Against, Choice
+from linewright.analysis import cache_fit, reader_cost, summarise
 from linewright.analysis.near_far import CoreClass, crossovers, near_far
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import Finding, apart, caller_of, condition, findings, join, number, runs_of
@@ -142,7 +142,11 @@ def _percent(a: Against) -> str:
 
 
 def _at(a: Against, machine: Machine) -> str:
-    work = "back to back" if a.work_iters == 0 else f"with {a.work_iters} iterations of work{machine.time_of(a.work_iters)}"
+    work = (
+        "back to back"
+        if a.work_iters == 0
+        else f"with {a.work_iters} iterations of work{machine.time_of(a.work_iters)}"
+    )
     return f"{a.condition}, {work}"
 
 
@@ -172,15 +176,23 @@ def _choice_lines(c: Choice, machine: Machine) -> list[str]:
             line += f"; within noise at {others} of {len(own)} points, worse at none"
         lines = [line]
         if c.why == "default_unmeasured":
-            lines.append(f"{what}: the form taken by default ({c.default}) is not in the records, so the gain over it is unknown: measure it too")
+            lines.append(
+                f"{what}: the form taken by default ({c.default}) is not in the records, so the gain over it is unknown: measure it too"
+            )
         if c.also:
             lines.append(f"{what}: within noise of it: {join([x.replace(',', ' with ') for x in c.also])}")
         return lines
     if c.why in ("noise", "one_launch"):
-        words = "the difference is within noise" if c.why == "noise" else "contended cells had too few launches to be judged"
+        words = (
+            "the difference is within noise"
+            if c.why == "noise"
+            else "contended cells had too few launches to be judged"
+        )
         return [f"{what}: no setting: {words}"]
     if c.why == "default_best":
-        return [f"{what}: no setting: nothing measured is certainly better than the default; clearest: {_told(_most(c.points, 'worse'), machine)}"]
+        return [
+            f"{what}: no setting: nothing measured is certainly better than the default; clearest: {_told(_most(c.points, 'worse'), machine)}"
+        ]
     return [f"{what}: no one setting: it depends on the program", *_turns(c, machine)]
 
 
@@ -197,8 +209,12 @@ def _turns(c: Choice, machine: Machine) -> list[str]:
                 for r in rows:
                     if r.finding == finding:
                         places.setdefault(r.condition, []).append(r.work_iters)
-                told = "; ".join(f"{where} at work {', '.join(map(str, sorted(set(works))))}" for where, works in places.items())
-                lines.append(f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {told}; most: {_told(better if finding == 'better' else worse, machine)}")
+                told = "; ".join(
+                    f"{where} at work {', '.join(map(str, sorted(set(works))))}" for where, works in places.items()
+                )
+                lines.append(
+                    f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {told}; most: {_told(better if finding == 'better' else worse, machine)}"
+                )
     return lines
 
 
@@ -218,23 +234,40 @@ _SILENT = {
 
 def setting(machine: Machine) -> Setting:
     """The value for a process, checked by the same reader as a user's own, and one sentence that says why."""
+
     def no(why: str, sentence: str) -> Setting:
         return Setting(variable="LINEWRIGHT_ATOMICS", value="default", supported=False, why=why, sentence=sentence)
 
     if machine.emulated:
         return no("emulated", "no setting: run by an emulator, times mean nothing")
     if machine.arch != "arm64":
-        return no("architecture", f"no setting: on {machine.arch} each operation has one form and LINEWRIGHT_ATOMICS is without effect; which form to write in code is below")
+        return no(
+            "architecture",
+            f"no setting: on {machine.arch} each operation has one form and LINEWRIGHT_ATOMICS is without effect; which form to write in code is below",
+        )
     if not machine.choices:
-        return no("not_measured", "no setting: fewer than two forms that a setting can choose were measured under equal conditions")
+        return no(
+            "not_measured",
+            "no setting: fewer than two forms that a setting can choose were measured under equal conditions",
+        )
     value = policy.check(choice.setting_of(machine.choices), "advice")
     if value == "default":
         reasons = {c.why for c in machine.choices}
         why = next(w for w in ("depends", "default_best", "noise", "one_launch") if w in reasons)
         return no(why, _SILENT[why])
     why = "default_unmeasured" if any(c.why == "default_unmeasured" for c in machine.choices) else "better"
-    clause = "the cheapest of what was measured, the default's form is missing" if why == "default_unmeasured" else "certainly better than the default at one measured point or more, certainly worse at none"
-    return Setting(variable="LINEWRIGHT_ATOMICS", value=value, supported=True, why=why, sentence=f"LINEWRIGHT_ATOMICS={value}: {clause}")
+    clause = (
+        "the cheapest of what was measured, the default's form is missing"
+        if why == "default_unmeasured"
+        else "certainly better than the default at one measured point or more, certainly worse at none"
+    )
+    return Setting(
+        variable="LINEWRIGHT_ATOMICS",
+        value=value,
+        supported=True,
+        why=why,
+        sentence=f"LINEWRIGHT_ATOMICS={value}: {clause}",
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- sections
@@ -249,7 +282,11 @@ def _classes(m: Machine) -> Section | None:
 def _where(m: Machine) -> Section | None:
     """Best form by operation, contention and work length; neighbouring lengths with one answer share a line."""
     found = m.of_family("")
-    return Section(name="where", title="Best form by operation, contention and work", lines=_sweeps(found), data=found) if found else None
+    return (
+        Section(name="where", title="Best form by operation, contention and work", lines=_sweeps(found), data=found)
+        if found
+        else None
+    )
 
 
 def _sweeps(found: Sequence[Finding]) -> list[str]:
@@ -281,7 +318,11 @@ def _readers(m: Machine) -> Section | None:
     """Which reader is right: the cheapest by section and number of readers, those that scale, and what an updater pays for it."""
     if m.emulated or not any(reader_cost.concerns(s.cell) for s in m.summaries):
         return None
-    found = [f for f in m.of_family("readers") if f.operation in ("readers_pair", "readers_shape", "readers_lookup") and "updater" not in f.params]
+    found = [
+        f
+        for f in m.of_family("readers")
+        if f.operation in ("readers_pair", "readers_shape", "readers_lookup") and "updater" not in f.params
+    ]
     rows, trades = reader_cost.scaling(m.summaries), reader_cost.trades(m.summaries)
     lines = [_of_readers(f, m) for f in found]
     pairs = [r for r in rows if r.operation == "readers_pair" and r.read_delay == 0]
@@ -294,7 +335,12 @@ def _readers(m: Machine) -> Section | None:
     lines += _traded(trades, {form for f in found if f.operation == "readers_pair" for form in f.tied})
     if not lines:
         return None
-    return Section(name="readers", title=FAMILIES["readers"][0], lines=lines, data={"choices": found, "scaling": rows, "trades": trades})
+    return Section(
+        name="readers",
+        title=FAMILIES["readers"][0],
+        lines=lines,
+        data={"choices": found, "scaling": rows, "trades": trades},
+    )
 
 
 _READER_NEEDS = {
@@ -371,7 +417,9 @@ def _crossings(m: Machine) -> Section | None:
             f"{c.operation} {c.where}: {c.cheaper_below} up to {c.below} {unit} (by {number(c.margin_below_ns)} ns),"
             f" {c.cheaper_above} from {c.above}{time} (by {number(c.margin_above_ns)} ns)"
         )
-    return Section(name="crossovers", title="Where one form overtakes another", lines=lines, data=found) if lines else None
+    return (
+        Section(name="crossovers", title="Where one form overtakes another", lines=lines, data=found) if lines else None
+    )
 
 
 _PLACES = {
@@ -384,12 +432,25 @@ def _nearness(m: Machine) -> Section | None:
     """Class of each core × form, with the count of lines; every line's own class is in the data."""
     cpus: dict[tuple, list[int]] = {}
     for c in m.classes:
-        cpus.setdefault((c.form, c.where, f"{c.near} near, {c.far} far, {c.undecided} undecided of {c.near + c.far + c.undecided} lines"), []).append(c.cpu)
+        cpus.setdefault(
+            (
+                c.form,
+                c.where,
+                f"{c.near} near, {c.far} far, {c.undecided} undecided of {c.near + c.far + c.undecided} lines",
+            ),
+            [],
+        ).append(c.cpu)
     forms: dict[tuple, list[str]] = {}
     for (form, where, counts), which in cpus.items():
         forms.setdefault((where, counts, cpu_text(c for c in which if c >= 0) or "unknown"), []).append(form)
-    lines = [f"{join(names)}: {_PLACES[where]}; {counts}; CPU {which}" for (where, counts, which), names in forms.items()]
-    return Section(name="near_far", title="Near or far, by core and line", lines=lines, data=list(m.classes)) if lines else None
+    lines = [
+        f"{join(names)}: {_PLACES[where]}; {counts}; CPU {which}" for (where, counts, which), names in forms.items()
+    ]
+    return (
+        Section(name="near_far", title="Near or far, by core and line", lines=lines, data=list(m.classes))
+        if lines
+        else None
+    )
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -413,11 +474,19 @@ def _core_differences(m: Machine) -> list[Difference]:
     answers = []
     for (form, width, *_), members in by_form.items():
         low, high = (pick(members, key=lambda s: s.issue.median_ns) for pick in (min, max))
-        if low.cpus[0] != high.cpus[0] and apart(low.issue, high.issue) and high.issue.low_ns > DEARER * low.issue.high_ns:
+        if (
+            low.cpus[0] != high.cpus[0]
+            and apart(low.issue, high.issue)
+            and high.issue.low_ns > DEARER * low.issue.high_ns
+        ):
             answers.append(
                 Difference(
-                    form=form, width_bits=width, cheapest_cpu=low.cpus[0], cheapest_ns=low.issue.median_ns,
-                    dearest_cpu=high.cpus[0], dearest_ns=high.issue.median_ns,
+                    form=form,
+                    width_bits=width,
+                    cheapest_cpu=low.cpus[0],
+                    cheapest_ns=low.issue.median_ns,
+                    dearest_cpu=high.cpus[0],
+                    dearest_ns=high.issue.median_ns,
                 )  # fmt: skip
             )
     return answers
@@ -427,18 +496,34 @@ def _cores(m: Machine) -> Section | None:
     """Cores that differ; on mixed chips a setting per type and what one setting for all costs each."""
     differing, types = _core_differences(m), m.core_types
     lines = [
-        f"{d.form}: {number(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, {number(d.dearest_ns)} ns on CPU {d.dearest_cpu}" for d in differing
+        f"{d.form}: {number(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, {number(d.dearest_ns)} ns on CPU {d.dearest_cpu}"
+        for d in differing
     ]
     costs: list[choice.OneSetting] = []
     if len(types) > 1:
         costs = choice.one_setting(types)
         lines += [f"{_type(t)}, CPU {cpu_text(t.cpus)}: LINEWRIGHT_ATOMICS={t.setting}" for t in types]
         for c in costs:
-            loss = f"costs up to {c.cost_percent:.0f} % more than its own setting ({c.where})" if c.cost_percent else "costs nothing certain"
+            loss = (
+                f"costs up to {c.cost_percent:.0f} % more than its own setting ({c.where})"
+                if c.cost_percent
+                else "costs nothing certain"
+            )
             lines.append(f"one setting for the whole process, {c.setting}: {_type(c)} {loss}")
         if len({t.setting for t in types}) > 1:
-            lines.append("a process has one setting: pin it to cores of one type, or take the setting whose cost you can bear")
-    return Section(name="cores", title="Cores that differ", lines=lines, data={"differences": differing, "types": types, "one_setting": costs}) if lines else None
+            lines.append(
+                "a process has one setting: pin it to cores of one type, or take the setting whose cost you can bear"
+            )
+    return (
+        Section(
+            name="cores",
+            title="Cores that differ",
+            lines=lines,
+            data={"differences": differing, "types": types, "one_setting": costs},
+        )
+        if lines
+        else None
+    )
 
 
 def _type(t: choice.CoreType | choice.OneSetting) -> str:
@@ -453,11 +538,19 @@ def _several(m: Machine) -> Section | None:
         for kind, modes in (("lines", s.line_modes), ("launches", s.modes)):
             if len(modes) > 1 and s.status == "ok" and not s.emulated:
                 groups = ", ".join(f"{number(x.median_ns)} ns ({x.share:.0%})" for x in modes)
-                lines.append(f"{s.cell.form}, {condition(s.cell)}, work {s.cell.work_iters}: its {kind} fall into groups: {groups}")
+                lines.append(
+                    f"{s.cell.form}, {condition(s.cell)}, work {s.cell.work_iters}: its {kind} fall into groups: {groups}"
+                )
                 data.append({"id": s.id, "kind": kind, "modes": modes})
     if len(lines) > MOST_GROUPS:
-        lines[MOST_GROUPS:] = [f"and {len(lines) - MOST_GROUPS} more cells, in --json: on a machine that others use, measure again when it is quiet"]
-    return Section(name="bimodal", title="More than one figure: no single number is right", lines=lines, data=data) if lines else None
+        lines[MOST_GROUPS:] = [
+            f"and {len(lines) - MOST_GROUPS} more cells, in --json: on a machine that others use, measure again when it is quiet"
+        ]
+    return (
+        Section(name="bimodal", title="More than one figure: no single number is right", lines=lines, data=data)
+        if lines
+        else None
+    )
 
 
 def _built(m: Machine) -> Section | None:
@@ -469,27 +562,44 @@ def _built(m: Machine) -> Section | None:
     lines, flags = [], []
     if not changed and m.default == "load":
         flags = ["-DLW_NO_POLICY", "-march=armv8-a+lse"]
-        lines.append(f"the default, fixed at compile time: {' '.join(flags)} (load forms inline, no branch; the program then needs LSE)")
+        lines.append(
+            f"the default, fixed at compile time: {' '.join(flags)} (load forms inline, no branch; the program then needs LSE)"
+        )
     elif set(chosen.values()) == {"llsc"}:
         flags = ["-DLW_NO_POLICY", "-march=armv8-a", "-mno-outline-atomics"]
         lines.append(f"LL/SC at compile time: {' '.join(flags)} (for operations not measured too)")
     elif "llsc" in chosen.values():
-        lines.append("no compiler option gives one class of operations LL/SC; -DLW_NO_POLICY -march=armv8-a -mno-outline-atomics gives it to all")
+        lines.append(
+            "no compiler option gives one class of operations LL/SC; -DLW_NO_POLICY -march=armv8-a -mno-outline-atomics gives it to all"
+        )
     if any("store" in c or "prefetch" in c for c in changed.values()):
-        lines.append("no compiler option gives store forms or the prefetch: compilers do not emit STADD for an atomic add, nor PRFM; only the library's run-time setting does")
+        lines.append(
+            "no compiler option gives store forms or the prefetch: compilers do not emit STADD for an atomic add, nor PRFM; only the library's run-time setting does"
+        )
     reaching = policy.check(choice.setting_of(c for c in m.choices if c.operations != "void"), "advice")
     if reaching != "default":
         lines.append(f"programs that are built already: linewright run --atomics {reaching} -- PROGRAM")
     else:
-        lines.append("programs that are built already: nothing to switch; their outlined atomics return values, so a choice for operations without a value does not reach them")
-    return Section(name="compile_time", title="Compile-time and already-built equivalents", lines=lines, data={"flags": flags, "run_atomics": reaching})
+        lines.append(
+            "programs that are built already: nothing to switch; their outlined atomics return values, so a choice for operations without a value does not reach them"
+        )
+    return Section(
+        name="compile_time",
+        title="Compile-time and already-built equivalents",
+        lines=lines,
+        data={"flags": flags, "run_atomics": reaching},
+    )
 
 
 def _beats(m: Machine, winner: str, loser: str) -> Against | None:
     """`winner` certainly better than `loser` somewhere and worse nowhere, among operations without a value."""
     names = choice.REACH["void"]
     members = [s for s in m.summaries if s.cell.form in (winner, loser)]
-    rows = [r for r in choice.against_default(members, names[loser]).get("void", []) if r.form == winner and r.default_form == loser]
+    rows = [
+        r
+        for r in choice.against_default(members, names[loser]).get("void", [])
+        if r.form == winner and r.default_form == loser
+    ]
     kinds = {r.finding for r in rows}
     return _most(rows, "better") if "better" in kinds and "worse" not in kinds else None
 
@@ -510,7 +620,9 @@ def _kernel(m: Machine) -> Section | None:
             lines.append(f"worth trying: {text}: {_told(found, m)}")
             data.append({"option": name, "evidence": found})
     if lines:
-        lines.append("these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`")
+        lines.append(
+            "these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`"
+        )
     return Section(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None
 
 
@@ -527,7 +639,9 @@ def _code(m: Machine) -> Section | None:
         if decided and common:
             ranked = [form for form in decided[0].tied if form in common]
             certain = max(decided, key=lambda f: f.beaten_ns.median_ns / max(f.best_ns.median_ns, 1e-9))
-            lines.append(f"{_need(caller, order)}: {' or '.join(ranked)}, cheapest or alike within noise wherever measured; clearest {condition(certain)}, work {certain.work_iters}: {_best(certain)}")
+            lines.append(
+                f"{_need(caller, order)}: {' or '.join(ranked)}, cheapest or alike within noise wherever measured; clearest {condition(certain)}, work {certain.work_iters}: {_best(certain)}"
+            )
             data.append({"operation": caller, "order": order, "forms": ranked})
         elif decided:
             lines.append(f"{_need(caller, order)}: depends on contention and work, see above")
@@ -551,18 +665,39 @@ def _unknown(m: Machine) -> Section:
     if m.context and m.context.target.startswith("simulated"):
         lines.append("what silicon does: a model produced these records")
     if any(s.published for s in m.summaries):
-        lines.append("intervals of medians: only percentiles are known, so forms are told apart only where their ranges do not touch")
+        lines.append(
+            "intervals of medians: only percentiles are known, so forms are told apart only where their ranges do not touch"
+        )
     if m.arch == "arm64" and not m.emulated:
         unmeasured = [c for c in choice.REACH if not any(x.operations == c for x in m.choices)]
         if unmeasured:
-            lines.append(f"a choice for {join([choice.CLASS_WORDS[c] for c in unmeasured])}: fewer than two forms were measured under equal conditions")
-        if not any(r.choice.startswith("llsc") or r.default_form.startswith(("llsc_", "prfm_strm_llsc_")) for x in m.choices if x.operations != "void" for r in x.points):
-            lines.append("LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program")
-        lines += [f"the library's prefetch is PSTL1STRM: {f} has no setting" for f in sorted(forms) if f.startswith("prfm_keep")][:1]
+            lines.append(
+                f"a choice for {join([choice.CLASS_WORDS[c] for c in unmeasured])}: fewer than two forms were measured under equal conditions"
+            )
+        if not any(
+            r.choice.startswith("llsc") or r.default_form.startswith(("llsc_", "prfm_strm_llsc_"))
+            for x in m.choices
+            if x.operations != "void"
+            for r in x.points
+        ):
+            lines.append(
+                "LL/SC for operations that return a value: these records hold no form of it; `linewright trial --settings default/llsc` tells for a program"
+            )
+        lines += [
+            f"the library's prefetch is PSTL1STRM: {f} has no setting"
+            for f in sorted(forms)
+            if f.startswith("prfm_keep")
+        ][:1]
     contended = [s for s in m.summaries if s.cell.contender == "same_line" and s.status == "ok"]
     threads = max((s.cell.threads for s in contended), default=1)
-    lines.append(f"contention of more than {threads} threads" if contended else "anything under contention: no cell had a contender")
-    if contended and len(timed := {s.cpus[0] for s in m.summaries if s.cpus}) < len(allowed := [c for c in (m.context.cpus if m.context else []) if c.allowed]):
+    lines.append(
+        f"contention of more than {threads} threads"
+        if contended
+        else "anything under contention: no cell had a contender"
+    )
+    if contended and len(timed := {s.cpus[0] for s in m.summaries if s.cpus}) < len(
+        allowed := [c for c in (m.context.cpus if m.context else []) if c.allowed]
+    ):
         lines.append(f"other cores and distances: CPU {cpu_text(timed) or 'unknown'} of {len(allowed)} was timed")
     if not any(s.cell.work_iters for s in m.summaries):
         lines.append("what is hidden by work around the operation: no cell had work")
@@ -587,14 +722,21 @@ def advise(contexts: Iterable[Context], records: Iterable[Record]) -> list[Advic
     return advise_summaries(known, summarise(known, rows), near_far(known, filter(one_word, rows)))
 
 
-def advise_summaries(contexts: Iterable[Context], summaries: Iterable[Summary], classes: Iterable[CoreClass]) -> list[Advice]:
+def advise_summaries(
+    contexts: Iterable[Context], summaries: Iterable[Summary], classes: Iterable[CoreClass]
+) -> list[Advice]:
     """The same from what analysis made of the records already."""
     known, every = list(contexts), list(classes)
     by_machine: dict[str, list[Summary]] = {}
     for s in summaries:
         by_machine.setdefault(s.machine_id, []).append(s)
     return [
-        _of(machine_id, own, [c for c in known if c.machine_id == machine_id], [c for c in every if c.machine_id == machine_id])
+        _of(
+            machine_id,
+            own,
+            [c for c in known if c.machine_id == machine_id],
+            [c for c in every if c.machine_id == machine_id],
+        )
         for machine_id, own in by_machine.items()
     ]
 

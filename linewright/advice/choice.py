@@ -195,7 +195,11 @@ def _dearest(points: Mapping[tuple, Mapping[str, Summary]]) -> str:
 
 def _gain(rows: Sequence[Against]) -> float:
     """Mean logarithm of candidate over default; below zero: cheaper."""
-    usable = [math.log(r.ns.median_ns / r.default_ns.median_ns) for r in rows if min(r.ns.median_ns, r.default_ns.median_ns) > 0]
+    usable = [
+        math.log(r.ns.median_ns / r.default_ns.median_ns)
+        for r in rows
+        if min(r.ns.median_ns, r.default_ns.median_ns) > 0
+    ]
     return sum(usable) / len(usable) if usable else 0.0
 
 
@@ -217,16 +221,30 @@ def choose(operations: str, rows: Sequence[Against], default: str) -> Choice:
     for row in rows:
         by_choice.setdefault(row.choice, []).append(row)
     found = {choice: {r.finding for r in members} for choice, members in by_choice.items()}
-    supported = sorted((c for c in found if "better" in found[c] and "worse" not in found[c]), key=lambda c: _gain(by_choice[c]))
+    supported = sorted(
+        (c for c in found if "better" in found[c] and "worse" not in found[c]), key=lambda c: _gain(by_choice[c])
+    )
     names = {form for form, c in REACH[operations].items() if c == default}
     measured = any(r.default_form in names or r.default_form.endswith(" under default") for r in rows)
     if not supported:
-        return Choice(operations=operations, default=default, choice=default, why=_why_not(found.values()), also=[], points=list(rows))
+        return Choice(
+            operations=operations,
+            default=default,
+            choice=default,
+            why=_why_not(found.values()),
+            also=[],
+            points=list(rows),
+        )
     alike = [c for c in supported if c == supported[0] or _never_apart(by_choice[c], by_choice[supported[0]])]
     best = min(alike, key=lambda c: (c.count(","), supported.index(c)))
     why = "better" if measured else "default_unmeasured"
     return Choice(
-        operations=operations, default=default, choice=best, why=why, also=[c for c in alike if c != best], points=list(rows)
+        operations=operations,
+        default=default,
+        choice=best,
+        why=why,
+        also=[c for c in alike if c != best],
+        points=list(rows),
     )
 
 
@@ -302,7 +320,9 @@ def one_setting(types: Sequence[CoreType]) -> list[OneSetting]:
     for setting, chosen in wanted.items():
         for t in types:
             cost, where = max((_cost(c, chosen.get(c.operations, c.default)) for c in t.choices), default=(0.0, ""))
-            answers.append(OneSetting(setting=setting, midr=t.midr, capacity=t.capacity, cost_percent=cost, where=where))
+            answers.append(
+                OneSetting(setting=setting, midr=t.midr, capacity=t.capacity, cost_percent=cost, where=where)
+            )
     return answers
 
 

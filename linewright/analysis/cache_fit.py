@@ -88,7 +88,9 @@ def terms_of(cell: Cell, line_bytes: int) -> tuple[int, int, int]:
 
 def usable(summaries: Iterable[Summary]) -> list[Summary]:
     """Passes with a figure to rely on."""
-    return [s for s in summaries if concerns(s.cell) and s.status == "ok" and s.issue is not None and s.issue.median_ns > 0]
+    return [
+        s for s in summaries if concerns(s.cell) and s.status == "ok" and s.issue is not None and s.issue.median_ns > 0
+    ]
 
 
 def fits(summaries: Iterable[Summary], line_bytes: int) -> list[Fit]:
@@ -194,10 +196,16 @@ def _end(every: Sequence[Saving]) -> list[str]:
             said.append(f"{group.form}: one wait for the list saves nothing that can be told from noise.")
             continue
         end = vanishes_at(own)
-        limit = f"; from entries of {end} bytes on nothing that matters" if end else "; it still matters at the largest entries measured"
+        limit = (
+            f"; from entries of {end} bytes on nothing that matters"
+            if end
+            else "; it still matters at the largest entries measured"
+        )
         if len({s.entry_bytes for s in own}) == 1:
             limit = ""
-        said.append(f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at {most.entry_bytes} bytes{limit}.")
+        said.append(
+            f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at {most.entry_bytes} bytes{limit}."
+        )
     return said
 
 
@@ -225,6 +233,8 @@ def published_layout(summaries: Iterable[Summary]) -> list[tuple[str, float, flo
         role = {("clwb", "dirty_beyond"): "map", ("dc_cvac", "dirty_beyond"): "map",
                 ("clflushopt", "clean"): "unmap", ("dc_civac", "clean"): "unmap"}.get((saving.group.form, saving.group.state))  # fmt: skip
         if role:
-            change = saving.percent and Estimate(value=-saving.percent.value, low=-saving.percent.high, high=-saving.percent.low)
+            change = saving.percent and Estimate(
+                value=-saving.percent.value, low=-saving.percent.high, high=-saving.percent.low
+            )
             rows.append((f"{role} ({saving.group.form})", saving.each_ns / 1e3, saving.once_ns / 1e3, change))
     return sorted(rows, key=lambda row: row[0])

@@ -49,7 +49,9 @@ def median(values: np.ndarray) -> float:
     """Median of a non-empty array; several times faster than NumPy's for the short arrays that records hold."""
     ordered = np.sort(values)
     half = ordered.size // 2
-    return float(ordered[half] if ordered.size % 2 else ordered[half - 1] / 2 + ordered[half] / 2)  # halves: no sum overflows
+    return float(
+        ordered[half] if ordered.size % 2 else ordered[half - 1] / 2 + ordered[half] / 2
+    )  # halves: no sum overflows
 
 
 @lru_cache(maxsize=4096)
@@ -72,9 +74,7 @@ def order_statistic(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     if array.size == 0:
         return None
     low, high, reached = order_ranks(array.size, confidence)
-    return Interval(
-        median_ns=median(array), low_ns=float(array[low]), high_ns=float(array[high]), confidence=reached
-    )
+    return Interval(median_ns=median(array), low_ns=float(array[low]), high_ns=float(array[high]), confidence=reached)
 
 
 def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -179,7 +179,10 @@ def repeat_interval(
     if logarithmic:
         below, above = _exp(below), _exp(above)
     return Interval(
-        median_ns=middle, low_ns=float(min(low, below, middle)), high_ns=float(max(high, above, middle)), confidence=confidence
+        median_ns=middle,
+        low_ns=float(min(low, below, middle)),
+        high_ns=float(max(high, above, middle)),
+        confidence=confidence,
     )
 
 

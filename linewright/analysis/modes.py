@@ -65,7 +65,9 @@ def critical(n: int) -> tuple[float, float]:
     if n > 200:
         return critical(200)
     sample = np.sort(np.random.default_rng(n).standard_normal((20_000, n)), axis=1)
-    return float(np.quantile(_explained(sample)[0], 1 - CUT_ALARM)), float(np.quantile(_gap_share(sample), 1 - GAP_ALARM))
+    return float(np.quantile(_explained(sample)[0], 1 - CUT_ALARM)), float(
+        np.quantile(_gap_share(sample), 1 - GAP_ALARM)
+    )
 
 
 def _position(logs: np.ndarray) -> int:

@@ -53,7 +53,9 @@ def _series(summaries: Iterable[Summary], axis: str) -> dict[str, dict[str, list
 def _where(s: Summary, axis: str) -> str:
     parts = []
     if s.cell.contender == "same_line":
-        parts.append("contended" if axis == "contender_iters" else f"contended every {s.cell.contender_iters} iterations")
+        parts.append(
+            "contended" if axis == "contender_iters" else f"contended every {s.cell.contender_iters} iterations"
+        )
     else:
         parts.append("alone")
     if axis != "work_iters" and s.cell.work_iters:
@@ -65,14 +67,16 @@ def _sign(a: Summary, b: Summary, p: float | None) -> int:
     """-1 where `a` is cheaper, 1 where `b` is, 0 where that cannot be told."""
     if not (a.issue.high_ns < b.issue.low_ns or b.issue.high_ns < a.issue.low_ns):
         return 0
-    if p is not None and p >= ALPHA or p is None and not (a.published and b.published):
+    if (p is not None and p >= ALPHA) or (p is None and not (a.published and b.published)):
         return 0
     return -1 if a.issue.median_ns < b.issue.median_ns else 1
 
 
 def _pair(a: list[Summary], b: list[Summary], axis: str) -> list[Crossover]:
     at = {getattr(s.cell, axis): s for s in b}
-    shared = [(x, at[x_at]) for x in sorted(a, key=lambda s: getattr(s.cell, axis)) if (x_at := getattr(x.cell, axis)) in at]
+    shared = [
+        (x, at[x_at]) for x in sorted(a, key=lambda s: getattr(s.cell, axis)) if (x_at := getattr(x.cell, axis)) in at
+    ]
     contrasts = [contrast(x.unit_ns, y.unit_ns) for x, y in shared]
     corrected = iter(holm([c.p for c in contrasts if c]))
     signs = [_sign(x, y, next(corrected) if c else None) for (x, y), c in zip(shared, contrasts, strict=True)]
@@ -230,7 +234,9 @@ class Nearness:
         if r.context_id != self._context_id or self._held > MOST_HELD:
             self._judge()
             self._context_id = r.context_id
-        lines = self._seen.setdefault((r.cpus[0] if r.cpus else -1, r.cell.operation, r.cell.form, r.cell.width_bits), {})
+        lines = self._seen.setdefault(
+            (r.cpus[0] if r.cpus else -1, r.cell.operation, r.cell.form, r.cell.width_bits), {}
+        )
         paired = len(r.empty_ns) == len(r.window_ns)
         self._held += len(r.window_ns)
         for i, (line, value) in enumerate(zip(r.window_line, r.window_ns, strict=True)):
@@ -250,7 +256,9 @@ class Nearness:
         context = self._contexts.get(self._context_id)
         if context is None or context.emulated:
             return
-        back = {(key, line): _interval(entry.back_to_back) for key, lines in seen.items() for line, entry in lines.items()}
+        back = {
+            (key, line): _interval(entry.back_to_back) for key, lines in seen.items() for line, entry in lines.items()
+        }
         cheapest: dict[tuple[int, int], Interval] = {}
         for ((cpu, *_), line), found in back.items():
             best = cheapest.get((cpu, line))
@@ -265,7 +273,9 @@ class Nearness:
                 if (found := back[(key, line)]) is not None:
                     self._add(places, line, found, entry, cheapest[(key[0], line)], context.cycle_ns)
 
-    def _add(self, places: _Places, line: int, back: Interval, entry: _Line, cheapest: Interval, cycle_ns: float) -> None:
+    def _add(
+        self, places: _Places, line: int, back: Interval, entry: _Line, cheapest: Interval, cycle_ns: float
+    ) -> None:
         exposed = _interval(entry.exposed[max(entry.exposed)]) if entry.exposed else None
         where = line_class(back, exposed, cheapest, cycle_ns)
         places.near += where == "near"
@@ -274,15 +284,25 @@ class Nearness:
         places.undecided += where == "undecided"
         if self._told < self._tell:
             self._told += 1
-            places.lines.append(LineClass(context_id=self._context_id, line=line, where=where, back_to_back=back, exposed=exposed))
+            places.lines.append(
+                LineClass(context_id=self._context_id, line=line, where=where, back_to_back=back, exposed=exposed)
+            )
 
     def classes(self) -> list[CoreClass]:
         """What was found, by machine, core and form, in the order of first appearance."""
         self._judge()
         return [
             CoreClass(
-                machine_id=machine, cpu=cpu, operation=operation, form=form, width_bits=width, where=_core(p),
-                near=p.near, far=p.far, undecided=p.undecided, lines=p.lines,
+                machine_id=machine,
+                cpu=cpu,
+                operation=operation,
+                form=form,
+                width_bits=width,
+                where=_core(p),
+                near=p.near,
+                far=p.far,
+                undecided=p.undecided,
+                lines=p.lines,
             )  # fmt: skip
             for (machine, cpu, operation, form, width), p in self._places.items()
             if p.near + p.far + p.undecided

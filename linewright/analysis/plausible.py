@@ -119,7 +119,12 @@ def _placebo_differs(summary: Summary, twins: Twins) -> bool:
             continue
         apart = summary.issue.low_ns > twin.issue.high_ns or summary.issue.high_ns < twin.issue.low_ns
         found = contrast(summary.unit_ns, twin.unit_ns)
-        if apart and found and found.p < 0.01 and abs(summary.issue.median_ns / twin.issue.median_ns - 1) > PLACEBO_MARGIN:
+        if (
+            apart
+            and found
+            and found.p < 0.01
+            and abs(summary.issue.median_ns / twin.issue.median_ns - 1) > PLACEBO_MARGIN
+        ):
             return True
     return False
 
@@ -154,7 +159,8 @@ def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> lis
         machines.setdefault(summary.machine_id, []).append(summary)
     twins = {machine: _twins(members) for machine, members in machines.items()}
     return [
-        msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, twins[s.machine_id], contexts)})) for s in summaries
+        msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, twins[s.machine_id], contexts)}))
+        for s in summaries
     ]
 
 

@@ -83,8 +83,14 @@ def scaling(summaries: Iterable[Summary]) -> list[Scaling]:
             found = contrast(together.unit_ns, alone.unit_ns)
             answers.append(
                 Scaling(
-                    form=form, operation=operation, read_delay=delay, readers=most, alone_ns=alone.issue.median_ns,
-                    together_ns=together.issue.median_ns, ratio=found.ratio if found else None, judged=not lone_launch(alone, together),
+                    form=form,
+                    operation=operation,
+                    read_delay=delay,
+                    readers=most,
+                    alone_ns=alone.issue.median_ns,
+                    together_ns=together.issue.median_ns,
+                    ratio=found.ratio if found else None,
+                    judged=not lone_launch(alone, together),
                 )  # fmt: skip
             )
     return answers
@@ -167,10 +173,17 @@ def trades(summaries: Iterable[Summary]) -> list[Trade]:
                 if saved and waited and (other.updater == cheap.updater or other.form != cheap.form):
                     answers.append(
                         Trade(
-                            cheap_reader=cheap.form, cheap_update=other.form, updater=cheap.updater, read_delay=delay, readers=readers,
-                            saved_ns=saved, waited_ns=waited,
+                            cheap_reader=cheap.form,
+                            cheap_update=other.form,
+                            updater=cheap.updater,
+                            read_delay=delay,
+                            readers=readers,
+                            saved_ns=saved,
+                            waited_ns=waited,
                             sections_per_update=Estimate(
-                                value=waited.median_ns / saved.median_ns, low=waited.low_ns / saved.high_ns, high=waited.high_ns / saved.low_ns
+                                value=waited.median_ns / saved.median_ns,
+                                low=waited.low_ns / saved.high_ns,
+                                high=waited.high_ns / saved.low_ns,
                             ),
                         )  # fmt: skip
                     )
@@ -187,7 +200,11 @@ def _more(dear: Summary, cheap: Summary) -> Interval | None:
 
 def sentences(summaries: Sequence[Summary]) -> list[str]:
     """The verdict on readers: the cheapest alone, those that scale and those that do not, and what waiting for it takes."""
-    pairs = [s for s in measured(summaries) if s.cell.operation == "readers_pair" and updater_of(s.cell) == "none" and delay_of(s.cell) == 0]
+    pairs = [
+        s
+        for s in measured(summaries)
+        if s.cell.operation == "readers_pair" and updater_of(s.cell) == "none" and delay_of(s.cell) == 0
+    ]
     answers = []
     alone = sorted((s for s in pairs if s.cell.threads == 1), key=lambda s: s.issue.median_ns)
     if len(alone) > 1:
@@ -195,11 +212,18 @@ def sentences(summaries: Sequence[Summary]) -> list[str]:
         beaten = next((s for s in alone if apart(s.issue, alone[0].issue)), None)
         what = f"{join([s.cell.form for s in best])}{' (alike within noise)' if len(best) > 1 else ''}"
         against = f", {beaten.cell.form} {number(beaten.issue.median_ns)} ns" if beaten else ""
-        answers.append(f"One reader alone: cheapest is {what}, {number(alone[0].issue.median_ns)} ns for entering and leaving{against}.")
+        answers.append(
+            f"One reader alone: cheapest is {what}, {number(alone[0].issue.median_ns)} ns for entering and leaving{against}."
+        )
     rows = [r for r in scaling(pairs)]
     if rows:
-        flat, dearer = [r.form for r in rows if r.flat], [f"{r.form} {r.ratio.value:.1f} times" for r in rows if r.grows and not r.flat]
-        parts = ([f"{join(flat)} cost each reader the same as alone"] if flat else []) + ([f"dearer: {join(dearer)}"] if dearer else [])
+        flat, dearer = (
+            [r.form for r in rows if r.flat],
+            [f"{r.form} {r.ratio.value:.1f} times" for r in rows if r.grows and not r.flat],
+        )
+        parts = ([f"{join(flat)} cost each reader the same as alone"] if flat else []) + (
+            [f"dearer: {join(dearer)}"] if dearer else []
+        )
         if parts:
             answers.append(f"With {max(r.readers for r in rows)} readers: {'; '.join(parts)}.")
     best_forms = [s.cell.form for s in alone[:1]]

@@ -244,7 +244,9 @@ def _percentiles(parts: list[Quantiles]) -> Percentiles | None:
     if merged:
         p50, p95, p99 = histogram.percentiles(merged, SHARES)
     else:
-        p50, p95, p99 = (float(np.median([getattr(part, name) for part in parts])) for name in ("p50_ns", "p95_ns", "p99_ns"))
+        p50, p95, p99 = (
+            float(np.median([getattr(part, name) for part in parts])) for name in ("p50_ns", "p95_ns", "p99_ns")
+        )
     highest = max(part.max_ns for part in parts)
     return Percentiles(
         of=parts[0].of,
@@ -273,7 +275,9 @@ def _status(records: list[Record]) -> tuple[str, str, list[Record]]:
     """
     worked = {r.launch for r in records if r.status == "ok"}
     records = [r for r in records if r.status == "ok" or r.launch not in worked or r.sum_expected != r.sum_found]
-    by_status = {name: [r for r in records if r.status == name] for name in ("ok", "error", "unreliable", "unavailable")}
+    by_status = {
+        name: [r for r in records if r.status == name] for name in ("ok", "error", "unreliable", "unavailable")
+    }
     if by_status["error"]:
         return "error", next((r.reason for r in by_status["error"] if r.reason), ""), []
     usable = by_status["ok"] + by_status["unreliable"]
@@ -362,7 +366,9 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         cell=first.cell,
         id=first.cell.id,
         machine_id=machine_id,
-        context_ids=sorted({contexts[r.context_id].context_id if r.context_id in contexts else r.context_id for r in records}),
+        context_ids=sorted(
+            {contexts[r.context_id].context_id if r.context_id in contexts else r.context_id for r in records}
+        ),
         launches=len(values) or len(usable),
         looks=len(set(looks)),
         launch_span_s=span_s,
@@ -424,7 +430,9 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
         machine = context.machine_id if context else record.context_id
         groups.setdefault((machine, record.cell.id), []).append(record)
     every = (record for members in groups.values() for record in members)
-    return summarise_groups(known, ((machine, members) for (machine, _), members in groups.items()), near_far(known, every))
+    return summarise_groups(
+        known, ((machine, members) for (machine, _), members in groups.items()), near_far(known, every)
+    )
 
 
 def summarise_groups(
@@ -442,7 +450,24 @@ def summarise_groups(
     for machine, members in groups:
         merged.append(_merge(machine, members, contexts))
         s = merged[-1]
-        held += sum(map(len, (s.unit_ns, s.exposed_unit_ns, s.completion_unit_ns, s.thread_ns, s.thread_ops, s.cpus, s.total_mops_by_launch)))
+        held += sum(
+            map(
+                len,
+                (
+                    s.unit_ns,
+                    s.exposed_unit_ns,
+                    s.completion_unit_ns,
+                    s.thread_ns,
+                    s.thread_ops,
+                    s.cpus,
+                    s.total_mops_by_launch,
+                ),
+            )
+        )
         if held > MOST_HELD:
-            raise UserError(f"more than {MOST_HELD} figures of launches, lines and threads", "records", "fewer files or cells at once, by --only")
+            raise UserError(
+                f"more than {MOST_HELD} figures of launches, lines and threads",
+                "records",
+                "fewer files or cells at once, by --only",
+            )
     return with_flags(with_nearness(merged, classes), contexts)

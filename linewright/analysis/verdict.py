@@ -255,7 +255,11 @@ def _less(ratio: Estimate | None, best: Interval, other: Interval) -> str:
     low, high = (100 * (1 - 1 / bound) for bound in (ratio.low, ratio.high))
     digits = 1 if share < 10 else 0
     span = f"{low:.{digits}f} to {high:.{digits}f} %"
-    return f"{share:.{digits}f} % less" if f"{low:.{digits}f}" == f"{high:.{digits}f}" else f"{share:.{digits}f} % less ({span})"
+    return (
+        f"{share:.{digits}f} % less"
+        if f"{low:.{digits}f}" == f"{high:.{digits}f}"
+        else f"{share:.{digits}f} % less ({span})"
+    )
 
 
 def join(names: Sequence[str]) -> str:
@@ -306,7 +310,9 @@ def _sweep(run: Sequence[Finding]) -> str:
     """One clause for findings of one caller and condition that agree on best, ties and loser."""
     if len(run) == 1:
         return f"{_work(run[0].work_iters)}, {_clause(run[0])}"
-    return f"from {run[0].work_iters} to {run[-1].work_iters} iterations of work, {_clause(run[0])} at {run[0].work_iters}"
+    return (
+        f"from {run[0].work_iters} to {run[-1].work_iters} iterations of work, {_clause(run[0])} at {run[0].work_iters}"
+    )
 
 
 def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
@@ -423,7 +429,7 @@ def _without_echoes(found: Sequence[Finding]) -> list[Finding]:
             tuple(sorted(f.params.items())),
         )  # fmt: skip
         same = kept.setdefault(point, [])
-        if not any((f.best, f.beaten) == (k.best, k.beaten) or not f.beaten and not k.beaten for k in same):
+        if not any((f.best, f.beaten) == (k.best, k.beaten) or (not f.beaten and not k.beaten) for k in same):
             same.append(f)
     chosen = {id(f) for same in kept.values() for f in same}
     return [f for f in found if id(f) in chosen]

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from linewright.output import console as output
 from linewright.errors import DONE, UserError
+from linewright.output import console as output
 from linewright.schema import Context
 
 ORDER = 30

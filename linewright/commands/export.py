@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, BinaryIO, Optional
+from typing import Annotated, BinaryIO
 
 import typer
 
-from linewright.output import console as output
 from linewright.errors import DONE, RunError, UserError
+from linewright.output import console as output
 
 ORDER = 27
 
@@ -24,15 +24,21 @@ def export(
     as_csv: Annotated[bool, typer.Option("--csv", help="One line per cell.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="The same, as Parquet (needs pyarrow).")] = False,
     out: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")] = "-",
-    windows: Annotated[bool, typer.Option("--windows", help="One row per timed window instead of one per cell (CSV, Parquet).")] = False,
-    only: Annotated[Optional[list[str]], typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")] = None,
+    windows: Annotated[
+        bool, typer.Option("--windows", help="One row per timed window instead of one per cell (CSV, Parquet).")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> int:
     """Write the results of record files for other tools."""
     if google + as_csv + parquet != 1:
         raise UserError("name one format", "export", "--google-benchmark, --csv or --parquet")
     if windows and google:
-        raise UserError("--windows and --google-benchmark contradict each other", "export", "that format knows repetitions only")
+        raise UserError(
+            "--windows and --google-benchmark contradict each other", "export", "that format knows repetitions only"
+        )
     if parquet and out == "-" and sys.stdout.isatty():
         raise UserError("Parquet is no text", "--output", "name a file with -o")
     from linewright.output import export as shapes
@@ -44,7 +50,11 @@ def export(
         if windows:
             stored.read()
             _some(len(stored), files)
-            contexts, columns, flat = stored.contexts, shapes.WINDOW_COLUMNS, shapes.window_rows(stored.contexts, stored.records())
+            contexts, columns, flat = (
+                stored.contexts,
+                shapes.WINDOW_COLUMNS,
+                shapes.window_rows(stored.contexts, stored.records()),
+            )
         else:
             loaded = store.load_from(stored)
             _some(len(loaded.summaries), files)
@@ -80,4 +90,6 @@ def _open(path: str, force: bool) -> BinaryIO:
     except FileExistsError:
         raise UserError(f"{path} exists", "--output", "--force replaces it") from None
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", "--output", "name a file that can be written") from None
+        raise UserError(
+            f"cannot write {path}: {error.strerror}", "--output", "name a file that can be written"
+        ) from None

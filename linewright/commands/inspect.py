@@ -22,7 +22,10 @@ def register(app: typer.Typer) -> None:
 
 
 def inspect(
-    path: Annotated[str, typer.Argument(metavar="PROGRAM|LIBRARY", help="An ELF file for arm64, x86-64 or i386.", show_default=False)],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PROGRAM|LIBRARY", help="An ELF file for arm64, x86-64 or i386.", show_default=False),
+    ],
     json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
 ) -> int:
     """List the atomic operations of a program or library by function, and sum up which of them can be switched."""
@@ -82,8 +85,16 @@ def _print(found: Inspection) -> None:
 
     console = console_for(sys.stdout)
     image = found.image
-    linked = f"started by {image.interpreter}" if image.interpreter else "shared" if image.needs_dynamic_linker else "statically linked"
-    console.print(one_line(f"{image.path}: {image.machine} {image.kind}, {linked}{', stripped' if image.stripped else ''}"))
+    linked = (
+        f"started by {image.interpreter}"
+        if image.interpreter
+        else "shared"
+        if image.needs_dynamic_linker
+        else "statically linked"
+    )
+    console.print(
+        one_line(f"{image.path}: {image.machine} {image.kind}, {linked}{', stripped' if image.stripped else ''}")
+    )
     if found.functions:
         console.print()
         console.print(_arm64_table(found.functions) if image.machine == "arm64" else _x86_table(found.functions))
@@ -103,14 +114,20 @@ def _arm64_table(functions: tuple[Function, ...]):
 
 
 def _calls(f: Function) -> str:
-    shown = [f"{name.removeprefix('__aarch64_')}{f' ×{count}' if count > 1 else ''}" for name, count in f.calls.most_common(_CALLS_SHOWN)]
+    shown = [
+        f"{name.removeprefix('__aarch64_')}{f' ×{count}' if count > 1 else ''}"
+        for name, count in f.calls.most_common(_CALLS_SHOWN)
+    ]
     return ", ".join(shown) + (" …" if len(f.calls) > _CALLS_SHOWN else "")
 
 
 def _x86_table(functions: tuple[Function, ...]):
     table = _table("function", "locked operations")
     for f in functions:
-        table.add_row(one_line(f.name), ", ".join(f"{name}{f' ×{count}' if count > 1 else ''}" for name, count in f.locked.most_common()))
+        table.add_row(
+            one_line(f.name),
+            ", ".join(f"{name}{f' ×{count}' if count > 1 else ''}" for name, count in f.locked.most_common()),
+        )
     return table
 
 
@@ -141,15 +158,21 @@ def summary(found: Inspection) -> list[str]:
     ]
     if found.recognised:
         if found.image.unaudited:
-            lines.append(f"Made for {found.image.unaudited}, whose dynamic linker knows no auditing: `linewright run` cannot reach it.")
+            lines.append(
+                f"Made for {found.image.unaudited}, whose dynamic linker knows no auditing: `linewright run` cannot reach it."
+            )
         elif found.image.needs_dynamic_linker:
             lines.append("`linewright run` can switch the known helpers, and so what their callers do.")
         else:
-            lines.append("Statically linked: `linewright run` cannot reach it; linking it with liblinewright_outline can.")
+            lines.append(
+                "Statically linked: `linewright run` cannot reach it; linking it with liblinewright_outline can."
+            )
     if found.own:
         lines.append("LINEWRIGHT_ATOMICS governs the helpers of liblinewright_outline without `linewright run`.")
     if found.unknown:
-        lines.append(f"{_many(found.unknown.total(), 'function')} named like a helper {'is' if found.unknown.total() == 1 else 'are'} none by its code, and left alone.")
+        lines.append(
+            f"{_many(found.unknown.total(), 'function')} named like a helper {'is' if found.unknown.total() == 1 else 'are'} none by its code, and left alone."
+        )
     lines.append(
         f"Inlined: {_many(sums['inlined_lse'], 'LSE instruction')}, {_many(sums['inlined_llsc'], 'LL/SC loop')}; these stay as they are."
         if sums["inlined_lse"] or sums["inlined_llsc"]

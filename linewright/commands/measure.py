@@ -7,18 +7,18 @@ import os
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from linewright import plans, units
+from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.output import console as output
 from linewright.output import progress
-from linewright.records import files as records
-from linewright.errors import DONE, BAD_REQUEST, RunError, UserError
-from linewright.target.estimate import LAUNCH_S, cells_s, launches_of
 from linewright.plans.request import Request, check_time, plan_text, resolve
+from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
+from linewright.target.estimate import LAUNCH_S, cells_s, launches_of
 from linewright.target.local import Done, Progress, Target, launch_plan, open_target
 
 ORDER = 10
@@ -30,21 +30,43 @@ def register(app: typer.Typer) -> None:
 
 
 def measure(
-    plan: Annotated[Optional[str], typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)] = None,
+    plan: Annotated[str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)] = None,
     on: Annotated[str, typer.Option(help="Where to run.")] = "local",
     out: Annotated[
-        Optional[str],
-        typer.Option("--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"),
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"
+        ),
     ] = None,
-    budget: Annotated[Optional[str], typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's")] = None,
-    precision: Annotated[Optional[str], typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")] = None,
-    only: Annotated[Optional[list[str]], typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")] = None,
-    cpus: Annotated[Optional[str], typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")] = None,
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")] = None,
-    counters: Annotated[Optional[str], typer.Option(help="Events to count, as perf names them: cycles,task-clock; or none.", show_default="cycles, instructions, snoops where the CPU names them")] = None,
-    resume: Annotated[Optional[str], typer.Option(help="Continue this record file of the same machine.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")] = False,
+    budget: Annotated[
+        str | None, typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
+    ] = None,
+    cpus: Annotated[
+        str | None, typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")
+    ] = None,
+    counters: Annotated[
+        str | None,
+        typer.Option(
+            help="Events to count, as perf names them: cycles,task-clock; or none.",
+            show_default="cycles, instructions, snoops where the CPU names them",
+        ),
+    ] = None,
+    resume: Annotated[str | None, typer.Option(help="Continue this record file of the same machine.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")
+    ] = False,
     form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing record file.")] = False,
 ) -> int:
@@ -79,7 +101,16 @@ def measure(
         if kept.writer is None:
             kept = kept._replace(writer=records.create(out if out is not None else _default_path(chosen), force))
             stack.callback(kept.writer.close)
-        again = {"--plan": plan, "--budget": budget, "--precision": precision, "--only": only, "--cpus": cpus, "--set": settings, "--seed": seed, "--counters": counters}
+        again = {
+            "--plan": plan,
+            "--budget": budget,
+            "--precision": precision,
+            "--only": only,
+            "--cpus": cpus,
+            "--set": settings,
+            "--seed": seed,
+            "--counters": counters,
+        }
         return _run(chosen, launches, done, kept, target, form, again)
 
 
@@ -88,9 +119,13 @@ def _check_together(out: str | None, resume: str | None, force: bool, form: str)
     if resume is not None and out is not None:
         raise UserError("--resume and --output contradict each other", "measure", "--resume FILE appends to FILE")
     if resume is not None and force:
-        raise UserError("--resume and --force contradict each other", "measure", "one continues the file, the other replaces it")
+        raise UserError(
+            "--resume and --force contradict each other", "measure", "one continues the file, the other replaces it"
+        )
     if out == "-" and form != "table":
-        raise UserError(f"--output - and --format {form} contradict each other", "measure", "standard output takes one of them")
+        raise UserError(
+            f"--output - and --format {form} contradict each other", "measure", "standard output takes one of them"
+        )
 
 
 def _plan_of(path: str) -> str:
@@ -99,7 +134,9 @@ def _plan_of(path: str) -> str:
     first = next(iter(reader)).value
     name = first.plan
     if name not in plans.built_in():
-        raise UserError(f"{path} was begun with plan {name!r}, which is not built in", "--resume", "name its file with --plan")
+        raise UserError(
+            f"{path} was begun with plan {name!r}, which is not built in", "--resume", "name its file with --plan"
+        )
     return name
 
 
@@ -146,7 +183,13 @@ def _describe(plan: Plan, launches: list[Plan], done: Done) -> int:
 
 
 def _run(
-    plan: Plan, launches: list[Plan], done: Done, kept: records.Unfinished, target: Target, form: str, again: dict[str, object]
+    plan: Plan,
+    launches: list[Plan],
+    done: Done,
+    kept: records.Unfinished,
+    target: Target,
+    form: str,
+    again: dict[str, object],
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
     for line in plan_text(plan):
@@ -193,7 +236,12 @@ def _with_what_is_kept(
 ) -> RunError:
     """The failure, with what is finished and how to go on: the options that made the plan belong to it."""
     total = sum(len(launch.cells) for launch in launches)
-    given = [(option, one) for option, value in again.items() for one in (value if isinstance(value, (list, tuple)) else [value]) if one is not None]
+    given = [
+        (option, one)
+        for option, value in again.items()
+        for one in (value if isinstance(value, (list, tuple)) else [value])
+        if one is not None
+    ]
     options = shlex.join(["--resume", name, *(str(word) for pair in given for word in pair)])
     go_on = f"; continue with {options}" if name != "standard output" and new else ""
     return RunError(f"{failure}; {new} of {total} cell runs are kept{go_on}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -12,9 +12,9 @@ from rich.text import Text
 
 from linewright import plans as registry
 from linewright.errors import DONE, UserError, one_line
-from linewright.target.estimate import estimate_s
-from linewright.plans.request import Request, build, plan_text, resolve
 from linewright.output.table import console_for
+from linewright.plans.request import Request, build, plan_text, resolve
+from linewright.target.estimate import estimate_s
 from linewright.target.local import Target, open_target
 from linewright.units import duration_text
 
@@ -26,9 +26,15 @@ def register(app: typer.Typer) -> None:
 
 
 def plans(
-    name: Annotated[Optional[str], typer.Argument(help="Show this plan's parameters and cells.", show_default=False)] = None,
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs; with NAME, the plan as `measure --plan FILE` takes it.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(help="Show this plan's parameters and cells.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs; with NAME, the plan as `measure --plan FILE` takes it.")
+    ] = False,
 ) -> int:
     """List the built-in plans, or show one for this machine."""
     if name is None:
@@ -58,7 +64,14 @@ def plans(
 def _entry(name: str, target: Target) -> dict[str, Any]:
     """A plan as it would be on this machine; `needs` says why there is none."""
     built_in = registry.find(name)
-    entry = {"name": name, "summary": built_in.summary, "cells": 0, "least_s": 0.0, "budget_s": built_in.budget_s, "needs": ""}
+    entry = {
+        "name": name,
+        "summary": built_in.summary,
+        "cells": 0,
+        "least_s": 0.0,
+        "budget_s": built_in.budget_s,
+        "needs": "",
+    }
     try:
         plan = build(Request(plan=name), target)
     except UserError as error:

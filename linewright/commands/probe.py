@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
 
 
 def probe(
-    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="-- ARGS", help="Options of the probe.", show_default=False)] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="Options of the probe.", show_default=False)
+    ] = None,
 ) -> int:
     """Run linewright-probe with these arguments: `linewright probe -- --help`."""
     path = find_probe()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from linewright.output import console as output
 from linewright.errors import DONE, UserError
+from linewright.output import console as output
 
 ORDER = 25
 
@@ -19,10 +19,19 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    files: Annotated[list[str], typer.Argument(metavar="RECORDS…", help="Record files, of one machine or several.", show_default=False)],
-    out: Annotated[str, typer.Option("--output", "-o", help="The page to write; an older one is replaced.")] = "report.html",
-    svg: Annotated[Optional[str], typer.Option(help="Write every chart as SVG into this directory too.", show_default=False)] = None,
-    png: Annotated[Optional[str], typer.Option(help="Write every chart as PNG into this directory too.", show_default=False)] = None,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="RECORDS…", help="Record files, of one machine or several.", show_default=False),
+    ],
+    out: Annotated[
+        str, typer.Option("--output", "-o", help="The page to write; an older one is replaced.")
+    ] = "report.html",
+    svg: Annotated[
+        str | None, typer.Option(help="Write every chart as SVG into this directory too.", show_default=False)
+    ] = None,
+    png: Annotated[
+        str | None, typer.Option(help="Write every chart as PNG into this directory too.", show_default=False)
+    ] = None,
 ) -> int:
     """Make one self-contained HTML page: verdict, charts, context, every number, and the records themselves."""
     from linewright.report.material import gather
@@ -63,6 +72,8 @@ def _write(out: str, page: str) -> None:
         Path(beside).write_text(page, encoding="utf-8")
         os.replace(beside, place)
     except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror}", "--output", "name a file that can be written") from None
+        raise UserError(
+            f"cannot write {out}: {error.strerror}", "--output", "name a file that can be written"
+        ) from None
     finally:
         Path(beside).unlink(missing_ok=True)  # what failed or was interrupted; otherwise it has its place now

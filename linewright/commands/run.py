@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from linewright import policy
-from linewright.output import console as output
 from linewright.errors import UserError
+from linewright.output import console as output
 
 ORDER = 70
 LIBRARY = "liblinewright_audit.so"
@@ -32,9 +32,14 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False)],
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False),
+    ],
     atomics: Annotated[str, typer.Option(help="The setting, as in LINEWRIGHT_ATOMICS.")] = "prefetch",
-    verbose: Annotated[bool, typer.Option("--verbose", help="List objects and helpers, found and changed, on standard error.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="List objects and helpers, found and changed, on standard error.")
+    ] = False,
 ) -> int:
     """Run an already-built arm64 program with its outlined atomics in another form.
 
@@ -47,7 +52,9 @@ def run(
         warn_unswitched(program)
         environment = switched(dict(os.environ), atomics, verbose, find_library())
     else:
-        output.note(f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged")
+        output.note(
+            f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged"
+        )
         environment = dict(os.environ)
     sys.stdout.flush()
     for name in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, and what is ignored stays so in the program
@@ -82,13 +89,21 @@ def find_library() -> Path:
     for path in (package / "lib" / LIBRARY, package.parent / "build" / "native" / "src" / "outline" / LIBRARY):
         if path.is_file():
             return _usable(path)
-    raise UserError("not found", LIBRARY, "build it with `cmake --preset native && cmake --build --preset native`, or name it in LINEWRIGHT_AUDIT")
+    raise UserError(
+        "not found",
+        LIBRARY,
+        "build it with `cmake --preset native && cmake --build --preset native`, or name it in LINEWRIGHT_AUDIT",
+    )
 
 
 def _usable(path: Path) -> Path:
     """LD_AUDIT is a list with colons, and the dynamic linker puts its own words for $ORIGIN and the like."""
     if ":" in str(path) or "$" in str(path):
-        raise UserError(f"the dynamic linker cannot be told of a path with ':' or '$': {path}", LIBRARY, "allowed: any other path; LINEWRIGHT_AUDIT names it")
+        raise UserError(
+            f"the dynamic linker cannot be told of a path with ':' or '$': {path}",
+            LIBRARY,
+            "allowed: any other path; LINEWRIGHT_AUDIT names it",
+        )
     return path
 
 
@@ -109,8 +124,12 @@ def warn_unswitched(program: str) -> None:
     from linewright.elf.image import begin
 
     file = os.stat(program)
-    if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()):
-        output.note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
+    if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (
+        file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()
+    ):
+        output.note(
+            f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged"
+        )
         return
     if os.getuid() and _has_capabilities(program):
         output.note(f"{program} has file capabilities, so the dynamic linker ignores the setting: it runs unchanged")
@@ -124,7 +143,9 @@ def warn_unswitched(program: str) -> None:
     elif not image.needs_dynamic_linker:
         output.note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")
     elif image.unaudited:
-        output.note(f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged")
+        output.note(
+            f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged"
+        )
 
 
 def _has_capabilities(program: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Optional
+from typing import Annotated
 
 import msgspec
 import typer
@@ -20,7 +20,10 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    shape: Annotated[Optional[str], typer.Argument(help="plan, context, record, trial or trial_run; all of them without it.", show_default=False)] = None,
+    shape: Annotated[
+        str | None,
+        typer.Argument(help="plan, context, record, trial or trial_run; all of them without it.", show_default=False),
+    ] = None,
 ) -> int:
     """Print the JSON Schema of a shape, for tools that read or write our files."""
     known = schemas() | trial_schemas()

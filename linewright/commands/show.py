@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from linewright.output import console as output
 from linewright.errors import DONE, UserError
+from linewright.output import console as output
 
 ORDER = 20
 
@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
 def show(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Record files.", show_default=False)],
     form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
-    only: Annotated[Optional[list[str]], typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
+    ] = None,
 ) -> int:
     """Show the result of one or several record files."""
     output.check_format(form)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import msgspec
 import typer
@@ -49,8 +49,8 @@ def torture(
     readers: Annotated[int, typer.Option(help="Threads that read.")] = 4,
     updaters: Annotated[int, typer.Option(help="Threads that replace and wait.")] = 2,
     flavour: Annotated[str, typer.Option(help="all, normal, signal_safe, fast, fast_updown.")] = "all",
-    without: Annotated[Optional[str], typer.Option(help="membarrier or rseq: denied to the program.")] = None,
-    words: Annotated[Optional[str], typer.Option(help="thread or cpu: where readers count.")] = None,
+    without: Annotated[str | None, typer.Option(help="membarrier or rseq: denied to the program.")] = None,
+    words: Annotated[str | None, typer.Option(help="thread or cpu: where readers count.")] = None,
     fork: Annotated[bool, typer.Option("--fork/--no-fork", help="Fork now and then, and go on in the child.")] = True,
     seed: Annotated[int, typer.Option(help="Of the threads' choices; their interleaving is the machine's.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
@@ -62,7 +62,18 @@ def torture(
     _between(readers, 1, 128, "--readers")
     _between(updaters, 1, 64, "--updaters")
     _between(seed, 0, 2**32 - 1, "--seed")
-    request = ["--seconds", str(seconds), "--readers", str(readers), "--updaters", str(updaters), "--flavour", flavour, "--seed", str(seed)]
+    request = [
+        "--seconds",
+        str(seconds),
+        "--readers",
+        str(readers),
+        "--updaters",
+        str(updaters),
+        "--flavour",
+        flavour,
+        "--seed",
+        str(seed),
+    ]
     request += ["--fork", "yes" if fork else "no"]
     if words is not None:
         request += ["--words", _one_of(words, ("thread", "cpu"), "--words")]

@@ -10,13 +10,13 @@ import secrets
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from linewright import __version__, policy, units
-from linewright.output import console as output
 from linewright.errors import DONE, RunError, UserError
+from linewright.output import console as output
 
 ORDER = 35
 MOST_SETTINGS = 16
@@ -30,18 +30,47 @@ def register(app: typer.Typer) -> None:
 
 def trial(
     context: typer.Context,
-    command: Annotated[Optional[list[str]], typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False)] = None,
-    settings: Annotated[Optional[str], typer.Option(help="Settings of LINEWRIGHT_ATOMICS, separated by /; the first is the baseline.", show_default="default/prefetch/load on arm64")] = None,
-    env: Annotated[Optional[list[str]], typer.Option("--env", help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline; a single one is held against the environment as it is.")] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False),
+    ] = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings of LINEWRIGHT_ATOMICS, separated by /; the first is the baseline.",
+            show_default="default/prefetch/load on arm64",
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline; a single one is held against the environment as it is.",
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)] = 20,
     precision: Annotated[str, typer.Option(help="Half-width of every interval at which the trial may end.")] = "1%",
-    metric: Annotated[str, typer.Option(help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output.")] = "wall",
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output."
+        ),
+    ] = "wall",
     higher_is_better: Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate.")] = False,
     warmup: Annotated[int, typer.Option(help="Rounds run first and not counted.")] = 1,
-    limit: Annotated[Optional[str], typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Seed of the order.", show_default="random")] = None,
-    save: Annotated[Optional[str], typer.Option(help="Trial file; an existing one of the same program gets another session.", show_default="results/trial-TIME.jsonl")] = None,
-    resume: Annotated[Optional[str], typer.Option(help="Continue this trial file's last session.")] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order.", show_default="random")] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            help="Trial file; an existing one of the same program gets another session.",
+            show_default="results/trial-TIME.jsonl",
+        ),
+    ] = None,
+    resume: Annotated[str | None, typer.Option(help="Continue this trial file's last session.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""
@@ -71,7 +100,9 @@ def trial(
     if settings is not None and platform.machine() != "aarch64":
         output.note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
     if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
-        output.note(f"{runs} rounds cannot show a difference between {len(named)} settings, however large: --runs {enough} or more")
+        output.note(
+            f"{runs} rounds cannot show a difference between {len(named)} settings, however large: --runs {enough} or more"
+        )
     return _run(session, [], writer, limit_s, as_json, describe=True)
 
 
@@ -87,7 +118,11 @@ def _storable(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UserError(f"not UTF-8: {text!r}", "trial", "allowed: a program, arguments and environments in UTF-8; a script can start any other") from None
+        raise UserError(
+            f"not UTF-8: {text!r}",
+            "trial",
+            "allowed: a program, arguments and environments in UTF-8; a script can start any other",
+        ) from None
 
 
 def _in_range(value: int, low: int, high: int, where: str) -> None:
@@ -110,10 +145,16 @@ def _settings(atomics: str | None, env: list[str] | None, program: str, alone: b
     elif alone:
         named = [Named(name=AS_IS, environment={})]
     else:
-        raise UserError("nothing to try: each atomic operation has one form on this machine", "trial", "name environments: --env A=1 --env A=2")
+        raise UserError(
+            "nothing to try: each atomic operation has one form on this machine",
+            "trial",
+            "name environments: --env A=1 --env A=2",
+        )
     names = [n.name for n in named]
     if len(set(names)) < len(names):
-        raise UserError(f"setting named twice: {next(n for n in names if names.count(n) > 1)}", "trial", "each setting once")
+        raise UserError(
+            f"setting named twice: {next(n for n in names if names.count(n) > 1)}", "trial", "each setting once"
+        )
     if len(named) < 2 and not alone:
         raise UserError("one setting has nothing to be compared with", "--settings", "at least two, separated by /")
     _in_range(len(named), 1, MOST_SETTINGS, "settings")
@@ -124,7 +165,9 @@ def _assignments(text: str) -> dict[str, str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UserError(f"{text!r}: {error}", "--env", "allowed: NAME=VALUE, several separated by spaces, quoted as in a shell") from None
+        raise UserError(
+            f"{text!r}: {error}", "--env", "allowed: NAME=VALUE, several separated by spaces, quoted as in a shell"
+        ) from None
     answer: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -145,7 +188,9 @@ def _policies(text: str, program: str) -> list:
     warn_unswitched(find_program(program))
     library = find_library()
     changed = [switched(dict(os.environ), value, False, library) for value in values]
-    return [Named(name=value, environment={k: new[k] for k in CHANGED}) for value, new in zip(values, changed, strict=True)]
+    return [
+        Named(name=value, environment={k: new[k] for k in CHANGED}) for value, new in zip(values, changed, strict=True)
+    ]
 
 
 def _session(command: list[str], named: list, **more: object):
@@ -160,8 +205,8 @@ def _session(command: list[str], named: list, **more: object):
 
 def _file(save: str | None, session):
     """A writer to the trial file, with the session's line to be written first; an existing file must fit."""
-    from linewright.records import files as records
     from linewright.commands.run import find_program
+    from linewright.records import files as records
     from linewright.trial import boots, files
 
     find_program(session.command[0])
@@ -188,7 +233,11 @@ def _resume(path: str, limit: str | None, as_json: bool) -> int:
     session, now = known.sessions[-1], files.here()
     for name in ("cpu_model", "kernel", "boot_id"):
         if getattr(session, name) != now[name]:
-            raise UserError(f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})", "--resume", "--save on each boot, then linewright compare")
+            raise UserError(
+                f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})",
+                "--resume",
+                "--save on each boot, then linewright compare",
+            )
     samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     return _run(session, samples, files.append_to(known, "--resume"), limit_s, as_json, describe=False)
@@ -197,8 +246,8 @@ def _resume(path: str, limit: str | None, as_json: bool) -> int:
 def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, describe: bool) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
     from linewright.commands.run import find_program
-    from linewright.target.interrupts import Interrupts
     from linewright.output.progress import fitting
+    from linewright.target.interrupts import Interrupts
     from linewright.trial import engine, runner
 
     program = find_program(session.command[0])
@@ -229,7 +278,14 @@ def _show(session, finished, name: str, as_json: bool) -> None:
     from linewright.trial import report
 
     if as_json:
-        _print_json({"session": session, "verdict": finished.verdict, "failures": report.failures(session, finished.samples), "file": name})
+        _print_json(
+            {
+                "session": session,
+                "verdict": finished.verdict,
+                "failures": report.failures(session, finished.samples),
+                "file": name,
+            }
+        )
     else:
         report.show(session, finished.samples, finished.verdict, console_for(sys.stdout))
         sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -21,7 +21,12 @@ def register(app: typer.Typer) -> None:
 
 def workload(
     arguments: Annotated[
-        Optional[list[str]], typer.Argument(metavar="KIND [OPTIONS]", help="Workload and options: `linewright workload --help` has them.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="KIND [OPTIONS]",
+            help="Workload and options: `linewright workload --help` has them.",
+            show_default=False,
+        ),
     ] = None,
 ) -> int:
     """Run a lock or counter on the library's atomics, checked while it is timed: `linewright workload --help`.

@@ -87,7 +87,10 @@ def compare(
 
 
 def compare_all(
-    before: Iterable[Summary], afters: Iterable[Iterable[Summary]], correction: Correction = "holm", alpha: float = ALPHA
+    before: Iterable[Summary],
+    afters: Iterable[Iterable[Summary]],
+    correction: Correction = "holm",
+    alpha: float = ALPHA,
 ) -> list[list[Change]]:
     """`compare` of one baseline with several runs; p values are corrected over all cells of all runs together."""
     left = _by_id(before, "before")
@@ -95,17 +98,25 @@ def compare_all(
     pairs = [[(left[i], right[i]) for i in left if i in right] for right in sides]
     obstacles = [[_obstacle(a, b) for a, b in side] for side in pairs]
     contrasts = [
-        [None if o else contrast(b.unit_ns, a.unit_ns, relative_floor=_floor(a, b)) for (a, b), o in zip(side, told, strict=True)]
+        [
+            None if o else contrast(b.unit_ns, a.unit_ns, relative_floor=_floor(a, b))
+            for (a, b), o in zip(side, told, strict=True)
+        ]
         for side, told in zip(pairs, obstacles, strict=True)
     ]
     corrected = iter(_adjust([c.p for side in contrasts for c in side if c], correction))
     return [
-        sorted((_change(a, b, o, c, next(corrected) if c else None, alpha) for (a, b), o, c in zip(*side, strict=True)), key=_weight)
+        sorted(
+            (_change(a, b, o, c, next(corrected) if c else None, alpha) for (a, b), o, c in zip(*side, strict=True)),
+            key=_weight,
+        )
         for side in zip(pairs, obstacles, contrasts, strict=True)
     ]
 
 
-def _change(before: Summary, after: Summary, obstacle: str, found: Contrast | None, p: float | None, alpha: float) -> Change:
+def _change(
+    before: Summary, after: Summary, obstacle: str, found: Contrast | None, p: float | None, alpha: float
+) -> Change:
     finding = "not_comparable"
     if found:
         finding = "no_difference" if p >= alpha else "slower" if found.difference.median_ns > 0 else "faster"

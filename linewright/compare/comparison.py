@@ -85,7 +85,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """
         if self.fail_above is None:
             return [row for row in self.rows if row.finding in (*CERTAIN, *FAILED)]
-        return [row for row in self.rows if row.finding in FAILED or (row.finding == "worse" and self._beyond(row, surely=True))]
+        return [
+            row
+            for row in self.rows
+            if row.finding in FAILED or (row.finding == "worse" and self._beyond(row, surely=True))
+        ]
 
     @property
     def doubtful(self) -> list[Row]:
@@ -93,7 +97,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
         if self.fail_above is None:
             return []
         failing = {id(row) for row in self.failing}
-        return [row for row in self.rows if row.ratio is not None and id(row) not in failing and self._beyond(row, surely=False)]
+        return [
+            row
+            for row in self.rows
+            if row.ratio is not None and id(row) not in failing and self._beyond(row, surely=False)
+        ]
 
     def _beyond(self, row: Row, surely: bool) -> bool:
         if row.ratio is None:  # worse, but of figures that have no ratio: no limit in percent excuses that
@@ -169,11 +177,15 @@ def sentences(comparison: Comparison, side: Side) -> list[str]:
     """The result of one file in words: what was found, what the undecided could still hide, what was not compared."""
     rows = comparison.of(side.file)
     family = sum(row.p is not None for row in comparison.rows)
-    said = [f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} (95 %, corrected for {family} comparisons)"]
+    said = [
+        f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} (95 %, corrected for {family} comparisons)"
+    ]
     undecided = [row for row in rows if row.finding == "no_difference" and row.ratio is not None]
     if undecided:
         low, high = min(row.ratio_low for row in undecided), max(row.ratio_high for row in undecided)
-        said.append(f"what the widest interval of those without a difference leaves open: {percent(low)} to {percent(high)}")
+        said.append(
+            f"what the widest interval of those without a difference leaves open: {percent(low)} to {percent(high)}"
+        )
     if side.missing:
         said.append(f"{len(side.missing)} of the baseline's are missing in {side.file}: {_some(side.missing)}")
     if side.added:
@@ -189,7 +201,11 @@ def check_sentence(comparison: Comparison) -> str:
         return ""
     limit = f"{100 * comparison.fail_above:g} %"
     failing, doubtful = len(comparison.failing), len(comparison.doubtful)
-    said = f"check: {failing} certainly more than {limit} worse, or wrong: FAILED" if failing else f"check: none certainly more than {limit} worse: passed"
+    said = (
+        f"check: {failing} certainly more than {limit} worse, or wrong: FAILED"
+        if failing
+        else f"check: none certainly more than {limit} worse: passed"
+    )
     if doubtful:
         said += f"; {doubtful} could be, and more launches or windows would tell"
     return said

@@ -6,17 +6,18 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from linewright.records import files as records
-from linewright.records import store
 from linewright.analysis import Summary
+from linewright.analysis.intervals import Estimate
 from linewright.compare.alike import Unlike, frequency_warning, unlike
 from linewright.compare.changes import Change, compare_all
-from linewright.analysis.intervals import Estimate
 from linewright.compare.comparison import Comparison, Row, Side, unique_labels, unlike_text
 from linewright.errors import UserError
-from linewright.schema import Context, Interval
 from linewright.output.table import describe
-from linewright.trial import boots, files as trial_files
+from linewright.records import files as records
+from linewright.records import store
+from linewright.schema import Context, Interval
+from linewright.trial import boots
+from linewright.trial import files as trial_files
 
 MOST_NAMED = 3
 """Differing conditions that a refusal names before it counts the rest."""
@@ -47,10 +48,18 @@ def compare(paths: Sequence[str], options: Options, warn: Callable[[str], None])
         raise UserError(f"{twice[0]} is named twice", "compare", "each file once")
     kinds = [is_trial(path) for path in paths]
     if any(kinds) and not all(kinds):
-        raise UserError(f"{paths[kinds.index(False)]} holds records and {paths[kinds.index(True)]} a trial", "compare", "record files with record files, trial files with trial files")
+        raise UserError(
+            f"{paths[kinds.index(False)]} holds records and {paths[kinds.index(True)]} a trial",
+            "compare",
+            "record files with record files, trial files with trial files",
+        )
     found = _trials(paths, options, warn) if kinds[0] else _records(paths, options, warn)
     if not any(row.p is not None or row.finding == "error" for row in found.rows):
-        raise UserError(f"nothing could be compared: {found.rows[0].label}: {found.rows[0].reason}", paths[1], "both sides with figures of the same cells")
+        raise UserError(
+            f"nothing could be compared: {found.rows[0].label}: {found.rows[0].reason}",
+            paths[1],
+            "both sides with figures of the same cells",
+        )
     return found
 
 
@@ -73,7 +82,9 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
         if found and not options.allow_unlike:
             raise _refused(found, baseline.path, other.path)
         if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
-            raise UserError(f"no cell in common with {baseline.path}", other.path, "runs of one plan, or of plans that share cells")
+            raise UserError(
+                f"no cell in common with {baseline.path}", other.path, "runs of one plan, or of plans that share cells"
+            )
     changes = compare_all(baseline.summaries, [other.summaries for other in others])
     labels = unique_labels([s.cell for s in baseline.summaries])
     wrong = [_went_wrong(baseline, other) for other in others]
@@ -82,7 +93,10 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
         words=("slower", "faster"),
         higher_is_better=False,
         baseline=_side(baseline, baseline, [], []),
-        others=[_side(other, baseline, u, [frequency_warning(baseline.contexts, other.contexts)]) for other, u in zip(others, differing, strict=True)],
+        others=[
+            _side(other, baseline, u, [frequency_warning(baseline.contexts, other.contexts)])
+            for other, u in zip(others, differing, strict=True)
+        ],
         rows=[
             _row(change, other.path, labels[change.id], change.id in now)
             for other, found, now in zip(others, changes, wrong, strict=True)
@@ -106,7 +120,9 @@ def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Me
 def _refused(found: Sequence[Unlike], before: str, after: str) -> UserError:
     named = "; ".join(unlike_text(u) for u in found[:MOST_NAMED])
     more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return UserError(f"{before} and {after} are not alike: {named}{more}", "compare", "--unlike compares them nevertheless")
+    return UserError(
+        f"{before} and {after} are not alike: {named}{more}", "compare", "--unlike compares them nevertheless"
+    )
 
 
 def _side(own: Measured, baseline: Measured, found: list[Unlike], warnings: list[str]) -> Side:
@@ -165,9 +181,14 @@ def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None])
         higher_is_better=session.higher_is_better,
         baseline=_trial_side(baseline, baseline, [], []),
         others=[
-            _trial_side(other, baseline, u, _trial_warnings(baseline, other, rows)) for other, u, rows in zip(others, differing, found, strict=True)
+            _trial_side(other, baseline, u, _trial_warnings(baseline, other, rows))
+            for other, u, rows in zip(others, differing, found, strict=True)
         ],
-        rows=[_trial_row(across, other.path, session.unit) for other, rows in zip(others, found, strict=True) for across in rows],
+        rows=[
+            _trial_row(across, other.path, session.unit)
+            for other, rows in zip(others, found, strict=True)
+            for across in rows
+        ],
         fail_above=options.fail_above,
     )
 
@@ -182,7 +203,9 @@ def _unlike_machines(before: trial_files.TrialFile, after: trial_files.TrialFile
     return answer
 
 
-def _trial_side(own: trial_files.TrialFile, baseline: trial_files.TrialFile, found: list[Unlike], warnings: list[str]) -> Side:
+def _trial_side(
+    own: trial_files.TrialFile, baseline: trial_files.TrialFile, found: list[Unlike], warnings: list[str]
+) -> Side:
     names, expected = ([s.name for s in side.sessions[0].settings] for side in (own, baseline))
     first = own.sessions[0]
     boots_seen = len({s.boot_id or s.session for s in own.sessions})
@@ -192,13 +215,19 @@ def _trial_side(own: trial_files.TrialFile, baseline: trial_files.TrialFile, fou
     )  # fmt: skip
 
 
-def _trial_warnings(before: trial_files.TrialFile, after: trial_files.TrialFile, rows: Sequence[boots.Across]) -> list[str]:
+def _trial_warnings(
+    before: trial_files.TrialFile, after: trial_files.TrialFile, rows: Sequence[boots.Across]
+) -> list[str]:
     said = []
     if before.sessions[0].command != after.sessions[0].command:
         said.append("the two files are of different commands")
-    said += [f"{a.setting}: failed runs, left out: {a.failed[0]} before, {a.failed[1]} after" for a in rows if any(a.failed)]
+    said += [
+        f"{a.setting}: failed runs, left out: {a.failed[0]} before, {a.failed[1]} after" for a in rows if any(a.failed)
+    ]
     if any(a.unit == "run" for a in rows):
-        said.append(f"fewer than {boots.FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval (1 % is assumed); save several boots for a claim")
+        said.append(
+            f"fewer than {boots.FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval (1 % is assumed); save several boots for a claim"
+        )
     return said
 
 

@@ -35,8 +35,15 @@ class Drawn(Struct, frozen=True):
 
 def page(comparison: c.Comparison) -> str:
     """The whole page as text."""
-    environment = Environment(loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"line": one_line, "value": c.value_text, "unlike": c.unlike_text, "p": lambda p: "–" if p is None else f"{p:.2g}"}
+    environment = Environment(
+        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "line": one_line,
+        "value": c.value_text,
+        "unlike": c.unlike_text,
+        "p": lambda p: "–" if p is None else f"{p:.2g}",
+    }
     return environment.get_template("page.html").render(
         comparison=comparison, version=__version__, width=WIDTH,
         check=c.check_sentence(comparison), failing=bool(comparison.failing),

@@ -36,7 +36,9 @@ def find(words: np.ndarray) -> Found:
     loads = ((words & 0x3FFF7C00) == 0x085F7C00) | ((words & 0xBFFF0000) == 0x887F0000)
     calls = (words & 0x7C000000) == 0x14000000
     lse = {"store": store, "load": operation & ~store, "swap": swap, "cas": cas}
-    return Found({form: np.flatnonzero(mask) for form, mask in lse.items()}, np.flatnonzero(loads), np.flatnonzero(calls))
+    return Found(
+        {form: np.flatnonzero(mask) for form, mask in lse.items()}, np.flatnonzero(loads), np.flatnonzero(calls)
+    )
 
 
 def target(word: int, address: int) -> int:

@@ -38,7 +38,10 @@ def _body(op: str, size: int, order: str) -> tuple[int, ...]:
     """The words from the branch on."""
     bits = {1: 0, 2: 1, 4: 2, 8: 3, 16: 3}[size] << 30
     wide = 0x80000000 if size >= 8 else 0
-    acquire, release = order in ("acq", "acq_rel", "sync"), order in ("rel", "acq_rel") or (order == "sync" and op != "swp")
+    acquire, release = (
+        order in ("acq", "acq_rel", "sync"),
+        order in ("rel", "acq_rel") or (order == "sync" and op != "swp"),
+    )
     a, r = (0x400000, 0x8000) if op == "cas" else (0x800000, 0x400000)
     lse = (0x48207C82 if size == 16 else _LSE[op] | bits) | (a if acquire else 0) | (r if release else 0)
     load, store = 0x8000 if acquire and order != "sync" else 0, 0x8000 if release else 0
@@ -104,7 +107,12 @@ def _compilers(words: np.ndarray, i: int) -> tuple[str, int, bool] | None:
 
 def _own(words: np.ndarray, i: int) -> tuple[str, int, bool] | None:
     """Linewright's: bit 1 of the byte to the prefetch behind the body, bit 0 clear to the LL/SC path behind the return."""
-    if i + 6 >= len(words) or words[i + 2] & _TB_MASK != _TBNZ_W16_1 or words[i + 3] & _TB_MASK != _TBZ_W16_0 or words[i + 5] != _RET:
+    if (
+        i + 6 >= len(words)
+        or words[i + 2] & _TB_MASK != _TBNZ_W16_1
+        or words[i + 3] & _TB_MASK != _TBZ_W16_0
+        or words[i + 5] != _RET
+    ):
         return None
     names = [name for name, _ in _by_lse_word().get(int(words[i + 4]), ())]
     prefetch = i + 2 + (int(words[i + 2]) >> 5 & 0x3FFF)

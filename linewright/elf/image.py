@@ -37,8 +37,12 @@ _PF_X, _PF_W = 1, 2
 _MOST_SECTIONS = 100_000
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _SYMBOL = {
-    64: np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]),
-    32: np.dtype([("name", "<u4"), ("value", "<u4"), ("size", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2")]),
+    64: np.dtype(
+        [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
+    ),
+    32: np.dtype(
+        [("name", "<u4"), ("value", "<u4"), ("size", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2")]
+    ),
 }
 _RELA64 = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _JUMP_SLOT = 1026
@@ -153,7 +157,12 @@ def _beginning(path: str, elf: ELFFile, segments: list) -> Beginning:
         code = f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass} bits{'' if elf.little_endian else ', big-endian'}"
         raise UserError(code, path, f"allowed: {', '.join(MACHINES.values())}")
     if kind not in KINDS:
-        raise UserError("an object file: name the program linked from it" if kind == "ET_REL" else f"neither program nor library: {kind}", path)
+        raise UserError(
+            "an object file: name the program linked from it"
+            if kind == "ET_REL"
+            else f"neither program nor library: {kind}",
+            path,
+        )
     interpreter = next((s.get_interp_name() for s in segments if s["p_type"] == "PT_INTERP"), "")
     return Beginning(
         machine=MACHINES[machine],
@@ -187,11 +196,20 @@ def _image(path: str, raw: bytes) -> Image:
 
 def _writable(segments: list) -> tuple[tuple[int, int], ...]:
     """Writable segments, without what becomes read-only once it is relocated."""
-    ranges = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W]
+    ranges = [
+        (s["p_vaddr"], s["p_vaddr"] + s["p_memsz"])
+        for s in segments
+        if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W
+    ]
     for s in segments:
         if s["p_type"] == "PT_GNU_RELRO":
             begin, end = s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]
-            ranges = [piece for low, high in ranges for piece in ((low, min(high, begin)), (max(low, end), high)) if piece[0] < piece[1]]
+            ranges = [
+                piece
+                for low, high in ranges
+                for piece in ((low, min(high, begin)), (max(low, end), high))
+                if piece[0] < piece[1]
+            ]
             break
     return tuple(ranges)
 
@@ -226,7 +244,10 @@ def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, .
     found = [
         Text(s["sh_addr"], _slice(raw, s["sh_offset"], s["sh_size"], "a text section"))
         for s in sections
-        if s["sh_flags"] & _SHF_EXECINSTR and s["sh_flags"] & _SHF_ALLOC and s["sh_type"] == "SHT_PROGBITS" and s["sh_size"]
+        if s["sh_flags"] & _SHF_EXECINSTR
+        and s["sh_flags"] & _SHF_ALLOC
+        and s["sh_type"] == "SHT_PROGBITS"
+        and s["sh_size"]
     ]
     if not found:
         found = [
@@ -310,7 +331,9 @@ def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:
         return {}
     table, names = _table(elf, raw, dynamic, sections)
     size = calls["sh_size"]
-    entries = np.frombuffer(_slice(raw, calls["sh_offset"], size - size % _RELA64.itemsize, "the call stubs"), dtype=_RELA64)
+    entries = np.frombuffer(
+        _slice(raw, calls["sh_offset"], size - size % _RELA64.itemsize, "the call stubs"), dtype=_RELA64
+    )
     found = {}
     for entry in entries:
         kind, index = int(entry["info"]) & 0xFFFFFFFF, int(entry["info"]) >> 32

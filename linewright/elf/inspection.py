@@ -59,7 +59,9 @@ def inspect(path: str) -> Inspection:
     known = recognised | own
     named = Counter(f.name for f in loaded.functions if loaded.machine == "arm64" and _HELPER.match(f.name))
     functions = tuple(book.by_start[start] for start in sorted(book.by_start))
-    return Inspection(loaded, functions, recognised, own, Counter({n: c - known[n] for n, c in named.items() if c > known[n]}))
+    return Inspection(
+        loaded, functions, recognised, own, Counter({n: c - known[n] for n, c in named.items() if c > known[n]})
+    )
 
 
 class _Book:
@@ -108,7 +110,9 @@ def _arm64(loaded: image.Image, book: _Book) -> tuple[Counter[str], Counter[str]
     return recognised, Counter(body.name for body in bodies if body.own)
 
 
-def _arm64_piece(words: np.ndarray, address: int, book: _Book, targets: dict[int, str], spans: list[tuple[int, int]]) -> None:
+def _arm64_piece(
+    words: np.ndarray, address: int, book: _Book, targets: dict[int, str], spans: list[tuple[int, int]]
+) -> None:
     starts = [span[0] for span in spans]
 
     def outside(indices: np.ndarray) -> Iterator[int]:

@@ -39,7 +39,13 @@ def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
     for heading in ("before", "after", "change (interval)", "difference", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    words = {"worse": comparison.words[0], "better": comparison.words[1], "no_difference": "no difference", "error": "WRONG NOW", "not_comparable": "not comparable"}
+    words = {
+        "worse": comparison.words[0],
+        "better": comparison.words[1],
+        "no_difference": "no difference",
+        "error": "WRONG NOW",
+        "not_comparable": "not comparable",
+    }
     for row in rows:
         figures = [
             one_line(row.label), c.value_text(row.before, row.unit), c.value_text(row.after, row.unit), c.change_text(row),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from linewright.errors import UserError, one_line
-from linewright.schema import Context, Record
 from linewright.output.table import FORMATS
+from linewright.schema import Context, Record
 
 if TYPE_CHECKING:
     from linewright.analysis import Summary

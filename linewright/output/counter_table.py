@@ -29,8 +29,13 @@ def print_counters(summaries: Sequence[Summary], console: Console) -> None:
     if not cells:
         return
     labels = unique_labels([s.cell for s, _ in cells])
-    columns = sorted({key for _, c in cells for key in c if key[1] != "counted_share"}, key=lambda key: (key[0] != "timed", key[1] == "ghz", key[1]))
-    table = Table(title=Text("counters, per operation"), title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    columns = sorted(
+        {key for _, c in cells for key in c if key[1] != "counted_share"},
+        key=lambda key: (key[0] != "timed", key[1] == "ghz", key[1]),
+    )
+    table = Table(
+        title=Text("counters, per operation"), title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False
+    )
     table.add_column("", overflow="fold", min_width=12)
     for group, event in columns:
         text = "GHz" if event == "ghz" else event

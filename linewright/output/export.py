@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from linewright.errors import UserError
-from linewright.schema import Context, Record
 from linewright.output.table import csv_text, has_figures, rows
+from linewright.schema import Context, Record
 
 if TYPE_CHECKING:
     from linewright.analysis import Summary
@@ -33,7 +33,11 @@ def google_benchmark(contexts: Sequence[Context], summaries: Sequence[Summary]) 
     """
     machines = {context.machine_id for context in contexts}
     if len(machines) > 1:
-        raise UserError(f"records of {len(machines)} machines or kernels", "--google-benchmark", "that format describes one: export one at a time")
+        raise UserError(
+            f"records of {len(machines)} machines or kernels",
+            "--google-benchmark",
+            "that format describes one: export one at a time",
+        )
     entries: list[dict] = []
     for family, summary in enumerate(summaries):
         entries += _entries(summary, family)
@@ -99,7 +103,11 @@ def _intervals(s: Summary) -> dict[str, float]:
     counters = {}
     for name, interval in (("issue", s.issue), ("exposed", s.exposed), ("completion", s.completion)):
         if interval is not None:
-            counters |= {f"{name}_median_ns": interval.median_ns, f"{name}_low_ns": interval.low_ns, f"{name}_high_ns": interval.high_ns}
+            counters |= {
+                f"{name}_median_ns": interval.median_ns,
+                f"{name}_low_ns": interval.low_ns,
+                f"{name}_high_ns": interval.high_ns,
+            }
     return counters
 
 
@@ -156,16 +164,23 @@ def require_parquet() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise UserError("needs pyarrow, which is not installed", "--parquet", "pip install 'linewright[parquet]', or --csv") from None
+        raise UserError(
+            "needs pyarrow, which is not installed", "--parquet", "pip install 'linewright[parquet]', or --csv"
+        ) from None
 
 
-def write_parquet(out: BinaryIO, columns: Mapping[str, type], flat: Iterable[dict[str, object]], contexts: Sequence[Context]) -> None:
+def write_parquet(
+    out: BinaryIO, columns: Mapping[str, type], flat: Iterable[dict[str, object]], contexts: Sequence[Context]
+) -> None:
     """The rows as typed columns; the contexts go into the file's metadata as JSON under ``linewright_contexts``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()], metadata={"linewright_contexts": msgspec.json.encode(contexts)})
+    schema = pa.schema(
+        [(name, kinds[kind]) for name, kind in columns.items()],
+        metadata={"linewright_contexts": msgspec.json.encode(contexts)},
+    )
     with pq.ParquetWriter(out, schema) as writer:
         for batch in _batches(flat):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))

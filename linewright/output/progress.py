@@ -7,12 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, TextColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
 from rich.text import Text
 
-from linewright.target.estimate import LAUNCH_S, cells_s
 from linewright.output.console import remark
 from linewright.schema import Plan
+from linewright.target.estimate import LAUNCH_S, cells_s
 from linewright.target.local import Progress
 from linewright.units import duration_text
 
@@ -37,7 +38,9 @@ class Meter:
         """Move on; the share never goes back."""
         before = [number for number in self._weights if number < progress.launch]
         done = sum(self._weights[number] for number in before)
-        part = max(progress.windows_done / max(1, progress.windows_total), progress.cells_done / max(1, progress.cells_total))
+        part = max(
+            progress.windows_done / max(1, progress.windows_total), progress.cells_done / max(1, progress.cells_total)
+        )
         done += self._weights.get(progress.launch, 0) * min(1.0, part)
         self.share = max(self.share, min(1.0, done / max(1e-9, sum(self._weights.values()))))
         self.cells_done = sum(self._cells[number] for number in before) + progress.cells_done

@@ -51,7 +51,9 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def _interval(interval: Interval | None) -> str:
-    return f"{ns_text(interval.median_ns)} [{ns_text(interval.low_ns)}, {ns_text(interval.high_ns)}]" if interval else "-"
+    return (
+        f"{ns_text(interval.median_ns)} [{ns_text(interval.low_ns)}, {ns_text(interval.high_ns)}]" if interval else "-"
+    )
 
 
 def _counts(cells: Sequence[Summary]) -> list[int]:

@@ -76,9 +76,13 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     if not contexts:
         return ["unknown machine: the records' context is missing"]
     c = contexts[0]
-    kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (", EMULATED: times mean nothing" if c.emulated else "")
+    kind = {"yes": ", virtual machine", "no": "", "unknown": ""}[c.virtualised] + (
+        ", EMULATED: times mean nothing" if c.emulated else ""
+    )
     launches = len({context.context_id for context in contexts})
-    lacking = sorted({context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")})
+    lacking = sorted(
+        {context.counters_reason for context in contexts if context.counters_reason not in ("", "not asked for")}
+    )
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
@@ -108,13 +112,19 @@ class _Marks:
     def note_modes(self, summary: Summary) -> None:
         if len(summary.modes) > 1:
             groups = ", ".join(f"{ns_text(mode.median_ns)} ns ({mode.share:.0%})" for mode in summary.modes)
-            self._modes.append(f"{summary.cell.form}, work {summary.cell.work_iters}, gap {summary.cell.contender_iters}: {groups}")
+            self._modes.append(
+                f"{summary.cell.form}, work {summary.cell.work_iters}, gap {summary.cell.contender_iters}: {groups}"
+            )
 
     def explain(self, console: Console) -> None:
         from linewright.analysis.plausible import explain
 
         if self._doubted:
-            console.print(Text("?  too many windows were disturbed by other programs: not to be relied on; an idle machine, or root's real-time priority, helps"))
+            console.print(
+                Text(
+                    "?  too many windows were disturbed by other programs: not to be relied on; an idle machine, or root's real-time priority, helps"
+                )
+            )
         for flag, letter in self._letters.items():
             console.print(Text(f"{letter}  {one_line(flag)}: {one_line(explain(flag))}"))
             if flag == "metastable":
@@ -190,7 +200,15 @@ def _order(summaries: Sequence[Summary]):
         cell = summary.cell
         rank = _CONTENDERS.get(cell.contender, 9)
         params = [(name, isinstance(value, str), value) for name, value in sorted(cell.params.items())]
-        return forms.index((cell.form, cell.width_bits)), params, rank, cell.contender_iters, cell.threads, cell.work_iters, cell.id
+        return (
+            forms.index((cell.form, cell.width_bits)),
+            params,
+            rank,
+            cell.contender_iters,
+            cell.threads,
+            cell.work_iters,
+            cell.id,
+        )
 
     return key
 
@@ -211,7 +229,10 @@ def _figures(summary: Summary, wide: bool) -> list[str]:
     ]
     if wide:
         rated = summary.total_mops > 0
-        figures += [f"{summary.total_mops:.1f}" if rated else "–", f"{summary.fairness:.2f}" if together and rated else ""]
+        figures += [
+            f"{summary.total_mops:.1f}" if rated else "–",
+            f"{summary.fairness:.2f}" if together and rated else "",
+        ]
     return figures
 
 
@@ -252,7 +273,11 @@ _NUMBER = re.compile("[0-9]{1,18}")  # of a hostile reason's longer ones, piece 
 
 def _forms_text(members: Sequence[Summary]) -> str:
     forms = list(dict.fromkeys(member.cell.form for member in members))
-    return ", ".join(forms) if len(forms) <= MOST_FORMS else f"{', '.join(forms[:MOST_FORMS])} and {len(forms) - MOST_FORMS} other forms"
+    return (
+        ", ".join(forms)
+        if len(forms) <= MOST_FORMS
+        else f"{', '.join(forms[:MOST_FORMS])} and {len(forms) - MOST_FORMS} other forms"
+    )
 
 
 def rows(summaries: Iterable[Summary]) -> list[dict[str, object]]:

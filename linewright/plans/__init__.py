@@ -13,9 +13,9 @@ from typing import Any
 
 from linewright.errors import UserError
 from linewright.plans import builtin
-from linewright.target.probe import Form, Topology
 from linewright.records.files import decode_plan
 from linewright.schema import Cell, Plan
+from linewright.target.probe import Form, Topology
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linewright.errors import UserError
+from linewright.schema import Cell, Plan
 from linewright.target.estimate import estimate_s
 from linewright.target.probe import Form, Topology
-from linewright.schema import Cell, Plan
 
 if TYPE_CHECKING:
     from linewright.plans import Wish

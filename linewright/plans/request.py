@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import msgspec
 
 from linewright import plans
-from linewright.records import select as patterns
 from linewright.errors import UserError
-from linewright.target.estimate import estimate_s
-from linewright.target.probe import Topology
+from linewright.records import select as patterns
 from linewright.schema import Plan
+from linewright.target.estimate import estimate_s
 from linewright.target.local import Target
+from linewright.target.probe import Topology
 from linewright.units import cpu_text, duration_text
 
 
@@ -46,7 +46,12 @@ def build(request: Request, target: Target) -> Plan:
         plan, asked = _from_file(request), True
     else:
         plan, asked = _from_registry(request, target, topology), bool(request.settings or request.cpus)
-    changes = {"precision": request.precision, "seed": request.seed, "cpus": list(request.cpus) or None, "counters": list(request.counters) or None}
+    changes = {
+        "precision": request.precision,
+        "seed": request.seed,
+        "cpus": list(request.cpus) or None,
+        "counters": list(request.counters) or None,
+    }
     plan = msgspec.structs.replace(plan, **{key: value for key, value in changes.items() if value is not None})
     check_cpus(plan.cpus, topology, "plan.cpus")
     if asked:

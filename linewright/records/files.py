@@ -62,7 +62,9 @@ class Line(NamedTuple):
 def decode_plan(data: bytes, where: str) -> Plan:
     """A plan from one JSON object; anything else is refused with the field that is wrong."""
     if _kind(data, where) != "plan":
-        raise UserError("not a plan", where, 'a plan is one JSON object with "linewright_plan": 1; see linewright schema plan')
+        raise UserError(
+            "not a plan", where, 'a plan is one JSON object with "linewright_plan": 1; see linewright schema plan'
+        )
     try:
         plan = _decode_plan(data)
     except DECODE_ERRORS as error:
@@ -82,7 +84,9 @@ def decode_line(data: bytes, where: str) -> Context | Record:
     kind = _kind(data, where)
     if kind not in ("context", "record"):
         raise UserError(
-            "not a line of records", where, 'each line is a JSON object with "linewright_context": 1 or "linewright_record": 1'
+            "not a line of records",
+            where,
+            'each line is a JSON object with "linewright_context": 1 or "linewright_record": 1',
         )
     try:
         value = _decode_context(data) if kind == "context" else _decode_record(data)
@@ -164,7 +168,11 @@ def _figures(record: Record) -> Iterator[tuple[str, Iterable[float]]]:
     """Every number with a unit, by field."""
     for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
         yield name, getattr(record, name)
-    yield from (("total_mops", [record.total_mops]), ("fairness", [record.fairness]), ("metrics", record.metrics.values()))
+    yield from (
+        ("total_mops", [record.total_mops]),
+        ("fairness", [record.fairness]),
+        ("metrics", record.metrics.values()),
+    )
     if record.issue:
         yield "issue", (record.issue.median_ns, record.issue.low_ns, record.issue.high_ns)
     for name in ("batch", "small_batch"):
@@ -267,7 +275,11 @@ def _is_json(data: bytes) -> bool:
 
 def _no_json(where: str, first: bool) -> UserError:
     if first:
-        return UserError("not a record file", where, 'its first line is not JSON; a record file starts with {"linewright_context":1, …')
+        return UserError(
+            "not a record file",
+            where,
+            'its first line is not JSON; a record file starts with {"linewright_context":1, …',
+        )
     return UserError("not JSON", where, "a record file holds one JSON object a line")
 
 
@@ -338,7 +350,9 @@ def create(path: str, force: bool, where: str = "--output") -> Writer:
             raise UserError(f"cannot write {path}: it is a directory", where, "name a file") from None
         raise UserError(f"{path} exists", where, "--force replaces it, --resume continues it") from None
     except FileNotFoundError:
-        raise UserError(f"cannot write {path}: no such directory", where, "name a file in a directory that exists") from None
+        raise UserError(
+            f"cannot write {path}: no such directory", where, "name a file in a directory that exists"
+        ) from None
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}", where, "name a file that can be written") from None
 
@@ -371,5 +385,7 @@ def reopen(path: str, check: Callable[[list[Context]], None], warn: Callable[[st
         if not reader.ends_with_newline:
             os.write(fd, b"\n")
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", "--resume", "name a file that can be written") from None
+        raise UserError(
+            f"cannot write {path}: {error.strerror}", "--resume", "name a file that can be written"
+        ) from None
     return Unfinished(contexts, records, Writer(fd, path, created=False))

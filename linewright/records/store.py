@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from linewright.errors import UserError
-from linewright.records.select import matches, unmatched
 from linewright.records.files import Reader, stored_record
+from linewright.records.select import matches, unmatched
 from linewright.schema import Cell, Context, Record
 
 if TYPE_CHECKING:
@@ -86,14 +86,20 @@ class Store:
         places = self._index.get(key)
         if places is None:
             if len(self._index) >= MOST_CELLS:
-                raise UserError(f"more than {MOST_CELLS} cells and machines", self.paths[file], "fewer files at once, or --only")
+                raise UserError(
+                    f"more than {MOST_CELLS} cells and machines", self.paths[file], "fewer files at once, or --only"
+                )
             self.cells.setdefault(record.id, record.cell)
             places = self._index[key] = array("Q")
             self._bytes[key] = 0
         places.extend((file, start, length))
         self._bytes[key] += length
         if self._bytes[key] > MOST_OF_A_CELL:
-            raise UserError(f"more than {MOST_OF_A_CELL >> 20} MiB of records of {record.id}", self.paths[file], "fewer launches at once")
+            raise UserError(
+                f"more than {MOST_OF_A_CELL >> 20} MiB of records of {record.id}",
+                self.paths[file],
+                "fewer launches at once",
+            )
 
     def __len__(self) -> int:
         """Cells times machines."""
@@ -112,11 +118,16 @@ class Store:
                 record = self._record(*places[i : i + 3])
                 known = members.setdefault(record.context_id, record)
                 if known != record:
-                    raise UserError(f"{cell_id} occurs twice with different content in launch {record.context_id}", self.paths[places[i]])
+                    raise UserError(
+                        f"{cell_id} occurs twice with different content in launch {record.context_id}",
+                        self.paths[places[i]],
+                    )
                 repeated += known is not record
             yield machine, list(members.values())
         if repeated:
-            self._warn(f"{repeated} records occur more than once and count once: a file is named twice, or in another one too")
+            self._warn(
+                f"{repeated} records occur more than once and count once: a file is named twice, or in another one too"
+            )
 
     def records(self) -> Iterator[Record]:
         """Every record, cell by cell."""
@@ -160,7 +171,10 @@ class Loaded(NamedTuple):
 
 
 def load(
-    paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = (), near: Callable[[Record], bool] | None = None
+    paths: Sequence[str],
+    warn: Callable[[str], None],
+    only: Sequence[str] = (),
+    near: Callable[[Record], bool] | None = None,
 ) -> Loaded:
     """Summaries of record files in bounded memory; files without a record give none.
 

@@ -15,10 +15,10 @@ from linewright.analysis.plausible import FLOORS, explain
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import findings, places_of, sentences
 from linewright.errors import one_line
+from linewright.output.table import has_figures
 from linewright.report.material import Material, Series, line_bytes
 from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
-from linewright.output.table import has_figures
 from linewright.units import cpu_text, ns_text
 
 
@@ -106,7 +106,10 @@ def _handoffs(members: Sequence[Summary]) -> list[str]:
             found.setdefault(s.placement_class, {}).setdefault(s.cell.form, []).append(s.issue.median_ns / 2)
     said = []
     for distance, forms in found.items():
-        parts = [f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)" for form, v in forms.items()]
+        parts = [
+            f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)"
+            for form, v in forms.items()
+        ]
         where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
         said.append(f"{where.capitalize()}: a handoff by {', '.join(parts)}.")
     return said
@@ -137,7 +140,11 @@ def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:
 def names_of(material: Material) -> frozenset[str]:
     """Forms of the report; only those with a joint or a digit, since plain words are words."""
     forms = {s.cell.form for series in material.series for s in series.summaries}
-    return frozenset(form for form in forms if "_" in form or any(c.isdigit() for c in form) or form in ("clwb", "clflushopt", "clflush"))
+    return frozenset(
+        form
+        for form in forms
+        if "_" in form or any(c.isdigit() for c in form) or form in ("clwb", "clflushopt", "clflush")
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- tiles
@@ -156,8 +163,12 @@ def tiles(series: Series) -> list[Tile]:
     handoffs = [s for s in _of(series, "handoff") if s.cell.work_iters == 0]
     if handoffs:
         best = min(handoffs, key=lambda s: s.issue.median_ns)
-        half = Interval(median_ns=best.issue.median_ns / 2, low_ns=best.issue.low_ns / 2, high_ns=best.issue.high_ns / 2)
-        made.append(Tile(name="core to core", value=ns_text(half.median_ns), unit="ns", note=f"{best.cell.form}, {_span(half)}"))
+        half = Interval(
+            median_ns=best.issue.median_ns / 2, low_ns=best.issue.low_ns / 2, high_ns=best.issue.high_ns / 2
+        )
+        made.append(
+            Tile(name="core to core", value=ns_text(half.median_ns), unit="ns", note=f"{best.cell.form}, {_span(half)}")
+        )
     return made
 
 
@@ -170,11 +181,21 @@ def _of(series: Series, operation: str) -> list[Summary]:
 
 def _plain(s: Summary, contender: str) -> bool:
     cell = s.cell
-    return cell.contender == contender and cell.work_iters == 0 and cell.contender_iters == 0 and cell.params.get("slots", 1) == 1
+    return (
+        cell.contender == contender
+        and cell.work_iters == 0
+        and cell.contender_iters == 0
+        and cell.params.get("slots", 1) == 1
+    )
 
 
 def _tile(name: str, s: Summary) -> Tile:
-    return Tile(name=name, value=ns_text(s.issue.median_ns), unit="ns", note=f"{s.cell.form}, {_span(s.issue)}{' ◆' if s.metastable else ''}")
+    return Tile(
+        name=name,
+        value=ns_text(s.issue.median_ns),
+        unit="ns",
+        note=f"{s.cell.form}, {_span(s.issue)}{' ◆' if s.metastable else ''}",
+    )
 
 
 def _span(interval: Interval) -> str:
@@ -229,27 +250,36 @@ def _yes(values) -> str:
 
 def doubts(series: Series) -> list[str]:
     """Everything a careful reader would ask about, as sentences; the worst first."""
-    return [one_line(text) for text in (*_conditions(series), *_discarded(series), *_statuses(series), *_budget(series), *_flags(series))]
+    return [
+        one_line(text)
+        for text in (*_conditions(series), *_discarded(series), *_statuses(series), *_budget(series), *_flags(series))
+    ]
 
 
 def _conditions(series: Series) -> list[str]:
     c, said = series.contexts[0], []
     if series.kind == "simulated":
-        said.append("Simulated: these figures come from a model of a machine, not from one; intervals are the model's bands.")
+        said.append(
+            "Simulated: these figures come from a model of a machine, not from one; intervals are the model's bands."
+        )
     if series.kind == "published":
         said.append("Published percentiles only: intervals are ranges of percentiles, not of a median.")
         return said
     if any(x.emulated for x in series.contexts):
         said.append("Run by an emulator: times mean nothing, only the sums do.")
     if c.virtualised == "yes":
-        said.append("A virtual machine: the hypervisor may take CPUs away; which host it is, and who shares it, is unknown.")
+        said.append(
+            "A virtual machine: the hypervisor may take CPUs away; which host it is, and who shares it, is unknown."
+        )
     if c.counters != "available" and series.kind == "measured":
         said.append("Hardware counters were not available: cycles, instructions and snoops are not in the records.")
     if c.governor and c.governor != "performance":
         said.append(f"The frequency governor was {c.governor}: clocks may have changed between windows.")
     cycles = [x.cycle_ns for x in series.contexts if x.cycle_ns > 0]
     if cycles and max(cycles) > 1.05 * min(cycles):
-        said.append(f"The core cycle was {ns_text(min(cycles))} ns in one launch and {ns_text(max(cycles))} ns in another: the frequency changed.")
+        said.append(
+            f"The core cycle was {ns_text(min(cycles))} ns in one launch and {ns_text(max(cycles))} ns in another: the frequency changed."
+        )
     if not all(x.realtime for x in series.contexts) and series.kind == "measured":
         said.append("Not run at real-time priority: kernel housekeeping could run inside windows.")
     return said
@@ -260,7 +290,11 @@ def _discarded(series: Series) -> list[str]:
     for record in series.records:
         lost.update(switched=record.discarded.switched, stolen=record.discarded.stolen, gap=record.discarded.gap)
     kept = sum(len(record.window_ns) for record in series.records)
-    names = {"switched": "a thread was off its CPU", "stolen": "the hypervisor took a CPU away (stolen time)", "gap": "one batch stood out by far"}
+    names = {
+        "switched": "a thread was off its CPU",
+        "stolen": "the hypervisor took a CPU away (stolen time)",
+        "gap": "one batch stood out by far",
+    }
     parts = [f"{lost[name]} because {why}" for name, why in names.items() if lost[name]]
     if not parts:
         return []
@@ -279,7 +313,9 @@ def _statuses(series: Series) -> list[str]:
         forms = once(s.cell.form for s in members)
         which = ", ".join(forms[:4]) + (f" and {len(forms) - 4} other forms" if len(forms) > 4 else "")
         why = members[0].reason if len({s.reason for s in members}) == 1 else reason
-        said.append(f"{len(members)} {'cell' if len(members) == 1 else 'cells'} {status} ({which}): {why or 'no reason given'}")
+        said.append(
+            f"{len(members)} {'cell' if len(members) == 1 else 'cells'} {status} ({which}): {why or 'no reason given'}"
+        )
     return said
 
 
@@ -287,7 +323,9 @@ def _budget(series: Series) -> list[str]:
     ended = Counter(s.stop for s in series.summaries if s.stop)
     if not ended.get("budget"):
         return []
-    return [f"{ended['budget']} of {sum(ended.values())} cells ended with the time budget, before their interval was as narrow as asked for."]
+    return [
+        f"{ended['budget']} of {sum(ended.values())} cells ended with the time budget, before their interval was as narrow as asked for."
+    ]
 
 
 def _flags(series: Series) -> list[str]:
@@ -295,7 +333,10 @@ def _flags(series: Series) -> list[str]:
     for s in series.summaries:
         for flag in s.flags:
             flagged.setdefault(flag, []).append(s)
-    return [f"{flag}: {_which(members)}. {explain(flag)}" for flag, members in sorted(flagged.items(), key=lambda item: -len(item[1]))]
+    return [
+        f"{flag}: {_which(members)}. {explain(flag)}"
+        for flag, members in sorted(flagged.items(), key=lambda item: -len(item[1]))
+    ]
 
 
 def _which(members: Sequence[Summary]) -> str:

@@ -36,7 +36,12 @@ def _set(section: Section, figure: Figure, controls: Sequence[Control], values: 
     if spec.get("width") == "container":
         spec["width"] = WIDTH
     spec.pop("autosize", None)
-    said = [f"{control.label}: {text}" for control in controls for value, text in control.options if value == values.get(control.signal, control.options[0][0])]
+    said = [
+        f"{control.label}: {text}"
+        for control in controls
+        for value, text in control.options
+        if value == values.get(control.signal, control.options[0][0])
+    ]
     spec["title"] = {"text": f"{section.title}: {figure.title}", "subtitle": said}
     spec["background"] = "white"
     return spec
@@ -64,4 +69,6 @@ def _write(path: Path, content: bytes, where: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", where, "name a directory that can be written") from None
+        raise UserError(
+            f"cannot write {path}: {error.strerror}", where, "name a directory that can be written"
+        ) from None

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from linewright.records import files as record_files
 from linewright.analysis import cache_fit, summarise
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError, one_line
+from linewright.records import files as record_files
 from linewright.schema import Context, Record
 
 MOST_BYTES = 64 * 1024 * 1024

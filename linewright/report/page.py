@@ -14,10 +14,10 @@ import vl_convert
 from markupsafe import Markup
 
 from linewright import __version__
+from linewright.output.table import rows
 from linewright.report import about, theme
 from linewright.report.material import Material
 from linewright.report.parts import Section, figure
-from linewright.output.table import rows
 
 SCRIPT = "report.js"
 FIRST_COLUMNS = {

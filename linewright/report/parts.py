@@ -11,16 +11,21 @@ import altair as alt
 from msgspec import Struct
 
 from linewright.analysis.summary import Summary
+from linewright.output.table import has_figures
 from linewright.report.material import Material, Series
 from linewright.schema import Cell, Interval
-from linewright.output.table import has_figures
 from linewright.units import ns_text
 
 ROW_PX = 24
 """Height of one form's row."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 DASHES = [[1, 0], [6, 4], [2, 3], [10, 4, 2, 4], [4, 2], [12, 6]]
-PLACES = {"smt_sibling": "same core", "same_l3": "same last-level cache", "other_l3": "other last-level cache", "other_socket": "other socket"}
+PLACES = {
+    "smt_sibling": "same core",
+    "same_l3": "same last-level cache",
+    "other_l3": "other last-level cache",
+    "other_socket": "other socket",
+}
 """Topology classes in words."""
 METASTABLE, DOUBT = "◆", "?"
 
@@ -97,7 +102,11 @@ def contention(cell: Cell) -> str:
 
 def place(cell: Cell) -> str:
     """Where threads were told to run, in brackets; nothing where that was left to the probe."""
-    return "" if cell.placement == "auto" else f" ({cell.placement.replace('cpus:', 'CPU ').replace(',', '+').replace('_', ' ')})"
+    return (
+        ""
+        if cell.placement == "auto"
+        else f" ({cell.placement.replace('cpus:', 'CPU ').replace(',', '+').replace('_', ' ')})"
+    )
 
 
 def short(count: int) -> str:
@@ -175,7 +184,13 @@ def slug(text: str) -> str:
 def forms_of(material: Material, operation: str) -> list[str]:
     """Every form of an operation in the whole report, so that a form keeps its colour from chart to chart."""
     wanted = SERVES.get(operation, (operation,))
-    return once(s.cell.form for name in wanted for series in material.series for s in series.summaries if s.cell.operation == name)
+    return once(
+        s.cell.form
+        for name in wanted
+        for series in material.series
+        for s in series.summaries
+        if s.cell.operation == name
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- charts
@@ -201,7 +216,9 @@ def hue(field: str, domain: Sequence[str], shown: Sequence[str] | None = None, t
 
 def shape(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]]) -> alt.Shape:
     """Form of a point by a name; the legend lists what the rows have."""
-    return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(domain), range=SHAPES), legend=_legend(field, domain, rows))
+    return alt.Shape(
+        f"{field}:N", scale=alt.Scale(domain=list(domain), range=SHAPES), legend=_legend(field, domain, rows)
+    )
 
 
 def _legend(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]], **more: Any) -> alt.Legend | None:
@@ -226,11 +243,22 @@ def tip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
 
 
 CELL_TIP = (("series", "machine"), ("form", "form"), ("contention", "contention"), ("work", "work iterations"))
-NS_TIP = (("ns:q", "ns, median"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("launches", "launches"), ("remark", "note"))
+NS_TIP = (
+    ("ns:q", "ns, median"),
+    ("ns_low:q", "from"),
+    ("ns_high:q", "to"),
+    ("launches", "launches"),
+    ("remark", "note"),
+)
 
 
 def finish(
-    chart: alt.TopLevelMixin, height: int | None = None, controls: Sequence[Control] = (), fills: bool = True, left: int = 40, abreast: int = 0
+    chart: alt.TopLevelMixin,
+    height: int | None = None,
+    controls: Sequence[Control] = (),
+    fills: bool = True,
+    left: int = 40,
+    abreast: int = 0,
 ) -> dict[str, Any]:
     """The chart's specification; one that fills takes its container's width. `left`: pixels that the names of rows take;
     `abreast`: pixels of each of its parts, of which the page puts as many side by side as there is room for."""
@@ -242,7 +270,11 @@ def finish(
         chart = chart.properties(height=height)
     spec = chart.to_dict()
     spec.pop("config", None)  # the theme's business
-    spec["usermeta"] = {"legend": max((len(name) for name in _legend_names(spec)), default=0), "left": left, "abreast": abreast}
+    spec["usermeta"] = {
+        "legend": max((len(name) for name in _legend_names(spec)), default=0),
+        "left": left,
+        "abreast": abreast,
+    }
     return spec
 
 
@@ -264,10 +296,16 @@ def ticks(values: Iterable[float | None]) -> list[float]:
         return []
     low, high = min(known), max(known)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    choices = [[float(f"{step}e{power}") for power in powers for step in ((1, 2, 5) if high <= 1500 * low else (1,))]] if high >= 4 * low else []
+    choices = (
+        [[float(f"{step}e{power}") for power in powers for step in ((1, 2, 5) if high <= 1500 * low else (1,))]]
+        if high >= 4 * low
+        else []
+    )
     for parts in (3, 6):
         step = _even((high - low) / parts or high / 10)
-        choices.append([float(f"{step * i:.6g}") for i in range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)])
+        choices.append(
+            [float(f"{step * i:.6g}") for i in range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)]
+        )
     return next((places for places in choices if sum(low <= place <= high for place in places) > 1), choices[-1])
 
 
@@ -286,7 +324,11 @@ def log_axis(seen: Iterable[float | None] | Mapping[str, Iterable[float | None]]
     places: Any
     if isinstance(seen, Mapping):
         by_value = {value: ticks(values) for value, values in seen.items()}
-        places = next(iter(by_value.values()), []) if len(by_value) < 2 else alt.ExprRef(f"({json.dumps(by_value)})[{signal}]")
+        places = (
+            next(iter(by_value.values()), [])
+            if len(by_value) < 2
+            else alt.ExprRef(f"({json.dumps(by_value)})[{signal}]")
+        )
     else:
         places = ticks(seen)
     return {
@@ -350,7 +392,13 @@ def dots(
             groups.setdefault(row.get(apart, ""), []).append(row)
         groups = {value: within(members, name) for value, members in groups.items()}
         rows = [row for members in groups.values() for row in members]
-        axis = log_axis({value: [r[name + end] for r in members for end in ("", "_from", "_to")] for value, members in groups.items()}, apart)
+        axis = log_axis(
+            {
+                value: [r[name + end] for r in members for end in ("", "_from", "_to")]
+                for value, members in groups.items()
+            },
+            apart,
+        )
         low, high = f"{name}_from", f"{name}_to"
     else:
         low, high = f"{name}_low", f"{name}_high"
@@ -363,8 +411,10 @@ def dots(
     x = alt.X(f"{name}:Q", title=title, **axis)
     whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{low}:Q", title=title), x2=f"{high}:Q", **shared)
     points = base.mark_point(filled=True).encode(x=x, shape=shape("series", series, rows), tooltip=tooltip, **shared)
-    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=5).encode(
-        x=f"{high}:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {})
+    marks = (
+        base.transform_filter("datum.mark != ''")
+        .mark_text(style="doubt", align="left", dx=5)
+        .encode(x=f"{high}:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {}))
     )
     return alt.layer(whiskers, points, marks)
 
@@ -374,7 +424,13 @@ SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.
 
 
 def tiles(
-    base: alt.Chart, place: dict[str, Any], colour: alt.Color, field: str, tooltip: list[alt.Tooltip], text: str = "", size: float = 10.5
+    base: alt.Chart,
+    place: dict[str, Any],
+    colour: alt.Color,
+    field: str,
+    tooltip: list[alt.Tooltip],
+    text: str = "",
+    size: float = 10.5,
 ) -> alt.LayerChart:
     """Coloured rectangles; `text`, a field, is written on them in whichever ink stands out, and the mark of doubt beside it.
 
@@ -385,6 +441,8 @@ def tiles(
         on = "contrast('{}', scale('color', datum." + field + "))"
         ink = f"{on.format('#ffffff')} >= {on.format('#16191d')} ? '#ffffff' : '#16191d'"
         layers.append(base.mark_text(fontSize=size, color=alt.ExprRef(ink)).encode(text=f"{text}:N", **place))
-        marks = base.transform_filter("datum.mark").mark_text(fontSize=size - 3, color=alt.ExprRef(ink), align="left", dx=1.2 * size)
+        marks = base.transform_filter("datum.mark").mark_text(
+            fontSize=size - 3, color=alt.ExprRef(ink), align="left", dx=1.2 * size
+        )
         layers.append(marks.encode(text="mark:N", **place))
     return alt.layer(*layers)

@@ -17,14 +17,14 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from linewright.target import probe
 from linewright.errors import RunError, UserError
+from linewright.records.files import decode_line
+from linewright.schema import Context, Plan, Record
+from linewright.target import probe
 from linewright.target.estimate import cells_s, launch_cells, launches_of
 from linewright.target.interrupts import Interrupts
 from linewright.target.probe import Form, Topology
 from linewright.target.programs import find_probe
-from linewright.records.files import decode_line
-from linewright.schema import Context, Plan, Record
 
 LEAST_BUDGET_S = 0.001
 """What a launch gets when earlier ones used up everything: the probe still gives every cell one window."""
@@ -100,7 +100,11 @@ def _launch(probe_path: Path, plan: Plan, interrupts: Interrupts) -> Iterator[Ev
         raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
     try:
         process = subprocess.Popen(
-            [probe_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_die_with_parent()
+            [probe_path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=_die_with_parent(),
         )
     except OSError as error:
         raise RunError(f"cannot run {probe_path}: {error.strerror}") from None

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from linewright.compare.changes import ONE_LAUNCH
 from linewright.analysis.intervals import Contrast, Estimate, contrast, holm, median
 from linewright.analysis.paired import ALPHA
+from linewright.compare.changes import ONE_LAUNCH
 from linewright.errors import UserError
 from linewright.trial.files import Session, TrialFile
 
@@ -42,7 +42,10 @@ def compare_all(before: TrialFile, afters: Sequence[TrialFile]) -> list[list[Acr
     one = _common(before)
     found = [_contrasts(before, one, after) for after in afters]
     corrected = iter(holm([f.contrast.p for side in found for f in side if f.contrast]))
-    return [[_across(f, before, after, one, next(corrected) if f.contrast else None) for f in side] for after, side in zip(afters, found, strict=True)]
+    return [
+        [_across(f, before, after, one, next(corrected) if f.contrast else None) for f in side]
+        for after, side in zip(afters, found, strict=True)
+    ]
 
 
 class _Found(NamedTuple):
@@ -56,15 +59,23 @@ class _Found(NamedTuple):
 def _contrasts(before: TrialFile, one: Session, after: TrialFile) -> list[_Found]:
     two = _common(after)
     if (one.metric, one.higher_is_better) != (two.metric, two.higher_is_better):
-        raise UserError(f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}", "compare", "trials of one metric and direction")
+        raise UserError(
+            f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}",
+            "compare",
+            "trials of one metric and direction",
+        )
     names = [s.name for s in one.settings if s.name in {t.name for t in two.settings}]
     if not names:
-        raise UserError(f"{before.path} and {after.path} have no setting in common", "compare", "trials of the same settings")
+        raise UserError(
+            f"{before.path} and {after.path} have no setting in common", "compare", "trials of the same settings"
+        )
     answer = []
     for name in names:
         left, right = _values(before, name), _values(after, name)
         by_boot = min(len(left), len(right)) >= FEWEST_BOOTS
-        a, b = ([median(np.array(v)) for v in side] if by_boot else [x for v in side for x in v] for side in (left, right))
+        a, b = (
+            [median(np.array(v)) for v in side] if by_boot else [x for v in side for x in v] for side in (left, right)
+        )
         found = contrast(b, a, relative_floor=0.0 if by_boot else ONE_LAUNCH) if min(len(a), len(b)) > 1 else None
         answer.append(_Found(name, by_boot, left, right, found))
     return answer
@@ -92,7 +103,11 @@ def check_same(first: Session, other: Session, where: str) -> None:
     """Refuse sessions of one file that measure different things."""
     for name in ("command", "metric", "higher_is_better", "settings"):
         if getattr(first, name) != getattr(other, name):
-            raise UserError(f"{where} holds another {name.replace('_', ' ')}", "trial", "one file for one program, metric and list of settings")
+            raise UserError(
+                f"{where} holds another {name.replace('_', ' ')}",
+                "trial",
+                "one file for one program, metric and list of settings",
+            )
 
 
 def _values(file: TrialFile, setting: str) -> list[list[float]]:

@@ -58,7 +58,9 @@ def judged(session: Session, samples: Iterable[Sample]) -> Trial:
         Run(setting=s.setting, round=s.round, value=s.value, reason=s.reason)
         for s in samples if not s.warm_up and s.session == session.session
     ]  # fmt: skip
-    return judge(runs, [s.name for s in session.settings], session.planned_rounds, session.precision, session.higher_is_better)
+    return judge(
+        runs, [s.name for s in session.settings], session.planned_rounds, session.precision, session.higher_is_better
+    )
 
 
 def runs_left(session: Session, done: Sequence[Sample]) -> list[tuple[int, Named]]:

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright.records import files as records
 from linewright.errors import UserError
+from linewright.records import files as records
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 
@@ -125,9 +125,14 @@ def _decode(line: bytes, where: str) -> Session | Sample:
         kind = msgspec.json.decode(line, type=_Kind)
         said = [v for v in (kind.linewright_trial, kind.linewright_trial_run) if v is not msgspec.UNSET]
         if len(said) != 1:
-            raise UserError("not a line of a trial", where, 'each line has "linewright_trial": 1 or "linewright_trial_run": 1')
+            raise UserError(
+                "not a line of a trial", where, 'each line has "linewright_trial": 1 or "linewright_trial_run": 1'
+            )
         if bytes(said[0]) != b"1":
-            raise UserError(f"trial of version {bytes(said[0])[:20].decode('utf-8', 'replace')}, this program reads version 1", where)
+            raise UserError(
+                f"trial of version {bytes(said[0])[:20].decode('utf-8', 'replace')}, this program reads version 1",
+                where,
+            )
         return msgspec.json.decode(line, type=Sample if kind.linewright_trial is msgspec.UNSET else Session)
     except records.DECODE_ERRORS as error:
         raise UserError(str(error), where, "expected a trial file, written by `linewright trial`") from None
@@ -152,7 +157,9 @@ def append_to(file: TrialFile, where: str) -> records.Writer:
         fd = os.open(file.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         os.ftruncate(fd, file.good_end)
     except OSError as error:
-        raise UserError(f"cannot write {file.path}: {error.strerror}", where, "name a file that can be written") from None
+        raise UserError(
+            f"cannot write {file.path}: {error.strerror}", where, "name a file that can be written"
+        ) from None
     return records.Writer(fd, file.path, created=False)
 
 
@@ -173,5 +180,7 @@ def _text(path: str) -> str:
 
 
 def _cpu_model() -> str:
-    names = (line.partition(":")[2].strip() for line in _text("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    names = (
+        line.partition(":")[2].strip() for line in _text("/proc/cpuinfo").splitlines() if line.startswith("model name")
+    )
     return next(names, "")

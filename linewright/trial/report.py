@@ -71,20 +71,37 @@ def failures(session: Session, samples: Sequence[Sample]) -> list[str]:
     answer = []
     for setting in session.settings:
         reasons = Counter(s.reason for s in samples if s.setting == setting.name and not s.warm_up and s.value is None)
-        answer += [f"{setting.name}: {n} failed run{'s' if n > 1 else ''}, left out: {reason}" for reason, n in reasons.most_common()]
+        answer += [
+            f"{setting.name}: {n} failed run{'s' if n > 1 else ''}, left out: {reason}"
+            for reason, n in reasons.most_common()
+        ]
     return answer
 
 
 def show(session: Session, samples: Sequence[Sample], trial: Trial, console: Console) -> None:
     """The result on standard output."""
-    table = Table(title=Text(one_line(f"{PurePath(session.command[0]).name}: {metric_text(session)}")), title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(
+        title=Text(one_line(f"{PurePath(session.command[0]).name}: {metric_text(session)}")),
+        title_justify="left",
+        box=None,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+    )
     table.add_column("setting", overflow="fold")
     for name in ("runs", "failed", "median", "change (interval)"):
         table.add_column(name, justify="right", no_wrap=True)
     by_name = {c.setting: c for c in trial.comparisons}
     for s in trial.settings:
-        change = change_text(by_name[s.name].change_percent) if s.name in by_name else "baseline" if trial.comparisons else ""
-        table.add_row(*map(Text, [one_line(s.name), str(s.runs), str(s.failed), value_text(s.median, session.unit), change]))
+        change = (
+            change_text(by_name[s.name].change_percent)
+            if s.name in by_name
+            else "baseline"
+            if trial.comparisons
+            else ""
+        )
+        table.add_row(
+            *map(Text, [one_line(s.name), str(s.runs), str(s.failed), value_text(s.median, session.unit), change])
+        )
     console.print(table)
     console.print()
     for line in [*failures(session, samples), *sentences(trial)]:

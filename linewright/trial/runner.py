@@ -56,7 +56,9 @@ def compile_metric(text: str, where: str = "--metric") -> re.Pattern[bytes] | No
     """None for a metric of the system's, else the expression that finds the figure in the output."""
     if text in METRICS:
         return None
-    allowed = f"allowed: {', '.join(METRICS)}, or a regular expression whose first group is a number in the program's output"
+    allowed = (
+        f"allowed: {', '.join(METRICS)}, or a regular expression whose first group is a number in the program's output"
+    )
     try:
         pattern = re.compile(text.encode(), re.MULTILINE)
     except (re.error, UnicodeEncodeError, OverflowError, RecursionError) as error:
@@ -88,7 +90,9 @@ class Process:
     """Runs a command; called once per run.  The caller's `Interrupts` end the program with a first signal politely and
     with a second one at once."""
 
-    def __init__(self, program: str, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None) -> None:
+    def __init__(
+        self, program: str, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None
+    ) -> None:
         self._program, self._command, self._metric = program, command, metric
         self._pattern = compile_metric(metric)
         self._interrupts, self._limit_s = interrupts, limit_s
@@ -102,7 +106,16 @@ class Process:
     def _run(self, environment: Mapping[str, str], output: BinaryIO, errors: BinaryIO) -> Outcome:
         started = time.perf_counter()
         receive, send = os.pipe()
-        launcher = [sys.executable, "-I", "-S", LAUNCHER, str(send), json.dumps(dict(environment)), self._program, *self._command]
+        launcher = [
+            sys.executable,
+            "-I",
+            "-S",
+            LAUNCHER,
+            str(send),
+            json.dumps(dict(environment)),
+            self._program,
+            *self._command,
+        ]
         with os.fdopen(receive, "rb") as report:
             try:
                 process = subprocess.Popen(
@@ -183,7 +196,9 @@ def _end(launcher: int, at_once: bool) -> None:
         found = _descendants(launcher)
         for pid in found:
             _signal(os.kill, pid, number)
-            _signal(os.kill, pid, signal.SIGCONT)  # one that is stopped (it asked the terminal, say) would never hear the other
+            _signal(
+                os.kill, pid, signal.SIGCONT
+            )  # one that is stopped (it asked the terminal, say) would never hear the other
         if not found:
             break
     _signal(os.killpg, launcher, number)

@@ -15,7 +15,7 @@
 #define FORMS_DIFFER 0
 #endif
 
-#define LLSC_EVERYWHERE                                                                                  \
+#define LLSC_EVERYWHERE                                                                                     \
     (LW_POLICY_AT(LW_POLICY_VOID, LW_POLICY_LLSC_BIT) | LW_POLICY_AT(LW_POLICY_FETCH, LW_POLICY_LLSC_BIT) | \
      LW_POLICY_AT(LW_POLICY_XCHG, LW_POLICY_LLSC_BIT) | LW_POLICY_AT(LW_POLICY_CAS, LW_POLICY_LLSC_BIT))
 
@@ -79,7 +79,8 @@ static int adopt(const char *text, const char *whence, char *error, size_t size)
         return err;
     err = word_of(&policy, &word);
     if (err) {
-        snprintf(error, size, "'%.100s' needs LSE atomics, which this CPU lacks; allowed here: default, llsc, prefetch", text);
+        snprintf(error, size, "'%.100s' needs LSE atomics, which this CPU lacks; allowed here: default, llsc, prefetch",
+                 text);
         return err;
     }
     /* Relaxed, like the reads in atomic.h: whichever word an operation sees, its form is a right one. */
@@ -109,8 +110,8 @@ size_t lw_policy_describe(char *buffer, size_t size)
 
     if (!FORMS_DIFFER)
         return (size_t)snprintf(buffer, size,
-                                "one form per operation on this architecture; setting '%s' (%s) is without effect",
-                                setting, origin);
+                                "one form per operation on this architecture; setting '%s' (%s) is without effect", setting,
+                                origin);
     for (int c = 0; c < LW_POLICY_CLASSES; c++) {
         uint32_t bits = __atomic_load_n(&lw_policy_word, __ATOMIC_RELAXED) >> (c * LW_POLICY_BITS);
 

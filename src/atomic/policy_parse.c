@@ -9,8 +9,9 @@
 static const char *const class_names[LW_POLICY_CLASSES] = {"void", "fetch", "xchg", "cas"};
 static const char *const form_names[] = {NULL, "store", "load", "llsc"};
 
-#define ALLOWED "allowed: default, or a comma list of store|load|llsc, prefetch, " \
-                "void=store|load|llsc|prefetch, fetch|xchg|cas=load|llsc|prefetch"
+#define ALLOWED                                                        \
+    "allowed: default, or a comma list of store|load|llsc, prefetch, " \
+    "void=store|load|llsc|prefetch, fetch|xchg|cas=load|llsc|prefetch"
 
 /* A piece of the text being parsed. */
 struct piece {
@@ -30,7 +31,8 @@ static int is(struct piece p, const char *name)
 static int fail(char *error, size_t size, struct piece p, const char *reason)
 {
     const struct piece shown = {p.start, p.length < SHOWN ? p.length : SHOWN};
-    const struct piece parts[] = {{"'", 1}, shown, {"' ", 2}, {reason, strlen(reason)}, {"; ", 2}, {ALLOWED, strlen(ALLOWED)}};
+    const struct piece parts[] = {
+        {"'", 1}, shown, {"' ", 2}, {reason, strlen(reason)}, {"; ", 2}, {ALLOWED, strlen(ALLOWED)}};
     size_t used = 0;
 
     if (size == 0)

@@ -13,7 +13,7 @@ struct lines {
 /* n > 0. */
 ALWAYS_INLINE struct lines lines_of(uintptr_t p, size_t n, uintptr_t line)
 {
-    return (struct lines){ p & ~(line - 1), (p + (n - 1)) & ~(line - 1) };
+    return (struct lines){p & ~(line - 1), (p + (n - 1)) & ~(line - 1)};
 }
 
 /* Longer than half the address space (a negative length), or past its end. */
@@ -39,8 +39,8 @@ ALWAYS_INLINE void issue_one(enum lw_cache_insn insn, const void *line)
 {
     switch (insn) {
 #define CASE(id, name, form) \
-    case LW_INSN_##id: \
-        form(line); \
+    case LW_INSN_##id:       \
+        form(line);          \
         break;
         LW_CACHE_INSNS(CASE)
 #undef CASE
@@ -81,7 +81,8 @@ ALWAYS_INLINE bool is_impossible(const struct iovec *entry)
  * constant this is one tight loop per instruction, chosen outside both loops.  The wait stands right behind the last
  * instruction, on the only path out of here that has issued anything.
  */
-ALWAYS_INLINE size_t walk_and_wait(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line, bool loads_too)
+ALWAYS_INLINE size_t walk_and_wait(enum lw_cache_insn insn, const struct iovec *list, size_t n, uintptr_t line,
+                                   bool loads_too)
 {
     const struct iovec *at = list, *end = n ? list + n : list; /* an empty list may be NULL */
     struct lines held, next;
@@ -111,8 +112,8 @@ static int maintain_list(enum lw_cache_insn insn, const struct iovec *list, size
     size_t done = n;
 
     switch (insn) {
-#define CASE(id, name, form) \
-    case LW_INSN_##id: \
+#define CASE(id, name, form)                                          \
+    case LW_INSN_##id:                                                \
         done = walk_and_wait(LW_INSN_##id, list, n, line, loads_too); \
         break;
         LW_CACHE_INSNS(CASE)
@@ -127,8 +128,8 @@ static int maintain_list(enum lw_cache_insn insn, const struct iovec *list, size
 static void issue_lines(enum lw_cache_insn insn, struct lines r, uintptr_t line)
 {
     switch (insn) {
-#define CASE(id, name, form) \
-    case LW_INSN_##id: \
+#define CASE(id, name, form)          \
+    case LW_INSN_##id:                \
         issue(LW_INSN_##id, r, line); \
         break;
         LW_CACHE_INSNS(CASE)
@@ -180,7 +181,7 @@ ALWAYS_INLINE bool is_free(uint32_t word, enum lw_cache_op op)
 static struct action persist_action(uint32_t word, bool deep)
 {
     enum lw_cache_insn best = lw_word_insn(word, LW_WORD_PERSIST);
-    struct action a = { .insn = best };
+    struct action a = {.insn = best};
 
     if (deep && lw_word_insn(word, LW_WORD_DEEP))
         a.insn = lw_word_insn(word, LW_WORD_DEEP);
@@ -193,7 +194,7 @@ static struct action persist_action(uint32_t word, bool deep)
 
 static struct action action_of(uint32_t word, enum lw_cache_op op)
 {
-    struct action a = { .insn = LW_INSN_NONE };
+    struct action a = {.insn = LW_INSN_NONE};
 
     switch (op) {
     case LW_CACHE_CLEAN:
@@ -359,7 +360,7 @@ int lw_cache_batch_begin(struct lw_cache_batch *batch, enum lw_cache_op op)
 {
     if (!is_op(op))
         return -EINVAL;
-    *batch = (struct lw_cache_batch){ .word = lw_cache_word(), .op = (uint8_t)op, .state = BATCH_OPEN };
+    *batch = (struct lw_cache_batch){.word = lw_cache_word(), .op = (uint8_t)op, .state = BATCH_OPEN};
     if (is_free(batch->word, op))
         batch->op = 0;
     else if (action_of(batch->word, op).order)
@@ -380,14 +381,14 @@ int lw_cache_batch_for_cpu(struct lw_cache_batch *batch, enum lw_dma_direction d
         return -EINVAL;
     if (direction != LW_DMA_TO_DEVICE)
         return lw_cache_batch_begin(batch, LW_CACHE_INVALIDATE);
-    *batch = (struct lw_cache_batch){ .word = lw_cache_word(), .state = BATCH_OPEN };
+    *batch = (struct lw_cache_batch){.word = lw_cache_word(), .state = BATCH_OPEN};
     return 0;
 }
 
 int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n)
 {
     uintptr_t line = lw_word_line(batch->word);
-    struct lines held = { batch->first, batch->last }, next;
+    struct lines held = {batch->first, batch->last}, next;
 
     if (batch->state != BATCH_OPEN)
         return -EINVAL;
@@ -412,7 +413,7 @@ int lw_cache_batch_add(struct lw_cache_batch *batch, const void *p, size_t n)
 
 int lw_cache_batch_flush(struct lw_cache_batch *batch)
 {
-    struct action a = { .insn = LW_INSN_NONE };
+    struct action a = {.insn = LW_INSN_NONE};
 
     if (batch->state != BATCH_OPEN)
         return -EINVAL;
@@ -420,7 +421,7 @@ int lw_cache_batch_flush(struct lw_cache_batch *batch)
     if (batch->op)
         a = action_of(batch->word, batch->op);
     if (a.insn && batch->held) {
-        issue_ordered(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));
+        issue_ordered(a.insn, (struct lines){batch->first, batch->last}, lw_word_line(batch->word));
         wait_for(a.full);
     }
     return batch->error ? batch->error : a.result;

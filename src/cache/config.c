@@ -16,7 +16,7 @@ static const char *insn_name(enum lw_cache_insn insn)
 {
     switch (insn) {
 #define CASE(id, name, form) \
-    case LW_INSN_##id: \
+    case LW_INSN_##id:       \
         return name;
         LW_CACHE_INSNS(CASE)
 #undef CASE
@@ -42,8 +42,9 @@ static uint32_t fitting(unsigned int field)
 #if defined(LW_CACHE_MODEL)
     uint32_t dropping = LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_FLUSH);
 
-    return field == LW_WORD_CLEAN ? dropping | LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_PERSIST) :
-           field == LW_WORD_INVALIDATE ? dropping : LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH);
+    return field == LW_WORD_CLEAN        ? dropping | LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_PERSIST)
+           : field == LW_WORD_INVALIDATE ? dropping
+                                         : LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH);
 #elif defined(__x86_64__) || defined(__i386__)
     uint32_t dropping = LW_BIT(LW_INSN_CLFLUSHOPT) | LW_BIT(LW_INSN_CLFLUSH);
 
@@ -51,9 +52,9 @@ static uint32_t fitting(unsigned int field)
 #elif defined(__aarch64__)
     uint32_t persisting = LW_BIT(LW_INSN_DC_CVAP) | LW_BIT(LW_INSN_DC_CVADP);
 
-    return field == LW_WORD_INVALIDATE ? LW_BIT(LW_INSN_DC_CIVAC) :
-           field == LW_WORD_PERSIST ? persisting :
-           LW_BIT(LW_INSN_DC_CVAC) | LW_BIT(LW_INSN_DC_CIVAC) | persisting;
+    return field == LW_WORD_INVALIDATE ? LW_BIT(LW_INSN_DC_CIVAC)
+           : field == LW_WORD_PERSIST  ? persisting
+                                       : LW_BIT(LW_INSN_DC_CVAC) | LW_BIT(LW_INSN_DC_CIVAC) | persisting;
 #else
     (void)field;
     return 0;
@@ -83,9 +84,7 @@ static int apply(uint32_t *word, uint32_t base, const char *text, size_t n)
     static const struct {
         const char *prefix;
         unsigned int field;
-    } settings[] = {
-        { "clean=", LW_WORD_CLEAN }, { "invalidate=", LW_WORD_INVALIDATE }, { "persist=", LW_WORD_PERSIST }
-    };
+    } settings[] = {{"clean=", LW_WORD_CLEAN}, {"invalidate=", LW_WORD_INVALIDATE}, {"persist=", LW_WORD_PERSIST}};
 
     if (is_word(text, n, "default")) {
         *word = base;
@@ -147,7 +146,8 @@ uint32_t lw_cache_choose_first(void)
     if (!__atomic_compare_exchange_n(&lw_cache_chosen, &none, word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return none;
     if (error)
-        say_ignored(asked, error == -EINVAL ? "a word is not understood" : "an instruction is missing here or does not do that");
+        say_ignored(asked,
+                    error == -EINVAL ? "a word is not understood" : "an instruction is missing here or does not do that");
     return word;
 }
 

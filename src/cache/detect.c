@@ -102,7 +102,7 @@ uint32_t lw_cache_detect(void)
     uint32_t writeback = (ctr >> 24 & 15) ? 4u << (ctr >> 24 & 15) : 2048; /* CWG; 0: up to 2 KiB */
     bool feature_p = getauxval(AT_HWCAP) & HWCAP_DC_CVAP;
     bool feature_dp = getauxval(AT_HWCAP2) & HWCAP2_DC_CVADP;
-    char target[256] = { 0 };
+    char target[256] = {0};
     uint32_t word = geometry(smallest, writeback), have = 0;
     bool p, dp;
 

@@ -46,10 +46,9 @@ static void no_return(void)
     syscall(SYS_exit_group, 1);
 }
 
-__attribute__((noreturn, no_sanitize("address", "undefined", "thread")))
-static void try_it(void (*insn)(void *), void *arg)
+__attribute__((noreturn, no_sanitize("address", "undefined", "thread"))) static void try_it(void (*insn)(void *), void *arg)
 {
-    struct kernel_sigaction action = { .handler = refused, .flags = SA_RESTORER, .restorer = no_return };
+    struct kernel_sigaction action = {.handler = refused, .flags = SA_RESTORER, .restorer = no_return};
     uint64_t illegal = UINT64_C(1) << (SIGILL - 1);
 
     if (!syscall(SYS_rt_sigaction, SIGILL, &action, NULL, sizeof(action.mask)) &&
@@ -74,7 +73,7 @@ static long start(unsigned long flags, void (*insn)(void *), void *arg)
 /* The wait status of a child when it has gone, -1 if that is not to be had.  After `patience_ms` it is killed; < 0: never. */
 static int status_of(pid_t child, int patience_ms)
 {
-    const struct timespec ms = { .tv_nsec = 1000000 };
+    const struct timespec ms = {.tv_nsec = 1000000};
     int status = -1;
     pid_t gone;
 

@@ -12,8 +12,8 @@ enum { MAX_REGIONS = 16, MAX_PENDING = 4096, STORE_BYTES = 8 };
 
 struct line {
     bool present, dirty;
-    bool young;            /* stored to, with no full fence since: LW_INSN_FLUSH may pass the store */
-    bool stale;            /* `old` may still answer a load that no barrier keeps after the invalidation */
+    bool young; /* stored to, with no full fence since: LW_INSN_FLUSH may pass the store */
+    bool stale; /* `old` may still answer a load that no barrier keeps after the invalidation */
     unsigned int touched;
     unsigned char *memory; /* what devices see */
     unsigned char *cached; /* what the CPU sees, if present */
@@ -45,7 +45,7 @@ static struct {
     void (*hook)(void *);
     void *hook_arg;
     struct lw_model_counts counts;
-} model = { .line_bytes = 64 };
+} model = {.line_bytes = 64};
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
 static uint64_t draw(void)

@@ -6,8 +6,15 @@
 #include <stdint.h>
 
 /* Order known to helper.inc by number. */
-enum lw_outline_op { LW_OUTLINE_CAS, LW_OUTLINE_SWP, LW_OUTLINE_ADD, LW_OUTLINE_CLR, LW_OUTLINE_SET, LW_OUTLINE_EOR,
-                     LW_OUTLINE_OPS };
+enum lw_outline_op {
+    LW_OUTLINE_CAS,
+    LW_OUTLINE_SWP,
+    LW_OUTLINE_ADD,
+    LW_OUTLINE_CLR,
+    LW_OUTLINE_SET,
+    LW_OUTLINE_EOR,
+    LW_OUTLINE_OPS
+};
 
 #define LW_OUTLINE_LSE 1u      /* the LSE instruction; clear: LL/SC */
 #define LW_OUTLINE_PREFETCH 2u /* PRFM PSTL1STRM first, for either */

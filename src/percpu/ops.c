@@ -63,32 +63,32 @@ static unsigned current_unit(void)
 
 /* ---- counters ---- */
 
-#define COUNTER(bits) \
-    void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v) \
-    { \
-        word##bits *second = (word##bits *)(void *)(unit_of(p, stripe()) + LW_PERCPU_SECOND); \
-        __atomic_fetch_add(second, v, __ATOMIC_RELAXED); /* read by the sums below */ \
-    } \
-\
-    void lw__percpu_add_slow_u##bits(uint##bits##_t *p, uint##bits##_t v) \
-    { \
-        if (lw__rseq_thread_ready()) \
-            for (int i = 0; i < LW_PERCPU_TRIES; i++) \
-                if (lw_rseq_add_u##bits(p, v)) \
-                    return; \
-        lw__percpu_add_second_u##bits(p, v); \
-    } \
-\
-    uint##bits##_t lw_percpu_sum_u##bits(const uint##bits##_t *p) \
-    { \
-        uint##bits##_t sum = 0; \
-        for (unsigned cpu = 0; cpu < lw_percpu_rt.nr_cpus; cpu++) { \
-            const char *word = unit_of(p, cpu); \
-            /* Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */ \
-            sum += __atomic_load_n((const word##bits *)(const void *)word, __ATOMIC_RELAXED); \
+#define COUNTER(bits)                                                                                              \
+    void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v)                                        \
+    {                                                                                                              \
+        word##bits *second = (word##bits *)(void *)(unit_of(p, stripe()) + LW_PERCPU_SECOND);                      \
+        __atomic_fetch_add(second, v, __ATOMIC_RELAXED); /* read by the sums below */                              \
+    }                                                                                                              \
+                                                                                                                   \
+    void lw__percpu_add_slow_u##bits(uint##bits##_t *p, uint##bits##_t v)                                          \
+    {                                                                                                              \
+        if (lw__rseq_thread_ready())                                                                               \
+            for (int i = 0; i < LW_PERCPU_TRIES; i++)                                                              \
+                if (lw_rseq_add_u##bits(p, v))                                                                     \
+                    return;                                                                                        \
+        lw__percpu_add_second_u##bits(p, v);                                                                       \
+    }                                                                                                              \
+                                                                                                                   \
+    uint##bits##_t lw_percpu_sum_u##bits(const uint##bits##_t *p)                                                  \
+    {                                                                                                              \
+        uint##bits##_t sum = 0;                                                                                    \
+        for (unsigned cpu = 0; cpu < lw_percpu_rt.nr_cpus; cpu++) {                                                \
+            const char *word = unit_of(p, cpu);                                                                    \
+            /* Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */             \
+            sum += __atomic_load_n((const word##bits *)(const void *)word, __ATOMIC_RELAXED);                      \
             sum += __atomic_load_n((const word##bits *)(const void *)(word + LW_PERCPU_SECOND), __ATOMIC_RELAXED); \
-        } \
-        return sum; \
+        }                                                                                                          \
+        return sum;                                                                                                \
     }
 COUNTER(32)
 COUNTER(64)
@@ -118,7 +118,8 @@ static void lock_unit(uint32_t *lock)
                 return;
             continue;
         }
-        if (seen & SLEEPERS || __atomic_compare_exchange_n(lock, &seen, seen | SLEEPERS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        if (seen & SLEEPERS ||
+            __atomic_compare_exchange_n(lock, &seen, seen | SLEEPERS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, seen | SLEEPERS, NULL, NULL, 0);
             want = me | SLEEPERS; /* others may sleep still */
         }
@@ -161,87 +162,89 @@ static void restore_signals(const uint64_t *old)
 
 /* ---- values ---- */
 
-#define VALUE(bits) \
-    static bool try_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old) \
-    { \
-        char *q = LW__CPU0(p); \
-        ptrdiff_t off = lw_percpu_rt.offset; \
-        unsigned limit = lw_percpu_rt.value_limit; \
-        switch (op) { \
-        case LW__READ: \
-            return lw__seq_read_u##bits(q, v, expected, old, off, limit); \
-        case LW__WRITE: \
-            return lw__seq_write_u##bits(q, v, expected, old, off, limit); \
-        case LW__XCHG: \
-            return lw__seq_xchg_u##bits(q, v, expected, old, off, limit); \
-        case LW__AND: \
-            return lw__seq_and_u##bits(q, v, expected, old, off, limit); \
-        case LW__OR: \
-            return lw__seq_or_u##bits(q, v, expected, old, off, limit); \
-        case LW__FETCH_ADD: \
-            return lw__seq_fetch_add_u##bits(q, v, expected, old, off, limit); \
-        case LW__CMPXCHG: \
-            return lw__seq_cmpxchg_u##bits(q, v, expected, old, off, limit); \
-        } \
-        return false; \
-    } \
-\
-    /* No value sequences in this process: one word, atomic instructions by everybody. */ \
+#define VALUE(bits)                                                                                                \
+    static bool try_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v, uint##bits##_t expected,          \
+                            uint##bits##_t *old)                                                                   \
+    {                                                                                                              \
+        char *q = LW__CPU0(p);                                                                                     \
+        ptrdiff_t off = lw_percpu_rt.offset;                                                                       \
+        unsigned limit = lw_percpu_rt.value_limit;                                                                 \
+        switch (op) {                                                                                              \
+        case LW__READ:                                                                                             \
+            return lw__seq_read_u##bits(q, v, expected, old, off, limit);                                          \
+        case LW__WRITE:                                                                                            \
+            return lw__seq_write_u##bits(q, v, expected, old, off, limit);                                         \
+        case LW__XCHG:                                                                                             \
+            return lw__seq_xchg_u##bits(q, v, expected, old, off, limit);                                          \
+        case LW__AND:                                                                                              \
+            return lw__seq_and_u##bits(q, v, expected, old, off, limit);                                           \
+        case LW__OR:                                                                                               \
+            return lw__seq_or_u##bits(q, v, expected, old, off, limit);                                            \
+        case LW__FETCH_ADD:                                                                                        \
+            return lw__seq_fetch_add_u##bits(q, v, expected, old, off, limit);                                     \
+        case LW__CMPXCHG:                                                                                          \
+            return lw__seq_cmpxchg_u##bits(q, v, expected, old, off, limit);                                       \
+        }                                                                                                          \
+        return false;                                                                                              \
+    }                                                                                                              \
+                                                                                                                   \
+    /* No value sequences in this process: one word, atomic instructions by everybody. */                          \
     static uint##bits##_t atomic_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
-    { \
-        switch (op) { \
-        case LW__READ: \
-            break; \
-        case LW__WRITE: \
-            __atomic_store_n(w, v, __ATOMIC_RELAXED); \
-            return v; \
-        case LW__XCHG: \
-            return __atomic_exchange_n(w, v, __ATOMIC_RELAXED); \
-        case LW__AND: \
-            return __atomic_fetch_and(w, v, __ATOMIC_RELAXED); \
-        case LW__OR: \
-            return __atomic_fetch_or(w, v, __ATOMIC_RELAXED); \
-        case LW__FETCH_ADD: \
-            return __atomic_fetch_add(w, v, __ATOMIC_RELAXED); \
-        case LW__CMPXCHG: \
-            __atomic_compare_exchange_n(w, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
-            return expected; \
-        } \
-        return __atomic_load_n(w, __ATOMIC_RELAXED); \
-    } \
-\
-    /* Step 3. The stores are single, for those that look from another CPU. */ \
-    static uint##bits##_t alone_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
-    { \
-        uint##bits##_t old = __atomic_load_n(w, __ATOMIC_RELAXED); \
-        LW__PAUSE(LW__LOADED); \
-        uint##bits##_t new_value = op == LW__AND         ? (uint##bits##_t)(old & v) \
-                                   : op == LW__OR        ? (uint##bits##_t)(old | v) \
-                                   : op == LW__FETCH_ADD ? (uint##bits##_t)(old + v) \
-                                                         : v; \
-        if (op != LW__READ && (op != LW__CMPXCHG || old == expected)) \
-            __atomic_store_n(w, new_value, __ATOMIC_RELAXED); \
-        return old; \
-    } \
-\
-    uint##bits##_t lw__percpu_value_slow_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
-    { \
-        uint##bits##_t old = 0; \
-        if (!lw_percpu_rt.value_limit) \
-            return atomic_u##bits((word##bits *)(void *)unit_of(p, current_unit()), op, v, expected); \
-        if (lw__rseq_thread_ready()) \
-            for (int i = 0; i < LW_PERCPU_TRIES; i++) \
-                if (try_u##bits(p, op, v, expected, &old)) \
-                    return old; \
-        int saved = errno; \
-        uint64_t mask = 0; \
-        block_signals(&mask); \
-        unsigned cpu = own_unit(p); \
-        old = alone_u##bits((word##bits *)(void *)unit_of(p, cpu), op, v, expected); \
-        unlock_unit(lock_of(p, cpu)); \
-        restore_signals(&mask); \
-        errno = saved; \
-        return old; \
+    {                                                                                                              \
+        switch (op) {                                                                                              \
+        case LW__READ:                                                                                             \
+            break;                                                                                                 \
+        case LW__WRITE:                                                                                            \
+            __atomic_store_n(w, v, __ATOMIC_RELAXED);                                                              \
+            return v;                                                                                              \
+        case LW__XCHG:                                                                                             \
+            return __atomic_exchange_n(w, v, __ATOMIC_RELAXED);                                                    \
+        case LW__AND:                                                                                              \
+            return __atomic_fetch_and(w, v, __ATOMIC_RELAXED);                                                     \
+        case LW__OR:                                                                                               \
+            return __atomic_fetch_or(w, v, __ATOMIC_RELAXED);                                                      \
+        case LW__FETCH_ADD:                                                                                        \
+            return __atomic_fetch_add(w, v, __ATOMIC_RELAXED);                                                     \
+        case LW__CMPXCHG:                                                                                          \
+            __atomic_compare_exchange_n(w, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);               \
+            return expected;                                                                                       \
+        }                                                                                                          \
+        return __atomic_load_n(w, __ATOMIC_RELAXED);                                                               \
+    }                                                                                                              \
+                                                                                                                   \
+    /* Step 3. The stores are single, for those that look from another CPU. */                                     \
+    static uint##bits##_t alone_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected)  \
+    {                                                                                                              \
+        uint##bits##_t old = __atomic_load_n(w, __ATOMIC_RELAXED);                                                 \
+        LW__PAUSE(LW__LOADED);                                                                                     \
+        uint##bits##_t new_value = op == LW__AND         ? (uint##bits##_t)(old & v)                               \
+                                   : op == LW__OR        ? (uint##bits##_t)(old | v)                               \
+                                   : op == LW__FETCH_ADD ? (uint##bits##_t)(old + v)                               \
+                                                         : v;                                                      \
+        if (op != LW__READ && (op != LW__CMPXCHG || old == expected))                                              \
+            __atomic_store_n(w, new_value, __ATOMIC_RELAXED);                                                      \
+        return old;                                                                                                \
+    }                                                                                                              \
+                                                                                                                   \
+    uint##bits##_t lw__percpu_value_slow_u##bits(uint##bits##_t *p, enum lw__op op, uint##bits##_t v,              \
+                                                 uint##bits##_t expected)                                          \
+    {                                                                                                              \
+        uint##bits##_t old = 0;                                                                                    \
+        if (!lw_percpu_rt.value_limit)                                                                             \
+            return atomic_u##bits((word##bits *)(void *)unit_of(p, current_unit()), op, v, expected);              \
+        if (lw__rseq_thread_ready())                                                                               \
+            for (int i = 0; i < LW_PERCPU_TRIES; i++)                                                              \
+                if (try_u##bits(p, op, v, expected, &old))                                                         \
+                    return old;                                                                                    \
+        int saved = errno;                                                                                         \
+        uint64_t mask = 0;                                                                                         \
+        block_signals(&mask);                                                                                      \
+        unsigned cpu = own_unit(p);                                                                                \
+        old = alone_u##bits((word##bits *)(void *)unit_of(p, cpu), op, v, expected);                               \
+        unlock_unit(lock_of(p, cpu));                                                                              \
+        restore_signals(&mask);                                                                                    \
+        errno = saved;                                                                                             \
+        return old;                                                                                                \
     }
 VALUE(8)
 VALUE(16)

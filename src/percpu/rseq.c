@@ -275,11 +275,12 @@ static void start(void)
         if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0))
             lw_percpu_rt.value_limit = lw_percpu_rt.limit;
         else
-            mode_reason = lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
-                              ? "restartable sequences, registered by the libc, for counters; values take atomic instructions, since "
-                                "membarrier cannot end sequences here (before Linux 5.10, or denied)"
-                              : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
-                                "membarrier cannot end sequences here (before Linux 5.10, or denied)";
+            mode_reason =
+                lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
+                    ? "restartable sequences, registered by the libc, for counters; values take atomic instructions, since "
+                      "membarrier cannot end sequences here (before Linux 5.10, or denied)"
+                    : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
+                      "membarrier cannot end sequences here (before Linux 5.10, or denied)";
     }
     const char *verbose = secure_getenv("LINEWRIGHT_VERBOSE");
     if (verbose && !strcmp(verbose, "1"))

@@ -21,7 +21,8 @@ static uintptr_t uses = 1;
 
 __attribute__((noreturn)) static void complain(const struct lw_srcu *s, const char *where, const char *what)
 {
-    fprintf(stderr, "linewright: %s(%p%s%s): %s\n", where, (const void *)s, s && s->name ? " " : "", s && s->name ? s->name : "", what);
+    fprintf(stderr, "linewright: %s(%p%s%s): %s\n", where, (const void *)s, s && s->name ? " " : "",
+            s && s->name ? s->name : "", what);
     abort();
 }
 
@@ -84,7 +85,8 @@ void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where)
         return;
     int32_t me = this_thread();
     for (unsigned i = 0; i < TICKETS; i++)
-        if (__atomic_load_n(&tickets[i].number, __ATOMIC_ACQUIRE) > 1 && __atomic_load_n(&tickets[i].srcu, __ATOMIC_RELAXED) == s &&
+        if (__atomic_load_n(&tickets[i].number, __ATOMIC_ACQUIRE) > 1 &&
+            __atomic_load_n(&tickets[i].srcu, __ATOMIC_RELAXED) == s &&
             __atomic_load_n(&tickets[i].thread, __ATOMIC_RELAXED) == me)
             complain(s, where, "called inside a section of the same domain by the same thread: it would wait for itself");
 }

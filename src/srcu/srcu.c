@@ -195,7 +195,8 @@ static unsigned long sum_cpus(struct lw__srcu_domain *d, unsigned index, bool un
 
 unsigned long lw__srcu_sum(struct lw__srcu_domain *d, unsigned index, bool unlocks)
 {
-    return sum_records(d, index, unlocks) + sum_cpus(d, index, unlocks) - (unlocks ? d->base.unlocks[index] : d->base.locks[index]);
+    return sum_records(d, index, unlocks) + sum_cpus(d, index, unlocks) -
+           (unlocks ? d->base.unlocks[index] : d->base.locks[index]);
 }
 
 /* ---- the barrier on everybody else ---- */
@@ -265,7 +266,8 @@ static void start(void)
 {
     const char *wish = secure_getenv("LINEWRIGHT_VERBOSE");
     verbose = wish && !strcmp(wish, "1");
-    have_membarrier = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    have_membarrier =
+        !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 #if LW__SRCU_THREAD_WORDS
     /* Keys from 32 on make glibc's pthread_setspecific allocate, which a signal handler must not. */
     have_key = !pthread_key_create(&self_key, self_end) && self_key < 32;
@@ -298,7 +300,8 @@ static unsigned take_slot(void)
  * thread's words and took from another's would show in reports of the new domain. */
 static void clear_slot(unsigned slot)
 {
-    for (struct lw__srcu_record *r = __atomic_load_n(&records, __ATOMIC_ACQUIRE); slot && r; r = r->next) /* pairs with take_record() */
+    for (struct lw__srcu_record *r = __atomic_load_n(&records, __ATOMIC_ACQUIRE); slot && r;
+         r = r->next) /* pairs with take_record() */
         for (unsigned i = 0; i < 2; i++) { /* relaxed: the user orders init before use */
             __atomic_store_n(&r->slot[slot - 1].locks[i], 0, __ATOMIC_RELAXED);
             __atomic_store_n(&r->slot[slot - 1].unlocks[i], 0, __ATOMIC_RELAXED);
@@ -456,8 +459,10 @@ static struct lw__srcu_domain *reader_domain(struct lw_srcu *s)
         abort();
     }
     if (lw__srcu_foreign(d)) {
-        fprintf(stderr, "linewright: a section of a domain that another copy of the library made (%p): its grace periods would not wait\n",
-                (void *)s);
+        fprintf(
+            stderr,
+            "linewright: a section of a domain that another copy of the library made (%p): its grace periods would not wait\n",
+            (void *)s);
         abort();
     }
     return d;
@@ -570,9 +575,9 @@ int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size)
         unsigned long unlocks = lw__srcu_sum(d, i, true);
         open[i] = lw__srcu_sum(d, i, false) - unlocks;
     }
-    say(text, size, &at, "%s%sflavour %s; counts per %s; %s; %lu sections open, %lu callbacks queued", s->name ? s->name : "",
-        s->name ? ": " : "", flavour_name(s->flavour), d->slot ? "thread" : "CPU", barrier_text(d), open[0] + open[1],
-        __atomic_load_n(&d->queued, __ATOMIC_RELAXED));
+    say(text, size, &at, "%s%sflavour %s; counts per %s; %s; %lu sections open, %lu callbacks queued",
+        s->name ? s->name : "", s->name ? ": " : "", flavour_name(s->flavour), d->slot ? "thread" : "CPU", barrier_text(d),
+        open[0] + open[1], __atomic_load_n(&d->queued, __ATOMIC_RELAXED));
     return (int)at;
 }
 
@@ -586,7 +591,8 @@ size_t lw__srcu_counts(struct lw__srcu_domain *d, char *text, size_t size)
             unsigned long locks = __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED);
             unsigned long unlocks = __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED);
             if (locks != unlocks)
-                say(text, size, &at, "  thread %d%s, index %u: locks - unlocks = %ld\n", __atomic_load_n(&r->tid, __ATOMIC_RELAXED),
+                say(text, size, &at, "  thread %d%s, index %u: locks - unlocks = %ld\n",
+                    __atomic_load_n(&r->tid, __ATOMIC_RELAXED),
                     __atomic_load_n(&r->in_use, __ATOMIC_RELAXED) ? "" : " (ended)", i, (long)(locks - unlocks));
         }
     }
@@ -594,7 +600,8 @@ size_t lw__srcu_counts(struct lw__srcu_domain *d, char *text, size_t size)
         const struct lw__srcu_words *w = lw_per_cpu_ptr(d->cpu, cpu);
         const struct lw__srcu_words *second = (const void *)((const char *)w + LW_PERCPU_SECOND);
         for (unsigned i = 0; i < 2; i++) {
-            unsigned long locks = __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED) + __atomic_load_n(&second->locks[i], __ATOMIC_RELAXED);
+            unsigned long locks =
+                __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED) + __atomic_load_n(&second->locks[i], __ATOMIC_RELAXED);
             unsigned long unlocks =
                 __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED) + __atomic_load_n(&second->unlocks[i], __ATOMIC_RELAXED);
             if (locks || unlocks)

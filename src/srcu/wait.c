@@ -78,9 +78,10 @@ bool lw__srcu_reached(struct lw__srcu_domain *d, unsigned long state)
 static void report(struct lw__srcu_domain *d, uint64_t age_ms)
 {
     char text[4096];
-    size_t at = (size_t)snprintf(text, sizeof text, "grace period of domain %p%s%s not over after %llu ms (scan %u, index %u)\n",
-                                 (void *)d->srcu, d->srcu->name ? " " : "", d->srcu->name ? d->srcu->name : "",
-                                 (unsigned long long)age_ms, d->phase, lw__srcu_index_now(d) ^ 1);
+    size_t at =
+        (size_t)snprintf(text, sizeof text, "grace period of domain %p%s%s not over after %llu ms (scan %u, index %u)\n",
+                         (void *)d->srcu, d->srcu->name ? " " : "", d->srcu->name ? d->srcu->name : "",
+                         (unsigned long long)age_ms, d->phase, lw__srcu_index_now(d) ^ 1);
     lw__srcu_counts(d, text + at, sizeof text - at);
     if (d->stall_hook)
         d->stall_hook(d->srcu, (unsigned)age_ms, text, d->stall_argument);

@@ -33,8 +33,16 @@ class Command:
         self.probe = FAKE
 
     def environment(self) -> dict[str, str]:
-        env = {key: value for key, value in os.environ.items() if not key.startswith(("LINEWRIGHT_", "FORCE_COLOR", "COLUMNS"))}
-        own = {"LINEWRIGHT_PROBE": str(self.probe), "FAKE_PROBE": json.dumps(self.fake), "PYTHONPATH": str(HERE.parents[1])}
+        env = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("LINEWRIGHT_", "FORCE_COLOR", "COLUMNS"))
+        }
+        own = {
+            "LINEWRIGHT_PROBE": str(self.probe),
+            "FAKE_PROBE": json.dumps(self.fake),
+            "PYTHONPATH": str(HERE.parents[1]),
+        }
         return env | own
 
     def arguments(self, *words: str) -> list[str]:

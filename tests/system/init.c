@@ -16,16 +16,14 @@
 #define MAX_ARGS 64
 #define MAX_LINE 4096
 
-static void mount_at(const char *type, const char *path)
-{
+static void mount_at(const char *type, const char *path) {
     mkdir(path, 0755);
     if (mount(type, path, type, 0, NULL) && errno != EBUSY)
         printf("init: mount %s: %s\n", path, strerror(errno));
 }
 
 /* In the child. Words are separated by tabs: no shell, no quoting. A word with '=' before the program sets a variable. */
-static void execute(char *line)
-{
+static void execute(char *line) {
     char *argv[MAX_ARGS + 1];
     int argc = 0;
     for (char *word = strtok(line, "\t\n"); word && argc < MAX_ARGS; word = strtok(NULL, "\t\n")) {
@@ -43,8 +41,7 @@ static void execute(char *line)
 }
 
 /* Exit status as a shell gives it; 124 when it had to be stopped. */
-static int wait_for(pid_t child, int limit_s)
-{
+static int wait_for(pid_t child, int limit_s) {
     int status;
     for (int ticks = 0; waitpid(child, &status, WNOHANG) == 0; ticks++) {
         if (ticks == limit_s * 20) {
@@ -57,8 +54,7 @@ static int wait_for(pid_t child, int limit_s)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void run_all(FILE *commands, int limit_s)
-{
+static void run_all(FILE *commands, int limit_s) {
     char line[MAX_LINE];
     for (int i = 0; fgets(line, sizeof line, commands); i++) {
         printf("\n@@run %d\n", i);
@@ -72,8 +68,7 @@ static void run_all(FILE *commands, int limit_s)
     }
 }
 
-int main(void)
-{
+int main(void) {
     mount_at("proc", "/proc");
     mount_at("sysfs", "/sys");
     mount_at("devtmpfs", "/dev");

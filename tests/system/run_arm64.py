@@ -88,7 +88,9 @@ def call(command: list[str], cwd: Path) -> str:
 
 
 def fetch_kernel(target: Path) -> None:
-    apt_get, apt_cache, dpkg_deb = (tool(n, p) for n, p in (("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")))
+    apt_get, apt_cache, dpkg_deb = (
+        tool(n, p) for n, p in (("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"))
+    )
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         state = Path(scratch)
         options = apt_options(state)
@@ -150,7 +152,20 @@ def program_index(words: list[str]) -> int:
 
 def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int) -> str:
     qemu = tool("qemu-system-aarch64", "qemu-system-arm")
-    command = [qemu, "-M", "virt", "-cpu", "max,pauth-impdef=on", "-smp", str(cpus), "-m", "768", "-nographic", "-nic", "none"]
+    command = [
+        qemu,
+        "-M",
+        "virt",
+        "-cpu",
+        "max,pauth-impdef=on",
+        "-smp",
+        str(cpus),
+        "-m",
+        "768",
+        "-nographic",
+        "-nic",
+        "none",
+    ]
     command += ["-no-reboot", "-kernel", str(image), "-initrd", str(archive)]
     command += ["-append", f"console=ttyAMA0 quiet panic=-1 limit_s={limit_s}"]
     try:
@@ -168,13 +183,18 @@ def report(console: str, commands: list[list[str]]) -> int:
         print(f"--- {shlex.join(words)}: {'exit ' + str(codes[number]) if number in codes else 'did not end'}")
         print((output[1] if output else "").strip())
     if "@@end" not in console:
-        print("run_arm64: the machine did not come to its end; its console ends with:\n" + console[-2000:], file=sys.stderr)
+        print(
+            "run_arm64: the machine did not come to its end; its console ends with:\n" + console[-2000:],
+            file=sys.stderr,
+        )
         return 3
     return int(any(codes.get(number) != 0 for number in range(len(commands))))
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Run static arm64 programs under a real arm64 kernel (emulated machine).")
+    parser = argparse.ArgumentParser(
+        description="Run static arm64 programs under a real arm64 kernel (emulated machine)."
+    )
     parser.add_argument("--init", type=Path, required=True, help="static arm64 program built from tests/system/init.c")
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of the machine (default 2)")
     parser.add_argument("--limit", type=int, default=400, help="seconds each command may run (default 400)")

@@ -64,7 +64,9 @@ def _thread_events(test: Litmus, number: int, thread: tuple[str, ...]) -> list[E
     for text in thread:
         name, _, rest = text.partition(" ")
         arguments = [a.strip() for a in rest.split(",")] if rest else []
-        variable = test.pointers[number, arguments[-1].strip("[]")] if arguments and arguments[-1].startswith("[") else ""
+        variable = (
+            test.pointers[number, arguments[-1].strip("[]")] if arguments and arguments[-1].startswith("[") else ""
+        )
         if name == "MOV":
             registers[arguments[0][1:]] = operand(arguments[1])
         elif name == "ADD":
@@ -115,8 +117,9 @@ def _executions(test: Litmus):
         for sources in product(*(writes[r.variable] for r in reads)):
             rf = dict(zip(reads, sources, strict=True))
             values = _values(events, rf)
-            if values is None or any((values[r] == c.exclusive_of.value) != (id(c) in written)
-                                     for c in conditional for r in [c.exclusive_of]):
+            if values is None or any(
+                (values[r] == c.exclusive_of.value) != (id(c) in written) for c in conditional for r in [c.exclusive_of]
+            ):
                 continue
             orders = [[(w[0], *rest) for rest in permutations(w[1:])] for w in writes.values()]
             for order in product(*orders):
@@ -175,11 +178,22 @@ def _locally_ordered(events):
             continue
         between = {e.kind for e in events if not e.variable and _before(a, e) and _before(e, b)}
         load = a.kind == "R" and bool(a.register)  # a read without a destination is no load for DMB ISHLD
-        full_pair = any(w.single and w.release and w.exclusive_of.acquire and _before(a, w.exclusive_of) and _before(w, b)
-                        for w in accesses if w.exclusive_of)
+        full_pair = any(
+            w.single and w.release and w.exclusive_of.acquire and _before(a, w.exclusive_of) and _before(w, b)
+            for w in accesses
+            if w.exclusive_of
+        )
         depends = isinstance(b.value, tuple) and b.value[0] is a
-        if ("ISH" in between or ("ISHLD" in between and load) or a.acquire or b.release or (a.release and b.acquire)
-                or full_pair or depends or b.exclusive_of is a):
+        if (
+            "ISH" in between
+            or ("ISHLD" in between and load)
+            or a.acquire
+            or b.release
+            or (a.release and b.acquire)
+            or full_pair
+            or depends
+            or b.exclusive_of is a
+        ):
             edges.append((a, b))
         if "ISHST" in between and a.kind != "R" and b.kind != "R":
             edges.append((a, b))

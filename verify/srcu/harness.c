@@ -47,8 +47,9 @@ static int fence(void)
 #define LW_GP_HEAVY_BARRIER(d) fence()
 #define LW_GP_FENCE() fence()
 #define LW_GP_INDEX(d) atomic_load_explicit(&readers_index, memory_order_relaxed)
-#define LW_GP_FLIP(d) \
-    atomic_store_explicit(&readers_index, atomic_load_explicit(&readers_index, memory_order_relaxed) ^ 1, memory_order_relaxed)
+#define LW_GP_FLIP(d)                                                                                     \
+    atomic_store_explicit(&readers_index, atomic_load_explicit(&readers_index, memory_order_relaxed) ^ 1, \
+                          memory_order_relaxed)
 #define LW_GP_LOAD_SEQ(d) atomic_load_explicit(&(d)->seq, memory_order_relaxed)
 #define LW_GP_STORE_SEQ(d, v) atomic_store_explicit(&(d)->seq, v, memory_order_release)
 #define LW_GP_POINT(name) ((void)0)

@@ -39,8 +39,9 @@ template <const urcu_flavour &flavour> Reader_loops loops_of() {
 }
 
 const Reader_loops *find_urcu_loops(std::string_view form) {
-    static const std::array all{loops_of<urcu_memb>(), loops_of<urcu_memb_call>(), loops_of<urcu_bp>(),  loops_of<urcu_bp_call>(),
-                                loops_of<urcu_mb>(),   loops_of<urcu_mb_call>(),   loops_of<urcu_qsbr>()};
+    static const std::array all{loops_of<urcu_memb>(),    loops_of<urcu_memb_call>(), loops_of<urcu_bp>(),
+                                loops_of<urcu_bp_call>(), loops_of<urcu_mb>(),        loops_of<urcu_mb_call>(),
+                                loops_of<urcu_qsbr>()};
     for (const Reader_loops &loops : all)
         if (loops.form == form)
             return &loops;

@@ -19,13 +19,11 @@ enum { quiet_every = 1024 };
 /* Between batches a thread may wait for another: it is offline then, so that updaters do not wait for it. */
 static void begin(void) { CALL(_thread_online)(); }
 static void end(void) { CALL(_thread_offline)(); }
-static void section_over(size_t left)
-{
+static void section_over(size_t left) {
     if (left % quiet_every == 0)
         CALL(_quiescent_state)();
 }
-static void join(void)
-{
+static void join(void) {
     CALL(_register_thread)();
     end();
 }
@@ -43,8 +41,7 @@ static void part(void) { CALL(_unregister_thread)(); }
 #endif
 #endif
 
-static inline __attribute__((always_inline)) uint64_t sections(size_t left, size_t delay, uint64_t **current)
-{
+static inline __attribute__((always_inline)) uint64_t sections(size_t left, size_t delay, uint64_t **current) {
     uint64_t wrong = 0;
 
     begin();
@@ -67,14 +64,12 @@ static inline __attribute__((always_inline)) uint64_t sections(size_t left, size
 }
 
 /* Without a delay the loop holds nothing but the pair. */
-static uint64_t pairs(size_t n, size_t delay, uint64_t **current)
-{
+static uint64_t pairs(size_t n, size_t delay, uint64_t **current) {
     (void)current;
     return delay ? sections(n, delay, NULL) : sections(n, 0, NULL);
 }
 
-static uint64_t checked(size_t n, size_t delay, uint64_t **current)
-{
+static uint64_t checked(size_t n, size_t delay, uint64_t **current) {
     return delay ? sections(n, delay, current) : sections(n, 0, current);
 }
 

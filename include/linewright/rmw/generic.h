@@ -16,56 +16,56 @@
 #define LW_GENERIC_FULL_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 
-#define LW_GENERIC_FETCH(bits, op, order, builtin, operand, memory_order, after)                             \
-    static inline uint##bits##_t lw_arch_##op##_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)       \
-    {                                                                                                        \
-        uint##bits##_t old = builtin(p, (uint##bits##_t)(operand), memory_order);                            \
-                                                                                                             \
-        after;                                                                                               \
-        return old;                                                                                          \
+#define LW_GENERIC_FETCH(bits, op, order, builtin, operand, memory_order, after)                       \
+    static inline uint##bits##_t lw_arch_##op##_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                                                  \
+        uint##bits##_t old = builtin(p, (uint##bits##_t)(operand), memory_order);                      \
+                                                                                                       \
+        after;                                                                                         \
+        return old;                                                                                    \
     }
 
-#define LW_GENERIC_CAS(bits, name, order, memory_order, failure_order, after)                                    \
+#define LW_GENERIC_CAS(bits, name, order, memory_order, failure_order, after)                                            \
     static inline bool lw_arch_##name##_u##bits##_##order(uint##bits##_t *p, uint##bits##_t *expected, uint##bits##_t v) \
-    {                                                                                                            \
-        bool equal = __atomic_compare_exchange_n(p, expected, v, false, memory_order, failure_order);            \
-                                                                                                                 \
-        after;                                                                                                   \
-        return equal;                                                                                            \
+    {                                                                                                                    \
+        bool equal = __atomic_compare_exchange_n(p, expected, v, false, memory_order, failure_order);                    \
+                                                                                                                         \
+        after;                                                                                                           \
+        return equal;                                                                                                    \
     }
 
-#define LW_GENERIC_ORDER(bits, order, mo, fail, after)                                      \
-    LW_GENERIC_FETCH(bits, fetch_add, order, __atomic_fetch_add, v, mo, after)              \
-    LW_GENERIC_FETCH(bits, fetch_andnot, order, __atomic_fetch_and, ~v, mo, after)          \
-    LW_GENERIC_FETCH(bits, fetch_or, order, __atomic_fetch_or, v, mo, after)                \
-    LW_GENERIC_FETCH(bits, fetch_xor, order, __atomic_fetch_xor, v, mo, after)              \
-    LW_GENERIC_FETCH(bits, xchg, order, __atomic_exchange_n, v, mo, after)                  \
-    LW_GENERIC_CAS(bits, try_cas, order, mo, fail, after)                                   \
-    LW_GENERIC_CAS(bits, retry_cas, order, mo, fail, after)                                 \
+#define LW_GENERIC_ORDER(bits, order, mo, fail, after)                                             \
+    LW_GENERIC_FETCH(bits, fetch_add, order, __atomic_fetch_add, v, mo, after)                     \
+    LW_GENERIC_FETCH(bits, fetch_andnot, order, __atomic_fetch_and, ~v, mo, after)                 \
+    LW_GENERIC_FETCH(bits, fetch_or, order, __atomic_fetch_or, v, mo, after)                       \
+    LW_GENERIC_FETCH(bits, fetch_xor, order, __atomic_fetch_xor, v, mo, after)                     \
+    LW_GENERIC_FETCH(bits, xchg, order, __atomic_exchange_n, v, mo, after)                         \
+    LW_GENERIC_CAS(bits, try_cas, order, mo, fail, after)                                          \
+    LW_GENERIC_CAS(bits, retry_cas, order, mo, fail, after)                                        \
     static inline bool lw_arch_sub_and_test_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v) \
-    {                                                                                       \
-        bool zero = __atomic_sub_fetch(p, v, mo) == 0;                                      \
-                                                                                            \
-        after;                                                                              \
-        return zero;                                                                        \
+    {                                                                                              \
+        bool zero = __atomic_sub_fetch(p, v, mo) == 0;                                             \
+                                                                                                   \
+        after;                                                                                     \
+        return zero;                                                                               \
     }
 
-#define LW_GENERIC_VOID_ORDER(bits, order, mo)                                                \
-    static inline void lw_arch_add_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)     \
-    {                                                                                         \
-        (void)__atomic_fetch_add(p, v, mo);                                                   \
-    }                                                                                         \
-    static inline void lw_arch_andnot_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)  \
-    {                                                                                         \
-        (void)__atomic_fetch_and(p, (uint##bits##_t)~v, mo);                                  \
-    }                                                                                         \
-    static inline void lw_arch_or_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)      \
-    {                                                                                         \
-        (void)__atomic_fetch_or(p, v, mo);                                                    \
-    }                                                                                         \
-    static inline void lw_arch_xor_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)     \
-    {                                                                                         \
-        (void)__atomic_fetch_xor(p, v, mo);                                                   \
+#define LW_GENERIC_VOID_ORDER(bits, order, mo)                                               \
+    static inline void lw_arch_add_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)    \
+    {                                                                                        \
+        (void)__atomic_fetch_add(p, v, mo);                                                  \
+    }                                                                                        \
+    static inline void lw_arch_andnot_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                                        \
+        (void)__atomic_fetch_and(p, (uint##bits##_t) ~v, mo);                                \
+    }                                                                                        \
+    static inline void lw_arch_or_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)     \
+    {                                                                                        \
+        (void)__atomic_fetch_or(p, v, mo);                                                   \
+    }                                                                                        \
+    static inline void lw_arch_xor_u##bits##_##order(uint##bits##_t *p, uint##bits##_t v)    \
+    {                                                                                        \
+        (void)__atomic_fetch_xor(p, v, mo);                                                  \
     }
 
 #define LW_GENERIC_WIDTH(bits)                                                                \

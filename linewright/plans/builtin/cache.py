@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.target.probe import Form
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
+from linewright.target.probe import Form
 
 OPERATIONS = ("clean", "clean_invalidate")
 STATES = ("absent", "clean", "dirty_l1", "dirty_l2", "dirty_beyond")
@@ -21,12 +21,19 @@ MAP, UNMAP = ("clwb", "dc_cvac"), ("clflushopt", "dc_civac")
 
 PARAMETERS = (
     Parameter("experiment", "word", "grid", "the grid, or the published layout", choices=("grid", "published")),
-    Parameter("forms", "words", None, "instructions; every available one but clflush", choices=(
-        "clwb", "clflushopt", "clflush", "dc_cvac", "dc_civac", "dc_cvap", "dc_cvadp")),
+    Parameter(
+        "forms",
+        "words",
+        None,
+        "instructions; every available one but clflush",
+        choices=("clwb", "clflushopt", "clflush", "dc_cvac", "dc_civac", "dc_cvap", "dc_cvadp"),
+    ),
     Parameter("sizes", "counts", [64, 512, 4096, 32768, 262144, 2097152], "entry sizes, bytes", 1, 1 << 26),
     Parameter("total_kib", "count", 10240, "size of the lists that no cache near the core need hold, KiB", 1, 1 << 19),
     Parameter("states", "words", list(STATES), "what the lines are before a pass", choices=STATES),
-    Parameter("align", "counts", [0, 8], "where in a line entries begin, bytes; others than 0 for the smallest sizes", 0, 2047),
+    Parameter(
+        "align", "counts", [0, 8], "where in a line entries begin, bytes; others than 0 for the smallest sizes", 0, 2047
+    ),
     Parameter("most_entries", "count", 8192, "entries of a list, at most", 1, 1_000_000),
     Parameter("iterations", "count", 200, "passes of each published cell", 8, 100_000),
     Parameter("window_ms", "ms", 2.0, "length of a window, preparation included", 0.01, 10_000),

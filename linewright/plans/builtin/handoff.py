@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from linewright.errors import UserError
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 
 FORMS = ("cmpxchg_blind", "load_cmpxchg", "store_load")
@@ -12,7 +12,9 @@ MANY = 16
 """Usable CPUs above which `pairs=auto` takes one pair of each topology class instead of every pair."""
 
 PARAMETERS = (
-    Parameter("pairs", "word", "auto", "every pair, one of each class, or by machine", choices=("auto", "all", "classes")),
+    Parameter(
+        "pairs", "word", "auto", "every pair, one of each class, or by machine", choices=("auto", "all", "classes")
+    ),
     Parameter("definitions", "words", list(FORMS), "what a handoff is taken to be", choices=FORMS),
     Parameter("work", "counts", [0], "work iterations between round trips"),
     Parameter("lines", "count", 8, "lines that each cell visits", 1, 4096),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.target.probe import Form
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
+from linewright.target.probe import Form
 
 OPERATIONS = ("library_add", "library_fetch_add", "library_xchg", "library_cmpxchg")
 """One for each class that a policy names: void, fetch, xchg, cas."""
@@ -28,9 +28,17 @@ PARAMETERS = (
     Parameter("operations", "words", list(OPERATIONS), "operations that are measured", choices=OPERATIONS),
     Parameter("widths", "counts", [8, 16, 32, 64], "operand sizes in bits", 8, 64),
     Parameter("orders", "words", list(ORDERS), "memory orders", choices=ORDERS),
-    Parameter("policies", "word", "machine", "all where forms differ, or the default alone", choices=("machine", "all", "default")),
+    Parameter(
+        "policies",
+        "word",
+        "machine",
+        "all where forms differ, or the default alone",
+        choices=("machine", "all", "default"),
+    ),
     Parameter("work", "counts", list(WORKS), "work iterations between operations"),
-    Parameter("contended", "word", "no", "a contender on the same line beside the uncontended cells", choices=("no", "yes")),
+    Parameter(
+        "contended", "word", "no", "a contender on the same line beside the uncontended cells", choices=("no", "yes")
+    ),
     Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
     Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
     Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
@@ -45,7 +53,9 @@ def build(wish: Wish) -> Plan:
     cells = [
         cell
         for form in wish.forms
-        if form.operation in values["operations"] and form.width_bits in values["widths"] and form.order in values["orders"]
+        if form.operation in values["operations"]
+        and form.width_bits in values["widths"]
+        and form.order in values["orders"]
         for cell in _cells(form, wish.topology.arch, values)
     ]
     return Plan(

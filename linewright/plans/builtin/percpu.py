@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.target.probe import Form
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
+from linewright.target.probe import Form
 
 OPERATIONS = ("percpu_none", "percpu_add", "percpu_cmpxchg")
 FIGHTING = ("percpu_shared_",)
@@ -37,7 +37,11 @@ def build(wish: Wish) -> Plan:
         if slots & (slots - 1):
             raise UserError(f"bad value {slots}", "--set slots", "allowed: a list, each a power of two from 1 to 64")
     width = 32 if wish.topology.arch == "i386" else 64
-    forms = [f for f in wish.forms if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", wish.topology.arch)]
+    forms = [
+        f
+        for f in wish.forms
+        if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", wish.topology.arch)
+    ]
     return Plan(
         linewright_plan=1,
         name="percpu",

@@ -4,14 +4,25 @@ per-CPU atomics?", a Neoverse V2 class server), so that a machine's rows can be 
 from __future__ import annotations
 
 from linewright.errors import UserError
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 
 CELLS: dict[str, tuple[tuple[int | None, int], ...]] = {
     "stadd": ((None, 0), (None, 100), (None, 200), (10, 0), (10, 300), (30, 0), (10_000, 0)),
     "llsc_add": ((None, 0), (None, 10), (10, 0), (10, 10), (1000, 0), (1_000_000, 0), (1_000_000, 10)),
-    "ldadd": ((None, 0), (None, 100), (None, 300), (1, 100), (1, 200), (10, 0), (10, 200), (10, 300), (100, 0), (100, 10)),
+    "ldadd": (
+        (None, 0),
+        (None, 100),
+        (None, 300),
+        (1, 100),
+        (1, 200),
+        (10, 0),
+        (10, 200),
+        (10, 300),
+        (100, 0),
+        (100, 10),
+    ),
     "prfm_keep_stadd": ((None, 0), (10, 0), (1_000_000, 0), (1_000_000, 100)),
     "prfm_strm_stadd": ((None, 0), (1_000_000, 0), (1_000_000, 100), (1_000_000, 200)),
 }

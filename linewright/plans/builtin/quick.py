@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linewright.plans.grid import matrix, richest
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.target.probe import Form
+from linewright.plans.grid import matrix, richest
 from linewright.schema import Plan
+from linewright.target.probe import Form
 
 OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")
 RICHNESS = (((0, 100), 6), ((0,), 8), ((0,), 6), ((0,), 5), ((0,), 4), ((0,), 3))
@@ -14,7 +14,9 @@ RICHNESS = (((0, 100), 6), ((0,), 8), ((0,), 6), ((0,), 5), ((0,), 4), ((0,), 3)
 PARAMETERS = (
     Parameter("operations", "words", list(OPERATIONS), "operations whose forms are measured", choices=OPERATIONS),
     Parameter("work", "counts", [0, 20, 200], "work iterations between operations"),
-    Parameter("contender_iters", "counts", None, "iterations between a contender's operations; 0, and 100 if time allows"),
+    Parameter(
+        "contender_iters", "counts", None, "iterations between a contender's operations; 0, and 100 if time allows"
+    ),
     Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
     Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
     Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.target.probe import Form
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
+from linewright.target.probe import Form
 
 OPERATIONS = ("readers_none", "readers_pair", "readers_shape", "readers_floor", "readers_lookup")
 KINDS = ("pair", "shape", "floor", "lookup")
@@ -22,7 +22,13 @@ EXPEDITED = ("srcu", "srcu_signal_safe", "srcu_fast", "srcu_fast_updown")
 PARAMETERS = (
     Parameter("readers", "counts", None, "readers at once", 1, 4096),
     Parameter("read_delay", "counts", [0, 200], "iterations of the work loop inside a section", 0, 100_000_000),
-    Parameter("updater", "words", ["synchronize"], "how an updater waits beside the readers", choices=("none", "synchronize", "expedited")),
+    Parameter(
+        "updater",
+        "words",
+        ["synchronize"],
+        "how an updater waits beside the readers",
+        choices=("none", "synchronize", "expedited"),
+    ),
     Parameter("kinds", "words", list(KINDS), "sections that protect, increments, floors, lookups", choices=KINDS),
     Parameter("instances", "count", 64, "objects that lookups find, a power of two", 1, 1 << 14),
     Parameter("lines", "count", 8, "domains, locks and counters that each cell visits", 1, 64),
@@ -36,12 +42,18 @@ def build(wish: Wish) -> Plan:
     """Readers alone and together, then each updater beside them."""
     values = wish.values
     if values["instances"] & (values["instances"] - 1):
-        raise UserError(f"bad value {values['instances']}", "--set instances", "allowed: a power of two from 1 to 16384")
+        raise UserError(
+            f"bad value {values['instances']}", "--set instances", "allowed: a power of two from 1 to 16384"
+        )
     if "none" in values["updater"] and len(values["updater"]) > 1:
         raise UserError("none and an updater", "--set updater", "allowed: none, or a list of synchronize, expedited")
     usable = max(len(wish.topology.usable()), 1)
     readers = values["readers"] or _by_machine(usable)
-    forms = [f for f in wish.forms if f.operation in OPERATIONS and _wanted(f, values["kinds"]) and f.arch in ("any", wish.topology.arch)]
+    forms = [
+        f
+        for f in wish.forms
+        if f.operation in OPERATIONS and _wanted(f, values["kinds"]) and f.arch in ("any", wish.topology.arch)
+    ]
     cells = list(_alone_and_together(forms, readers, values))
     for updater in values["updater"]:
         if updater != "none":
@@ -71,7 +83,11 @@ def _room(readers: Sequence[int], values: dict[str, Any], usable: int) -> list[i
 
 
 def _wanted(form: Form, kinds: Sequence[str]) -> bool:
-    return form.name == "readers_empty" or form.operation.removeprefix("readers_") in kinds or (form.name == "lookup_empty" and "lookup" in kinds)
+    return (
+        form.name == "readers_empty"
+        or form.operation.removeprefix("readers_") in kinds
+        or (form.name == "lookup_empty" and "lookup" in kinds)
+    )
 
 
 def _params(form: Form, delay: int, values: dict[str, Any]) -> dict[str, Any]:
@@ -91,9 +107,15 @@ def _alone_and_together(forms: Sequence[Form], readers: Sequence[int], values: d
                     yield Cell(**shared, threads=count, contender="same_line")
 
 
-def _beside_updater(forms: Sequence[Form], readers: Sequence[int], updater: str, values: dict[str, Any]) -> Iterator[Cell]:
+def _beside_updater(
+    forms: Sequence[Form], readers: Sequence[int], updater: str, values: dict[str, Any]
+) -> Iterator[Cell]:
     """The updater timed, alone and against readers; then the readers timed while it runs. Both only where an updater can wait."""
-    waited = [f for f in forms if f.operation == "readers_pair" and f.name not in WAITING and (updater != "expedited" or f.name in EXPEDITED)]
+    waited = [
+        f
+        for f in forms
+        if f.operation == "readers_pair" and f.name not in WAITING and (updater != "expedited" or f.name in EXPEDITED)
+    ]
     params = {"updater": updater}
     for form in waited:
         grace = {**common(form), "operation": "readers_grace", "lines": values["lines"]}

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, richest, single_line_forms
 from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, richest, single_line_forms
 from linewright.schema import Cell, Plan
 
 PARAMETERS = (
-    Parameter("grid", "word", "thinned", "the published grid whole, or thinned to the budget", choices=("thinned", "full")),
+    Parameter(
+        "grid", "word", "thinned", "the published grid whole, or thinned to the budget", choices=("thinned", "full")
+    ),
     Parameter("cpus", "word", "first", "timed CPU: the first usable one, or each in turn", choices=("first", "all")),
     Parameter("operations", "words", list(OPERATIONS), "operations whose forms are measured", choices=OPERATIONS),
     Parameter("generic", "word", "no", "compiler builtins beside the named forms", choices=("no", "yes")),
@@ -31,7 +33,9 @@ def build(wish: Wish) -> Plan:
     values = wish.values
     for axis in ("work", "contender_iters"):
         if values["grid"] == "full" and values[axis] is not None:
-            raise UserError(f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own")
+            raise UserError(
+                f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own"
+            )
     ladder = THINNED if values["grid"] == "thinned" else ((GAPS, WORKS, 4),)
     return richest(wish, "rmw", ladder, lambda gaps, works: _cells(wish, gaps, works))
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans.grid import common
 from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.target.probe import Form, Topology
+from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
+from linewright.target.probe import Form, Topology
 
 OPERATIONS = ("wide_read", "wide_write", "wide_add")
 SHARES = (0, 1, 10, 50, 100)
@@ -18,19 +18,30 @@ SHARES = (0, 1, 10, 50, 100)
 
 PUBLISHED = ("read_twice_cmpxchg8b_verify", "cmpxchg8b_read_once", "movq_read", "fild_read")
 """The two reads of 2009 and what user space has besides."""
-PUBLISHED_128 = ("read_twice_cmpxchg16b_verify", "cmpxchg16b_read_once", "movdqa_read", "ldxp_stxp_read", "casp_read", "ldp_read")
+PUBLISHED_128 = (
+    "read_twice_cmpxchg16b_verify",
+    "cmpxchg16b_read_once",
+    "movdqa_read",
+    "ldxp_stxp_read",
+    "casp_read",
+    "ldp_read",
+)
 """The same question asked of 16 bytes."""
 
 READ_NS = 20.0
 """What a read of the published experiment is taken to cost per thread when the length of its windows is chosen."""
 
 PARAMETERS = (
-    Parameter("experiment", "word", "mix", "the mix of reads and writes, or the reads of 2009", choices=("mix", "published")),
+    Parameter(
+        "experiment", "word", "mix", "the mix of reads and writes, or the reads of 2009", choices=("mix", "published")
+    ),
     Parameter("operations", "words", list(OPERATIONS), "forms of which operations are measured", choices=OPERATIONS),
     Parameter("writes", "counts", list(SHARES), "writes among a hundred operations", 0, 100),
     Parameter("threads", "counts", [1, 2], "threads, the timed one included, that all run the same mix", 1, 4096),
     Parameter("reads", "count", 10_000_000, "reads of each thread in the published experiment", 1000, 10_000_000_000),
-    Parameter("rounds", "word", "yes", "cells that count failed rounds, beside those that are timed", choices=("no", "yes")),
+    Parameter(
+        "rounds", "word", "yes", "cells that count failed rounds, beside those that are timed", choices=("no", "yes")
+    ),
     Parameter("lines", "count", 8, "lines that each cell visits", 1, 4096),
     Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
     Parameter("contended_window_ms", "ms", 20.0, "length of a contended window", 0.01, 10_000),

@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from linewright.report.material import Material
 from linewright.report.parts import Section
-from linewright.report.sections import cache, fairness, glance, handoff, matrix, operations, percpu, readers, threads, wide, work
+from linewright.report.sections import (
+    cache,
+    fairness,
+    glance,
+    handoff,
+    matrix,
+    operations,
+    percpu,
+    readers,
+    threads,
+    wide,
+    work,
+)
 
 MAKERS: tuple[Callable[[Material], Section | None], ...] = (
     glance.section,

@@ -12,7 +12,21 @@ from linewright.analysis.intervals import Estimate
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series, line_bytes, passes
 from linewright.report.parts import (
-    Control, Figure, Grid, Section, contention, dash, figure, finish, hue, inline, interval, log_axis, once, shape, tip,
+    Control,
+    Figure,
+    Grid,
+    Section,
+    contention,
+    dash,
+    figure,
+    finish,
+    hue,
+    inline,
+    interval,
+    log_axis,
+    once,
+    shape,
+    tip,
 )  # fmt: skip
 from linewright.units import ns_text
 
@@ -28,7 +42,9 @@ def section(material: Material) -> Section | None:
     usable = [(s, series) for series in material.series for s in cache_fit.usable(passes(series))]
     if not usable:
         return None
-    states = sorted(once(_state(s) for s, _ in usable), key=lambda state: list(STATES).index(state) if state in STATES else 9)
+    states = sorted(
+        once(_state(s) for s, _ in usable), key=lambda state: list(STATES).index(state) if state in STATES else 9
+    )
     control = Control(signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states])
     fits = [(fit, series) for series in material.series for fit in cache_fit.fits(passes(series), line_bytes(series))]
     savings = [(saving, series) for series in material.series for saving in cache_fit.savings(passes(series))]
@@ -71,16 +87,43 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     for row in rows:  # of lists that differ in length alone, the longest
         key = (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
         most[key] = max(most.get(key, 0), row["entries"])
-    rows = [r for r in rows if r["align"] == 0 and r["entries"] == most[(r["series"], r["form"], r["state"], r["bytes"], r["wait"])]]
-    base = alt.Chart(inline(rows)).transform_filter("datum.state == state").transform_calculate(key="datum.form + datum.wait + datum.series")
-    x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
-    y = alt.Y("ns:Q", title="ns per line", **log_axis({state: [r["ns"] for r in rows if r["state"] == state] for state, _ in control.options}, "state"))
+    rows = [
+        r
+        for r in rows
+        if r["align"] == 0 and r["entries"] == most[(r["series"], r["form"], r["state"], r["bytes"], r["wait"])]
+    ]
+    base = (
+        alt.Chart(inline(rows))
+        .transform_filter("datum.state == state")
+        .transform_calculate(key="datum.form + datum.wait + datum.series")
+    )
+    x = alt.X(
+        "bytes:Q",
+        title="bytes of an entry",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+        axis=_bytes_axis({r["bytes"] for r in rows}),
+    )
+    y = alt.Y(
+        "ns:Q",
+        title="ns per line",
+        **log_axis({state: [r["ns"] for r in rows if r["state"] == state] for state, _ in control.options}, "state"),
+    )
     waits = [text for text in WAITS.values() if any(r["wait"] == text for r in rows)]
     colour = hue("form", forms)
-    lines = base.transform_filter("isValid(datum.fitted) && datum.fitted > 0").mark_line().encode(
-        x=x, y=alt.Y("fitted:Q", title="ns per line"), color=colour, strokeDash=dash("wait", waits, rows), detail="key:N"
+    lines = (
+        base.transform_filter("isValid(datum.fitted) && datum.fitted > 0")
+        .mark_line()
+        .encode(
+            x=x,
+            y=alt.Y("fitted:Q", title="ns per line"),
+            color=colour,
+            strokeDash=dash("wait", waits, rows),
+            detail="key:N",
+        )
     )
-    whiskers = base.transform_filter("datum.ns_low > 0").mark_rule().encode(x=x, y="ns_low:Q", y2="ns_high:Q", color=colour)
+    whiskers = (
+        base.transform_filter("datum.ns_low > 0").mark_rule().encode(x=x, y="ns_low:Q", y2="ns_high:Q", color=colour)
+    )
     fields = (("series", "machine"), ("form", "instruction"), ("wait", "wait"), ("bytes", "bytes an entry"), ("entries", "entries"), ("lines", "lines"),
               ("ns:q", "ns a line"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("fitted:q", "fitted"))  # fmt: skip
     marks = shape("series", labels, rows) if material.several else shape("wait", waits, rows)
@@ -113,12 +156,19 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
         if saving.percent and saving.group.align_bytes == 0 and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
     ]  # fmt: skip
     base = alt.Chart(inline(rows)).transform_filter("datum.state == state")
-    x = alt.X("bytes:Q", title="bytes of an entry", scale=alt.Scale(type="log", base=2, nice=False, padding=14), axis=_bytes_axis({r["bytes"] for r in rows}))
+    x = alt.X(
+        "bytes:Q",
+        title="bytes of an entry",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+        axis=_bytes_axis({r["bytes"] for r in rows}),
+    )
     colour = hue("form", forms)
     strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     detail = {"detail": "series:N"}
     band = base.mark_area(opacity=0.16).encode(x=x, y="low:Q", y2="high:Q", color=colour, **detail)
-    line = base.mark_line().encode(x=x, y=alt.Y("saved:Q", title="% of the time saved"), color=colour, **strokes, **detail)
+    line = base.mark_line().encode(
+        x=x, y=alt.Y("saved:Q", title="% of the time saved"), color=colour, **strokes, **detail
+    )
     fields = (("series", "machine"), ("form", "instruction"), ("bytes", "bytes an entry"), ("entries", "entries"), ("saved:q", "% saved"), ("low:q", "from"),
               ("high:q", "to"), ("each:q", "µs, a wait each"), ("once:q", "µs, one wait"))  # fmt: skip
     points = base.mark_point(filled=True).encode(x=x, y="saved:Q", color=colour, tooltip=tip(*fields))
@@ -136,8 +186,19 @@ def _terms(fits: list[tuple[Fit, Series]], several: bool) -> Grid:
            _span(fit.per_wait), str(fit.cells), f"{fit.worst_percent:.0f} %"]
         for fit, series in fits
     ]  # fmt: skip
-    columns = (["machine"] if several else []) + ["instruction", "lines are", "offset", "ns per line", "ns per entry", "ns per wait", "lists", "misses by"]
-    return Grid(caption="The fit: what a line, an entry and a wait cost", columns=columns, rows=rows, left=len(columns) - 6)
+    columns = (["machine"] if several else []) + [
+        "instruction",
+        "lines are",
+        "offset",
+        "ns per line",
+        "ns per entry",
+        "ns per wait",
+        "lists",
+        "misses by",
+    ]
+    return Grid(
+        caption="The fit: what a line, an entry and a wait cost", columns=columns, rows=rows, left=len(columns) - 6
+    )
 
 
 def _span(value: Estimate) -> str:

@@ -9,10 +9,22 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
-from linewright.report.sections.matrix import by_operation
 from linewright.report.parts import (
-    Control, Figure, Section, contention, contention_rank, figure, finish, inline, measured, once, pixels, room, tip,
+    Control,
+    Figure,
+    Section,
+    contention,
+    contention_rank,
+    figure,
+    finish,
+    inline,
+    measured,
+    once,
+    pixels,
+    room,
+    tip,
 )  # fmt: skip
+from linewright.report.sections.matrix import by_operation
 
 
 def section(material: Material) -> Section | None:
@@ -20,7 +32,10 @@ def section(material: Material) -> Section | None:
         (s, series)
         for series in material.series
         for s in measured(series, OPERATIONS)
-        if s.cell.contender == "same_line" and len(s.thread_ops) > 1 and sum(s.thread_ops) > 0 and s.cell.operation != "read"
+        if s.cell.contender == "same_line"
+        and len(s.thread_ops) > 1
+        and sum(s.thread_ops) > 0
+        and s.cell.operation != "read"
     ]
     if not cells:
         return None
@@ -61,8 +76,10 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
         color=alt.Color("thread:N", scale=alt.Scale(domain=threads), legend=legend), order="place:Q",
         tooltip=tip(("label", "form"), ("point", "point"), ("thread", "thread"), ("cpu", "CPU"), ("share:q", "share"), ("jain:q", "Jain's index")),
     )  # fmt: skip
-    jain = base.transform_filter("datum.place == 0").mark_text(align="left", dx=8).encode(
-        y=y, x=alt.value(alt.ExprRef("width")), text=alt.Text("jain:Q", format=".2f")
+    jain = (
+        base.transform_filter("datum.place == 0")
+        .mark_text(align="left", dx=8)
+        .encode(y=y, x=alt.value(alt.ExprRef("width")), text=alt.Text("jain:Q", format=".2f"))
     )
     name = f"fairness-{material.series.index(series)}" if material.several else "fairness"
     return Figure(

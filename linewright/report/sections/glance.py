@@ -10,7 +10,23 @@ from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, contention, contention_rank, dots, beside, facts, finish, hue, measured, once, pixels, room, tip,
+    CELL_TIP,
+    NS_TIP,
+    Control,
+    Figure,
+    Section,
+    beside,
+    contention,
+    contention_rank,
+    dots,
+    facts,
+    finish,
+    hue,
+    measured,
+    once,
+    pixels,
+    room,
+    tip,
 )  # fmt: skip
 
 LANES = 3
@@ -30,7 +46,9 @@ def section(material: Material) -> Section | None:
         title="Forms side by side",
         lead="Time of one operation, the work around it included: medians, and where a repeat's median falls. Logarithmic.",
         controls=[control] if len(works) > 1 else [],
-        figures=[_figure(o, [c for c in cells if c[0].cell.operation == o], classes, material, control) for o in operations],
+        figures=[
+            _figure(o, [c for c in cells if c[0].cell.operation == o], classes, material, control) for o in operations
+        ],
     )
 
 
@@ -46,7 +64,9 @@ def _classes(cells: list[tuple[Summary, Series]]) -> list[str]:
     return list(first.values())[:LANES]
 
 
-def _figure(operation: str, cells: list[tuple[Summary, Series]], classes: list[str], material: Material, work: Control) -> Figure:
+def _figure(
+    operation: str, cells: list[tuple[Summary, Series]], classes: list[str], material: Material, work: Control
+) -> Figure:
     rows: list[dict[str, Any]] = [
         facts(s, series) | {"lane": f"{contention(s.cell)} {series.label}", "work": str(s.cell.work_iters)}
         for s, series in cells

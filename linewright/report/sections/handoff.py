@@ -9,7 +9,23 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    PLACES, Control, Figure, Section, beside, doubt, figure, finish, hue, inline, interval, measured, once, remark, shape, tiles, tip,
+    PLACES,
+    Control,
+    Figure,
+    Section,
+    beside,
+    doubt,
+    figure,
+    finish,
+    hue,
+    inline,
+    interval,
+    measured,
+    once,
+    remark,
+    shape,
+    tiles,
+    tip,
 )  # fmt: skip
 
 MEANING = {
@@ -26,8 +42,16 @@ def section(material: Material) -> Section | None:
     if not cells:
         return None
     rows = [_row(s, series) for s, series in cells]
-    definitions = Control(signal="definition", label="A handoff is", options=[(f, MEANING.get(f, f)) for f in once(r["form"] for r in rows)])
-    maps = [series for series in material.series if len({c for r in rows if r["series"] == series.label for c in r["cpus"]}) >= FEWEST_FOR_MAP]
+    definitions = Control(
+        signal="definition",
+        label="A handoff is",
+        options=[(f, MEANING.get(f, f)) for f in once(r["form"] for r in rows)],
+    )
+    maps = [
+        series
+        for series in material.series
+        if len({c for r in rows if r["series"] == series.label for c in r["cpus"]}) >= FEWEST_FOR_MAP
+    ]
     return Section(
         id="handoff",
         title="Core to core",
@@ -60,10 +84,16 @@ def _map(series: Series, rows: list[dict[str, Any]], material: Material, definit
         "x": alt.X("from:O", title="CPU", sort=cpus, axis=alt.Axis(labelAngle=0, orient="top")),
         "y": alt.Y("to:O", title=None, sort=cpus),
     }
-    colour = alt.Color("ns:Q", scale=alt.Scale(range="heatmap", zero=False), legend=alt.Legend(title="ns a handoff", gradientLength=200))
+    colour = alt.Color(
+        "ns:Q",
+        scale=alt.Scale(range="heatmap", zero=False),
+        legend=alt.Legend(title="ns a handoff", gradientLength=200),
+    )
     step = 40 if len(cpus) <= 12 else 24 if len(cpus) <= 32 else 12
     named = base.transform_calculate(said="format(datum.ns, '.0f')")
-    chart = tiles(named, place, colour, "ns", tip(*TIP), "said" if step == 40 else "", 11).properties(width=alt.Step(step), height=alt.Step(step))
+    chart = tiles(named, place, colour, "ns", tip(*TIP), "said" if step == 40 else "", 11).properties(
+        width=alt.Step(step), height=alt.Step(step)
+    )
     return Figure(
         id=f"handoff-map-{material.series.index(series)}" if material.several else "handoff-map",
         title=f"Map of {series.label}" if material.several else "Every pair of cores", broad=len(cpus) > 18,
@@ -76,16 +106,26 @@ def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
     """All pairs by how far apart their cores are, one colour for each definition."""
     rows = [r | {"lane": r["form"] + r["series"]} for r in rows if r["ns"] is not None and not r["work"]]
     labels, forms = [series.label for series in material.series], once(r["form"] for r in rows)
-    places = [p for p in PLACES.values() if any(r["place"] == p for r in rows)] + once(r["place"] for r in rows if r["place"] not in PLACES.values())
+    places = [p for p in PLACES.values() if any(r["place"] == p for r in rows)] + once(
+        r["place"] for r in rows if r["place"] not in PLACES.values()
+    )
     lanes = [f + label for label in labels for f in forms if any(r["lane"] == f + label for r in rows)]
     base = alt.Chart(inline(rows))
     y = alt.Y("place:N", title=None, sort=places)
     offset = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
     x = alt.X("ns:Q", title="ns a handoff", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
     colour = hue("form", forms)
-    whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X("ns_low:Q", title="ns a handoff"), x2="ns_high:Q", y=y, yOffset=offset, color=colour)
-    points = base.mark_point(filled=True).encode(x=x, y=y, yOffset=offset, color=colour, shape=shape("series", labels, rows), tooltip=tip(*TIP))
-    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", align="left", dx=5).encode(x="ns_high:Q", y=y, yOffset=offset, text="mark:N")
+    whiskers = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("ns_low:Q", title="ns a handoff"), x2="ns_high:Q", y=y, yOffset=offset, color=colour
+    )
+    points = base.mark_point(filled=True).encode(
+        x=x, y=y, yOffset=offset, color=colour, shape=shape("series", labels, rows), tooltip=tip(*TIP)
+    )
+    marks = (
+        base.transform_filter("datum.mark != ''")
+        .mark_text(style="doubt", align="left", dx=5)
+        .encode(x="ns_high:Q", y=y, yOffset=offset, text="mark:N")
+    )
     return Figure(
         id="handoff", title="By distance and definition",
         text=f"Time of a handoff for {len(rows)} pairs and definitions, by how far the cores are apart.",

@@ -11,8 +11,25 @@ from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, SAID, Control, Figure, Section, beside, contention, contention_rank, doubt, figure, finish, inline, measured, once, place, remark,
-    short, tiles, tip,
+    CELL_TIP,
+    SAID,
+    Control,
+    Figure,
+    Section,
+    beside,
+    contention,
+    contention_rank,
+    doubt,
+    figure,
+    finish,
+    inline,
+    measured,
+    once,
+    place,
+    remark,
+    short,
+    tiles,
+    tip,
 )  # fmt: skip
 from linewright.schema import Cell
 
@@ -43,7 +60,9 @@ def section(material: Material) -> Section | None:
     )  # fmt: skip
 
 
-def _figure(label: str, rows: list[dict[str, Any]], domain: list[alt.ExprRef], metric: Control, material: Material) -> Figure:
+def _figure(
+    label: str, rows: list[dict[str, Any]], domain: list[alt.ExprRef], metric: Control, material: Material
+) -> Figure:
     ordered = sorted(rows, key=lambda row: row["rank"])
     apart = len({row["place"] for row in rows if row["beside"] == "contended"}) > 1
     for row in rows:
@@ -94,10 +113,14 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
 
 def _short(cell: Cell) -> str:
     many = f" by {cell.threads - 1}" if cell.threads > 2 else ""
-    return {"none": "alone", "placebo": f"placebo{many}"}.get(cell.contender, f"pause {short(cell.contender_iters)}{many}")
+    return {"none": "alone", "placebo": f"placebo{many}"}.get(
+        cell.contender, f"pause {short(cell.contender_iters)}{many}"
+    )
 
 
-def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], domain: list[alt.ExprRef], step: int) -> alt.FacetChart:
+def _chart(
+    rows: list[dict[str, Any]], classes: list[str], labels: list[str], domain: list[alt.ExprRef], step: int
+) -> alt.FacetChart:
     base = (
         alt.Chart(inline(rows))
         .transform_calculate(
@@ -117,6 +140,14 @@ def _chart(rows: list[dict[str, Any]], classes: list[str], labels: list[str], do
     )  # fmt: skip
     fields = (*CELL_TIP[:3], ("work", "work iterations"), ("p50:q", "median ns"), ("p99:q", "p99 ns"), ("exposed:q", "exposed ns"),
               ("rate:q", "all threads, per µs"), ("remark", "note"))  # fmt: skip
-    layered = tiles(base, where, colour, "shade", tip(*fields), "said").properties(width=alt.Step(step), height=alt.Step(ROW_STEP))
-    header = alt.Header(title="contention; below: iterations of work between operations", titleAnchor="start", labelAnchor="start")
-    return layered.facet(alt.Facet("class:N", sort=classes, header=header), columns=min(ABREAST, len(classes)), spacing={"column": BETWEEN, "row": 2 * BETWEEN})
+    layered = tiles(base, where, colour, "shade", tip(*fields), "said").properties(
+        width=alt.Step(step), height=alt.Step(ROW_STEP)
+    )
+    header = alt.Header(
+        title="contention; below: iterations of work between operations", titleAnchor="start", labelAnchor="start"
+    )
+    return layered.facet(
+        alt.Facet("class:N", sort=classes, header=header),
+        columns=min(ABREAST, len(classes)),
+        spacing={"column": BETWEEN, "row": 2 * BETWEEN},
+    )

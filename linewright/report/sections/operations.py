@@ -7,11 +7,23 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.output.table import has_figures
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    SAID, Control, Figure, Section, contention, doubt, figure, finish, inline, once, remark, tiles, tip,
+    SAID,
+    Control,
+    Figure,
+    Section,
+    contention,
+    doubt,
+    figure,
+    finish,
+    inline,
+    once,
+    remark,
+    tiles,
+    tip,
 )  # fmt: skip
-from linewright.output.table import has_figures
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
 TIP = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order", "order"), ("ns:q", "ns"), ("low:q", "from"), ("high:q", "to"),
@@ -19,14 +31,23 @@ TIP = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order
 
 
 def section(material: Material) -> Section | None:
-    rows = [_row(s, series) for series in material.series for s in series.summaries if s.cell.operation.startswith("library_") and has_figures(s)]
+    rows = [
+        _row(s, series)
+        for series in material.series
+        for s in series.summaries
+        if s.cell.operation.startswith("library_") and has_figures(s)
+    ]
     if not rows:
         return None
     rows = [r for r in rows if r["ns"] is not None]
     domain = _domain([r["ns"] for r in rows])
     point = Control(signal="point", label="Show", options=[(p, p) for p in once(r["point"] for r in rows)])
     machine = Control(signal="machine", label="Machine", options=[(s.label, s.label) for s in material.series])
-    policy = Control(signal="policy", label="LINEWRIGHT_ATOMICS", options=[(p, p.replace("+", ",")) for p in once(r["policy"] for r in rows)])
+    policy = Control(
+        signal="policy",
+        label="LINEWRIGHT_ATOMICS",
+        options=[(p, p.replace("+", ",")) for p in once(r["policy"] for r in rows)],
+    )
     controls = [c for c in (point, policy, machine) if len(c.options) > 1]
     return Section(
         id="operations",
@@ -49,7 +70,13 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
     cell = s.cell
     exposed = cell.work_iters > 0 and s.exposed is not None
     value = s.exposed if exposed else s.issue
-    what = f"exposed, work {cell.work_iters}" if exposed else "back to back" if not cell.work_iters else f"work {cell.work_iters} included"
+    what = (
+        f"exposed, work {cell.work_iters}"
+        if exposed
+        else "back to back"
+        if not cell.work_iters
+        else f"work {cell.work_iters} included"
+    )
     return {
         "series": series.label, "operation": cell.operation.removeprefix("library_"), "width": f"{cell.width_bits} bit",
         "form": cell.form, "order": cell.order, "policy": str(cell.params.get("policy", "default")),

@@ -8,7 +8,22 @@ import altair as alt
 
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, beside, dots, facts, finish, hue, interval, measured, once, pixels, room, tip,
+    CELL_TIP,
+    NS_TIP,
+    Control,
+    Figure,
+    Section,
+    beside,
+    dots,
+    facts,
+    finish,
+    hue,
+    interval,
+    measured,
+    once,
+    pixels,
+    room,
+    tip,
 )  # fmt: skip
 
 OPERATIONS = ("percpu_add", "percpu_cmpxchg")

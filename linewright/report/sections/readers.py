@@ -9,8 +9,29 @@ import altair as alt
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.report.material import Material
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, PLAIN, Control, Figure, Section, beside, dots, facts, finish, forms_of, hue, inline, log_axis, measured, once, params_text,
-    pixels, room, shape, ticks, tip, within,
+    CELL_TIP,
+    NS_TIP,
+    PLAIN,
+    Control,
+    Figure,
+    Section,
+    beside,
+    dots,
+    facts,
+    finish,
+    forms_of,
+    hue,
+    inline,
+    log_axis,
+    measured,
+    once,
+    params_text,
+    pixels,
+    room,
+    shape,
+    ticks,
+    tip,
+    within,
 )  # fmt: skip
 
 PAIR, GRACE = "readers_pair", "readers_grace"
@@ -23,8 +44,13 @@ GROUPS: dict[str, str] = {
 
 def section(material: Material) -> Section | None:
     rows = [
-        facts(s, series) | {"readers": readers_of(s.cell), "updater": updater_of(s.cell), "delay": delay_of(s.cell),
-                            "which": params_text(s.cell, ("updater", "read_delay", "instances"))}
+        facts(s, series)
+        | {
+            "readers": readers_of(s.cell),
+            "updater": updater_of(s.cell),
+            "delay": delay_of(s.cell),
+            "which": params_text(s.cell, ("updater", "read_delay", "instances")),
+        }
         for series in material.series
         for s in measured(series, GROUPS)
         if s.issue.median_ns > 0
@@ -82,15 +108,21 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     labels, forms = [series.label for series in material.series], once(row["form"] for row in joined)
     base = alt.Chart(inline(joined))
     x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
-    x = alt.X("pair:Q", title=x_title, scale=alt.Scale(type="log", nice=False, padding=24),
-              axis=alt.Axis(values=ticks(r["pair"] for r in joined), format=PLAIN))
+    x = alt.X(
+        "pair:Q",
+        title=x_title,
+        scale=alt.Scale(type="log", nice=False, padding=24),
+        axis=alt.Axis(values=ticks(r["pair"] for r in joined), format=PLAIN),
+    )
     y = alt.Y("grace:Q", title=y_title, **log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]))
     colour = hue("form", forms_of(material, PAIR), forms)
     fields = (("series", "machine"), ("name", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
               ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"), ("waited", "measured with"))  # fmt: skip
     across = base.mark_rule().encode(x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour)
     down = base.mark_rule().encode(y=alt.Y("grace_from:Q", title=y_title), y2="grace_to:Q", x=x, color=colour)
-    points = base.mark_point(filled=True, size=110).encode(x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields))
+    points = base.mark_point(filled=True, size=110).encode(
+        x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields)
+    )
     return Figure(
         id="readers-both", title="Reader against grace period", broad=True,
         text="Each form as a point: what enter and leave cost a reader across, what a grace period costs upwards; both logarithmic.",
@@ -98,9 +130,15 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     )  # fmt: skip
 
 
-def _group(operation: str, title: str, rows: list[dict[str, Any]], material: Material, control: Control) -> Figure | None:
+def _group(
+    operation: str, title: str, rows: list[dict[str, Any]], material: Material, control: Control
+) -> Figure | None:
     by = "point" if operation == GRACE else "contention"
-    mine = [row | {"lane": row["series"] if by == "contention" else row[by] + row["series"]} for row in rows if row["operation"] == operation]
+    mine = [
+        row | {"lane": row["series"] if by == "contention" else row[by] + row["series"]}
+        for row in rows
+        if row["operation"] == operation
+    ]
     if not mine:
         return None
     forms, labels = once(row["form"] for row in mine), [series.label for series in material.series]

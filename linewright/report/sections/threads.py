@@ -8,11 +8,25 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.output.table import has_figures
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, Control, Figure, Section, dash, facts, figure, finish, forms_of, hue, inline, log_axis, once, params_text, tip,
+    CELL_TIP,
+    Control,
+    Figure,
+    Section,
+    dash,
+    facts,
+    figure,
+    finish,
+    forms_of,
+    hue,
+    inline,
+    log_axis,
+    once,
+    params_text,
+    tip,
 )  # fmt: skip
-from linewright.output.table import has_figures
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
 UNITS = {"rate": "operations per µs", "ns": "ns per operation"}
@@ -44,7 +58,12 @@ def _rows(series: Series) -> list[dict[str, Any]]:
     found: dict[tuple, list[Summary]] = {}
     for s in series.summaries:
         cell = s.cell
-        if cell.contender == "placebo" or cell.operation in OPERATIONS_WITHOUT or cell.work_iters or cell.contender_iters:
+        if (
+            cell.contender == "placebo"
+            or cell.operation in OPERATIONS_WITHOUT
+            or cell.work_iters
+            or cell.contender_iters
+        ):
             continue
         if not has_figures(s) or s.total_mops <= 0 or cell.params.get("rounds") == "counted":
             continue
@@ -52,7 +71,9 @@ def _rows(series: Series) -> list[dict[str, Any]]:
         found.setdefault(key, []).append(s)
     several = [members for members in found.values() if len({s.cell.threads for s in members}) > 1]
     return [
-        facts(s, series) | {"rate": figure(s.total_mops), "which": params_text(s.cell)} for members in several for s in _nearest(members)
+        facts(s, series) | {"rate": figure(s.total_mops), "which": params_text(s.cell)}
+        for members in several
+        for s in _nearest(members)
     ]
 
 
@@ -68,11 +89,20 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metr
     which = once(row["which"] for row in rows)  # of several, the middle one: a chart of all of them is a tangle
     labels = [series.label for series in material.series]
     rows = [row for row in rows if row["which"] == which[(len(which) - 1) // 2]]
-    base = alt.Chart(inline(rows)).transform_calculate(value="datum[metric]", key="datum.form + datum.which + datum.series")
+    base = alt.Chart(inline(rows)).transform_calculate(
+        value="datum[metric]", key="datum.form + datum.which + datum.series"
+    )
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
     x = alt.X("threads:O", title="threads", axis=alt.Axis(labelAngle=0), scale=alt.Scale(type="point", padding=0.3))
     y = alt.Y("value:Q", title=None, **log_axis({name: [row[name] for row in rows] for name in METRICS}, "metric"))
-    fields = (*CELL_TIP, ("which", "parameters"), ("threads", "threads"), ("rate:q", "operations per µs"), ("ns:q", "ns per operation"), ("remark", "note"))
+    fields = (
+        *CELL_TIP,
+        ("which", "parameters"),
+        ("threads", "threads"),
+        ("rate:q", "operations per µs"),
+        ("ns:q", "ns per operation"),
+        ("remark", "note"),
+    )
     strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     line = base.mark_line().encode(x=x, y=y, color=colour, detail="key:N", **strokes)
     points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=tip(*fields))
@@ -86,4 +116,11 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metr
 
 def _unit() -> alt.TitleParams:
     """What stands above the axis: an axis' own title cannot follow a choice."""
-    return alt.TitleParams(text=alt.ExprRef(f"({json.dumps(UNITS)})[metric]"), style="unit", fontSize=12, fontWeight=500, offset=8, frame="bounds")
+    return alt.TitleParams(
+        text=alt.ExprRef(f"({json.dumps(UNITS)})[metric]"),
+        style="unit",
+        fontSize=12,
+        fontWeight=500,
+        offset=8,
+        frame="bounds",
+    )

@@ -9,7 +9,23 @@ import altair as alt
 from linewright.analysis.summary import Summary
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, NS_TIP, Control, Figure, Section, contention_rank, dash, facts, finish, forms_of, hue, inline, log_axis, measured, once, place, tip,
+    CELL_TIP,
+    NS_TIP,
+    Control,
+    Figure,
+    Section,
+    contention_rank,
+    dash,
+    facts,
+    finish,
+    forms_of,
+    hue,
+    inline,
+    log_axis,
+    measured,
+    once,
+    place,
+    tip,
 )  # fmt: skip
 
 OPERATIONS = {"wide_read": "reads", "wide_write": "writes", "wide_add": "adds"}
@@ -50,13 +66,29 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     labels = [series.label for series in material.series]
     shares = sorted({row["writes"] for row in rows})
     base = alt.Chart(inline(rows)).transform_filter("datum.who == threads")
-    x = alt.X("writes:O", title="% writes", sort=shares, scale=alt.Scale(type="point", padding=0.3), axis=alt.Axis(labelAngle=0))
-    y = alt.Y("ns:Q", title="ns per operation", **log_axis({who: [r["ns"] for r in rows if r["who"] == who] for who, _ in control.options}, "threads"))
+    x = alt.X(
+        "writes:O",
+        title="% writes",
+        sort=shares,
+        scale=alt.Scale(type="point", padding=0.3),
+        axis=alt.Axis(labelAngle=0),
+    )
+    y = alt.Y(
+        "ns:Q",
+        title="ns per operation",
+        **log_axis({who: [r["ns"] for r in rows if r["who"] == who] for who, _ in control.options}, "threads"),
+    )
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
     strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
-    whiskers = base.transform_filter("datum.ns_low > 0").mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("ns_low:Q", title="ns per operation"), y2="ns_high:Q", color=colour)
+    whiskers = (
+        base.transform_filter("datum.ns_low > 0")
+        .mark_rule(strokeWidth=2)
+        .encode(x=x, y=alt.Y("ns_low:Q", title="ns per operation"), y2="ns_high:Q", color=colour)
+    )
     line = base.mark_line().encode(x=x, y=y, color=colour, detail="series:N", **strokes)
-    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, tooltip=tip(*CELL_TIP[:3], ("writes", "% writes"), *NS_TIP))
+    points = base.mark_point(filled=True).encode(
+        x=x, y=y, color=colour, tooltip=tip(*CELL_TIP[:3], ("writes", "% writes"), *NS_TIP)
+    )
     marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y=y, text="mark:N")
     return Figure(
         id=f"wide-{operation.removeprefix('wide_')}", title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",

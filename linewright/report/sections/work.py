@@ -11,8 +11,24 @@ from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
-    CELL_TIP, Control, Figure, Grid, Section, contention, contention_rank, dash, doubt, facts, finish, forms_of, hue, inline,
-    interval, measured, once, tip,
+    CELL_TIP,
+    Control,
+    Figure,
+    Grid,
+    Section,
+    contention,
+    contention_rank,
+    dash,
+    doubt,
+    facts,
+    finish,
+    forms_of,
+    hue,
+    inline,
+    interval,
+    measured,
+    once,
+    tip,
 )  # fmt: skip
 from linewright.units import ns_text
 
@@ -24,9 +40,15 @@ def section(material: Material) -> Section | None:
     if len({s.cell.work_iters for s, _ in cells}) < 2:
         return None
     ordered = sorted(cells, key=lambda c: contention_rank(c[0].cell))
-    control = Control(signal="contention", label="Contention", options=[(c, c) for c in once(contention(s.cell) for s, _ in ordered)])
-    crossed = [(c, series) for series in material.series for c in crossovers([s for s, of in cells if of is series])
-               if c.axis == "work_iters"]
+    control = Control(
+        signal="contention", label="Contention", options=[(c, c) for c in once(contention(s.cell) for s, _ in ordered)]
+    )
+    crossed = [
+        (c, series)
+        for series in material.series
+        for c in crossovers([s for s, of in cells if of is series])
+        if c.axis == "work_iters"
+    ]
     operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
     iteration = ", ".join(dict.fromkeys(ns_text(series.contexts[0].work_iter_ns) for series in material.series))
     return Section(
@@ -56,15 +78,34 @@ def _figure(
     rows = [_row(s, series) for s, series in cells]
     labels = [series.label for series in material.series]
     base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
-    x = alt.X("work:Q", title="iterations of work between operations", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
+    x = alt.X(
+        "work:Q",
+        title="iterations of work between operations",
+        scale=alt.Scale(zero=True, nice=True),
+        axis=alt.Axis(tickCount=6),
+    )
     colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
     strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
     detail = {"detail": "series:N"}
-    band = base.mark_area(opacity=0.16).encode(x=x, y=alt.Y("exposed_low:Q"), y2="exposed_high:Q", color=colour, **detail)
-    line = base.mark_line().encode(x=x, y=alt.Y("exposed:Q", title="ns exposed per operation"), color=colour, **strokes, **detail)
-    fields = (*CELL_TIP, ("exposed:q", "ns exposed"), ("exposed_low:q", "from"), ("exposed_high:q", "to"), ("remark", "note"))
+    band = base.mark_area(opacity=0.16).encode(
+        x=x, y=alt.Y("exposed_low:Q"), y2="exposed_high:Q", color=colour, **detail
+    )
+    line = base.mark_line().encode(
+        x=x, y=alt.Y("exposed:Q", title="ns exposed per operation"), color=colour, **strokes, **detail
+    )
+    fields = (
+        *CELL_TIP,
+        ("exposed:q", "ns exposed"),
+        ("exposed_low:q", "from"),
+        ("exposed_high:q", "to"),
+        ("remark", "note"),
+    )
     points = base.mark_point(filled=True).encode(x=x, y="exposed:Q", color=colour, tooltip=tip(*fields))
-    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y="exposed:Q", text="mark:N")
+    marks = (
+        base.transform_filter("datum.mark != ''")
+        .mark_text(style="doubt", dy=-11)
+        .encode(x=x, y="exposed:Q", text="mark:N")
+    )
     layers = [band, line, points, marks]
     mine = _marks(operation, cells, crossed)
     if mine:
@@ -77,7 +118,9 @@ def _figure(
     )
 
 
-def _marks(operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]]) -> list[dict[str, Any]]:
+def _marks(
+    operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]]
+) -> list[dict[str, Any]]:
     """Crossovers between two forms that this chart shows, halfway between the work lengths they lie between."""
     forms = {s.cell.form for s, _ in cells}
     at = {(where_of(s), series.label): contention(s.cell) for s, series in cells if s.cell.contender != "placebo"}
@@ -102,15 +145,33 @@ def _rules(rows: list[dict[str, Any]], x: alt.X) -> list[alt.Chart]:
     where = alt.X("x:Q", title="iterations of work between operations")
     return [
         base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(x=where, tooltip=tooltip),
-        base.mark_text(style="muted", text="⇄", dy=-6, fontSize=15, baseline="bottom").encode(x=where, y=alt.value(6), tooltip=tooltip),
+        base.mark_text(style="muted", text="⇄", dy=-6, fontSize=15, baseline="bottom").encode(
+            x=where, y=alt.value(6), tooltip=tooltip
+        ),
     ]
 
 
 def _crossings(crossed: list[tuple[Crossover, Series]], several: bool) -> Grid:
     rows = [
         ([series.label] if several else [])
-        + [c.operation, c.where, c.cheaper_below, c.cheaper_above, str(c.below), str(c.above), f"{ns_text(c.margin_below_ns)} to {ns_text(c.margin_above_ns)}"]
+        + [
+            c.operation,
+            c.where,
+            c.cheaper_below,
+            c.cheaper_above,
+            str(c.below),
+            str(c.above),
+            f"{ns_text(c.margin_below_ns)} to {ns_text(c.margin_above_ns)}",
+        ]
         for c, series in crossed
     ]
-    columns = (["machine"] if several else []) + ["operation", "contention", "cheaper below", "cheaper above", "up to", "from", "apart by, ns"]
+    columns = (["machine"] if several else []) + [
+        "operation",
+        "contention",
+        "cheaper below",
+        "cheaper above",
+        "up to",
+        "from",
+        "apart by, ns",
+    ]
     return Grid(caption="Crossovers, by iterations of work", columns=columns, rows=rows, left=len(columns) - 3)

@@ -84,8 +84,10 @@ static int choose(const char *text)
     for (int op = 0; op < LW_OUTLINE_OPS; op++)
         work |= some_llsc || has_body_edit((enum lw_outline_op)op);
     if (!work && verbose)
-        lw_say_line("linewright: audit: '", text && *text ? text : "default", "' leaves outlined helpers as they are"
-                    " (they return the old value, so they are load forms whatever is said of store and load)", NULL);
+        lw_say_line("linewright: audit: '", text && *text ? text : "default",
+                    "' leaves outlined helpers as they are"
+                    " (they return the old value, so they are load forms whatever is said of store and load)",
+                    NULL);
     return work;
 }
 
@@ -104,7 +106,8 @@ EXPORT unsigned la_version(unsigned version)
     if (!(start.hwcap & HWCAP_LSE)) {
         if (verbose)
             lw_say_line("linewright: audit: this CPU has no LSE atomics, so helpers are LL/SC already;"
-                        " the program runs unchanged", NULL);
+                        " the program runs unchanged",
+                        NULL);
         return 0;
     }
     filters_at_start = read_filters();

@@ -71,7 +71,11 @@ static void run_later(unsigned number, int argc, char **argv, char **environment
     e->map = NULL; /* the array is read once in an object's life: the number is free again */
 }
 
-#define RUN(n) static void run_##n(int c, char **v, char **e) { run_later(n, c, v, e); }
+#define RUN(n)                                     \
+    static void run_##n(int c, char **v, char **e) \
+    {                                              \
+        run_later(n, c, v, e);                     \
+    }
 #define EIGHT(X, t) X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7)
 #define EIGHTS(X, t) \
     EIGHT(X, t##0) EIGHT(X, t##1) EIGHT(X, t##2) EIGHT(X, t##3) EIGHT(X, t##4) EIGHT(X, t##5) EIGHT(X, t##6) EIGHT(X, t##7)

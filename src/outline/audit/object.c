@@ -205,7 +205,7 @@ int lw_object_can_write(const struct lw_object *object, uint64_t address)
     return lw_ranges_hold(object->data, object->datas, address, 1) && !lw_ranges_hold(&object->relocated, 1, address, 1);
 }
 
-ElfW(Dyn) *lw_dynamic(const struct link_map *map, ElfW(Sxword) tag)
+ElfW(Dyn) * lw_dynamic(const struct link_map *map, ElfW(Sxword) tag)
 {
     for (ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == tag)

@@ -33,6 +33,6 @@ int lw_object_can_write(const struct lw_object *object, uint64_t address);
 int lw_ranges_hold(const struct lw_range *ranges, size_t count, uint64_t address, uint64_t size);
 
 /* The first dynamic entry with `tag`, or NULL. */
-ElfW(Dyn) *lw_dynamic(const struct link_map *map, ElfW(Sxword) tag);
+ElfW(Dyn) * lw_dynamic(const struct link_map *map, ElfW(Sxword) tag);
 
 #endif

@@ -42,9 +42,7 @@ static_assert(std::is_same_v<lw::atomic_ref<char *>::difference_type, std::ptrdi
 static_assert(!std::is_copy_assignable_v<lw::atomic_ref<int>> && std::is_copy_constructible_v<lw::atomic_ref<int>>);
 
 // What any type has: the same script for ours and the standard's, results compared.
-template <template <class> class Ref, class T>
-std::vector<T> script(T first, T second)
-{
+template <template <class> class Ref, class T> std::vector<T> script(T first, T second) {
     alignas(8) T object = first;
     Ref<T> ref(object);
     std::vector<T> seen;
@@ -68,9 +66,7 @@ std::vector<T> script(T first, T second)
     return seen;
 }
 
-template <class T>
-void like_the_standard(T first, T second)
-{
+template <class T> void like_the_standard(T first, T second) {
     for (const char *setting : settings_of_this_cpu()) {
         ASSERT_EQ(lw_policy_set(setting), 0);
         EXPECT_EQ((script<lw::atomic_ref, T>(first, second)), (script<std::atomic_ref, T>(first, second))) << setting;
@@ -78,8 +74,7 @@ void like_the_standard(T first, T second)
     lw_policy_set("default");
 }
 
-TEST(AtomicRef, EveryKindOfType)
-{
+TEST(AtomicRef, EveryKindOfType) {
     like_the_standard<uint8_t>(1, 255);
     like_the_standard<int8_t>(-1, 100);
     like_the_standard<uint16_t>(0, 0xffff);
@@ -99,9 +94,7 @@ TEST(AtomicRef, EveryKindOfType)
 #endif
 }
 
-template <template <class> class Ref, class T>
-std::vector<T> sums(T v, T w)
-{
+template <template <class> class Ref, class T> std::vector<T> sums(T v, T w) {
     alignas(8) T object = v;
     Ref<T> ref(object);
     std::vector<T> seen;
@@ -124,9 +117,7 @@ std::vector<T> sums(T v, T w)
     return seen;
 }
 
-template <class T>
-void sums_like_the_standard(T v, T w)
-{
+template <class T> void sums_like_the_standard(T v, T w) {
     for (const char *setting : settings_of_this_cpu()) {
         ASSERT_EQ(lw_policy_set(setting), 0);
         EXPECT_EQ((sums<lw::atomic_ref, T>(v, w)), (sums<std::atomic_ref, T>(v, w))) << setting;
@@ -134,8 +125,7 @@ void sums_like_the_standard(T v, T w)
     lw_policy_set("default");
 }
 
-TEST(AtomicRef, Arithmetic)
-{
+TEST(AtomicRef, Arithmetic) {
     sums_like_the_standard<uint8_t>(250, 77);
     sums_like_the_standard<int8_t>(100, 100);
     sums_like_the_standard<int16_t>(-3, 1000);
@@ -148,8 +138,7 @@ TEST(AtomicRef, Arithmetic)
 #endif
 }
 
-TEST(AtomicRef, Pointers)
-{
+TEST(AtomicRef, Pointers) {
     static int numbers[16];
     int *p = numbers;
     lw::atomic_ref<int *> ref(p);
@@ -162,8 +151,7 @@ TEST(AtomicRef, Pointers)
     EXPECT_EQ(p, numbers);
 }
 
-TEST(AtomicRef, AdditionsWithoutAValue)
-{
+TEST(AtomicRef, AdditionsWithoutAValue) {
     for (const char *setting : settings_of_this_cpu()) {
         ASSERT_EQ(lw_policy_set(setting), 0);
         uint32_t word = 6;
@@ -187,8 +175,7 @@ static_assert(lw::atomic_ref<uint64_t>::required_alignment == 8 && lw::atomic_re
 static_assert(lw::atomic_ref<Wide_pair>::required_alignment == 8);
 
 // Eight bytes at once, in both halves: two threads add to a counter and to a sum beside it.
-TEST(AtomicRef, EightBytesAddUp)
-{
+TEST(AtomicRef, EightBytesAddUp) {
     constexpr int rounds = 20'000;
     constexpr uint64_t step = 0x1'0000'0001;
     alignas(8) uint64_t count = 0xffffffff;
@@ -209,8 +196,7 @@ TEST(AtomicRef, EightBytesAddUp)
 
 #if defined(LW_WIDE_I386)
 // What the compiler aligns to four bytes by itself, where it cannot be seen when this is compiled.
-TEST(AtomicRef, MisalignedEightBytesEndTheProgram)
-{
+TEST(AtomicRef, MisalignedEightBytesEndTheProgram) {
     alignas(64) static unsigned char bytes[128];
     volatile std::size_t at = 60;
     auto *split = reinterpret_cast<uint64_t *>(bytes + at);
@@ -218,8 +204,7 @@ TEST(AtomicRef, MisalignedEightBytesEndTheProgram)
 }
 #endif
 
-TEST(AtomicRef, WaitEndsWithNotify)
-{
+TEST(AtomicRef, WaitEndsWithNotify) {
     uint16_t turn = 0;
     constexpr uint16_t turns = 200;
     auto player = [&turn](uint16_t parity) {
@@ -240,8 +225,7 @@ TEST(AtomicRef, WaitEndsWithNotify)
     EXPECT_EQ(turn, turns);
 }
 
-TEST(AtomicRef, WaitEndsWithNotifyInAnotherSharedObject)
-{
+TEST(AtomicRef, WaitEndsWithNotifyInAnotherSharedObject) {
     for (int i = 0; i < 100; i++) { // sometimes the waiter comes late
         uint32_t word = 0;
         std::thread waiter([&word] { lw::atomic_ref<uint32_t>(word).wait(0); });

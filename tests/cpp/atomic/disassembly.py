@@ -30,19 +30,41 @@ EXCLUSIVE = {  # load, store, what follows
 
 # operation -> (instruction of its LSE form, of its x86 form); a value-returning logic operation loops on x86
 VOID = {
-    "add": ("add", "lock add"), "sub": ("add", "lock add"), "inc": ("add", "lock add"), "dec": ("add", "lock add"),
-    "and": ("clr", "lock and"), "andnot": ("clr", "lock and"), "or": ("set", "lock or"), "xor": ("eor", "lock xor"),
+    "add": ("add", "lock add"),
+    "sub": ("add", "lock add"),
+    "inc": ("add", "lock add"),
+    "dec": ("add", "lock add"),
+    "and": ("clr", "lock and"),
+    "andnot": ("clr", "lock and"),
+    "or": ("set", "lock or"),
+    "xor": ("eor", "lock xor"),
 }
 FETCH = {
-    "fetch_add": ("add", "lock xadd"), "fetch_sub": ("add", "lock xadd"), "add_return": ("add", "lock xadd"),
-    "sub_return": ("add", "lock xadd"), "inc_return": ("add", "lock xadd"), "dec_return": ("add", "lock xadd"),
-    "fetch_and": ("clr", "lock cmpxchg"), "fetch_andnot": ("clr", "lock cmpxchg"), "fetch_or": ("set", "lock cmpxchg"),
-    "fetch_xor": ("eor", "lock cmpxchg"), "sub_and_test": ("add", "lock sub"), "dec_and_test": ("add", "lock sub"),
+    "fetch_add": ("add", "lock xadd"),
+    "fetch_sub": ("add", "lock xadd"),
+    "add_return": ("add", "lock xadd"),
+    "sub_return": ("add", "lock xadd"),
+    "inc_return": ("add", "lock xadd"),
+    "dec_return": ("add", "lock xadd"),
+    "fetch_and": ("clr", "lock cmpxchg"),
+    "fetch_andnot": ("clr", "lock cmpxchg"),
+    "fetch_or": ("set", "lock cmpxchg"),
+    "fetch_xor": ("eor", "lock cmpxchg"),
+    "sub_and_test": ("add", "lock sub"),
+    "dec_and_test": ("add", "lock sub"),
 }
 CONDITIONAL = ("add_unless", "inc_not_zero", "dec_if_positive")
 PARAMETERS = {
-    "inc": "", "dec": "", "inc_return": "", "dec_return": "", "dec_and_test": "", "inc_not_zero": "",
-    "dec_if_positive": "", "cmpxchg": "V, V", "try_cmpxchg": "V *, V", "add_unless": "V, V",
+    "inc": "",
+    "dec": "",
+    "inc_return": "",
+    "dec_return": "",
+    "dec_and_test": "",
+    "inc_not_zero": "",
+    "dec_if_positive": "",
+    "cmpxchg": "V, V",
+    "try_cmpxchg": "V *, V",
+    "add_unless": "V, V",
 }
 BOOL = {"try_cmpxchg", "sub_and_test", "dec_and_test", *CONDITIONAL}
 
@@ -90,7 +112,7 @@ def caller(name: str, bits: int, order: str, barriers: bool = False) -> str:
     arguments = ", ".join(["p", *(f"a{i}" for i in range(len(kinds)))])
     returned = "void" if name in VOID or name == "write" else "bool" if name in BOOL else word
     called = function(name, bits, order)
-    keep = "__attribute__((noinline, used, visibility(\"default\")))"
+    keep = '__attribute__((noinline, used, visibility("default")))'
     if barriers:
         return f"{keep} void t_{called}({', '.join(parameters)})\n{{ plain = 1; (void){called}({arguments}); plain = 2; }}\n"
     return f"{keep} {returned} t_{called}({', '.join(parameters)})\n{{ {'' if returned == 'void' else 'return '}{called}({arguments}); }}\n"
@@ -137,7 +159,12 @@ def arm64_wide(policy: str, name: str, order: str) -> list[str]:
         vector = {"": ["stp"], "release": ["dmb ish", "stp"], "seq_cst": ["dmb ish", "stp", "dmb ish"]}[order]
         order = {"": "relaxed", "release": "release", "seq_cst": ""}[order]
     load, store, after = EXCLUSIVE[order]
-    pair = [*(["prfm pstl1strm"] if name != "read_rw" else []), load.replace("xr", "xp"), store.replace("xr", "xp"), *after]
+    pair = [
+        *(["prfm pstl1strm"] if name != "read_rw" else []),
+        load.replace("xr", "xp"),
+        store.replace("xr", "xp"),
+        *after,
+    ]
     casp = ["casp" + LSE_ORDER[order]]
     return {"word": [*vector, *casp, *pair], "lse": casp, "llsc": pair}[policy]
 
@@ -173,14 +200,17 @@ def expected(arch: str, policy: str, name: str, bits: int, order: str) -> list[s
 
 ARM64_ATOMIC = re.compile(
     r"^(?:(?:ld|st)(?:add|clr|set|eor)(?:al|a|l)?[bh]?|swp(?:al|a|l)?[bh]?|cas(?:al|a|l)?[bh]?|ldax?r[bh]?|stlx?r[bh]?"
-    r"|ldxr[bh]?|stxr[bh]?|ldapr[bh]?|casp(?:al|a|l)?|lda?xp|stl?xp|ldp|stp|dmb|dsb|prfm|blr)$")
+    r"|ldxr[bh]?|stxr[bh]?|ldapr[bh]?|casp(?:al|a|l)?|lda?xp|stl?xp|ldp|stp|dmb|dsb|prfm|blr)$"
+)
 X86_LOCKED = re.compile(r"^(add|and|or|xor|sub|xadd|cmpxchg)[bwlq]?$")
 
 
 def atomic_instruction(arch: str, instruction: str, operands: str) -> str | None:
     """How an instruction is named above, or None for one that is none of ours."""
     if arch == "arm64":
-        if not ARM64_ATOMIC.match(instruction) or (instruction in ("ldp", "stp") and re.search(r"\[(?:sp|x29)\b", operands)):
+        if not ARM64_ATOMIC.match(instruction) or (
+            instruction in ("ldp", "stp") and re.search(r"\[(?:sp|x29)\b", operands)
+        ):
             return None
         if instruction == "prfm":
             return "prfm " + operands.split(",")[0].strip()
@@ -202,7 +232,9 @@ TARGET = re.compile(r"<([\w.]+)(?:@plt)?>$")
 
 def disassembled(arch: str, objdump: str, program: Path) -> dict[str, list[str]]:
     """Function -> its atomic instructions, those of the functions it calls in their place (-O0 inlines nothing)."""
-    text = subprocess.run([objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True
+    ).stdout
     bodies: dict[str, list[tuple[str, str]]] = {}
     current: list[tuple[str, str]] = []
     for line in text.splitlines():
@@ -242,7 +274,11 @@ def wrongs(arch: str, policy: str, functions: dict[str, list[str]], optimised: b
         found, wanted = functions.get(called), expected(arch, policy, name, bits, order)
         if found:  # a read's STP and a write's LDP, and both elsewhere, move what no one shares
             wide = bits == 128
-            found = [f for f in found if f not in ("ldp", "stp") or (wide and (name, f) in (("read", "ldp"), ("write", "stp")))]
+            found = [
+                f
+                for f in found
+                if f not in ("ldp", "stp") or (wide and (name, f) in (("read", "ldp"), ("write", "stp")))
+            ]
         if found is None:
             bad.append(f"{called}: not in the object")
         elif (optimised or bits == 128) and is_copied(arch, name, bits, found, wanted):
@@ -258,7 +294,11 @@ def unseen_by_tsan(arch: str, functions: dict[str, list[str]]) -> list[str]:
     bad = []
     for name, bits, order in operations(arch):
         called = function(name, bits, order)
-        found = [f for f in functions.get(called, []) if "__tsan_func" not in f and "__tsan_read" not in f and "__tsan_write" not in f]
+        found = [
+            f
+            for f in functions.get(called, [])
+            if "__tsan_func" not in f and "__tsan_read" not in f and "__tsan_write" not in f
+        ]
         if not found or any(not f.startswith(f"call of __tsan_atomic{bits}_") for f in found):
             bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected calls of __tsan_atomic{bits}_…")
     return bad
@@ -275,7 +315,9 @@ PLAIN_STORE = {"arm64": r"\tstr\s+s\d+, \[x", "x86": r"\tmovl\s+\$0x(?:3f800000|
 
 def barred(arch: str, policy: str, objdump: str, program: Path) -> list[str]:
     """Ordered operations around which the two plain stores have become one."""
-    text = subprocess.run([objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True
+    ).stdout
     bodies = {block.split(">:")[0].rpartition("<")[2]: block for block in text.split("\n\n")}
     store = re.compile(PLAIN_STORE["arm64" if arch == "arm64" else "x86"])
     bad, joined = [], 0
@@ -304,14 +346,33 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "callers.c"), Path(folder, "callers.so")
         # The word is defined here, so that -flto has all there is to know and the object stands alone.
-        text = "#include <linewright/atomic.h>\nextern float plain;\n" + "".join(caller(*op, barriers) for op in operations(arch, policy))
+        text = "#include <linewright/atomic.h>\nextern float plain;\n" + "".join(
+            caller(*op, barriers) for op in operations(arch, policy)
+        )
         if policy == "word":
             text += "uint32_t lw_wide_caps;\n" + ("uint32_t lw_policy_word;\n" if arch == "arm64" else "")
         source.write_text(text)
         # -nostdlib and a shared object: no start-up code and no C library of another architecture needed.
-        command = [compiler, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared", "-nostdlib",
-                   "-I", include, *flags, str(source), "-o", str(program)]
-        if arch == "arm64" and "gcc" in compiler:  # the erratum's veneers at the end of .text would be taken for the last function's
+        command = [
+            compiler,
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-fPIC",
+            "-shared",
+            "-nostdlib",
+            "-I",
+            include,
+            *flags,
+            str(source),
+            "-o",
+            str(program),
+        ]
+        if (
+            arch == "arm64" and "gcc" in compiler
+        ):  # the erratum's veneers at the end of .text would be taken for the last function's
             command.append("-mno-fix-cortex-a53-843419")
         subprocess.run(command, check=True)
         bad = barred(arch, policy, objdump, program) if barriers else []

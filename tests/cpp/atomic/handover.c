@@ -12,8 +12,7 @@ static int data[STEPS];
 static bool ordered;
 
 /* Each step hands over by another operation with a release part … */
-static void hand_over(unsigned i)
-{
+static void hand_over(unsigned i) {
     uint32_t expected = i;
 
     if (!ordered) {
@@ -32,8 +31,7 @@ static void hand_over(unsigned i)
     }
 }
 
-static void *producer(void *unused)
-{
+static void *producer(void *unused) {
     for (unsigned i = 0; i < STEPS; i++) {
         data[i] = (int)i + 1;
         hand_over(i);
@@ -42,8 +40,7 @@ static void *producer(void *unused)
 }
 
 /* … and is taken by another one with an acquire part; the relaxed one pairs with nothing, which is the point. */
-static uint32_t look(unsigned i)
-{
+static uint32_t look(unsigned i) {
     uint32_t expected = ~0u;
 
     if (!ordered)
@@ -56,8 +53,7 @@ static uint32_t look(unsigned i)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     pthread_t thread;
     int sum = 0;
 

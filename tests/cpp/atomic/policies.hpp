@@ -6,8 +6,7 @@
 #ifndef LW_NO_POLICY
 #include <linewright/policy.h>
 
-inline std::vector<const char *> settings_of_this_cpu()
-{
+inline std::vector<const char *> settings_of_this_cpu() {
     std::vector<const char *> settings;
     for (const char *s : {"default", "store", "load", "llsc", "prefetch", "store,prefetch", "load,prefetch", "llsc,prefetch",
                           "prefetch,cas=llsc", "llsc,void=prefetch", "store,fetch=llsc,xchg=llsc,cas=prefetch"})
@@ -17,12 +16,6 @@ inline std::vector<const char *> settings_of_this_cpu()
     return settings;
 }
 #else // forms fixed when compiled: one round, nothing to set
-inline std::vector<const char *> settings_of_this_cpu()
-{
-    return {"default"};
-}
-inline int lw_policy_set(const char *)
-{
-    return 0;
-}
+inline std::vector<const char *> settings_of_this_cpu() { return {"default"}; }
+inline int lw_policy_set(const char *) { return 0; }
 #endif

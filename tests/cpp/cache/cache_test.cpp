@@ -25,22 +25,18 @@ extern "C" {
 
 namespace {
 
-lw_cache_description describe()
-{
+lw_cache_description describe() {
     lw_cache_description d;
 
     lw_cache_describe(&d);
     return d;
 }
 
-bool has_maintenance()
-{
-    return describe().clean != std::string("none");
-}
+bool has_maintenance() { return describe().clean != std::string("none"); }
 
-#define NEEDS_MAINTENANCE() \
-    do { \
-        if (!has_maintenance()) \
+#define NEEDS_MAINTENANCE()                                          \
+    do {                                                             \
+        if (!has_maintenance())                                      \
             GTEST_SKIP() << "no cache-maintenance instruction here"; \
     } while (false)
 
@@ -49,10 +45,9 @@ struct Fenced {
     size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     size_t bytes;
     char *all;
-    explicit Fenced(size_t pages) : bytes(pages * page)
-    {
-        all = static_cast<char *>(
-            mmap(nullptr, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    explicit Fenced(size_t pages) : bytes(pages * page) {
+        all =
+            static_cast<char *>(mmap(nullptr, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         mprotect(all, page, PROT_NONE);
         mprotect(all + page + bytes, page, PROT_NONE);
         std::memset(begin(), 0x5a, bytes);
@@ -65,8 +60,7 @@ struct Fenced {
     char *forbidden() const { return end() + 8; }
 };
 
-TEST(Cache, geometry_is_the_hardwares)
-{
+TEST(Cache, geometry_is_the_hardwares) {
     const auto d = describe();
 
     EXPECT_EQ(d.line_bytes, lw_cache_line_size());
@@ -85,8 +79,7 @@ TEST(Cache, geometry_is_the_hardwares)
 #endif
 }
 
-TEST(Cache, every_call_succeeds_and_changes_no_byte)
-{
+TEST(Cache, every_call_succeeds_and_changes_no_byte) {
     NEEDS_MAINTENANCE();
     Fenced memory(4);
     std::mt19937_64 random(1);
@@ -133,8 +126,7 @@ TEST(Cache, every_call_succeeds_and_changes_no_byte)
     }
 }
 
-TEST(Cache, stays_inside_the_lines_of_the_range)
-{
+TEST(Cache, stays_inside_the_lines_of_the_range) {
     NEEDS_MAINTENANCE();
     Fenced memory(1);
 
@@ -147,8 +139,7 @@ TEST(Cache, stays_inside_the_lines_of_the_range)
     }
 }
 
-TEST(Cache, refusals_and_empty_requests_touch_nothing)
-{
+TEST(Cache, refusals_and_empty_requests_touch_nothing) {
     NEEDS_MAINTENANCE();
     Fenced memory(1);
     char *no = memory.forbidden(); // any instruction here would end the program
@@ -168,8 +159,7 @@ TEST(Cache, refusals_and_empty_requests_touch_nothing)
 }
 
 #if !defined(__aarch64__) // emulators let DC pass where nothing is mapped
-TEST(Cache, the_fence_around_the_test_memory_works)
-{
+TEST(Cache, the_fence_around_the_test_memory_works) {
     NEEDS_MAINTENANCE();
     Fenced memory(1);
 
@@ -177,15 +167,15 @@ TEST(Cache, the_fence_around_the_test_memory_works)
 }
 #endif
 
-TEST(Cache, configuration_takes_what_the_machine_has_and_refuses_the_rest)
-{
+TEST(Cache, configuration_takes_what_the_machine_has_and_refuses_the_rest) {
     const auto found = describe();
 
     EXPECT_EQ(lw_cache_configure("coherent"), 0);
     EXPECT_TRUE(describe().coherent);
     EXPECT_EQ(lw_cache_configure("noncoherent"), 0);
     EXPECT_FALSE(describe().coherent);
-    for (const char *wrong : {"", "coherent,", "clean", "clean=", "clean=nothing", "persist=wbinvd", "Coherent", "coherent ", ","})
+    for (const char *wrong :
+         {"", "coherent,", "clean", "clean=", "clean=nothing", "persist=wbinvd", "Coherent", "coherent ", ","})
         EXPECT_EQ(lw_cache_configure(wrong), -EINVAL) << wrong;
     EXPECT_EQ(lw_cache_configure(nullptr), -EINVAL);
     EXPECT_EQ(lw_cache_configure("coherent,nonsense"), -EINVAL);
@@ -212,8 +202,7 @@ TEST(Cache, configuration_takes_what_the_machine_has_and_refuses_the_rest)
     EXPECT_STREQ(describe().persist, found.persist);
 }
 
-TEST(Cache, best_instruction_is_taken_and_a_refused_one_is_not)
-{
+TEST(Cache, best_instruction_is_taken_and_a_refused_one_is_not) {
     const auto d = describe();
     const std::string clean = d.clean, persist = d.persist, deep = d.persist_deep;
 
@@ -233,8 +222,7 @@ TEST(Cache, best_instruction_is_taken_and_a_refused_one_is_not)
 #endif
 }
 
-TEST(Cache, environment_is_read_and_a_wrong_one_reported_once)
-{
+TEST(Cache, environment_is_read_and_a_wrong_one_reported_once) {
     const auto run = [](const char *value) {
         int out[2];
         EXPECT_EQ(pipe(out), 0);
@@ -270,46 +258,29 @@ TEST(Cache, environment_is_read_and_a_wrong_one_reported_once)
     EXPECT_NE(wrong.find("exit 1"), std::string::npos) << "the child expects coherent mode, which was ignored";
 }
 
-TEST(Cache_child, is_coherent)
-{
+TEST(Cache_child, is_coherent) {
     if (!std::getenv("LINEWRIGHT_CACHE"))
         GTEST_SKIP() << "runs in a child of another test";
     EXPECT_TRUE(describe().coherent);
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-void undefined_instruction(void *)
-{
-    __asm__ volatile("ud2");
-}
+void undefined_instruction(void *) { __asm__ volatile("ud2"); }
 #elif defined(__aarch64__)
-void undefined_instruction(void *)
-{
-    __asm__ volatile("udf #0");
-}
+void undefined_instruction(void *) { __asm__ volatile("udf #0"); }
 #else
-void undefined_instruction(void *)
-{
-    raise(SIGILL);
-}
+void undefined_instruction(void *) { raise(SIGILL); }
 #endif
 
 void fine(void *) {}
 
 std::atomic<int> program_saw_illegal, program_saw_child;
 
-void on_illegal(int)
-{
-    program_saw_illegal++;
-}
+void on_illegal(int) { program_saw_illegal++; }
 
-void on_child(int)
-{
-    program_saw_child++;
-}
+void on_child(int) { program_saw_child++; }
 
-TEST(Cache_trial, tells_and_leaves_the_program_alone)
-{
+TEST(Cache_trial, tells_and_leaves_the_program_alone) {
     struct sigaction mine = {}, child = {}, now = {};
     sigset_t before, after;
 
@@ -347,8 +318,7 @@ TEST(Cache_trial, tells_and_leaves_the_program_alone)
 }
 
 // qemu-user: it refuses a child without an exit signal, and its children may stop inside the emulator.
-bool emulated()
-{
+bool emulated() {
     const long child = syscall(SYS_clone, CLONE_VFORK, 0, 0, 0, 0);
 
     if (child == 0)
@@ -358,8 +328,7 @@ bool emulated()
     return child < 0 && errno == EINVAL;
 }
 
-TEST(Cache_trial, an_emulators_stuck_child_is_ended_and_another_tried)
-{
+TEST(Cache_trial, an_emulators_stuck_child_is_ended_and_another_tried) {
     if (!emulated())
         GTEST_SKIP() << "a child of a real kernel makes bare system calls only";
     void *shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -374,8 +343,7 @@ TEST(Cache_trial, an_emulators_stuck_child_is_ended_and_another_tried)
     munmap(shared, 4096);
 }
 
-TEST(Cache_trial, many_threads_at_once)
-{
+TEST(Cache_trial, many_threads_at_once) {
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
 

@@ -10,7 +10,9 @@ import sys
 
 def main(program: str) -> int:
     try:
-        run = subprocess.run([program, "--gtest_fail_fast", "--gtest_brief=1"], capture_output=True, text=True, timeout=400)
+        run = subprocess.run(
+            [program, "--gtest_fail_fast", "--gtest_brief=1"], capture_output=True, text=True, timeout=400
+        )
     except subprocess.TimeoutExpired:
         print(f"{program}: hung; a mutant must be caught by a test")
         return 1

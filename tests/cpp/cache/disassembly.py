@@ -34,10 +34,24 @@ ARM64 = {
 }
 RULES = {"x86_64": X86, "i386": X86, "arm64": ARM64}
 
-WAITS_FOR_STORES = ["lw_cache_clean", "lw_cache_persist", "lw_cache_persist_deep", "lw_cache_list", "lw_sync_for_device",
-                    "lw_cache_batch_flush", "lw_cache_invalidate", "lw_cache_clean_invalidate", "lw_sync_for_cpu"]
-LEAKS = ["lw_cache_clean_nowait", "lw_cache_invalidate_nowait", "lw_cache_clean_invalidate_nowait", "lw_cache_persist_nowait",
-         "lw_cache_batch_add"]
+WAITS_FOR_STORES = [
+    "lw_cache_clean",
+    "lw_cache_persist",
+    "lw_cache_persist_deep",
+    "lw_cache_list",
+    "lw_sync_for_device",
+    "lw_cache_batch_flush",
+    "lw_cache_invalidate",
+    "lw_cache_clean_invalidate",
+    "lw_sync_for_cpu",
+]
+LEAKS = [
+    "lw_cache_clean_nowait",
+    "lw_cache_invalidate_nowait",
+    "lw_cache_clean_invalidate_nowait",
+    "lw_cache_persist_nowait",
+    "lw_cache_batch_add",
+]
 
 
 @dataclass
@@ -67,7 +81,9 @@ def parse(listing: str) -> dict[str, Function]:
                     current.code[-1].target = relocation[1]
                 continue
             target = re.search(r"<([^>]+)>", text)
-            current.code.append(Instruction(int(match[1], 16), re.sub(r"^(notrack|bnd) ", "", text), target[1] if target else ""))
+            current.code.append(
+                Instruction(int(match[1], 16), re.sub(r"^(notrack|bnd) ", "", text), target[1] if target else "")
+            )
     return functions
 
 
@@ -141,7 +157,9 @@ class Check:
 
 
 def main(objdump: str, arch: str, archive: str) -> int:
-    listing = subprocess.run([objdump, "-dr", "--no-show-raw-insn", archive], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(
+        [objdump, "-dr", "--no-show-raw-insn", archive], capture_output=True, text=True, check=True
+    ).stdout
     check = Check(parse(listing), RULES[arch])
     wrong = []
     for name in WAITS_FOR_STORES:

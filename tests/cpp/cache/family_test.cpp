@@ -24,7 +24,10 @@ wire::Cell cell_of(const wire::Form &form, const char *state, const char *wait, 
     cell.width_bits = form.width_bits;
     cell.order = form.order;
     cell.lines = 1;
-    cell.params = {{"state", std::string(state)}, {"wait", std::string(wait)}, {"entry_bytes", bytes}, {"entries", entries},
+    cell.params = {{"state", std::string(state)},
+                   {"wait", std::string(wait)},
+                   {"entry_bytes", bytes},
+                   {"entries", entries},
                    {"align_bytes", std::uint64_t{8}}};
     return cell;
 }

@@ -25,7 +25,9 @@ def functions(listing: str) -> dict[str, list[str]]:
 
 
 def main(objdump: str, arch: str, archive: str) -> int:
-    listing = subprocess.run([objdump, "-dC", "--no-show-raw-insn", archive], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(
+        [objdump, "-dC", "--no-show-raw-insn", archive], capture_output=True, text=True, check=True
+    ).stdout
     wrong, loops = [], 0
     for name, code in functions(listing).items():
         match = re.search(r"maintain<&?\(?(?:lw_)(?:dc_)?(\w+)\b.*?, (true|false), (true|false)>", name)

@@ -20,8 +20,7 @@ struct Schedule {
     uint64_t seed;
 };
 
-std::vector<Schedule> schedules(unsigned int seeds = 60)
-{
+std::vector<Schedule> schedules(unsigned int seeds = 60) {
     std::vector<Schedule> all{{LW_MODEL_LAZY, 0}, {LW_MODEL_EAGER, 0}};
 
     for (uint64_t seed = 1; seed <= seeds; seed++)
@@ -32,24 +31,21 @@ std::vector<Schedule> schedules(unsigned int seeds = 60)
 constexpr size_t memory_bytes = 4096;
 const auto base = reinterpret_cast<unsigned char *>(uintptr_t{0x10000});
 
-lw_model_counts counts()
-{
+lw_model_counts counts() {
     lw_model_counts c;
 
     lw_model_count(&c);
     return c;
 }
 
-void begin(size_t line, Schedule schedule)
-{
+void begin(size_t line, Schedule schedule) {
     const lw_model_config config{line, schedule.kind, schedule.seed};
 
     ASSERT_EQ(lw_model_begin(&config), 0);
     ASSERT_EQ(lw_model_region(base, memory_bytes), 0);
 }
 
-Bytes random_bytes(std::mt19937_64 &random, size_t n)
-{
+Bytes random_bytes(std::mt19937_64 &random, size_t n) {
     Bytes bytes(n);
 
     for (auto &byte : bytes)
@@ -57,30 +53,24 @@ Bytes random_bytes(std::mt19937_64 &random, size_t n)
     return bytes;
 }
 
-Bytes load(const void *at, size_t n)
-{
+Bytes load(const void *at, size_t n) {
     Bytes bytes(n);
 
     lw_model_load(at, bytes.data(), n);
     return bytes;
 }
 
-Bytes device_read(const void *at, size_t n)
-{
+Bytes device_read(const void *at, size_t n) {
     Bytes bytes(n);
 
     lw_model_device_read(at, bytes.data(), n);
     return bytes;
 }
 
-void store(void *at, const Bytes &bytes)
-{
-    lw_model_store(at, bytes.data(), bytes.size());
-}
+void store(void *at, const Bytes &bytes) { lw_model_store(at, bytes.data(), bytes.size()); }
 
 // Pieces of random length and alignment, in rising order; some adjoin, some share a line, some are empty.
-std::vector<iovec> random_list(std::mt19937_64 &random)
-{
+std::vector<iovec> random_list(std::mt19937_64 &random) {
     std::vector<iovec> list;
     size_t at = random() % 200;
 
@@ -98,14 +88,12 @@ struct Piece {
     Bytes bytes;
 };
 
-void device_writes(void *arg)
-{
+void device_writes(void *arg) {
     for (auto &piece : *static_cast<std::vector<Piece> *>(arg))
         lw_model_device_write(piece.at, piece.bytes.data(), piece.bytes.size());
 }
 
-bool covered(const std::vector<iovec> &list, uintptr_t line, size_t line_bytes)
-{
+bool covered(const std::vector<iovec> &list, uintptr_t line, size_t line_bytes) {
     for (const auto &piece : list)
         for (size_t i = 0; i < piece.iov_len; i++)
             if (((reinterpret_cast<uintptr_t>(piece.iov_base) + i) & ~(line_bytes - 1)) == line)
@@ -121,8 +109,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Line, Cache_model, testing::Values(16, 64, 128));
 
-TEST_P(Cache_model, device_sees_what_was_stored)
-{
+TEST_P(Cache_model, device_sees_what_was_stored) {
     for (const auto schedule : schedules()) {
         std::mt19937_64 random(schedule.seed + 1000);
         begin(line(), schedule);
@@ -146,18 +133,15 @@ TEST_P(Cache_model, device_sees_what_was_stored)
 // How a program maintains a list: by the list call, or by a batch.
 using Sync = std::function<void(const std::vector<iovec> &, lw_dma_direction)>;
 
-void by_list_device(const std::vector<iovec> &list, lw_dma_direction direction)
-{
+void by_list_device(const std::vector<iovec> &list, lw_dma_direction direction) {
     ASSERT_EQ(lw_sync_for_device(list.data(), list.size(), direction), 0);
 }
 
-void by_list_cpu(const std::vector<iovec> &list, lw_dma_direction direction)
-{
+void by_list_cpu(const std::vector<iovec> &list, lw_dma_direction direction) {
     ASSERT_EQ(lw_sync_for_cpu(list.data(), list.size(), direction), 0);
 }
 
-void by_batch_device(const std::vector<iovec> &list, lw_dma_direction direction)
-{
+void by_batch_device(const std::vector<iovec> &list, lw_dma_direction direction) {
     lw_cache_batch batch;
 
     ASSERT_EQ(lw_cache_batch_for_device(&batch, direction), 0);
@@ -166,8 +150,7 @@ void by_batch_device(const std::vector<iovec> &list, lw_dma_direction direction)
     ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
 }
 
-void by_batch_cpu(const std::vector<iovec> &list, lw_dma_direction direction)
-{
+void by_batch_cpu(const std::vector<iovec> &list, lw_dma_direction direction) {
     lw_cache_batch batch;
 
     ASSERT_EQ(lw_cache_batch_for_cpu(&batch, direction), 0);
@@ -176,24 +159,22 @@ void by_batch_cpu(const std::vector<iovec> &list, lw_dma_direction direction)
     ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
 }
 
-void by_range_cpu(const std::vector<iovec> &list, lw_dma_direction)
-{
+void by_range_cpu(const std::vector<iovec> &list, lw_dma_direction) {
     for (const auto &piece : list)
         ASSERT_EQ(lw_cache_invalidate(piece.iov_base, piece.iov_len), 0);
 }
 
-void by_halves_cpu(const std::vector<iovec> &list, lw_dma_direction)
-{
+void by_halves_cpu(const std::vector<iovec> &list, lw_dma_direction) {
     lw_cache_order();
     for (size_t i = 0; i < list.size(); i++)
-        ASSERT_EQ((i % 2 ? lw_cache_invalidate_nowait : lw_cache_clean_invalidate_nowait)(list[i].iov_base, list[i].iov_len), 0);
+        ASSERT_EQ((i % 2 ? lw_cache_invalidate_nowait : lw_cache_clean_invalidate_nowait)(list[i].iov_base, list[i].iov_len),
+                  0);
     lw_cache_wait();
 }
 
 // One transfer from a device into a list whose memory was cached and dirty. True: the CPU read what the device wrote.
 bool receive(size_t line, Schedule schedule, lw_dma_direction direction, const Sync &for_device, const Sync &for_cpu,
-             bool aligned = false, bool disturb = false)
-{
+             bool aligned = false, bool disturb = false) {
     std::mt19937_64 random(schedule.seed + 2000);
     begin(line, schedule);
     auto list = random_list(random);
@@ -226,22 +207,24 @@ bool receive(size_t line, Schedule schedule, lw_dma_direction direction, const S
     return load(base, memory_bytes) == expected;
 }
 
-TEST_P(Cache_model, cpu_sees_what_the_device_wrote)
-{
+TEST_P(Cache_model, cpu_sees_what_the_device_wrote) {
     for (const auto direction : {LW_DMA_FROM_DEVICE, LW_DMA_BIDIRECTIONAL})
         for (const auto schedule : schedules()) {
-            ASSERT_TRUE(receive(line(), schedule, direction, by_list_device, by_list_cpu)) << schedule.kind << " " << schedule.seed;
-            ASSERT_TRUE(receive(line(), schedule, direction, by_batch_device, by_batch_cpu)) << schedule.kind << " " << schedule.seed;
-            ASSERT_TRUE(receive(line(), schedule, direction, by_list_device, by_range_cpu)) << schedule.kind << " " << schedule.seed;
-            ASSERT_TRUE(receive(line(), schedule, direction, by_list_device, by_halves_cpu)) << schedule.kind << " " << schedule.seed;
+            ASSERT_TRUE(receive(line(), schedule, direction, by_list_device, by_list_cpu))
+                << schedule.kind << " " << schedule.seed;
+            ASSERT_TRUE(receive(line(), schedule, direction, by_batch_device, by_batch_cpu))
+                << schedule.kind << " " << schedule.seed;
+            ASSERT_TRUE(receive(line(), schedule, direction, by_list_device, by_range_cpu))
+                << schedule.kind << " " << schedule.seed;
+            ASSERT_TRUE(receive(line(), schedule, direction, by_list_device, by_halves_cpu))
+                << schedule.kind << " " << schedule.seed;
             ASSERT_EQ(counts().overwritten, 0u);
             ASSERT_EQ(counts().discarded, 0u);
         }
 }
 
 // A neighbour of the buffer stores to a line it shares with it while the device writes.
-TEST_P(Cache_model, a_neighbours_store_survives_and_an_aligned_buffer_too)
-{
+TEST_P(Cache_model, a_neighbours_store_survives_and_an_aligned_buffer_too) {
     bool lost_device_bytes = false;
 
     for (const auto schedule : schedules()) {
@@ -255,8 +238,7 @@ TEST_P(Cache_model, a_neighbours_store_survives_and_an_aligned_buffer_too)
 }
 
 // Stores before each piece, as batches are meant for.
-void store_and_add(lw_cache_batch &batch, const Bytes &all, const std::vector<iovec> &list)
-{
+void store_and_add(lw_cache_batch &batch, const Bytes &all, const std::vector<iovec> &list) {
     for (const auto &piece : list) {
         const auto at = static_cast<unsigned char *>(piece.iov_base);
         lw_model_store(at, &all[at - base], piece.iov_len);
@@ -265,8 +247,7 @@ void store_and_add(lw_cache_batch &batch, const Bytes &all, const std::vector<io
     ASSERT_EQ(lw_cache_batch_flush(&batch), 0);
 }
 
-TEST_P(Cache_model, batch_includes_stores_made_just_before_each_add)
-{
+TEST_P(Cache_model, batch_includes_stores_made_just_before_each_add) {
     for (const auto schedule : schedules()) {
         std::mt19937_64 random(schedule.seed);
         begin(line(), schedule);
@@ -283,8 +264,7 @@ TEST_P(Cache_model, batch_includes_stores_made_just_before_each_add)
     }
 }
 
-TEST_P(Cache_model, touches_exactly_the_lines_that_hold_a_byte)
-{
+TEST_P(Cache_model, touches_exactly_the_lines_that_hold_a_byte) {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         std::mt19937_64 random(seed);
         std::vector<iovec> list;
@@ -302,8 +282,7 @@ TEST_P(Cache_model, touches_exactly_the_lines_that_hold_a_byte)
     }
 }
 
-TEST_P(Cache_model, single_ranges_touch_head_and_tail_and_both_in_one_line)
-{
+TEST_P(Cache_model, single_ranges_touch_head_and_tail_and_both_in_one_line) {
     for (size_t offset : {size_t{0}, size_t{1}, line() - 1})
         for (size_t n : {size_t{1}, size_t{2}, line() - 1, line(), line() + 1, 2 * line(), 3 * line() - 1}) {
             using Range = int (*)(const void *, size_t);
@@ -319,8 +298,7 @@ TEST_P(Cache_model, single_ranges_touch_head_and_tail_and_both_in_one_line)
         }
 }
 
-TEST_P(Cache_model, nothing_to_do_touches_nothing_and_waits_for_nothing)
-{
+TEST_P(Cache_model, nothing_to_do_touches_nothing_and_waits_for_nothing) {
     begin(line(), {LW_MODEL_LAZY, 0});
     const iovec empty[] = {{nullptr, 0}, {base, 0}, {base + 1, 0}, {reinterpret_cast<void *>(UINTPTR_MAX), 0}};
     lw_cache_batch batch;
@@ -341,8 +319,7 @@ TEST_P(Cache_model, nothing_to_do_touches_nothing_and_waits_for_nothing)
     EXPECT_EQ(counts().waits, 0u);
 }
 
-TEST_P(Cache_model, a_list_ends_at_its_first_impossible_entry)
-{
+TEST_P(Cache_model, a_list_ends_at_its_first_impossible_entry) {
     const auto top = reinterpret_cast<unsigned char *>(UINTPTR_MAX);
     const iovec bad[] = {{top, 2}, {top - 9, 11}, {base, static_cast<size_t>(-1)}, {base, SIZE_MAX / 2 + 1}};
     unsigned char *const far = base + 8 * line();
@@ -360,8 +337,7 @@ TEST_P(Cache_model, a_list_ends_at_its_first_impossible_entry)
         }
 }
 
-TEST_P(Cache_model, impossible_requests_are_refused_before_anything_is_touched)
-{
+TEST_P(Cache_model, impossible_requests_are_refused_before_anything_is_touched) {
     begin(line(), {LW_MODEL_LAZY, 0});
     const auto top = reinterpret_cast<unsigned char *>(UINTPTR_MAX);
     const iovec bad[] = {{top, 2}, {top - 9, 11}, {base, static_cast<size_t>(-1)}, {base, SIZE_MAX / 2 + 1}};
@@ -389,8 +365,7 @@ TEST_P(Cache_model, impossible_requests_are_refused_before_anything_is_touched)
     EXPECT_EQ(counts().waits, 0u);
 }
 
-TEST_P(Cache_model, a_batch_that_refused_a_piece_does_the_others_and_says_so)
-{
+TEST_P(Cache_model, a_batch_that_refused_a_piece_does_the_others_and_says_so) {
     begin(line(), {LW_MODEL_LAZY, 0});
     lw_cache_batch batch{};
 
@@ -408,8 +383,7 @@ TEST_P(Cache_model, a_batch_that_refused_a_piece_does_the_others_and_says_so)
     EXPECT_EQ(counts().insns, 2u);
 }
 
-TEST_P(Cache_model, the_top_of_the_address_space_is_a_place_like_any_other)
-{
+TEST_P(Cache_model, the_top_of_the_address_space_is_a_place_like_any_other) {
     begin(line(), {LW_MODEL_LAZY, 0});
     const auto last = reinterpret_cast<unsigned char *>(UINTPTR_MAX);
     const auto top = last - (4 * line() - 1);
@@ -432,8 +406,7 @@ TEST_P(Cache_model, the_top_of_the_address_space_is_a_place_like_any_other)
     EXPECT_EQ(counts().outside, 0u);
 }
 
-TEST_P(Cache_model, adjacent_pieces_are_maintained_once)
-{
+TEST_P(Cache_model, adjacent_pieces_are_maintained_once) {
     begin(line(), {LW_MODEL_LAZY, 0});
     std::vector<iovec> list;
 
@@ -450,8 +423,7 @@ TEST_P(Cache_model, adjacent_pieces_are_maintained_once)
     EXPECT_EQ(counts().insns, 11u);
 }
 
-TEST_P(Cache_model, coherent_devices_cost_nothing_and_persistence_stays)
-{
+TEST_P(Cache_model, coherent_devices_cost_nothing_and_persistence_stays) {
     begin(line(), {LW_MODEL_LAZY, 0});
     const iovec list[] = {{base, 4 * line()}};
     lw_cache_description description;
@@ -475,8 +447,7 @@ TEST_P(Cache_model, coherent_devices_cost_nothing_and_persistence_stays)
     EXPECT_EQ(counts().waits, 2u);
 }
 
-TEST_P(Cache_model, what_was_persisted_survives_a_power_failure)
-{
+TEST_P(Cache_model, what_was_persisted_survives_a_power_failure) {
     for (const auto schedule : schedules()) {
         std::mt19937_64 random(schedule.seed);
         begin(line(), schedule);
@@ -497,8 +468,7 @@ TEST_P(Cache_model, what_was_persisted_survives_a_power_failure)
 }
 
 // CLFLUSH on parts that order it by a full fence alone: behind the stores it is to write back, and waited for.
-TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_both_sides)
-{
+TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_both_sides) {
     using Way = std::function<void(const Bytes &, const std::vector<iovec> &)>;
     const auto then_ranges = [](auto call, auto wait) {
         return [=](const Bytes &all, const std::vector<iovec> &list) {
@@ -524,9 +494,14 @@ TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_bot
     };
     const auto no_wait = [] {};
     const Way ways[] = {
-        then_ranges(lw_cache_clean, no_wait), then_ranges(lw_cache_clean_nowait, lw_cache_wait),
-        then_ranges(lw_cache_persist, no_wait), then_ranges(lw_cache_persist_nowait, lw_cache_persist_wait),
-        then_list(LW_CACHE_CLEAN), then_list(LW_CACHE_PERSIST), batch(LW_CACHE_CLEAN), batch(LW_CACHE_PERSIST),
+        then_ranges(lw_cache_clean, no_wait),
+        then_ranges(lw_cache_clean_nowait, lw_cache_wait),
+        then_ranges(lw_cache_persist, no_wait),
+        then_ranges(lw_cache_persist_nowait, lw_cache_persist_wait),
+        then_list(LW_CACHE_CLEAN),
+        then_list(LW_CACHE_PERSIST),
+        batch(LW_CACHE_CLEAN),
+        batch(LW_CACHE_PERSIST),
     };
     for (const auto schedule : schedules(20))
         for (const Way &way : ways) {
@@ -546,8 +521,7 @@ TEST_P(Cache_model, an_instruction_that_only_a_full_fence_orders_gets_one_on_bot
 }
 
 // Mistakes of a program that uses the library: the model must show each of them under some schedule.
-bool ever_fails(const std::function<bool(Schedule)> &scenario)
-{
+bool ever_fails(const std::function<bool(Schedule)> &scenario) {
     for (const auto schedule : schedules())
         if (!scenario(schedule))
             return true;
@@ -556,40 +530,34 @@ bool ever_fails(const std::function<bool(Schedule)> &scenario)
 
 void nothing(const std::vector<iovec> &, lw_dma_direction) {}
 
-void device_nowait(const std::vector<iovec> &list, lw_dma_direction)
-{
+void device_nowait(const std::vector<iovec> &list, lw_dma_direction) {
     for (const auto &piece : list)
         lw_cache_clean_nowait(piece.iov_base, piece.iov_len);
 }
 
-void cpu_nowait(const std::vector<iovec> &list, lw_dma_direction)
-{
+void cpu_nowait(const std::vector<iovec> &list, lw_dma_direction) {
     lw_cache_order();
     for (const auto &piece : list)
         lw_cache_invalidate_nowait(piece.iov_base, piece.iov_len);
 }
 
-void cpu_stores_only_wait(const std::vector<iovec> &list, lw_dma_direction direction)
-{
+void cpu_stores_only_wait(const std::vector<iovec> &list, lw_dma_direction direction) {
     cpu_nowait(list, direction);
     lw_cache_persist_wait();
 }
 
-void cpu_unordered(const std::vector<iovec> &list, lw_dma_direction)
-{
+void cpu_unordered(const std::vector<iovec> &list, lw_dma_direction) {
     for (const auto &piece : list)
         lw_cache_invalidate_nowait(piece.iov_base, piece.iov_len);
     lw_cache_wait();
 }
 
-void cpu_too_early(const std::vector<iovec> &list, lw_dma_direction)
-{
+void cpu_too_early(const std::vector<iovec> &list, lw_dma_direction) {
     lw_cache_wait();
     device_nowait(list, LW_DMA_FROM_DEVICE);
 }
 
-TEST_P(Cache_model, shows_the_mistakes_of_its_users)
-{
+TEST_P(Cache_model, shows_the_mistakes_of_its_users) {
     const auto receives = [&](const Sync &device, const Sync &cpu) {
         return ever_fails([&](Schedule s) { return receive(line(), s, LW_DMA_FROM_DEVICE, device, cpu); });
     };
@@ -618,7 +586,12 @@ TEST_P(Cache_model, shows_the_mistakes_of_its_users)
     EXPECT_FALSE(sends([](const iovec *p) { lw_sync_for_device(p, 1, LW_DMA_TO_DEVICE); }, false));
     EXPECT_TRUE(sends([](const iovec *) {}, false)) << "nothing cleaned";
     EXPECT_TRUE(sends([](const iovec *p) { lw_cache_clean_nowait(p->iov_base, p->iov_len); }, false)) << "no wait";
-    EXPECT_TRUE(sends([](const iovec *p) { lw_cache_wait(); lw_cache_clean_nowait(p->iov_base, p->iov_len); }, false))
+    EXPECT_TRUE(sends(
+        [](const iovec *p) {
+            lw_cache_wait();
+            lw_cache_clean_nowait(p->iov_base, p->iov_len);
+        },
+        false))
         << "swapped";
     EXPECT_TRUE(sends([](const iovec *p) { lw_sync_for_device(p, 1, LW_DMA_TO_DEVICE); }, true)) << "stored too late";
     EXPECT_TRUE(sends([this](const iovec *p) { lw_cache_clean((char *)p->iov_base + line(), p->iov_len - line()); }, false))
@@ -626,8 +599,7 @@ TEST_P(Cache_model, shows_the_mistakes_of_its_users)
     EXPECT_TRUE(sends([this](const iovec *p) { lw_cache_clean(p->iov_base, p->iov_len - line()); }, false)) << "tail missed";
 }
 
-TEST(Cache_model_itself, refuses_what_it_cannot_model)
-{
+TEST(Cache_model_itself, refuses_what_it_cannot_model) {
     for (size_t line : {0, 4, 48, 4096}) {
         const lw_model_config config{line, LW_MODEL_LAZY, 0};
         EXPECT_EQ(lw_model_begin(&config), -EINVAL) << line;

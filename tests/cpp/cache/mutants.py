@@ -21,11 +21,11 @@ LIBRARY = {
         "lw_word_line(word)), lw_word_line(word));\n",
     ),
     "batch_without_wait": (
-        "batch->last }, lw_word_line(batch->word));\n        wait_for(a.full);\n",
-        "batch->last }, lw_word_line(batch->word));\n",
+        "batch->last}, lw_word_line(batch->word));\n        wait_for(a.full);\n",
+        "batch->last}, lw_word_line(batch->word));\n",
     ),
     "batch_forgets_the_last_range": (
-        "        issue_ordered(a.insn, (struct lines){ batch->first, batch->last }, lw_word_line(batch->word));\n        wait_for",
+        "        issue_ordered(a.insn, (struct lines){batch->first, batch->last}, lw_word_line(batch->word));\n        wait_for",
         "        wait_for",
     ),
     "head_missed": (
@@ -36,18 +36,27 @@ LIBRARY = {
         "        issue_one(insn, (const void *)at);\n        if (at == r.last)\n",
         "        issue_one(insn, (const void *)at);\n        if (at == r.last || at + line == r.last)\n",
     ),
-    "one_line_too_many": ("(p + (n - 1)) & ~(line - 1) };", "(p + n) & ~(line - 1) };"),
-    "range_past_the_end_accepted": ("return (n > SIZE_MAX / 2) | (p + n - (n != 0) < p);", "return n > SIZE_MAX / 2 && p;"),
+    "one_line_too_many": ("(p + (n - 1)) & ~(line - 1)};", "(p + n) & ~(line - 1)};"),
+    "range_past_the_end_accepted": (
+        "return (n > SIZE_MAX / 2) | (p + n - (n != 0) < p);",
+        "return n > SIZE_MAX / 2 && p;",
+    ),
     "top_byte_refused": ("(p + n - (n != 0) < p)", "(p + n < p)"),
     "list_begins_with_an_impossible_entry": ("if (at == end || is_impossible(at))", "if (at == end)"),
     "list_goes_on_after_an_impossible_entry": ("while (++at < end && !is_impossible(at))", "while (++at < end)"),
     "impossible_entry_not_told": ("return done == n ? 0 : -EINVAL;", "return done ? 0 : -EINVAL;"),
-    "list_not_checked_where_nothing_is_done": ("        if (is_impossible(&list[i]))\n            return -EINVAL;\n", "        (void)i;\n"),
+    "list_not_checked_where_nothing_is_done": (
+        "        if (is_impossible(&list[i]))\n            return -EINVAL;\n",
+        "        (void)i;\n",
+    ),
     "empty_piece_touches_a_line": (
         "        if (!at->iov_len)\n            continue;\n        next = lines_of((uintptr_t)at->iov_base, at->iov_len, line);",
         "        next = lines_of((uintptr_t)at->iov_base, at->iov_len ? at->iov_len : 1, line);",
     ),
-    "merge_around_the_end_of_the_address_space": ("if (b.first < a->first || (b.first > a->last && ", "if ((b.first > a->last || b.first < a->first) && ("),
+    "merge_around_the_end_of_the_address_space": (
+        "if (b.first < a->first || (b.first > a->last && ",
+        "if ((b.first > a->last || b.first < a->first) && (",
+    ),
     "merge_bridges_a_gap": ("b.first - a->last != line", "b.first - a->last > 2 * line"),
     "merge_loses_the_new_end": ("    if (b.last > a->last)\n        a->last = b.last;\n", ""),
     "no_merge": ("(b.first > a->last && b.first - a->last != line)", "b.first >= a->first"),
@@ -59,30 +68,50 @@ LIBRARY = {
         "    if (direction == LW_DMA_TO_DEVICE)\n        return lw",
         "    if (direction != LW_DMA_FROM_DEVICE)\n        return lw",
     ),
-    "invalidate_discards_the_neighbour": ("a.insn = lw_word_insn(word, LW_WORD_INVALIDATE);", "a.insn = LW_INSN_DISCARD;"),
-    "invalidate_only_cleans": ("a.insn = lw_word_insn(word, LW_WORD_INVALIDATE);", "a.insn = lw_word_insn(word, LW_WORD_CLEAN);"),
-    "invalidate_orders_stores_only": ("LW_WORD_INVALIDATE);\n        a.order = a.full = true;", "LW_WORD_INVALIDATE);\n        a.order = true;"),
+    "invalidate_discards_the_neighbour": (
+        "a.insn = lw_word_insn(word, LW_WORD_INVALIDATE);",
+        "a.insn = LW_INSN_DISCARD;",
+    ),
+    "invalidate_only_cleans": (
+        "a.insn = lw_word_insn(word, LW_WORD_INVALIDATE);",
+        "a.insn = lw_word_insn(word, LW_WORD_CLEAN);",
+    ),
+    "invalidate_orders_stores_only": (
+        "LW_WORD_INVALIDATE);\n        a.order = a.full = true;",
+        "LW_WORD_INVALIDATE);\n        a.order = true;",
+    ),
     "invalidate_before_the_device_is_done": (
         "LW_WORD_INVALIDATE);\n        a.order = a.full = true;",
         "LW_WORD_INVALIDATE);\n        a.full = true;",
     ),
     "coherent_forgets_persistence": ("op < LW_CACHE_PERSIST;", "op;"),
-    "flush_overtakes_stores": ("    if (lw_cache_insn_is_strict(insn))\n        lw_cache_arch_order();", "    if (0)\n        lw_cache_arch_order();"),
+    "flush_overtakes_stores": (
+        "    if (lw_cache_insn_is_strict(insn))\n        lw_cache_arch_order();",
+        "    if (0)\n        lw_cache_arch_order();",
+    ),
     "flush_not_fenced": ("    if (lw_cache_insn_is_strict(a.insn))\n        a.order = a.full = true;\n", ""),
-    "persist_wait_too_weak": ("    wait_for(action_of(lw_cache_word(), LW_CACHE_PERSIST).full);\n", "    wait_for(false);\n"),
+    "persist_wait_too_weak": (
+        "    wait_for(action_of(lw_cache_word(), LW_CACHE_PERSIST).full);\n",
+        "    wait_for(false);\n",
+    ),
     "persist_claims_depth": ("    else if (deep || !best)\n", "    else if (!best)\n"),
 }
 
 LOG = {
     "log_append_not_durable": ("    error = make_durable(log, written, n);\n", "    error = 0;\n"),
     "log_forgets_the_last_record": ("make_durable(log, written, n);", "make_durable(log, written, n - 1);"),
-    "log_persists_headers_only": ("sizeof(header) + records[i].iov_len };", "sizeof(header) };"),
+    "log_persists_headers_only": ("sizeof(header) + records[i].iov_len};", "sizeof(header) };"),
     "log_checks_no_bytes": ("return check == header->check;", "(void)check;\n    return true;"),
     "log_ignores_epochs": ("header->epoch < least_epoch || ", "(least_epoch && 0) || "),
     "log_epoch_not_durable": (
-        "    return make_range_durable(log, slot.epoch % 2 * SLOT_BYTES, sizeof(slot));", "    return 0;"),
+        "    return make_range_durable(log, slot.epoch % 2 * SLOT_BYTES, sizeof(slot));",
+        "    return 0;",
+    ),
     "log_one_slot": ("put(log, slot.epoch % 2 * SLOT_BYTES, &slot", "put(log, 0, &slot"),
-    "log_accepts_what_is_not_durable": ("make_range_durable(log, 0, log->tail);", "make_range_durable(log, 0, LOG_FIRST);"),
+    "log_accepts_what_is_not_durable": (
+        "make_range_durable(log, 0, log->tail);",
+        "make_range_durable(log, 0, LOG_FIRST);",
+    ),
 }
 
 
@@ -94,7 +123,10 @@ def main(arguments: list[str]) -> int:
     original, mutated = (LIBRARY | LOG)[name]
     text = Path(source).read_text()
     if text.count(original) != 1:
-        print(f"mutants.py: {name}: its original text is in {source} {text.count(original)} times, not once", file=sys.stderr)
+        print(
+            f"mutants.py: {name}: its original text is in {source} {text.count(original)} times, not once",
+            file=sys.stderr,
+        )
         return 2
     Path(target).write_text(text.replace(original, mutated))
     return 0

@@ -9,15 +9,13 @@
 static atomic_int stop, wrong;
 static _Thread_local volatile sig_atomic_t caught;
 
-static void on_illegal(int signal)
-{
+static void on_illegal(int signal) {
     (void)signal;
     caught++;
 }
 
 /* A thread with SIGILL business of its own: none of its signals may get lost. */
-static void *busy(void *arg)
-{
+static void *busy(void *arg) {
     (void)arg;
     for (int sent = 0; !atomic_load(&stop);) {
         raise(SIGILL);
@@ -27,9 +25,8 @@ static void *busy(void *arg)
     return NULL;
 }
 
-int main(int argc, char **argv)
-{
-    struct sigaction action = { .sa_handler = on_illegal };
+int main(int argc, char **argv) {
+    struct sigaction action = {.sa_handler = on_illegal};
     pthread_t threads[3];
     char memory[300];
 

@@ -10,15 +10,13 @@ enum { BYTES = 100000 };
 
 static int failures;
 
-static void check(int ok, const char *what)
-{
+static void check(int ok, const char *what) {
     printf("%s %s\n", ok ? "ok  " : "FAIL", what);
     failures += !ok;
 }
 
 /* Usage: cache_system_test [emulated]: with it, an advertised instruction may have been refused. */
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static unsigned char memory[BYTES];
     struct lw_cache_description d;
     struct iovec list[100];
@@ -36,7 +34,7 @@ int main(int argc, char **argv)
 #endif
     persists = strcmp(d.persist, "none") ? 0 : -EOPNOTSUPP;
     for (int i = 0; i < 100; i++)
-        list[i] = (struct iovec){ memory + i * 1000, (size_t)(i * 10) };
+        list[i] = (struct iovec){memory + i * 1000, (size_t)(i * 10)};
     memset(memory, 7, BYTES);
     check(!lw_sync_for_device(list, 100, LW_DMA_BIDIRECTIONAL), "for device");
     check(!lw_sync_for_cpu(list, 100, LW_DMA_BIDIRECTIONAL), "for CPU");

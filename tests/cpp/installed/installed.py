@@ -74,8 +74,21 @@ def built_by_pkg_config(prefix: Path, folder: Path, compilers: list[tuple[str, s
                 ("headers", ["-DLW_NO_POLICY"], []),
             ):
                 program = folder / f"{compiler}-{standard}-{how}"
-                run(compiler, f"-std={standard}", *WARNINGS, *cflags, *flags, "-x", language, HERE / "use.c", "-x", "none",
-                    "-o", program, *link)
+                run(
+                    compiler,
+                    f"-std={standard}",
+                    *WARNINGS,
+                    *cflags,
+                    *flags,
+                    "-x",
+                    language,
+                    HERE / "use.c",
+                    "-x",
+                    "none",
+                    "-o",
+                    program,
+                    *link,
+                )
                 run(program)
                 needed = run("objdump", "-p", program)
                 assert ("liblinewright.so" in needed) == (how == "shared"), f"{program}: linked the wrong library"
@@ -90,8 +103,18 @@ def built_by_find_package(prefix: Path, folder: Path, compilers: list[tuple[str,
         source.mkdir()
         (source / "CMakeLists.txt").write_text(CMAKE_PROJECT)
         shutil.copy(HERE / "use.c", source)
-        run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_C_COMPILER={cc}",
-            f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_PREFIX_PATH={prefix}")
+        run(
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            source,
+            "-B",
+            source / "build",
+            f"-DCMAKE_C_COMPILER={cc}",
+            f"-DCMAKE_CXX_COMPILER={cxx}",
+            f"-DCMAKE_PREFIX_PATH={prefix}",
+        )
         run("cmake", "--build", source / "build", "-j2")
         for program in sorted((source / "build").glob("use_*")):
             run(program)
@@ -107,8 +130,17 @@ def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
             continue
         for cc, cxx in compilers:
             for compiler, standard, language in ((cc, "c11", "c"), (cxx, "c++17", "c++")):
-                run(compiler, f"-std={standard}", *WARNINGS, f"-I{prefix / 'include'}", "-fsyntax-only", "-x", language, "-",
-                    input=f"#include <linewright/{header.name}>\nint nothing_else(void);\n")
+                run(
+                    compiler,
+                    f"-std={standard}",
+                    *WARNINGS,
+                    f"-I{prefix / 'include'}",
+                    "-fsyntax-only",
+                    "-x",
+                    language,
+                    "-",
+                    input=f"#include <linewright/{header.name}>\nint nothing_else(void);\n",
+                )
                 count += 1
     return count
 
@@ -126,13 +158,18 @@ def exported(prefix: Path) -> str:
     declared: set[str] = set()
     unmarked: set[str] = set()
     for statement in (" ".join(piece.split()) for piece in re.split(r"[;{}]", text)):
-        name = re.fullmatch(rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b(lw_\w+)(?:\(.*\)| __attribute__\(\(tls_model.*\)\))?", statement)
+        name = re.fullmatch(
+            rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b(lw_\w+)(?:\(.*\)| __attribute__\(\(tls_model.*\)\))?",
+            statement,
+        )
         if name and MARK in statement:
             declared.add(name[1])
         elif name and "(" in statement and "__error__" not in statement and "error(" not in statement:
             unmarked.add(name[1])
     assert not unmarked, f"without LW_API the shared library hides {', '.join(sorted(unmarked))}"
-    assert symbols == declared, f"exported, not declared: {symbols - declared}; declared, not exported: {declared - symbols}"
+    assert symbols == declared, (
+        f"exported, not declared: {symbols - declared}; declared, not exported: {declared - symbols}"
+    )
     return f"{len(symbols)} symbols exported"
 
 

@@ -9,23 +9,20 @@
 #endif
 
 #ifdef __cplusplus
-static unsigned by_reference(uint32_t &word)
-{
+static unsigned by_reference(uint32_t &word) {
     lw::atomic_ref<uint32_t> ref(word);
     ref.add(1);
     return ref.fetch_sub(1);
 }
 #else
-static unsigned by_reference(uint32_t *word)
-{
+static unsigned by_reference(uint32_t *word) {
     lw_add_u32(word, 1);
     return lw_fetch_sub_u32(word, 1);
 }
 #define by_reference(word) by_reference(&(word))
 #endif
 
-int main(void)
-{
+int main(void) {
     uint32_t word = 1;
     char line[300] = "";
 

@@ -59,7 +59,12 @@ class Auditing(Emulated):
         listed = subprocess.run([f"{TRIPLET}-nm", "--defined-only", libgcc], capture_output=True, text=True).stdout
         wanted = sorted(set(re.findall(r" T (__aarch64_(?:cas|swp|ld)\w+)", listed)))
         self.assertEqual(len(wanted), 125)
-        everything.write_text("\n".join(f"void {n}(void);" for n in wanted) + "\nvoid (*const all[])(void) = {" + ", ".join(wanted) + "};\n")
+        everything.write_text(
+            "\n".join(f"void {n}(void);" for n in wanted)
+            + "\nvoid (*const all[])(void) = {"
+            + ", ".join(wanted)
+            + "};\n"
+        )
         library = self.dir / "libeverything.so"
         run(f"{TRIPLET}-gcc", "-shared", "-fPIC", "-O2", "-o", library, everything)
         stripped = self.stripped(library)
@@ -77,19 +82,26 @@ class Auditing(Emulated):
             with self.subTest(name):
                 listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SYSROOT / "lib" / name).stdout
                 in_a_row = re.findall(
-                    r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n.*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n", listing)
+                    r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n.*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
+                    listing,
+                )
                 self.assertGreater(len(in_a_row), 0)
                 self.assertEqual((objects[name].found, objects[name].changed), (len(in_a_row), len(in_a_row)))
         self.assertEqual(objects["libm.so.6"].found, 0)
 
     def test_every_setting_gives_exact_sums(self) -> None:
-        programs = [self.stripped(self.link("gcc", "bfd", "sums.c")), self.link("clang-19", "lld", "shared.cpp", output="cpp")]
+        programs = [
+            self.stripped(self.link("gcc", "bfd", "sums.c")),
+            self.link("clang-19", "lld", "shared.cpp", output="cpp"),
+        ]
         for program in programs:
             for setting in SETTINGS:
                 with self.subTest(program=program.name, setting=setting):
                     self.assertEqual(self.emulate(program, setting=setting, audit=AUDIT).stdout, "sums exact\n")
             with self.subTest(program=program.name, cpu="cortex-a57"):
-                self.assertEqual(self.emulate(program, setting="prefetch", cpu="cortex-a57", audit=AUDIT).stdout, "sums exact\n")
+                self.assertEqual(
+                    self.emulate(program, setting="prefetch", cpu="cortex-a57", audit=AUDIT).stdout, "sums exact\n"
+                )
 
     def test_what_changes_and_what_does_not(self) -> None:
         """Words of text against the file, and the byte, as main sees them."""
@@ -136,7 +148,11 @@ class Auditing(Emulated):
         for extra, found in (([], 0), (["-DONE_REAL"], 1)):
             with self.subTest(found=found):
                 program = self.link("gcc", "bfd", "lookalikes_main.c", *flags, *extra)
-                for setting, words in (("prefetch", WORDS_PER_HELPER * found), ("llsc", 0), ("llsc,prefetch", WORDS_PER_HELPER * found)):
+                for setting, words in (
+                    ("prefetch", WORDS_PER_HELPER * found),
+                    ("llsc", 0),
+                    ("llsc,prefetch", WORDS_PER_HELPER * found),
+                ):
                     done = self.emulate(program, setting=setting, verbose=True, audit=AUDIT)
                     self.assertEqual(done.stdout, f"words changed {words}, lse byte -1\n")
                     self.assertEqual(audited(done.stderr)["the program"].found, found)
@@ -177,7 +193,18 @@ class Auditing(Emulated):
         library = self.library("constructors.c", "libsums.so")
         broken = self.library("sums.c", "libbroken.so")
         needs = self.dir / "libneeds.so"
-        run(f"{TRIPLET}-gcc", "-shared", "-fPIC", "-O2", "-DSUMS_IN_A_LIBRARY", "-Wl,--no-as-needed", PROGRAMS / "sums.c", "-o", needs, broken)
+        run(
+            f"{TRIPLET}-gcc",
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-DSUMS_IN_A_LIBRARY",
+            "-Wl,--no-as-needed",
+            PROGRAMS / "sums.c",
+            "-o",
+            needs,
+            broken,
+        )
         broken.unlink()
         program = self.link("gcc", "bfd", "opens_sums.c")
         for setting, byte in (("llsc", 0), ("prefetch", 1)):
@@ -248,7 +275,9 @@ class Auditing(Emulated):
             with self.subTest(call=call):
                 done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT, wrap=(*refuse, call))
                 self.assertEqual(done.stdout, f"words changed {words}, lse byte 1\nsums exact\n")
-                self.assertEqual(audited(done.stderr)["the program"].note, "" if words else "its memory file refused a write")
+                self.assertEqual(
+                    audited(done.stderr)["the program"].note, "" if words else "its memory file refused a write"
+                )
 
     def test_nothing_to_do_is_said(self) -> None:
         program = self.link("gcc", "bfd", "sums.c")
@@ -257,10 +286,12 @@ class Auditing(Emulated):
             self.assertRegex(done.stderr, rf"^linewright: audit: '{setting}' leaves outlined helpers as they are.*\n$")
             self.assertEqual(self.emulate(program, setting=setting, audit=AUDIT).stderr, "")
         done = self.emulate(program, setting="near", audit=AUDIT)
-        self.assertRegex(done.stderr, r"^linewright: LINEWRIGHT_ATOMICS: 'near' is unknown; allowed: .*; the program runs unchanged\n$")
+        self.assertRegex(
+            done.stderr,
+            r"^linewright: LINEWRIGHT_ATOMICS: 'near' is unknown; allowed: .*; the program runs unchanged\n$",
+        )
         self.assertEqual(done.stdout, "sums exact\n")
         self.assertEqual(self.emulate(program, setting="prefetch", audit=AUDIT).stderr, "")
-
 
 
 if __name__ == "__main__":

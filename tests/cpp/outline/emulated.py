@@ -100,4 +100,17 @@ class Emulated(unittest.TestCase):
         if verbose:
             environment["LINEWRIGHT_VERBOSE"] = "1"
         audit_flags = ["-E", f"LD_AUDIT={audit}"] if audit else []
-        return run(*wrap, emulator, "-cpu", cpu, "-L", SYSROOT, *audit_flags, *flags, program, *args, env=environment, **options)
+        return run(
+            *wrap,
+            emulator,
+            "-cpu",
+            cpu,
+            "-L",
+            SYSROOT,
+            *audit_flags,
+            *flags,
+            program,
+            *args,
+            env=environment,
+            **options,
+        )

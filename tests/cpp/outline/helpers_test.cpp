@@ -15,9 +15,9 @@ int lw_checked_call(void (*helper)(), std::uint64_t regs[5]);
 
 #define LW_ORDERS(X, op, size) X(op, size, relax) X(op, size, acq) X(op, size, rel) X(op, size, acq_rel) X(op, size, sync)
 #define LW_SIZES(X, op) LW_ORDERS(X, op, 1) LW_ORDERS(X, op, 2) LW_ORDERS(X, op, 4) LW_ORDERS(X, op, 8)
-#define LW_HELPERS(X)                                                                                                 \
-    LW_SIZES(X, cas) LW_ORDERS(X, cas, 16) LW_SIZES(X, swp) LW_SIZES(X, ldadd) LW_SIZES(X, ldclr) LW_SIZES(X, ldset)  \
-        LW_SIZES(X, ldeor)
+#define LW_HELPERS(X) \
+    LW_SIZES(X, cas)  \
+    LW_ORDERS(X, cas, 16) LW_SIZES(X, swp) LW_SIZES(X, ldadd) LW_SIZES(X, ldclr) LW_SIZES(X, ldset) LW_SIZES(X, ldeor)
 #define LW_DECLARE(op, size, order) void __aarch64_##op##size##_##order();
 LW_HELPERS(LW_DECLARE)
 }
@@ -31,15 +31,13 @@ struct Helper {
     void (*call)();
 };
 
-const std::vector<Helper>& helpers()
-{
+const std::vector<Helper> &helpers() {
 #define LW_ROW(op, size, order) {#op, size, #order, __aarch64_##op##size##_##order},
     static const std::vector<Helper> all = {LW_HELPERS(LW_ROW)};
     return all;
 }
 
-std::vector<unsigned> forms_that_run_here()
-{
+std::vector<unsigned> forms_that_run_here() {
     if (getauxval(AT_HWCAP) & (1u << 8))
         return {0, LW_OUTLINE_LSE, LW_OUTLINE_PREFETCH, LW_OUTLINE_LSE | LW_OUTLINE_PREFETCH};
     return {0, LW_OUTLINE_PREFETCH};
@@ -47,17 +45,19 @@ std::vector<unsigned> forms_that_run_here()
 
 void take_form(unsigned form) { std::memset(lw_outline_forms, static_cast<int>(form), LW_OUTLINE_OPS); }
 
-std::uint64_t narrow(std::uint64_t value, unsigned size)
-{
+std::uint64_t narrow(std::uint64_t value, unsigned size) {
     return size >= 8 ? value : value & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 
-std::uint64_t updated(const std::string& op, std::uint64_t old, std::uint64_t operand)
-{
-    if (op == "swp") return operand;
-    if (op == "ldadd") return old + operand;
-    if (op == "ldclr") return old & ~operand;
-    if (op == "ldset") return old | operand;
+std::uint64_t updated(const std::string &op, std::uint64_t old, std::uint64_t operand) {
+    if (op == "swp")
+        return operand;
+    if (op == "ldadd")
+        return old + operand;
+    if (op == "ldclr")
+        return old & ~operand;
+    if (op == "ldset")
+        return old | operand;
     return old ^ operand;
 }
 
@@ -69,8 +69,7 @@ struct alignas(64) Place {
 
     explicit Place(std::uint64_t low, std::uint64_t high)
         : before{0x1111222233334444, 0x5555666677778888}, value{low, high}, after{0x9999aaaabbbbcccc, 0xddddeeeeffff0001} {}
-    bool canaries_live() const
-    {
+    bool canaries_live() const {
         return before[0] == 0x1111222233334444 && before[1] == 0x5555666677778888 && after[0] == 0x9999aaaabbbbcccc &&
                after[1] == 0xddddeeeeffff0001;
     }
@@ -78,12 +77,11 @@ struct alignas(64) Place {
 
 TEST(Helpers, AreAll125) { EXPECT_EQ(helpers().size(), 125u); }
 
-TEST(Helpers, ReturnTheOldValueAndTouchNothingElse)
-{
+TEST(Helpers, ReturnTheOldValueAndTouchNothingElse) {
     std::mt19937_64 random(20251121);
     for (unsigned form : forms_that_run_here()) {
         take_form(form);
-        for (const Helper& helper : helpers()) {
+        for (const Helper &helper : helpers()) {
             SCOPED_TRACE(helper.op + std::to_string(helper.size) + "_" + helper.order + " form " + std::to_string(form));
             const bool cas = helper.op == "cas", wide = helper.size == 16;
             const std::uint64_t mask = narrow(~std::uint64_t{0}, helper.size);
@@ -104,20 +102,23 @@ TEST(Helpers, ReturnTheOldValueAndTouchNothingElse)
                     std::memcpy(regs, args, sizeof regs);
                 } else {
                     // Mismatches in the low, in the high and in both halves.
-                    const std::uint64_t args[5] = {match || round % 4 == 0 ? old : ~old, match || round % 4 == 2 ? high : ~high,
-                                                   operand, desired_high, address};
+                    const std::uint64_t args[5] = {match || round % 4 == 0 ? old : ~old,
+                                                   match || round % 4 == 2 ? high : ~high, operand, desired_high, address};
                     std::memcpy(regs, args, sizeof regs);
-                    if (!match && round % 4 == 0) regs[1] = ~high;
+                    if (!match && round % 4 == 0)
+                        regs[1] = ~high;
                 }
                 std::memcpy(left, regs, sizeof left);
                 ASSERT_EQ(lw_checked_call(helper.call, left), 0);
                 ASSERT_TRUE(place.canaries_live());
                 ASSERT_EQ(left[0] & mask, old & mask);
-                for (int i = wide ? 2 : 1; i < 5; ++i) ASSERT_EQ(left[i], regs[i]) << "x" << i;
+                for (int i = wide ? 2 : 1; i < 5; ++i)
+                    ASSERT_EQ(left[i], regs[i]) << "x" << i;
                 std::uint64_t want = old, want_high = high;
                 if (wide) {
                     ASSERT_EQ(left[1], high);
-                    if (match) want = operand, want_high = desired_high;
+                    if (match)
+                        want = operand, want_high = desired_high;
                 } else if (!cas || match) {
                     const std::uint64_t result = cas ? operand : updated(helper.op, old, operand);
                     want = (old & ~mask) | (result & mask);
@@ -130,10 +131,9 @@ TEST(Helpers, ReturnTheOldValueAndTouchNothingElse)
 }
 
 // Threads add under forms that change while they run: what the window before the constructor has run looks like.
-TEST(Helpers, SumsAreExactWhileFormsChange)
-{
-    using Add8 = std::uint64_t (*)(std::uint64_t, std::uint64_t*);
-    using Cas4 = std::uint32_t (*)(std::uint32_t, std::uint32_t, std::uint32_t*);
+TEST(Helpers, SumsAreExactWhileFormsChange) {
+    using Add8 = std::uint64_t (*)(std::uint64_t, std::uint64_t *);
+    using Cas4 = std::uint32_t (*)(std::uint32_t, std::uint32_t, std::uint32_t *);
     const auto add = reinterpret_cast<Add8>(&__aarch64_ldadd8_acq_rel);
     const auto cas = reinterpret_cast<Cas4>(&__aarch64_cas4_relax);
     constexpr int threads = 4, rounds = 20000;
@@ -159,7 +159,8 @@ TEST(Helpers, SumsAreExactWhileFormsChange)
         take_form(forms[i % forms.size()]);
         std::this_thread::yield();
     }
-    for (auto& thread : pool) thread.join();
+    for (auto &thread : pool)
+        thread.join();
     EXPECT_EQ(sum, std::uint64_t{3} * threads * rounds);
     EXPECT_EQ(taken, std::uint32_t{threads} * rounds);
 }

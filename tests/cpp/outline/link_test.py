@@ -109,9 +109,22 @@ class Linking(Emulated):
     def test_in_a_shared_library(self) -> None:
         for linker in ("bfd", "lld"):
             with self.subTest(linker=linker):
-                library = self.link("gcc", linker, "sums.c", "-DSUMS_IN_A_LIBRARY", "-shared", "-fPIC", "-Wl,-z,defs", *PLAIN, output="libsums.so")
+                library = self.link(
+                    "gcc",
+                    linker,
+                    "sums.c",
+                    "-DSUMS_IN_A_LIBRARY",
+                    "-shared",
+                    "-fPIC",
+                    "-Wl,-z,defs",
+                    *PLAIN,
+                    output="libsums.so",
+                )
                 self.assert_ours(library)
-                exported = {line.split()[-1] for line in run(f"{TRIPLET}-nm", "-D", "--defined-only", library).stdout.splitlines()}
+                exported = {
+                    line.split()[-1]
+                    for line in run(f"{TRIPLET}-nm", "-D", "--defined-only", library).stdout.splitlines()
+                }
                 self.assertEqual({name for name in exported if name.startswith(("__aarch64", "lw_"))}, set())
                 program = self.link("gcc", linker, "calls_sums.c", str(library), f"-Wl,-rpath,{self.dir}")
                 self.check(program, settings=("prefetch", "llsc"))
@@ -146,7 +159,13 @@ class Linking(Emulated):
         """In the pre-initialisation array, which only programs have: LL/SC then, the chosen form from then on."""
         for flags in ([], ["-static"]):
             program = self.link("gcc", "bfd", "preinit.c", *PLAIN, *flags)
-            for cpu, setting, form in (("max", "prefetch", 3), ("max", "default", 1), ("max", "llsc", 0), ("cortex-a57", "default", 0), ("cortex-a57", "prefetch", 2)):
+            for cpu, setting, form in (
+                ("max", "prefetch", 3),
+                ("max", "default", 1),
+                ("max", "llsc", 0),
+                ("cortex-a57", "default", 0),
+                ("cortex-a57", "prefetch", 2),
+            ):
                 with self.subTest(flags=flags, cpu=cpu, setting=setting):
                     done = self.emulate(program, cpu=cpu, setting=setting)
                     self.assertEqual(done.stdout, f"sum 2000, forms 0 then {form}\n")
@@ -154,13 +173,18 @@ class Linking(Emulated):
     def test_instructions_by_order(self) -> None:
         """Each helper's listing: landing pad, suffixes of both forms, the barrier of _sync, the line that is prefetched."""
         listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SHARED).stdout
-        bodies = re.findall(r"^[0-9a-f]+ <__aarch64_(cas|swp|ld\w+?)(\d+)_(\w+)>:\n(.*?)(?=^\n|\Z)", listing, re.M | re.S)
+        bodies = re.findall(
+            r"^[0-9a-f]+ <__aarch64_(cas|swp|ld\w+?)(\d+)_(\w+)>:\n(.*?)(?=^\n|\Z)", listing, re.M | re.S
+        )
         self.assertEqual(len(bodies), 125)
         for op, size, order, text in bodies:
             with self.subTest(helper=f"{op}{size}_{order}"):
                 code = [re.sub(r"\s+", " ", line.split("\t", 1)[1]) for line in text.splitlines() if "\t" in line]
                 narrow = {"1": "b", "2": "h"}.get(size, "")
-                a, l = order in ("acq", "acq_rel", "sync"), order in ("rel", "acq_rel") or (order == "sync" and op != "swp")
+                a, l = (
+                    order in ("acq", "acq_rel", "sync"),
+                    order in ("rel", "acq_rel") or (order == "sync" and op != "swp"),
+                )
                 self.assertEqual(code[0], "bti c")
                 lse = f"{op}{'p' if size == '16' else ''}{'a' * a}{'l' * l}{narrow}"
                 self.assertEqual([after for c, after in zip(code, code[1:]) if c.split()[0] == lse], ["ret"], code)
@@ -182,8 +206,14 @@ class Linking(Emulated):
 
     def test_the_helpers_are_libgccs(self) -> None:
         def helpers(archive: Path | str) -> set[str]:
-            listed = subprocess.run([f"{TRIPLET}-nm", "--defined-only", str(archive)], capture_output=True, text=True).stdout
-            return {f[2] for f in (line.split() for line in listed.splitlines()) if len(f) == 3 and f[1] == "T" and f[2].startswith("__aarch64_")}
+            listed = subprocess.run(
+                [f"{TRIPLET}-nm", "--defined-only", str(archive)], capture_output=True, text=True
+            ).stdout
+            return {
+                f[2]
+                for f in (line.split() for line in listed.splitlines())
+                if len(f) == 3 and f[1] == "T" and f[2].startswith("__aarch64_")
+            }
 
         libgcc = helpers(run(f"{TRIPLET}-gcc", "-print-libgcc-file-name").stdout.strip())
         ours = helpers(ARCHIVE)

@@ -213,7 +213,12 @@ class Packages(Emulated):
     def counted(self, path: Path) -> int:
         """Helpers in a stripped file by an independent way: the disassembler's text."""
         listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", path).stdout
-        return len(re.findall(r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n.*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n", listing))
+        return len(
+            re.findall(
+                r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n.*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
+                listing,
+            )
+        )
 
     def check(self, program: str, arguments: list[str], load) -> None:
         for setting in (None, "prefetch", "llsc", "llsc,prefetch"):
@@ -238,7 +243,10 @@ class Packages(Emulated):
 
     def test_helpers_of_other_compilers(self) -> None:
         """compiler-rt of two LLVMs, without landing pads, and the libgcc of another gcc, put before the compiler's own."""
-        for pattern in ("usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.builtins-aarch64.a", f"usr/lib/gcc*/{TRIPLET}/*/libgcc.a"):
+        for pattern in (
+            "usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.builtins-aarch64.a",
+            f"usr/lib/gcc*/{TRIPLET}/*/libgcc.a",
+        ):
             libraries = sorted(self.root.glob(pattern))
             self.assertEqual(len(libraries), 2)
             for library in libraries:

@@ -33,6 +33,8 @@ class Program(ctypes.Structure):
 
 libc = ctypes.CDLL(None, use_errno=True)
 program = Program(len(filters) // 8, filters)
-if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
+if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+    PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0
+):
     sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
 os.execvp(sys.argv[2], sys.argv[2:])

@@ -25,21 +25,20 @@ namespace {
 constexpr std::uint64_t kAddress = 0x400ff8; // word 0 ends a page but one word: ADRP counts pages from where it is
 constexpr std::uint32_t kAdrp = 0x90000010, kLdrb = 0x39400210;
 
-std::vector<lw_helper> all_helpers()
-{
+std::vector<lw_helper> all_helpers() {
     std::vector<lw_helper> all;
     for (int op = 0; op < LW_OUTLINE_OPS; ++op)
         for (unsigned size : {1u, 2u, 4u, 8u, 16u})
             for (int order = 0; order < LW_ORDERS; ++order) {
                 const lw_helper helper{static_cast<lw_outline_op>(op), size, static_cast<lw_helper_order>(order)};
                 std::uint32_t words[LW_BODY_MAX];
-                if (lw_body_words(&helper, words)) all.push_back(helper);
+                if (lw_body_words(&helper, words))
+                    all.push_back(helper);
             }
     return all;
 }
 
-std::vector<std::uint32_t> body_of(const lw_helper& helper)
-{
+std::vector<std::uint32_t> body_of(const lw_helper &helper) {
     std::vector<std::uint32_t> words(LW_BODY_MAX);
     words.resize(lw_body_words(&helper, words.data()));
     words[LW_BODY_ADRP] = kAdrp;
@@ -47,12 +46,11 @@ std::vector<std::uint32_t> body_of(const lw_helper& helper)
     return words;
 }
 
-bool same(const lw_helper& a, const lw_helper& b) { return a.op == b.op && a.size == b.size && a.order == b.order; }
+bool same(const lw_helper &a, const lw_helper &b) { return a.op == b.op && a.size == b.size && a.order == b.order; }
 
-TEST(Signature, KnowsEveryHelperForWhatItIs)
-{
+TEST(Signature, KnowsEveryHelperForWhatItIs) {
     EXPECT_EQ(all_helpers().size(), 125u);
-    for (const lw_helper& helper : all_helpers()) {
+    for (const lw_helper &helper : all_helpers()) {
         const auto words = body_of(helper);
         lw_body found{};
         char name[LW_HELPER_NAME];
@@ -66,9 +64,8 @@ TEST(Signature, KnowsEveryHelperForWhatItIs)
     }
 }
 
-TEST(Signature, OneBitAwayIsNoHelper)
-{
-    for (const lw_helper& helper : all_helpers()) {
+TEST(Signature, OneBitAwayIsNoHelper) {
+    for (const lw_helper &helper : all_helpers()) {
         const auto words = body_of(helper);
         for (std::size_t word = 0; word < words.size(); ++word)
             for (unsigned bit = 0; bit < 32; ++bit) {
@@ -84,8 +81,7 @@ TEST(Signature, OneBitAwayIsNoHelper)
     }
 }
 
-TEST(Signature, FollowsTheByteForwardsAndBackwards)
-{
+TEST(Signature, FollowsTheByteForwardsAndBackwards) {
     auto words = body_of({LW_OUTLINE_ADD, 4, LW_ACQ_REL});
     lw_body found{};
     words[LW_BODY_ADRP] = kAdrp | 1u << 29 | 2u << 5; // 2 * 4 + 1 pages on
@@ -97,14 +93,14 @@ TEST(Signature, FollowsTheByteForwardsAndBackwards)
     EXPECT_EQ(found.have_lse, 0x3ffabcu);
 }
 
-TEST(Signature, SearchFindsEveryPlaceAndNoOther)
-{
+TEST(Signature, SearchFindsEveryPlaceAndNoOther) {
     std::mt19937 random(7);
     const auto body = body_of({LW_OUTLINE_CAS, 16, LW_SYNC});
     for (std::size_t count : {1u, 2u, 15u, 31u, 32u, 33u, 200u, 4000u})
         for (int round = 0; round < 50; ++round) {
             std::vector<std::uint32_t> words(count);
-            for (auto& word : words) word = random() | 1u << 28; // ADRP's bit 28 is set too, so some come close
+            for (auto &word : words)
+                word = random() | 1u << 28; // ADRP's bit 28 is set too, so some come close
             std::vector<std::size_t> planted;
             for (std::size_t at = random() % 40; at + body.size() <= count; at += body.size() + random() % 300) {
                 std::copy(body.begin(), body.end(), words.begin() + static_cast<std::ptrdiff_t>(at));
@@ -112,15 +108,16 @@ TEST(Signature, SearchFindsEveryPlaceAndNoOther)
             }
             std::vector<std::size_t> seen;
             lw_body found{};
-            for (std::size_t i = lw_body_next(words.data(), count, 0); i < count; i = lw_body_next(words.data(), count, i + 1))
-                if (lw_body_match(&words[i], count - i, kAddress, &found)) seen.push_back(i);
+            for (std::size_t i = lw_body_next(words.data(), count, 0); i < count;
+                 i = lw_body_next(words.data(), count, i + 1))
+                if (lw_body_match(&words[i], count - i, kAddress, &found))
+                    seen.push_back(i);
             ASSERT_EQ(seen, planted);
         }
 }
 
-TEST(Edit, NamesWhatEachFormBecomes)
-{
-    for (const lw_helper& helper : all_helpers())
+TEST(Edit, NamesWhatEachFormBecomes) {
+    for (const lw_helper &helper : all_helpers())
         for (unsigned form = 0; form < 4; ++form) {
             std::uint32_t to[LW_BODY_CBZ + 1];
             lw_edit_words(&helper, form, to);
@@ -137,17 +134,16 @@ __extension__ typedef unsigned __int128 Wide;
 // One helper's body where it can be run, with the byte that it tests on the page behind, and the value that it works on.
 struct Bench {
     std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    char* memory = static_cast<char*>(
-        mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char *memory =
+        static_cast<char *>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     lw_body body{};
     int writes = 0, refuse_from = 3;
     bool elsewhere = false; // the memory file shows another memory
     alignas(16) Wide value = 0;
 
     ~Bench() { munmap(memory, 2 * page); }
-    std::uint32_t* words() const { return reinterpret_cast<std::uint32_t*>(memory); }
-    void put(const lw_helper& helper, int byte)
-    {
+    std::uint32_t *words() const { return reinterpret_cast<std::uint32_t *>(memory); }
+    void put(const lw_helper &helper, int byte) {
         auto text = body_of(helper);
         const auto pages = static_cast<std::uint32_t>(page / 4096);
         text[LW_BODY_ADRP] |= (pages & 3) << 29 | pages >> 2 << 5;
@@ -161,10 +157,10 @@ struct Bench {
 };
 
 // Calls the body as it stands. The operand's upper bytes must not matter, nor may what lies above the value change.
-void Bench::works()
-{
+void Bench::works() {
     const Wide mask = body.helper.size == 16 ? ~Wide{0} : (Wide{1} << 8 * body.helper.size) - 1;
-    const Wide old = Wide{0x8899aabbccddeeff} << 64 | 0x0123456789abcdef, operand = Wide{0x1122334455667788} << 64 | 0xf0e1d2c3b4a59687;
+    const Wide old = Wide{0x8899aabbccddeeff} << 64 | 0x0123456789abcdef,
+               operand = Wide{0x1122334455667788} << 64 | 0xf0e1d2c3b4a59687;
     const auto same_but = [&](Wide low) { return (old & ~mask) | (low & mask); };
     const auto as = [&](auto type) { return reinterpret_cast<decltype(type)>(memory); };
     Wide got, wanted = same_but(operand);
@@ -174,14 +170,16 @@ void Bench::works()
     case LW_OUTLINE_CAS:
         for (const Wide expected : {old ^ 1, old}) { // the second one succeeds
             ASSERT_TRUE(value == old) << "stored by a comparison that failed";
-            got = body.helper.size == 16 ? as(static_cast<Wide (*)(Wide, Wide, void*)>(nullptr))(expected, operand, &value)
-                                         : as(static_cast<std::uint64_t (*)(std::uint64_t, std::uint64_t, void*)>(nullptr))(
-                                               static_cast<std::uint64_t>(expected), static_cast<std::uint64_t>(operand), &value);
+            got = body.helper.size == 16
+                      ? as(static_cast<Wide (*)(Wide, Wide, void *)>(nullptr))(expected, operand, &value)
+                      : as(static_cast<std::uint64_t (*)(std::uint64_t, std::uint64_t, void *)>(nullptr))(
+                            static_cast<std::uint64_t>(expected), static_cast<std::uint64_t>(operand), &value);
             ASSERT_TRUE((got & mask) == (old & mask));
         }
         break;
     default:
-        got = as(static_cast<std::uint64_t (*)(std::uint64_t, void*)>(nullptr))(static_cast<std::uint64_t>(operand), &value);
+        got =
+            as(static_cast<std::uint64_t (*)(std::uint64_t, void *)>(nullptr))(static_cast<std::uint64_t>(operand), &value);
         ASSERT_TRUE((got & mask) == (old & mask));
         const Wide by_op[] = {0, operand, old + operand, old & ~operand, old | operand, old ^ operand};
         wanted = same_but(by_op[body.helper.op]);
@@ -189,55 +187,58 @@ void Bench::works()
     ASSERT_TRUE(value == wanted);
 }
 
-Bench* bench;
+Bench *bench;
 
 bool has_lse() { return (getauxval(AT_HWCAP) & 1 << 8) != 0; }
 
 // The library edits through these; here every single write is followed by a call of what it left behind.
-extern "C" long lw_pread(long, void* to, std::size_t size, std::uint64_t at)
-{
-    std::memcpy(to, reinterpret_cast<const void*>(at), size);
-    static_cast<char*>(to)[size - 1] ^= bench->elsewhere;
+extern "C" long lw_pread(long, void *to, std::size_t size, std::uint64_t at) {
+    std::memcpy(to, reinterpret_cast<const void *>(at), size);
+    static_cast<char *>(to)[size - 1] ^= bench->elsewhere;
     return static_cast<long>(size);
 }
 
-extern "C" long lw_pwrite(long, const void* from, std::size_t size, std::uint64_t at)
-{
-    if (bench->writes == bench->refuse_from) return -EIO;
+extern "C" long lw_pwrite(long, const void *from, std::size_t size, std::uint64_t at) {
+    if (bench->writes == bench->refuse_from)
+        return -EIO;
     EXPECT_EQ(size, 4u);
     EXPECT_EQ(at, bench->body.address + 4 * static_cast<unsigned>(LW_BODY_CBZ - bench->writes)) << "the wrong one first";
     bench->writes++;
-    std::memcpy(reinterpret_cast<void*>(at), from, size);
-    __builtin___clear_cache(reinterpret_cast<char*>(at), reinterpret_cast<char*>(at) + size);
-    if (!testing::Test::HasFailure()) bench->works();
+    std::memcpy(reinterpret_cast<void *>(at), from, size);
+    __builtin___clear_cache(reinterpret_cast<char *>(at), reinterpret_cast<char *>(at) + size);
+    if (!testing::Test::HasFailure())
+        bench->works();
     return static_cast<long>(size);
 }
 
 extern "C" long lw_membarrier(int) { return 0; }
 
-TEST(Edit, LeavesAHelperThatWorksAfterEveryWrite)
-{
-    if (!has_lse()) GTEST_SKIP() << "without LSE nothing is edited";
+TEST(Edit, LeavesAHelperThatWorksAfterEveryWrite) {
+    if (!has_lse())
+        GTEST_SKIP() << "without LSE nothing is edited";
     Bench here;
     bench = &here;
-    if (here.memory == MAP_FAILED) GTEST_SKIP() << "no memory that is written and executed";
-    for (const lw_helper& helper : all_helpers())
+    if (here.memory == MAP_FAILED)
+        GTEST_SKIP() << "no memory that is written and executed";
+    for (const lw_helper &helper : all_helpers())
         for (unsigned form = 0; form < 4; ++form)
             for (int byte : {0, 1}) {
                 here.put(helper, byte);
                 here.works();
                 ASSERT_EQ(lw_edit(0, &here.body, form), LW_EDIT_DONE);
                 ASSERT_EQ(here.writes, 3);
-                ASSERT_FALSE(HasFailure()) << "op " << helper.op << " size " << helper.size << " order " << helper.order << " form " << form;
+                ASSERT_FALSE(HasFailure())
+                    << "op " << helper.op << " size " << helper.size << " order " << helper.order << " form " << form;
             }
 }
 
-TEST(Edit, StopsWhereAWriteIsRefusedAndSaysHowFarItCame)
-{
-    if (!has_lse()) GTEST_SKIP() << "without LSE nothing is edited";
+TEST(Edit, StopsWhereAWriteIsRefusedAndSaysHowFarItCame) {
+    if (!has_lse())
+        GTEST_SKIP() << "without LSE nothing is edited";
     Bench here;
     bench = &here;
-    if (here.memory == MAP_FAILED) GTEST_SKIP() << "no memory that is written and executed";
+    if (here.memory == MAP_FAILED)
+        GTEST_SKIP() << "no memory that is written and executed";
     for (int refuse_from : {0, 1, 2}) {
         here.refuse_from = refuse_from;
         here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL}, 1);
@@ -253,18 +254,26 @@ TEST(Edit, StopsWhereAWriteIsRefusedAndSaysHowFarItCame)
 }
 #endif
 
-TEST(Choose, FollowsThePolicyByClass)
-{
+TEST(Choose, FollowsThePolicyByClass) {
     struct Case {
-        const char* text;
+        const char *text;
         int lse;
         unsigned cas, swp, ld;
     };
     constexpr unsigned L = LW_OUTLINE_LSE, P = LW_OUTLINE_PREFETCH;
-    for (const Case& c : {Case{nullptr, 1, L, L, L}, {"", 1, L, L, L}, {"default", 0, 0, 0, 0}, {"store", 1, L, L, L}, {"load", 1, L, L, L},
-                          {"store,prefetch", 1, L | P, L | P, L | P}, {"prefetch", 0, P, P, P}, {"llsc", 1, 0, 0, 0},
-                          {"llsc,prefetch", 1, P, P, P}, {"prefetch,cas=llsc", 1, P, L | P, L | P}, {"void=prefetch", 1, L, L, L},
-                          {"xchg=prefetch", 1, L, L | P, L}, {"fetch=llsc", 1, L, L, 0}}) {
+    for (const Case &c : {Case{nullptr, 1, L, L, L},
+                          {"", 1, L, L, L},
+                          {"default", 0, 0, 0, 0},
+                          {"store", 1, L, L, L},
+                          {"load", 1, L, L, L},
+                          {"store,prefetch", 1, L | P, L | P, L | P},
+                          {"prefetch", 0, P, P, P},
+                          {"llsc", 1, 0, 0, 0},
+                          {"llsc,prefetch", 1, P, P, P},
+                          {"prefetch,cas=llsc", 1, P, L | P, L | P},
+                          {"void=prefetch", 1, L, L, L},
+                          {"xchg=prefetch", 1, L, L | P, L},
+                          {"fetch=llsc", 1, L, L, 0}}) {
         std::uint8_t forms[LW_OUTLINE_OPS];
         char error[200] = "";
         EXPECT_EQ(lw_outline_choose(c.text, c.lse, forms, error, sizeof error), 0) << c.text << error;
@@ -275,7 +284,8 @@ TEST(Choose, FollowsThePolicyByClass)
     char error[200] = "";
     EXPECT_EQ(lw_outline_choose("near", 1, forms, error, sizeof error), -EINVAL);
     EXPECT_NE(std::string(error).find("'near'"), std::string::npos);
-    for (auto form : forms) EXPECT_EQ(form, L);
+    for (auto form : forms)
+        EXPECT_EQ(form, L);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ from pathlib import Path
 from emulated import AUDIT, PROGRAMS, SYSROOT, Emulated, audited, helper_symbols
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "system"))
-import run_arm64  # noqa: E402
+import run_arm64
 
 INIT = Path(os.environ["LW_SYSTEM_INIT"])
 WORDS_PER_HELPER = 3
@@ -29,7 +29,9 @@ class UnderAKernel(Emulated):
         words = [command.split() for command in commands]
         folders = sorted({str(Path(name).parent) for name in files})
         extra = b"".join(run_arm64.cpio_entry(name, 0o040755, b"", i) for i, name in enumerate(folders, 5000))
-        extra += b"".join(run_arm64.cpio_entry(name, mode, data, i) for i, (name, (mode, data)) in enumerate(files.items(), 6000))
+        extra += b"".join(
+            run_arm64.cpio_entry(name, mode, data, i) for i, (name, (mode, data)) in enumerate(files.items(), 6000)
+        )
         archive = run_arm64.initramfs(INIT, words) + extra + run_arm64.cpio_entry("TRAILER!!!", 0, b"", 0)
         with tempfile.NamedTemporaryFile(suffix=".cpio") as file:
             file.write(archive)
@@ -46,9 +48,14 @@ class UnderAKernel(Emulated):
         opens = self.link("gcc", "bfd", "opens_sums.c", output="opens_sums")
         filters = self.link("gcc", "bfd", "filters_itself.c", output="filters_itself")
         nobody = self.link("gcc", "bfd", "as_nobody.c", "-static", output="as_nobody")
-        library = self.link("gcc", "bfd", "sums.c", tell, "-DSUMS_IN_A_LIBRARY", "-shared", "-fPIC", output="libsums.so")
+        library = self.link(
+            "gcc", "bfd", "sums.c", tell, "-DSUMS_IN_A_LIBRARY", "-shared", "-fPIC", output="libsums.so"
+        )
         here, there = (WORDS_PER_HELPER * len(helper_symbols(path)) for path in (sums, library))
-        files = {f"lib/{name}": (0o100755, (SYSROOT / "lib" / name).read_bytes()) for name in ("ld-linux-aarch64.so.1", "libc.so.6")}
+        files = {
+            f"lib/{name}": (0o100755, (SYSROOT / "lib" / name).read_bytes())
+            for name in ("ld-linux-aarch64.so.1", "libc.so.6")
+        }
         files |= {"a/audit.so": (0o100755, AUDIT.read_bytes()), "a/libsums.so": (0o100755, library.read_bytes())}
         files["a/rights"] = (0o104755, sums.read_bytes())
 

@@ -21,8 +21,7 @@ namespace {
 // One CPU for a test's length, so that "this CPU's copy" is one word.
 class OneCpu {
 public:
-    OneCpu()
-    {
+    OneCpu() {
         sched_getaffinity(0, sizeof old_, &old_);
         for (cpu_ = 0; !CPU_ISSET(cpu_, &old_); cpu_++)
             ;
@@ -39,11 +38,17 @@ private:
     int cpu_;
 };
 
-TEST(Memory, RefusesWhatItCannotGive)
-{
+TEST(Memory, RefusesWhatItCannotGive) {
     struct {
         size_t size, align;
-    } bad[] = {{0, 8}, {8, 3}, {8, 24}, {8, 8192}, {LW_PERCPU_MAX_SIZE + 1, 8}, {SIZE_MAX, 8}, {SIZE_MAX - 7, 1}, {8, SIZE_MAX},
+    } bad[] = {{0, 8},
+               {8, 3},
+               {8, 24},
+               {8, 8192},
+               {LW_PERCPU_MAX_SIZE + 1, 8},
+               {SIZE_MAX, 8},
+               {SIZE_MAX - 7, 1},
+               {8, SIZE_MAX},
                {LW_PERCPU_MAX_SIZE, 4096}};
     for (auto &b : bad) {
         errno = 0;
@@ -52,8 +57,7 @@ TEST(Memory, RefusesWhatItCannotGive)
     }
 }
 
-TEST(Memory, ChecksCpuAndFree)
-{
+TEST(Memory, ChecksCpuAndFree) {
     void *p = lw_percpu_alloc(8, 8);
     ASSERT_NE(p, nullptr);
     errno = 0;
@@ -73,24 +77,21 @@ TEST(Memory, ChecksCpuAndFree)
 }
 
 #ifdef LW_DEBUG
-TEST(MemoryDeathTest, FreedTwiceIsSaidAndStopsTheProgram)
-{
+TEST(MemoryDeathTest, FreedTwiceIsSaidAndStopsTheProgram) {
     void *p = lw_percpu_alloc(8, 8);
     lw_percpu_free(p);
     EXPECT_EXIT(lw_percpu_free(p), testing::KilledBySignal(SIGABRT), "not a live per-CPU allocation");
 }
 #endif
 
-TEST(MemoryDeathTest, AHandleIsNotAPointer)
-{
+TEST(MemoryDeathTest, AHandleIsNotAPointer) {
     auto *p = static_cast<volatile uint64_t *>(lw_percpu_alloc(8, 8));
     ASSERT_NE(p, nullptr);
     EXPECT_DEATH(*p = 1, ""); // by signal, or by a sanitizer that caught it
     lw_percpu_free(const_cast<uint64_t *>(p));
 }
 
-TEST(Memory, PacksOneCpusWordsAndKeepsCpusApart)
-{
+TEST(Memory, PacksOneCpusWordsAndKeepsCpusApart) {
     std::vector<void *> all;
     for (int i = 0; i < 64; i++)
         all.push_back(lw_percpu_alloc(8, 8));
@@ -105,8 +106,7 @@ TEST(Memory, PacksOneCpusWordsAndKeepsCpusApart)
         EXPECT_EQ(lw_percpu_free(p), 0);
 }
 
-TEST(Memory, AlignsEveryCopy)
-{
+TEST(Memory, AlignsEveryCopy) {
     std::vector<void *> all;
     for (size_t align = 1; align <= LW_PERCPU_MAX_ALIGN; align *= 2) {
         all.push_back(lw_percpu_alloc(24, align));
@@ -118,8 +118,7 @@ TEST(Memory, AlignsEveryCopy)
         lw_percpu_free(p);
 }
 
-TEST(Memory, UsedAgainItIsZeroAndNothingOverlaps)
-{
+TEST(Memory, UsedAgainItIsZeroAndNothingOverlaps) {
     std::vector<std::pair<char *, size_t>> live;
     uint64_t state = 1;
     for (int round = 0; round < 3000; round++) {
@@ -148,8 +147,7 @@ TEST(Memory, UsedAgainItIsZeroAndNothingOverlaps)
         EXPECT_EQ(lw_percpu_free(each.first), 0);
 }
 
-TEST(Memory, PossibleCpuLists)
-{
+TEST(Memory, PossibleCpuLists) {
     EXPECT_EQ(lw__cpu_list_max("0\n"), 0);
     EXPECT_EQ(lw__cpu_list_max("0-127\n"), 127);
     EXPECT_EQ(lw__cpu_list_max("0-3,8,1000-4095\n"), 4095);
@@ -158,8 +156,7 @@ TEST(Memory, PossibleCpuLists)
         EXPECT_EQ(lw__cpu_list_max(bad), -1) << bad;
 }
 
-TEST(Mode, SaysWhy)
-{
+TEST(Mode, SaysWhy) {
     const char *why = nullptr;
     const int mode = lw_percpu_mode(&why);
     ASSERT_NE(why, nullptr);
@@ -177,8 +174,7 @@ template <typename T> class Width : public testing::Test {};
 using Widths = testing::Types<unsigned char, unsigned short, unsigned int, unsigned long, unsigned long long>;
 TYPED_TEST_SUITE(Width, Widths);
 
-TYPED_TEST(Width, OperationsMatchArithmetic)
-{
+TYPED_TEST(Width, OperationsMatchArithmetic) {
     using T = TypeParam;
     OneCpu here;
     auto *row = static_cast<T *>(lw_percpu_alloc(3 * sizeof(T), 8));
@@ -222,8 +218,7 @@ TYPED_TEST(Width, OperationsMatchArithmetic)
 }
 
 // Large halves, so that a comparison of one half only, or of a sign-extended value, would be found out.
-TEST(Values, CompareAllBits)
-{
+TEST(Values, CompareAllBits) {
     OneCpu here;
     auto *p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
     lw_this_cpu_write(p, 0x8000000080000000u);
@@ -234,8 +229,7 @@ TEST(Values, CompareAllBits)
     lw_percpu_free(p);
 }
 
-TEST(Values, Pointers)
-{
+TEST(Values, Pointers) {
     OneCpu here;
     int a, b;
     auto **p = static_cast<void **>(lw_percpu_alloc(sizeof(void *), sizeof(void *)));
@@ -248,8 +242,7 @@ TEST(Values, Pointers)
     lw_percpu_free(p);
 }
 
-TEST(Counters, WrapAndGoBelowZero)
-{
+TEST(Counters, WrapAndGoBelowZero) {
     auto *p32 = static_cast<uint32_t *>(lw_percpu_alloc(4, 4));
     auto *p64 = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
     lw_this_cpu_dec(p32), lw_this_cpu_dec(p64);
@@ -266,8 +259,7 @@ TEST(Counters, WrapAndGoBelowZero)
     lw_percpu_free(p32), lw_percpu_free(p64);
 }
 
-TEST(Counters, AsAThing)
-{
+TEST(Counters, AsAThing) {
     struct lw_counter c;
     ASSERT_EQ(lw_counter_init(&c), 0);
     lw_counter_inc(&c);
@@ -281,7 +273,4 @@ TEST(Counters, AsAThing)
 
 extern "C" int c_interface_works(void);
 
-TEST(C, GenericNamesInC11)
-{
-    EXPECT_EQ(c_interface_works(), 0);
-}
+TEST(C, GenericNamesInC11) { EXPECT_EQ(c_interface_works(), 0); }

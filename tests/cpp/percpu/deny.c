@@ -10,12 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int main(int argc, char **argv)
-{
-    int denied = argc < 3                        ? -1
-                 : !strcmp(argv[1], "rseq")      ? __NR_rseq
+int main(int argc, char **argv) {
+    int denied = argc < 3                         ? -1
+                 : !strcmp(argv[1], "rseq")       ? __NR_rseq
                  : !strcmp(argv[1], "membarrier") ? __NR_membarrier
-                                                 : -1;
+                                                  : -1;
     if (denied < 0) {
         fprintf(stderr, "usage: deny rseq|membarrier PROGRAM [argument ...]\n");
         return 2;

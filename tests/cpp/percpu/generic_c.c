@@ -1,49 +1,48 @@
 /* The type-generic names as C11 sees them: every type, const where nothing is written. Returns the line of a failure, or 0. */
 #include <linewright/percpu.h>
 
-#define CHECK(x) \
-    do \
-        if (!(x)) \
+#define CHECK(x)             \
+    do                       \
+        if (!(x))            \
             return __LINE__; \
     while (0)
 
-#define CHECK_TYPE(T) \
-    do { \
-        T *p = lw_percpu_alloc(sizeof(T), sizeof(T)); \
-        const T *c = p; \
-        CHECK(p); \
+#define CHECK_TYPE(T)                                            \
+    do {                                                         \
+        T *p = lw_percpu_alloc(sizeof(T), sizeof(T));            \
+        const T *c = p;                                          \
+        CHECK(p);                                                \
         for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) \
-            *(T *)lw_per_cpu_ptr(p, cpu) = 3; \
-        CHECK(lw_this_cpu_read(c) == 3); \
-        (void)lw_this_cpu_fetch_add(p, 0); \
-        (void)lw_this_cpu_add_return(p, 0); \
-        (void)lw_this_cpu_cmpxchg(p, 77, 1); \
-        lw_this_cpu_and(p, 3); \
-        lw_this_cpu_or(p, 3); \
-        lw_this_cpu_andnot(p, 4); \
-        CHECK(lw_this_cpu_read(p) == 3); \
-        lw_this_cpu_write(p, 3); \
-        CHECK(lw_this_cpu_xchg(p, 3) == 3); \
-        CHECK(lw_percpu_free(p) == 0); \
+            *(T *)lw_per_cpu_ptr(p, cpu) = 3;                    \
+        CHECK(lw_this_cpu_read(c) == 3);                         \
+        (void)lw_this_cpu_fetch_add(p, 0);                       \
+        (void)lw_this_cpu_add_return(p, 0);                      \
+        (void)lw_this_cpu_cmpxchg(p, 77, 1);                     \
+        lw_this_cpu_and(p, 3);                                   \
+        lw_this_cpu_or(p, 3);                                    \
+        lw_this_cpu_andnot(p, 4);                                \
+        CHECK(lw_this_cpu_read(p) == 3);                         \
+        lw_this_cpu_write(p, 3);                                 \
+        CHECK(lw_this_cpu_xchg(p, 3) == 3);                      \
+        CHECK(lw_percpu_free(p) == 0);                           \
     } while (0)
 
-#define CHECK_COUNTER(T) \
-    do { \
-        T *p = lw_percpu_alloc(sizeof(T), sizeof(T)); \
-        const T *c = p; \
-        CHECK(p); \
-        lw_this_cpu_inc(p); \
-        lw_this_cpu_add(p, 8); \
-        lw_this_cpu_add_hot(p, 2); \
-        lw_this_cpu_dec(p); \
-        lw_this_cpu_sub(p, 4); \
+#define CHECK_COUNTER(T)                                       \
+    do {                                                       \
+        T *p = lw_percpu_alloc(sizeof(T), sizeof(T));          \
+        const T *c = p;                                        \
+        CHECK(p);                                              \
+        lw_this_cpu_inc(p);                                    \
+        lw_this_cpu_add(p, 8);                                 \
+        lw_this_cpu_add_hot(p, 2);                             \
+        lw_this_cpu_dec(p);                                    \
+        lw_this_cpu_sub(p, 4);                                 \
         CHECK(lw_percpu_sum(c) == 6 && lw_percpu_sum(p) == 6); \
-        CHECK(lw_percpu_free(p) == 0); \
+        CHECK(lw_percpu_free(p) == 0);                         \
     } while (0)
 
 int c_interface_works(void);
-int c_interface_works(void)
-{
+int c_interface_works(void) {
     CHECK_TYPE(uint8_t);
     CHECK_TYPE(uint16_t);
     CHECK_TYPE(uint32_t);

@@ -9,35 +9,32 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHECK(x) \
-    do \
-        if (!(x)) { \
+#define CHECK(x)                                                  \
+    do                                                            \
+        if (!(x)) {                                               \
             fprintf(stderr, "life: line %d: %s\n", __LINE__, #x); \
-            _exit(1); \
-        } \
+            _exit(1);                                             \
+        }                                                         \
     while (0)
 
 static uint64_t *count;
 static uint32_t *value;
 static pthread_key_t key;
 
-static uint32_t value_sum(void)
-{
+static uint32_t value_sum(void) {
     uint32_t sum = 0;
     for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
         sum += __atomic_load_n((uint32_t *)lw_per_cpu_ptr(value, cpu), __ATOMIC_RELAXED);
     return sum;
 }
 
-static void once_more(void)
-{
+static void once_more(void) {
     lw_this_cpu_inc(count);
     lw_this_cpu_fetch_add(value, 1);
 }
 
 /* 101 as the library's own: no order between the two is promised, and none is needed. */
-__attribute__((constructor(101))) static void before_main(void)
-{
+__attribute__((constructor(101))) static void before_main(void) {
     count = lw_percpu_alloc(sizeof *count, sizeof *count);
     value = lw_percpu_alloc(sizeof *value, sizeof *value);
     CHECK(count && value);
@@ -47,22 +44,19 @@ __attribute__((constructor(101))) static void before_main(void)
 
 static uint64_t expected = 1;
 
-__attribute__((destructor)) static void after_main(void)
-{
+__attribute__((destructor)) static void after_main(void) {
     once_more();
     CHECK(lw_percpu_sum(count) == expected + 1 && value_sum() == (uint32_t)(expected + 1));
 }
 
 /* Runs for four rounds: in the last ones the library has taken back a registration of its own. */
-static void at_thread_exit(void *round)
-{
+static void at_thread_exit(void *round) {
     once_more();
     if ((uintptr_t)round < 4)
         pthread_setspecific(key, (void *)((uintptr_t)round + 1));
 }
 
-static void *thread(void *unused)
-{
+static void *thread(void *unused) {
     (void)unused;
     pthread_setspecific(key, (void *)1);
     for (int i = 0; i < 100; i++)
@@ -70,8 +64,7 @@ static void *thread(void *unused)
     return NULL;
 }
 
-static void many_threads(void)
-{
+static void many_threads(void) {
     pthread_key_create(&key, at_thread_exit);
     for (int i = 0; i < 50; i++) {
         pthread_t t;
@@ -83,8 +76,7 @@ static void many_threads(void)
 }
 
 /* Opened, used and closed while this thread's last descriptor may still be the library's. */
-static void plugin(const char *path)
-{
+static void plugin(const char *path) {
     for (int i = 0; i < 5; i++) {
         void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!handle)
@@ -105,8 +97,7 @@ static void plugin(const char *path)
 __asm__(".pushsection .text\n\t.skip 0x110000\n\t.popsection");
 #endif
 
-__attribute__((section(".text.startup"))) int main(int argc, char **argv)
-{
+__attribute__((section(".text.startup"))) int main(int argc, char **argv) {
     lw_this_cpu_or(value, 0);
     many_threads();
     if (argc > 1)

@@ -13,8 +13,7 @@
 
 namespace {
 
-long resident_pages()
-{
+long resident_pages() {
     long size = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "r");
     if (f) {
@@ -25,8 +24,7 @@ long resident_pages()
     return resident;
 }
 
-TEST(ManyCpus, PagesComeWithUse)
-{
+TEST(ManyCpus, PagesComeWithUse) {
     ASSERT_EQ(lw_percpu_nr_cpus(), 1004u); // the list this test was built with is 0-1,1000-1003
     const long before = resident_pages();
     auto *p = static_cast<uint64_t *>(lw_percpu_alloc(4096, 8));
@@ -42,8 +40,7 @@ TEST(ManyCpus, PagesComeWithUse)
     EXPECT_EQ(lw_percpu_free(q), 0);
 }
 
-TEST(ManyCpus, HighestCpuHasACopy)
-{
+TEST(ManyCpus, HighestCpuHasACopy) {
     auto *p = static_cast<uint32_t *>(lw_percpu_alloc(4, 4));
     *static_cast<uint32_t *>(lw_per_cpu_ptr(p, 1003)) = 5;
     EXPECT_EQ(lw_percpu_sum(p), 5u);
@@ -51,8 +48,7 @@ TEST(ManyCpus, HighestCpuHasACopy)
     EXPECT_EQ(lw_percpu_free(p), 0);
 }
 
-TEST(ManyCpus, NoMemoryIsSaid)
-{
+TEST(ManyCpus, NoMemoryIsSaid) {
     std::vector<void *> all;
     rlimit old;
     getrlimit(RLIMIT_AS, &old);

@@ -5,8 +5,7 @@ uint64_t plugin_use(uint64_t *theirs, int times);
 
 static uint64_t *own;
 
-__attribute__((visibility("default"))) uint64_t plugin_use(uint64_t *theirs, int times)
-{
+__attribute__((visibility("default"))) uint64_t plugin_use(uint64_t *theirs, int times) {
     if (!own)
         own = lw_percpu_alloc(sizeof *own, sizeof *own);
     for (int i = 0; own && i < times; i++) {

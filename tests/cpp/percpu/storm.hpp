@@ -23,8 +23,7 @@
 
 namespace storm {
 
-inline std::vector<int> allowed_cpus()
-{
+inline std::vector<int> allowed_cpus() {
     cpu_set_t set;
     CPU_ZERO(&set);
     std::vector<int> cpus;
@@ -35,8 +34,7 @@ inline std::vector<int> allowed_cpus()
     return cpus;
 }
 
-inline void pin(pid_t tid, const std::vector<int> &cpus)
-{
+inline void pin(pid_t tid, const std::vector<int> &cpus) {
     cpu_set_t set;
     CPU_ZERO(&set);
     for (int cpu : cpus)
@@ -45,8 +43,7 @@ inline void pin(pid_t tid, const std::vector<int> &cpus)
 }
 
 // The calling thread, to one CPU; allocates nothing, for signal handlers.
-inline void move_to(int cpu)
-{
+inline void move_to(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
@@ -54,8 +51,7 @@ inline void move_to(int cpu)
 }
 
 // Takes the calling thread's registration away, whoever made it; its operations use the fall-back from then on.
-inline bool unregister_this_thread()
-{
+inline bool unregister_this_thread() {
 #if LW_HAVE_RSEQ
     if (!lw_percpu_thread_registered())
         return false;
@@ -67,8 +63,7 @@ inline bool unregister_this_thread()
 }
 
 // From now on the system call fails with EPERM for the calling thread. False: the kernel does not take such filters here.
-inline bool deny_this_thread(unsigned call)
-{
+inline bool deny_this_thread(unsigned call) {
     sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
@@ -97,8 +92,7 @@ struct Weather {
 // Runs `body(index, stop)` in `count` threads for `length` under the given weather; bodies return when `stop` is set, or
 // earlier. `on_fork` runs in forked children and returns their exit code. Returns the number of children that failed.
 template <typename Body, typename Child>
-int run(int count, std::chrono::milliseconds length, const Weather &weather, Body body, Child on_fork)
-{
+int run(int count, std::chrono::milliseconds length, const Weather &weather, Body body, Child on_fork) {
     std::vector<Worker> workers(static_cast<size_t>(count));
     std::atomic<bool> go{false}, stop{false}, leave{false};
     std::vector<std::thread> threads;
@@ -133,7 +127,8 @@ int run(int count, std::chrono::milliseconds length, const Weather &weather, Bod
             pin(w.tid, {cpus[(round / workers.size()) % cpus.size()]});
         if (weather.membarrier) {
             syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0);
-            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, cpus[round % cpus.size()]);
+            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU,
+                    cpus[round % cpus.size()]);
         }
         if (weather.fork && round % 64 == 0) {
             pid_t child = ::fork();

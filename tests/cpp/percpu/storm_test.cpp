@@ -26,8 +26,7 @@ template <typename T> struct Percpu {
     T *p = static_cast<T *>(lw_percpu_alloc(sizeof(T), sizeof(T)));
     ~Percpu() { lw_percpu_free(p); }
     T &at(unsigned cpu) const { return *static_cast<T *>(lw_per_cpu_ptr(p, cpu)); }
-    T sum() const
-    {
+    T sum() const {
         T total = 0;
         for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
             total = static_cast<T>(total + at(cpu));
@@ -50,18 +49,11 @@ State *state;
 std::atomic<uint64_t> handled{0};
 
 // One place in the code for workers, their signal handlers and forked children: each finds what another announced there.
-[[gnu::noinline]] void add_hot64(uint64_t v)
-{
-    lw_this_cpu_add_hot(state->hot64.p, v);
-}
+[[gnu::noinline]] void add_hot64(uint64_t v) { lw_this_cpu_add_hot(state->hot64.p, v); }
 
-[[gnu::noinline]] void add_hot32(uint32_t v)
-{
-    lw_this_cpu_add_hot(state->hot32.p, v);
-}
+[[gnu::noinline]] void add_hot32(uint32_t v) { lw_this_cpu_add_hot(state->hot32.p, v); }
 
-void on_signal(int)
-{
+void on_signal(int) {
     lw_this_cpu_add(state->count64.p, 7);
     lw_this_cpu_inc(state->count32.p);
     lw_this_cpu_fetch_add(state->value64.p, 0x100000001u);
@@ -75,8 +67,7 @@ void on_signal(int)
         add_hot64(7), add_hot32(1);
 }
 
-int in_child()
-{
+int in_child() {
     const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
     const uint64_t hot_before = lw_percpu_sum(state->hot64.p);
     for (int i = 0; i < 200; i++) // first: the parent's announcement is still in this thread's area
@@ -98,8 +89,7 @@ struct Case {
 
 class Storm : public testing::TestWithParam<Case> {
 protected:
-    void SetUp() override
-    {
+    void SetUp() override {
         const char *why = "";
         const auto mode = lw_percpu_mode(&why);
         RecordProperty("mode", static_cast<int>(mode));
@@ -108,8 +98,7 @@ protected:
     }
 };
 
-TEST_P(Storm, AddsAreExact)
-{
+TEST_P(Storm, AddsAreExact) {
     State s;
     state = &s;
     handled = 0;
@@ -155,8 +144,7 @@ TEST_P(Storm, AddsAreExact)
 }
 
 // Every bit is set (cleared) by exactly one operation, on whichever CPU: over all copies exactly one shows it.
-TEST_P(Storm, BitsAreNeitherLostNorInvented)
-{
+TEST_P(Storm, BitsAreNeitherLostNorInvented) {
 #if defined(LW_RSEQ_DELAY) || defined(__aarch64__) // slow steps; emulated steps
     constexpr unsigned words = 256;
 #else
@@ -201,8 +189,7 @@ TEST_P(Storm, BitsAreNeitherLostNorInvented)
 }
 
 // Per-CPU stacks of nodes through cmpxchg, and tokens handed on through xchg: in the end every one is somewhere, once.
-TEST_P(Storm, NodesAndTokensSurvive)
-{
+TEST_P(Storm, NodesAndTokensSurvive) {
     constexpr unsigned nodes = 64;
     constexpr uint64_t none = 0xffffffff;
     struct Node {
@@ -273,8 +260,7 @@ TEST_P(Storm, NodesAndTokensSurvive)
 }
 
 // Writers store only values whose halves agree; a torn write or read would show halves that do not.
-TEST_P(Storm, NothingTears)
-{
+TEST_P(Storm, NothingTears) {
     Percpu<uint64_t> word;
     std::atomic<int> torn{0};
     auto whole = [](uint64_t v) { return static_cast<uint32_t>(v) == static_cast<uint32_t>(v >> 32); };
@@ -307,8 +293,7 @@ TEST_P(Storm, NothingTears)
     EXPECT_EQ(torn, 0);
 }
 
-Weather weather(bool migrate, bool signals, bool membarrier, bool fork, bool shrink, bool half)
-{
+Weather weather(bool migrate, bool signals, bool membarrier, bool fork, bool shrink, bool half) {
     Weather w;
     w.migrate = migrate, w.signals = signals, w.membarrier = membarrier;
     w.fork = fork, w.shrink = shrink, w.half_unregistered = half;
@@ -327,8 +312,7 @@ INSTANTIATE_TEST_SUITE_P(Percpu, Storm,
                          [](const auto &info) { return std::string(info.param.name); });
 
 // The weather is real: single attempts do get aborted, and every one that says so has added nothing.
-TEST(Sequence, AbortedAttemptsAddNothing)
-{
+TEST(Sequence, AbortedAttemptsAddNothing) {
     if (!lw_percpu_thread_registered())
         GTEST_SKIP() << "this thread has no sequences";
     Percpu<uint64_t> word;
@@ -361,8 +345,7 @@ struct Left {
     timer_t timer;
     std::atomic<unsigned> moves, wrong;
     uint64_t seen[6]; // the words of the CPU that was left last
-    void look(unsigned cpu, uint64_t (&words)[6]) const
-    {
+    void look(unsigned cpu, uint64_t (&words)[6]) const {
         words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
         words[2] = state->hot64.at(cpu), words[3] = state->hot32.at(cpu);
         // Without membarrier they are atomic instructions, on the CPU that the thread was on when it looked: any may be right.
@@ -372,8 +355,7 @@ struct Left {
 };
 Left left;
 
-void on_signal_move(int)
-{
+void on_signal_move(int) {
     const int saved = errno;
     const unsigned n = left.moves;
     uint64_t now[6];
@@ -390,8 +372,7 @@ void on_signal_move(int)
     errno = saved;
 }
 
-TEST(Sequence, NothingIsAddedToACpuThatWasLeft)
-{
+TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
     left.cpus = storm::allowed_cpus();
     if (!lw_percpu_thread_registered() || left.cpus.size() < 2)
         GTEST_SKIP() << "needs sequences and two CPUs";
@@ -434,8 +415,7 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft)
 }
 
 // A thread that gives up its registration leaves its last announcement behind, which nobody watches any more.
-TEST(Counters, AnOldAnnouncementIsNotBelieved)
-{
+TEST(Counters, AnOldAnnouncementIsNotBelieved) {
     if (!lw_percpu_thread_registered())
         GTEST_SKIP() << "this thread has no sequences";
     State s;
@@ -452,8 +432,7 @@ TEST(Counters, AnOldAnnouncementIsNotBelieved)
 }
 
 // A plain add and an atomic add of one word lose counts; they must never meet, on whichever CPU the plain one runs.
-TEST(Counters, PlainAndAtomicAddsNeverMeet)
-{
+TEST(Counters, PlainAndAtomicAddsNeverMeet) {
     const std::vector<int> cpus = storm::allowed_cpus();
     if (!lw_percpu_thread_registered() || cpus.size() < 2)
         GTEST_SKIP() << "needs sequences and two CPUs";
@@ -486,8 +465,7 @@ TEST(Counters, PlainAndAtomicAddsNeverMeet)
 // The lock word's way, step by step: what must not happen between two steps is made to happen there.
 class LockWord : public testing::Test {
 protected:
-    void SetUp() override
-    {
+    void SetUp() override {
         if (!lw_percpu_thread_registered() || !lw_percpu_rt.value_limit)
             GTEST_SKIP() << "no lock words without sequences for values";
         s_ = std::make_unique<State>();
@@ -496,8 +474,7 @@ protected:
     void TearDown() override { lw__pause_hook = nullptr; }
 
     // Adds by a registered thread on one CPU and by an unregistered one, which the hook is run for; true if all is there.
-    bool exact(void (*hook)(enum lw__step))
-    {
+    bool exact(void (*hook)(enum lw__step)) {
         const std::vector<int> cpus = storm::allowed_cpus();
         std::atomic<bool> stop{false};
         std::atomic<uint64_t> done{0};
@@ -523,8 +500,7 @@ protected:
 };
 
 // The thread leaves the CPU that it chose before it locks that CPU's word: sequences there were not switched out by it.
-TEST_F(LockWord, AbortsSequencesOfAnotherCpu)
-{
+TEST_F(LockWord, AbortsSequencesOfAnotherCpu) {
     static std::vector<int> cpus;
     cpus = storm::allowed_cpus();
     if (cpus.size() < 2)
@@ -538,8 +514,7 @@ TEST_F(LockWord, AbortsSequencesOfAnotherCpu)
 }
 
 // A thread that is denied membarrier after start-up cannot have sequences aborted: it comes to its end by staying in place.
-TEST_F(LockWord, EndsWhereMembarrierIsDeniedLater)
-{
+TEST_F(LockWord, EndsWhereMembarrierIsDeniedLater) {
     static std::vector<int> cpus;
     static std::atomic<unsigned> chosen;
     cpus = storm::allowed_cpus();
@@ -573,8 +548,7 @@ TEST_F(LockWord, EndsWhereMembarrierIsDeniedLater)
 }
 
 // The holder is switched out between load and store: sequences on that CPU must wait.
-TEST_F(LockWord, KeepsSequencesOut)
-{
+TEST_F(LockWord, KeepsSequencesOut) {
     EXPECT_TRUE(exact([](enum lw__step step) {
         if (step == LW__LOADED)
             std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -582,8 +556,7 @@ TEST_F(LockWord, KeepsSequencesOut)
 }
 
 // A handler that comes while its own thread holds the lock uses the same words.
-TEST_F(LockWord, HandlersDoNotWaitForTheirOwnThread)
-{
+TEST_F(LockWord, HandlersDoNotWaitForTheirOwnThread) {
     struct sigaction action = {}, old = {};
     action.sa_handler = on_signal;
     sigaction(SIGUSR1, &action, &old);
@@ -605,8 +578,7 @@ TEST_F(LockWord, HandlersDoNotWaitForTheirOwnThread)
 }
 
 // A child made while a lock is held has no holder that could free it.
-TEST_F(LockWord, IsNotInheritedByAChild)
-{
+TEST_F(LockWord, IsNotInheritedByAChild) {
     static std::atomic<int> children, failed;
     children = failed = 0;
     std::thread([] {

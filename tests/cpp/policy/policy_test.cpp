@@ -25,8 +25,7 @@ struct Case {
     std::array<int, LW_POLICY_CLASSES> prefetch;
 };
 
-TEST(PolicyParse, EverySettingOfTheGrammar)
-{
+TEST(PolicyParse, EverySettingOfTheGrammar) {
     const Case cases[] = {
         {nullptr, {D, D, D, D}, {0, 0, 0, 0}},
         {"", {D, D, D, D}, {0, 0, 0, 0}},
@@ -57,8 +56,7 @@ TEST(PolicyParse, EverySettingOfTheGrammar)
     }
 }
 
-TEST(PolicyParse, WhatIsNotAllowedIsNamedWithWhatIs)
-{
+TEST(PolicyParse, WhatIsNotAllowedIsNamedWithWhatIs) {
     const std::pair<const char *, const char *> cases[] = {
         {"near", "'near' is unknown"},
         {"Store", "'Store' is unknown"},
@@ -91,8 +89,7 @@ TEST(PolicyParse, WhatIsNotAllowedIsNamedWithWhatIs)
     }
 }
 
-TEST(PolicyParse, ErrorNeverLeavesItsBuffer)
-{
+TEST(PolicyParse, ErrorNeverLeavesItsBuffer) {
     const std::string text(5000, 'x');
     for (size_t size = 0; size < 300; size++) {
         std::string buffer(size + 1, '#');
@@ -110,9 +107,9 @@ TEST(PolicyParse, ErrorNeverLeavesItsBuffer)
 }
 
 // Any string made of the grammar's own pieces either parses into known values or gives one clean line.
-TEST(PolicyParse, RandomPieces)
-{
-    const char *pieces[] = {"store", "load", "llsc", "prefetch", "default", "void", "fetch", "xchg", "cas", "=", ",", "s", " "};
+TEST(PolicyParse, RandomPieces) {
+    const char *pieces[] = {"store", "load", "llsc", "prefetch", "default", "void", "fetch",
+                            "xchg",  "cas",  "=",    ",",        "s",       " "};
     std::mt19937 random(4);
     unsigned parsed = 0;
     for (int round = 0; round < 50000; round++) {
@@ -134,16 +131,14 @@ TEST(PolicyParse, RandomPieces)
     EXPECT_GT(parsed, 1000u);
 }
 
-std::string describe()
-{
+std::string describe() {
     char line[400];
     size_t length = lw_policy_describe(line, sizeof line);
     EXPECT_EQ(length, std::strlen(line));
     return line;
 }
 
-TEST(PolicySet, WrongOrImpossibleSettingsChangeNothing)
-{
+TEST(PolicySet, WrongOrImpossibleSettingsChangeNothing) {
     ASSERT_EQ(lw_policy_set("llsc"), 0);
     const std::string before = describe();
     const uint32_t word = lw_policy_word;
@@ -161,8 +156,7 @@ TEST(PolicySet, WrongOrImpossibleSettingsChangeNothing)
     ASSERT_EQ(lw_policy_set(nullptr), 0);
 }
 
-TEST(PolicySet, DescribeSaysWhatIsActiveAndWhy)
-{
+TEST(PolicySet, DescribeSaysWhatIsActiveAndWhy) {
     ASSERT_EQ(lw_policy_set("llsc,void=prefetch"), 0);
     const std::string line = describe();
     EXPECT_NE(line.find("llsc,void=prefetch"), std::string::npos) << line;
@@ -184,13 +178,9 @@ TEST(PolicySet, DescribeSaysWhatIsActiveAndWhy)
 #if defined(__aarch64__)
 sigjmp_buf before_operation;
 
-extern "C" void to_before_operation(int)
-{
-    siglongjmp(before_operation, 1);
-}
+extern "C" void to_before_operation(int) { siglongjmp(before_operation, 1); }
 
-bool is_illegal(void (*operation)())
-{
+bool is_illegal(void (*operation)()) {
     if (sigsetjmp(before_operation, 1))
         return true;
     operation();
@@ -208,15 +198,48 @@ const struct {
     int of_class;
     void (*run)();
 } operations[] = {
-    V(add), V(sub), V1(inc), V1(dec), V(and), V(andnot), V(or), V(xor),
-    F(fetch_add), F(fetch_sub), F(fetch_and), F(fetch_andnot), F(fetch_or), F(fetch_xor),
-    F(add_return), F(sub_return), F1(inc_return), F1(dec_return), F(sub_and_test), F1(dec_and_test),
+    V(add),
+    V(sub),
+    V1(inc),
+    V1(dec),
+    V(and),
+    V(andnot),
+    V(or),
+    V(xor),
+    F(fetch_add),
+    F(fetch_sub),
+    F(fetch_and),
+    F(fetch_andnot),
+    F(fetch_or),
+    F(fetch_xor),
+    F(add_return),
+    F(sub_return),
+    F1(inc_return),
+    F1(dec_return),
+    F(sub_and_test),
+    F1(dec_and_test),
     {"xchg", LW_POLICY_XCHG, [] { lw_xchg_u32(&word, 5); }},
     {"cmpxchg", LW_POLICY_CAS, [] { lw_cmpxchg_u32(&word, 5, 6); }},
-    {"try_cmpxchg", LW_POLICY_CAS, [] { uint32_t old = 7; lw_try_cmpxchg_u32(&word, &old, 8); }},
-    {"add_unless", LW_POLICY_CAS, [] { word = 1; lw_add_unless_u32(&word, 1, 0); }},
-    {"inc_not_zero", LW_POLICY_CAS, [] { word = 1; lw_inc_not_zero_u32(&word); }},
-    {"dec_if_positive", LW_POLICY_CAS, [] { word = 1; lw_dec_if_positive_u32(&word); }},
+    {"try_cmpxchg", LW_POLICY_CAS,
+     [] {
+         uint32_t old = 7;
+         lw_try_cmpxchg_u32(&word, &old, 8);
+     }},
+    {"add_unless", LW_POLICY_CAS,
+     [] {
+         word = 1;
+         lw_add_unless_u32(&word, 1, 0);
+     }},
+    {"inc_not_zero", LW_POLICY_CAS,
+     [] {
+         word = 1;
+         lw_inc_not_zero_u32(&word);
+     }},
+    {"dec_if_positive", LW_POLICY_CAS,
+     [] {
+         word = 1;
+         lw_dec_if_positive_u32(&word);
+     }},
 };
 #undef V
 #undef V1
@@ -224,8 +247,7 @@ const struct {
 #undef F1
 
 // On a CPU without LSE a class that is told to take it, against the library's refusal, shows which operations listen.
-TEST(PolicyClasses, AnOperationTakesTheFormOfItsOwnClass)
-{
+TEST(PolicyClasses, AnOperationTakesTheFormOfItsOwnClass) {
     if (lw_has_lse())
         GTEST_SKIP() << "every form runs on this CPU: none gives itself away";
     const uint32_t llsc_everywhere = lw_policy_word;
@@ -234,7 +256,8 @@ TEST(PolicyClasses, AnOperationTakesTheFormOfItsOwnClass)
         for (uint32_t bits : {0u, told == LW_POLICY_VOID ? LW_POLICY_STORE_BIT : LW_POLICY_PREFETCH_BIT}) {
             lw_policy_word = (llsc_everywhere & ~LW_POLICY_AT(told, LW_POLICY_MASK)) | LW_POLICY_AT(told, bits);
             for (const auto &operation : operations)
-                EXPECT_EQ(is_illegal(operation.run), operation.of_class == told) << operation.name << ' ' << told << ' ' << bits;
+                EXPECT_EQ(is_illegal(operation.run), operation.of_class == told)
+                    << operation.name << ' ' << told << ' ' << bits;
         }
     std::signal(SIGILL, before);
     lw_policy_word = llsc_everywhere;

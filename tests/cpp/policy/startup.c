@@ -11,8 +11,7 @@ static int saved_stderr;
 static FILE *caught;
 
 /* Runs before every constructor: catches standard error. The environment is the test's: ctest sets it. */
-static void before_constructors(void)
-{
+static void before_constructors(void) {
     word_before_constructor = lw_policy_word;
     caught = tmpfile();
     saved_stderr = dup(2);
@@ -46,16 +45,14 @@ static const struct expectation {
 
 static int failures;
 
-static void expect(int held, const char *what, const char *seen)
-{
+static void expect(int held, const char *what, const char *seen) {
     if (held)
         return;
     fprintf(stderr, "not so: %s\n  seen: %s\n", what, seen);
     failures++;
 }
 
-static int lines_in(const char *text)
-{
+static int lines_in(const char *text) {
     int n = 0;
 
     for (; *text; text++)
@@ -63,8 +60,7 @@ static int lines_in(const char *text)
     return n;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const struct expectation *e = expectations, *end = expectations + sizeof(expectations) / sizeof(expectations[0]);
     char said[2000] = "", line[400];
     int refused;

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 // A tree of event files as a kernel shows it, in a directory of its own.
 class Sysfs {
-  public:
+public:
     Sysfs() {
         std::string pattern = fs::temp_directory_path() / "lw-counters-XXXXXX";
         root_ = mkdtemp(pattern.data());
@@ -46,7 +46,7 @@ class Sysfs {
         std::ofstream(path) << text << '\n';
     }
 
-  private:
+private:
     std::string root_;
 };
 
@@ -91,7 +91,8 @@ TEST(Counters, WhatTheKernelRefusesIsAbsentWithItsReason) {
     Sysfs sysfs;
     Counter_choice choice = choose_counters({}, sysfs.root(), refusing(EACCES));
     EXPECT_TRUE(choice.events.empty());
-    EXPECT_EQ(choice.reason, "cycles, instructions, strex_fail_spec: not permitted (kernel.perf_event_paranoid, or a container's rules)");
+    EXPECT_EQ(choice.reason,
+              "cycles, instructions, strex_fail_spec: not permitted (kernel.perf_event_paranoid, or a container's rules)");
     EXPECT_EQ(choose_counters({"cycles"}, sysfs.root(), refusing(ENOENT)).reason,
               "cycles: no such counter on this CPU or in this virtual machine");
     EXPECT_EQ(choose_counters({"cycles"}, sysfs.root(), refusing(ENOSYS)).reason, "cycles: this kernel has no perf_event");
@@ -100,7 +101,8 @@ TEST(Counters, WhatTheKernelRefusesIsAbsentWithItsReason) {
 }
 
 TEST(Counters, SomeRefusedLeavesTheOthers) {
-    Counter_calls calls{[](perf_event_attr &attr, int) { return attr.type == PERF_TYPE_SOFTWARE ? open("/dev/null", O_RDONLY) : -ENOENT; }};
+    Counter_calls calls{
+        [](perf_event_attr &attr, int) { return attr.type == PERF_TYPE_SOFTWARE ? open("/dev/null", O_RDONLY) : -ENOENT; }};
     Counter_choice choice = choose_counters({"cycles", "task-clock"}, "/absent", calls);
     ASSERT_EQ(choice.events.size(), 1u);
     EXPECT_EQ(choice.events[0].name, "task_clock");

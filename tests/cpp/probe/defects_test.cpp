@@ -79,7 +79,8 @@ TEST(Defect, AContenderThatCannotStartIsAnError) {
     std::ifstream("/proc/self/statm") >> pages;
     rlimit old{};
     getrlimit(RLIMIT_AS, &old);
-    const rlimit tight{static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{20} << 20), old.rlim_max};
+    const rlimit tight{static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{20} << 20),
+                       old.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
     void *beyond = mmap(nullptr, std::size_t{64} << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     Window_result window;
@@ -155,8 +156,7 @@ TEST(Defect, ASharedCpuIsNoticed) {
 TEST(Defect, NoLoopIsOptimisedAway) {
     std::uint64_t word = 0;
     for (const wire::Form &form : wire::all_forms()) {
-        const Rmw_loop *loop =
-            wire::belongs_to(form, wire::this_arch) ? find_rmw_loop(form.name, form.width_bits) : nullptr;
+        const Rmw_loop *loop = wire::belongs_to(form, wire::this_arch) ? find_rmw_loop(form.name, form.width_bits) : nullptr;
         if (!loop || !machine().has(form.needs))
             continue;
         auto shortest = [&](std::size_t ops) {

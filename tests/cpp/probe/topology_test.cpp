@@ -13,7 +13,7 @@ using namespace lw::probe;
 namespace fs = std::filesystem;
 
 class Tree {
-  public:
+public:
     Tree() {
         std::string pattern = (fs::temp_directory_path() / "linewright-sysfs-XXXXXX").string();
         root_ = mkdtemp(pattern.data());
@@ -43,7 +43,7 @@ class Tree {
 
     std::string root() const { return root_.string(); }
 
-  private:
+private:
     fs::path root_;
 };
 

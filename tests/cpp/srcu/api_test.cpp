@@ -49,8 +49,7 @@ LW_DEFINE_STATIC_SRCU(defined_too, LW_SRCU_NORMAL); // a namespace takes more th
 using namespace std::chrono_literals;
 constexpr lw_srcu_flavour all_flavours[] = {LW_SRCU_NORMAL, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN};
 
-lw_srcu_cookie enter(lw_srcu *s)
-{
+lw_srcu_cookie enter(lw_srcu *s) {
     switch (s->flavour) {
     case LW_SRCU_NORMAL: return lw_srcu_read_lock(s);
     case LW_SRCU_SIGNAL_SAFE: return lw_srcu_read_lock_signal_safe(s);
@@ -58,8 +57,7 @@ lw_srcu_cookie enter(lw_srcu *s)
     default: return lw_srcu_read_lock_fast_updown(s);
     }
 }
-void leave(lw_srcu *s, lw_srcu_cookie c)
-{
+void leave(lw_srcu *s, lw_srcu_cookie c) {
     switch (s->flavour) {
     case LW_SRCU_NORMAL: lw_srcu_read_unlock(s, c); break;
     case LW_SRCU_SIGNAL_SAFE: lw_srcu_read_unlock_signal_safe(s, c); break;
@@ -67,8 +65,7 @@ void leave(lw_srcu *s, lw_srcu_cookie c)
     default: lw_srcu_read_unlock_fast_updown(s, c); break;
     }
 }
-std::string describe(const lw_srcu *s)
-{
+std::string describe(const lw_srcu *s) {
     std::string text(400, 0);
     const int n = lw_srcu_describe(s, text.data(), text.size());
     EXPECT_LT(n, 400);
@@ -76,8 +73,7 @@ std::string describe(const lw_srcu *s)
     return text;
 }
 // In a child: exit code, or 128 + signal.
-[[maybe_unused]] int in_child(const std::function<int()> &body)
-{
+[[maybe_unused]] int in_child(const std::function<int()> &body) {
     const pid_t pid = fork();
     if (pid == 0) {
         alarm(100);
@@ -100,10 +96,10 @@ protected:
     void SetUp() override { lw__srcu_test_slots = GetParam(); }
     void TearDown() override { lw__srcu_test_slots = UINT_MAX; }
 };
-INSTANTIATE_TEST_SUITE_P(Words, Srcu, testing::Values(UINT_MAX, 0u), [](const auto &i) { return i.param ? "thread" : "cpu"; });
+INSTANTIATE_TEST_SUITE_P(Words, Srcu, testing::Values(UINT_MAX, 0u),
+                         [](const auto &i) { return i.param ? "thread" : "cpu"; });
 
-TEST(SrcuRequests, AreRefusedWithAnErrno)
-{
+TEST(SrcuRequests, AreRefusedWithAnErrno) {
     lw_srcu s;
     EXPECT_EQ(lw_srcu_init(&s, static_cast<lw_srcu_flavour>(0)), -EINVAL);
     EXPECT_EQ(lw_srcu_init(&s, static_cast<lw_srcu_flavour>(5)), -EINVAL);
@@ -127,8 +123,7 @@ TEST(SrcuRequests, AreRefusedWithAnErrno)
     EXPECT_EQ(std::strlen(four), 3u);
 }
 
-TEST(SrcuDefined, IsReadyAndNamed)
-{
+TEST(SrcuDefined, IsReadyAndNamed) {
     EXPECT_EQ(describe(&defined).substr(0, 21), "defined: flavour fast");
     leave(&defined, enter(&defined));
     leave(&defined_static, enter(&defined_static));
@@ -137,8 +132,7 @@ TEST(SrcuDefined, IsReadyAndNamed)
     EXPECT_EQ(lw_srcu_synchronize(&defined_static), 0);
 }
 
-TEST_P(Srcu, CleanupRefusesOpenSectionsAndSaysSo)
-{
+TEST_P(Srcu, CleanupRefusesOpenSectionsAndSaysSo) {
     for (const auto flavour : all_flavours) {
         Domain d(flavour);
         const auto outer = enter(&d), inner = enter(&d);
@@ -150,8 +144,7 @@ TEST_P(Srcu, CleanupRefusesOpenSectionsAndSaysSo)
     }
 }
 
-TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers)
-{
+TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers) {
     for (const auto flavour : all_flavours) {
         Domain d(flavour);
         for (int round = 0; round < 4; round++) { // either index
@@ -173,8 +166,7 @@ TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers)
     }
 }
 
-TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler)
-{
+TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler) {
     static Domain *domain;
     static lw_srcu_cookie cookie;
     Domain d(LW_SRCU_FAST_UPDOWN);
@@ -192,8 +184,7 @@ TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler)
     }
 }
 
-TEST_P(Srcu, CountsOutliveTheirThreads)
-{
+TEST_P(Srcu, CountsOutliveTheirThreads) {
     Domain d(LW_SRCU_FAST_UPDOWN);
     std::vector<lw_srcu_cookie> cookies(40);
     for (auto &c : cookies)
@@ -205,8 +196,7 @@ TEST_P(Srcu, CountsOutliveTheirThreads)
     EXPECT_EQ(lw_srcu_synchronize(&d), 0);
 }
 
-TEST_P(Srcu, SectionsInDestructorsOfEndingThreads)
-{
+TEST_P(Srcu, SectionsInDestructorsOfEndingThreads) {
     static Domain *domain;
     Domain d(LW_SRCU_FAST);
     domain = &d;
@@ -221,8 +211,7 @@ TEST_P(Srcu, SectionsInDestructorsOfEndingThreads)
     EXPECT_EQ(lw_srcu_synchronize(&d), 0);
 }
 
-TEST_P(Srcu, CountsWrap)
-{
+TEST_P(Srcu, CountsWrap) {
     Domain d(LW_SRCU_FAST);
     lw__srcu_test_set_counts(d.domain, ULONG_MAX - 1);
     for (int round = 0; round < 4; round++) {
@@ -236,8 +225,7 @@ TEST_P(Srcu, CountsWrap)
     }
 }
 
-TEST_P(Srcu, StatesAskForAWholeGracePeriod)
-{
+TEST_P(Srcu, StatesAskForAWholeGracePeriod) {
     Domain d(LW_SRCU_FAST);
     const auto c = enter(&d);
     const auto first = lw_srcu_start_poll(&d);
@@ -253,8 +241,7 @@ TEST_P(Srcu, StatesAskForAWholeGracePeriod)
     EXPECT_TRUE(lw_srcu_poll(&d, second));
 }
 
-TEST(SrcuStates, WrapAndAreForgottenOnceReached)
-{
+TEST(SrcuStates, WrapAndAreForgottenOnceReached) {
     Domain d(LW_SRCU_NORMAL);
     for (const unsigned long seq : {2ul, ULONG_MAX / 2 + 1001, ULONG_MAX - 3, ULONG_MAX - 1}) {
         lw__srcu_test_set_seq(d.domain, seq & ~1ul, 0); // nothing of the last round may look as if it were still to come
@@ -269,8 +256,7 @@ TEST(SrcuStates, WrapAndAreForgottenOnceReached)
     }
 }
 
-TEST_P(Srcu, ConcurrentWaitersAllReturn)
-{
+TEST_P(Srcu, ConcurrentWaitersAllReturn) {
     Domain d(LW_SRCU_FAST);
     std::atomic<unsigned long> first = lw_srcu_get_state(&d);
     std::vector<std::thread> waiters;
@@ -285,18 +271,20 @@ TEST_P(Srcu, ConcurrentWaitersAllReturn)
 }
 
 // Late between looking and sleeping, as a preempted thread is: whoever drove has left by then, and rings for nobody any more.
-TEST(SrcuWaiters, SleepThroughNoWakeUp)
-{
+TEST(SrcuWaiters, SleepThroughNoWakeUp) {
     Domain d(LW_SRCU_NORMAL);
     constexpr unsigned at_sleep = 7; // src/srcu/internal.h
     static std::atomic<unsigned> late;
     late = 0;
-    __atomic_store_n(&lw__srcu_test_point, +[](unsigned where) {
-        if (where != at_sleep)
-            sched_yield(); // longer grace periods, so that others find a driver
-        else if (late++ % 2)
-            std::this_thread::sleep_for(200us);
-    }, __ATOMIC_RELEASE);
+    __atomic_store_n(
+        &lw__srcu_test_point,
+        +[](unsigned where) {
+            if (where != at_sleep)
+                sched_yield(); // longer grace periods, so that others find a driver
+            else if (late++ % 2)
+                std::this_thread::sleep_for(200us);
+        },
+        __ATOMIC_RELEASE);
     std::vector<std::thread> waiters;
     for (int i = 0; i < 4; i++)
         waiters.emplace_back([&] {
@@ -309,8 +297,7 @@ TEST(SrcuWaiters, SleepThroughNoWakeUp)
     RecordProperty("late", static_cast<int>(late));
 }
 
-TEST_P(Srcu, CallbacksRunInOrderAndInBatches)
-{
+TEST_P(Srcu, CallbacksRunInOrderAndInBatches) {
     constexpr int count = 100000;
     struct Item {
         lw_srcu_head head;
@@ -323,10 +310,12 @@ TEST_P(Srcu, CallbacksRunInOrderAndInBatches)
     const auto before = lw_srcu_get_state(&d);
     for (int i = 0; i < count; i++) {
         items[i].number = i;
-        ASSERT_EQ(lw_srcu_call(&d, &items[i].head, [](lw_srcu_head *h) {
-            if (reinterpret_cast<Item *>(h)->number != next++)
-                out_of_order++;
-        }), 0);
+        ASSERT_EQ(lw_srcu_call(&d, &items[i].head,
+                               [](lw_srcu_head *h) {
+                                   if (reinterpret_cast<Item *>(h)->number != next++)
+                                       out_of_order++;
+                               }),
+                  0);
     }
     EXPECT_EQ(lw_srcu_barrier(&d), 0);
     EXPECT_EQ(next, count);
@@ -334,21 +323,22 @@ TEST_P(Srcu, CallbacksRunInOrderAndInBatches)
     EXPECT_LT(lw_srcu_get_state(&d) - before, 2ul * count); // not one grace period each
 }
 
-TEST(SrcuCallbacks, WaitForSectionsAndMayMakeAndEndDomains)
-{
+TEST(SrcuCallbacks, WaitForSectionsAndMayMakeAndEndDomains) {
     static std::atomic<int> ran, barrier_refused;
     ran = barrier_refused = 0;
     Domain d(LW_SRCU_FAST);
     const auto c = enter(&d);
     lw_srcu_head head;
-    ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) {
-        { // a domain inside a callback, waited for there
-            Domain inner(LW_SRCU_NORMAL);
-            EXPECT_EQ(lw_srcu_synchronize(&inner), 0);
-            barrier_refused = lw_srcu_barrier(&inner) == -EDEADLK;
-        }
-        ran++;
-    }), 0);
+    ASSERT_EQ(lw_srcu_call(&d, &head,
+                           [](lw_srcu_head *) {
+                               { // a domain inside a callback, waited for there
+                                   Domain inner(LW_SRCU_NORMAL);
+                                   EXPECT_EQ(lw_srcu_synchronize(&inner), 0);
+                                   barrier_refused = lw_srcu_barrier(&inner) == -EDEADLK;
+                               }
+                               ran++;
+                           }),
+              0);
     EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
     std::this_thread::sleep_for(10ms);
     EXPECT_EQ(ran, 0);
@@ -362,8 +352,7 @@ TEST(SrcuCallbacks, WaitForSectionsAndMayMakeAndEndDomains)
     EXPECT_EQ(barrier_refused, 1);
 }
 
-TEST(SrcuCallbacks, QueuedOnesRefuseCleanup)
-{
+TEST(SrcuCallbacks, QueuedOnesRefuseCleanup) {
     Domain d(LW_SRCU_FAST);
     static std::atomic<bool> go;
     static lw_srcu_head blocker, head;
@@ -371,7 +360,12 @@ TEST(SrcuCallbacks, QueuedOnesRefuseCleanup)
     static std::atomic<int> inside;
     go = false;
     domain = &d;
-    ASSERT_EQ(lw_srcu_call(&d, &blocker, [](lw_srcu_head *) { while (!go) std::this_thread::sleep_for(100us); }), 0);
+    ASSERT_EQ(lw_srcu_call(&d, &blocker,
+                           [](lw_srcu_head *) {
+                               while (!go)
+                                   std::this_thread::sleep_for(100us);
+                           }),
+              0);
     ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { inside = lw_srcu_cleanup(domain); }), 0);
     EXPECT_EQ(lw_srcu_cleanup(&d), -EAGAIN);
     go = true;
@@ -379,8 +373,7 @@ TEST(SrcuCallbacks, QueuedOnesRefuseCleanup)
     EXPECT_EQ(inside, -EAGAIN); // the last one: not over before it has returned
 }
 
-TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind)
-{
+TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
     Domain warm(LW_SRCU_FAST_UPDOWN);
     const std::string how = describe(&warm);
     void *const before = lw_percpu_alloc(32, 32);
@@ -405,12 +398,16 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind)
     static std::atomic<bool> reported;
     static std::string text;
     reported = false;
-    ASSERT_EQ(lw_srcu_on_stall(&warm, 1, [](const lw_srcu *, unsigned, const char *t, void *) {
-        if (!reported) {
-            text = t;
-            reported = true;
-        }
-    }, nullptr), 0);
+    ASSERT_EQ(lw_srcu_on_stall(
+                  &warm, 1,
+                  [](const lw_srcu *, unsigned, const char *t, void *) {
+                      if (!reported) {
+                          text = t;
+                          reported = true;
+                      }
+                  },
+                  nullptr),
+              0);
     std::thread waiter([&] { EXPECT_EQ(lw_srcu_synchronize(&warm), 0); });
     while (!reported)
         std::this_thread::sleep_for(1ms);
@@ -420,8 +417,7 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind)
     EXPECT_NE(text.find("locks - unlocks = 40\n"), std::string::npos) << text;
 }
 
-TEST(SrcuDomains, MoreThanThereAreSlots)
-{
+TEST(SrcuDomains, MoreThanThereAreSlots) {
     std::vector<std::unique_ptr<Domain>> many;
     std::vector<lw_srcu_cookie> cookies;
     for (int i = 0; i < 300; i++) {
@@ -434,18 +430,21 @@ TEST(SrcuDomains, MoreThanThereAreSlots)
     }
 }
 
-TEST_P(Srcu, AStuckReaderIsReported)
-{
+TEST_P(Srcu, AStuckReaderIsReported) {
     static std::atomic<int> reports;
     static std::string text;
     reports = 0;
     Domain d(LW_SRCU_FAST);
-    ASSERT_EQ(lw_srcu_on_stall(&d, 20, [](const lw_srcu *, unsigned age, const char *t, void *argument) {
-        EXPECT_GE(age, 20u);
-        EXPECT_EQ(argument, &reports);
-        if (!reports++)
-            text = t;
-    }, &reports), 0);
+    ASSERT_EQ(lw_srcu_on_stall(
+                  &d, 20,
+                  [](const lw_srcu *, unsigned age, const char *t, void *argument) {
+                      EXPECT_GE(age, 20u);
+                      EXPECT_EQ(argument, &reports);
+                      if (!reports++)
+                          text = t;
+                  },
+                  &reports),
+              0);
     const auto c = enter(&d);
     std::thread waiter([&] { EXPECT_EQ(lw_srcu_synchronize(&d), 0); });
     while (!reports)
@@ -459,8 +458,7 @@ TEST_P(Srcu, AStuckReaderIsReported)
 }
 
 #ifndef LW_SANITIZED
-TEST_P(Srcu, AChildGoesOn)
-{
+TEST_P(Srcu, AChildGoesOn) {
     if (std::getenv("LW_USER_EMULATION"))
         GTEST_SKIP() << "qemu-user ends when a child of several threads starts one";
     Domain d(LW_SRCU_FAST);
@@ -479,21 +477,21 @@ TEST_P(Srcu, AChildGoesOn)
         std::this_thread::sleep_for(100us);
     ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { ran++; }), 0);
     EXPECT_EQ(in_child([&] {
-        if (lw_srcu_cleanup(&d) != -EBUSY) // the other thread's section is counted still
-            return 1;
-        if (lw_srcu_forget_readers(&d) || lw_srcu_synchronize(&d) || lw_srcu_barrier(&d))
-            return 2;
-        leave(&d, enter(&d));
-        return ran == 1 && lw_srcu_cleanup(&d) == 0 ? 0 : 3;
-    }), 0);
+                  if (lw_srcu_cleanup(&d) != -EBUSY) // the other thread's section is counted still
+                      return 1;
+                  if (lw_srcu_forget_readers(&d) || lw_srcu_synchronize(&d) || lw_srcu_barrier(&d))
+                      return 2;
+                  leave(&d, enter(&d));
+                  return ran == 1 && lw_srcu_cleanup(&d) == 0 ? 0 : 3;
+              }),
+              0);
     leave_now = true;
     other.join();
     EXPECT_EQ(lw_srcu_barrier(&d), 0);
 }
 
 // fork() waits for no callback, and the child has all that were queued but the one that runs.
-TEST(SrcuFork, InTheMiddleOfABatch)
-{
+TEST(SrcuFork, InTheMiddleOfABatch) {
     if (std::getenv("LW_USER_EMULATION"))
         GTEST_SKIP() << "see AChildGoesOn";
     Domain d(LW_SRCU_FAST);
@@ -503,53 +501,55 @@ TEST(SrcuFork, InTheMiddleOfABatch)
     begun = ran = 0;
     go = false;
     const auto c = enter(&d); // all four become one batch
-    ASSERT_EQ(lw_srcu_call(&d, &heads[0], [](lw_srcu_head *) {
-        begun++;
-        while (!go)
-            std::this_thread::sleep_for(100us);
-        lw_percpu_free(lw_percpu_alloc(8, 8));
-        ran++;
-    }), 0);
+    ASSERT_EQ(lw_srcu_call(&d, &heads[0],
+                           [](lw_srcu_head *) {
+                               begun++;
+                               while (!go)
+                                   std::this_thread::sleep_for(100us);
+                               lw_percpu_free(lw_percpu_alloc(8, 8));
+                               ran++;
+                           }),
+              0);
     for (int i = 1; i < 4; i++)
         ASSERT_EQ(lw_srcu_call(&d, &heads[i], [](lw_srcu_head *) { ran++; }), 0);
     leave(&d, c);
     while (!begun)
         std::this_thread::sleep_for(100us);
     EXPECT_EQ(in_child([&] {
-        if (lw_srcu_cleanup(&d) != -EAGAIN || lw_srcu_barrier(&d))
-            return 1;
-        return ran == 3 && lw_srcu_cleanup(&d) == 0 ? 0 : 2;
-    }), 0);
+                  if (lw_srcu_cleanup(&d) != -EAGAIN || lw_srcu_barrier(&d))
+                      return 1;
+                  return ran == 3 && lw_srcu_cleanup(&d) == 0 ? 0 : 2;
+              }),
+              0);
     go = true;
     EXPECT_EQ(lw_srcu_barrier(&d), 0);
     EXPECT_EQ(ran, 4);
 }
 
 // The parent's thread had stored the number of the end and not yet that nothing is under way.
-TEST(SrcuFork, BetweenTheTwoStoresThatEndAGracePeriod)
-{
+TEST(SrcuFork, BetweenTheTwoStoresThatEndAGracePeriod) {
     if (std::getenv("LW_USER_EMULATION"))
         GTEST_SKIP() << "see AChildGoesOn";
     Domain d(LW_SRCU_FAST);
     lw__srcu_test_set_seq(d.domain, 2, 2);
     EXPECT_EQ(in_child([&] {
-        const auto c = enter(&d);
-        const auto state = lw_srcu_start_poll(&d);
-        for (int i = 0; i < 50; i++) {
-            if (lw_srcu_poll(&d, state))
-                return 1; // with the section open
-            std::this_thread::sleep_for(200us);
-        }
-        leave(&d, c);
-        while (!lw_srcu_poll(&d, state))
-            std::this_thread::sleep_for(100us);
-        return 0;
-    }), 0);
+                  const auto c = enter(&d);
+                  const auto state = lw_srcu_start_poll(&d);
+                  for (int i = 0; i < 50; i++) {
+                      if (lw_srcu_poll(&d, state))
+                          return 1; // with the section open
+                      std::this_thread::sleep_for(200us);
+                  }
+                  leave(&d, c);
+                  while (!lw_srcu_poll(&d, state))
+                      std::this_thread::sleep_for(100us);
+                  return 0;
+              }),
+              0);
     lw__srcu_test_set_seq(d.domain, 2, 0);
 }
 
-TEST(SrcuDebug, WrongUsesAbort)
-{
+TEST(SrcuDebug, WrongUsesAbort) {
     ASSERT_EQ(prepare_debug_cases(), 0);
     constexpr int starts_a_thread = 4; // in debug_cases.c
     for (int i = 0; wrong_uses[i]; i++) {
@@ -566,8 +566,7 @@ TEST(SrcuDebug, WrongUsesAbort)
 #endif
 
 #ifdef LW_PLUGIN
-TEST(SrcuDomains, AreNotReadByAnotherCopyOfTheLibrary)
-{
+TEST(SrcuDomains, AreNotReadByAnotherCopyOfTheLibrary) {
     void *plugin = dlopen(LW_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(plugin, nullptr) << dlerror();
     const auto read = reinterpret_cast<void (*)(lw_srcu *)>(dlsym(plugin, "plugin_read"));
@@ -579,17 +578,17 @@ TEST(SrcuDomains, AreNotReadByAnotherCopyOfTheLibrary)
     EXPECT_EQ(lw_srcu_synchronize(&per_cpu), 0);
     Domain d(LW_SRCU_FAST);
     EXPECT_EQ(in_child([&] {
-        fclose(stderr);
-        read(&d);
-        return 0;
-    }), 128 + SIGABRT);
+                  fclose(stderr);
+                  read(&d);
+                  return 0;
+              }),
+              128 + SIGABRT);
 }
 #endif
 
 // ---- membarrier ----
 
-TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod)
-{
+TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod) {
     Domain d(LW_SRCU_FAST), normal(LW_SRCU_NORMAL);
     if (describe(&d).find("by membarrier") == std::string::npos)
         GTEST_SKIP() << describe(&d);
@@ -615,8 +614,7 @@ TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod)
 }
 
 #if !defined(LW_SANITIZED)
-TEST(SrcuMembarrier, DeniedByARealFilterAfterInit)
-{
+TEST(SrcuMembarrier, DeniedByARealFilterAfterInit) {
     Domain d(LW_SRCU_FAST);
     if (describe(&d).find("by membarrier") == std::string::npos)
         GTEST_SKIP() << describe(&d);

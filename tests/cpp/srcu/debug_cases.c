@@ -9,26 +9,20 @@
 
 static struct lw_srcu a, b;
 
-static void used_twice(void)
-{
+static void used_twice(void) {
     lw_srcu_cookie c = lw_srcu_read_lock_fast(&a);
     lw_srcu_read_unlock_fast(&a, c);
     lw_srcu_read_unlock_fast(&a, c);
 }
 
-static void of_another_domain(void)
-{
+static void of_another_domain(void) {
     lw_srcu_cookie c = lw_srcu_read_lock_fast(&a);
     lw_srcu_read_unlock_fast(&b, c);
 }
 
-static void of_another_flavour(void)
-{
-    (void)lw_srcu_read_lock(&a);
-}
+static void of_another_flavour(void) { (void)lw_srcu_read_lock(&a); }
 
-static void waits_for_itself(void)
-{
+static void waits_for_itself(void) {
     (void)lw_srcu_read_lock_fast(&a);
     if (lw_srcu_synchronize(&a))
         return;
@@ -36,29 +30,25 @@ static void waits_for_itself(void)
 
 static lw_srcu_cookie begun;
 
-static void *ends_it(void *unused)
-{
+static void *ends_it(void *unused) {
     lw_srcu_read_unlock_fast(&a, begun);
     return unused;
 }
 
-static void ended_by_another_thread(void)
-{
+static void ended_by_another_thread(void) {
     pthread_t t;
     begun = lw_srcu_read_lock_fast(&a);
     if (!pthread_create(&t, NULL, ends_it, NULL))
         pthread_join(t, NULL);
 }
 
-static void not_initialised(void)
-{
+static void not_initialised(void) {
     static struct lw_srcu none;
     (void)lw_srcu_read_lock_fast(&none);
 }
 
 /* Not wrong: returns. */
-static void right_uses(void)
-{
+static void right_uses(void) {
     lw_srcu_cookie outer = lw_srcu_read_lock_fast(&a), inner = lw_srcu_read_lock_fast(&a);
     if (lw_srcu_synchronize(&b))
         return;
@@ -74,12 +64,17 @@ static void right_uses(void)
 
 typedef void (*wrong_use)(void);
 extern const wrong_use wrong_uses[];
-const wrong_use wrong_uses[] = {used_twice,       of_another_domain, of_another_flavour, waits_for_itself, ended_by_another_thread,
-                                not_initialised, right_uses,        0};
+const wrong_use wrong_uses[] = {used_twice,
+                                of_another_domain,
+                                of_another_flavour,
+                                waits_for_itself,
+                                ended_by_another_thread,
+                                not_initialised,
+                                right_uses,
+                                0};
 
 int prepare_debug_cases(void);
-int prepare_debug_cases(void)
-{
+int prepare_debug_cases(void) {
     int err = lw_srcu_init(&a, LW_SRCU_FAST);
     return err ? err : lw_srcu_init(&b, LW_SRCU_FAST);
 }

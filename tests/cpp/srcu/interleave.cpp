@@ -18,7 +18,15 @@
 namespace {
 
 constexpr int max_threads = 4, max_words = 40;
-enum Address : int { seq_word, index_word, pointer, mail, freed, lock_words = freed + 4, unlock_words = lock_words + 2 * max_threads };
+enum Address : int {
+    seq_word,
+    index_word,
+    pointer,
+    mail,
+    freed,
+    lock_words = freed + 4,
+    unlock_words = lock_words + 2 * max_threads
+};
 static_assert(unlock_words + 2 * max_threads <= max_words);
 
 struct Entry {
@@ -52,8 +60,7 @@ unsigned position;
 Operation wanted;
 std::jmp_buf back;
 
-int operation(Kind kind, int address, int value = 0)
-{
+int operation(Kind kind, int address, int value = 0) {
     if (position < self->done)
         return self->log[position++];
     wanted = {kind, address, value};
@@ -69,15 +76,13 @@ int threads_now; // of the configuration
 bool reader_barriers;
 bool without_b, without_c;
 
-int sum(int base, int index)
-{
+int sum(int base, int index) {
     int total = 0;
     for (int t = 0; t < threads_now; t++)
         total += load(base + 2 * t + index);
     return total;
 }
-int heavy(int me)
-{
+int heavy(int me) {
     fence();
     if (!reader_barriers)
         for (int t = 0; t < threads_now; t++)
@@ -154,22 +159,19 @@ const Machine *machine;
 
 // ---- the threads ----
 
-void section_begin(int me, int &index)
-{
+void section_begin(int me, int &index) {
     index = load(index_word);
     add(lock_words + 2 * me + index);
     if (reader_barriers && !without_b)
         fence();
 }
 void section_body() { late_load(freed + load(pointer)); }
-void section_end(int me, int index)
-{
+void section_end(int me, int index) {
     if (reader_barriers && !without_c)
         fence();
     add(unlock_words + 2 * me + index);
 }
-void reader(int me, int sections)
-{
+void reader(int me, int sections) {
     for (int i = 0; i < sections; i++) {
         int index;
         section_begin(me, index);
@@ -178,16 +180,14 @@ void reader(int me, int sections)
     }
 }
 // Down here, up in `other`: the hand-over is a store-release, a fence here.
-void down(int me)
-{
+void down(int me) {
     int index;
     section_begin(me, index);
     section_body();
     fence();
     store(mail, index + 1);
 }
-void up(int me)
-{
+void up(int me) {
     int index = load(mail) - 1;
     if (index < 0)
         return;
@@ -195,8 +195,7 @@ void up(int me)
     section_end(me, index);
 }
 // Replaces the object and waits; bounded looks, for what is over after more is over after fewer in another interleaving.
-void updater(int me, int objects, int looks)
-{
+void updater(int me, int objects, int looks) {
     Domain d;
     d.me = me;
     for (int object = 0; object < objects; object++) {
@@ -210,16 +209,14 @@ void updater(int me, int objects, int looks)
     }
 }
 // Somebody else's grace periods, and a waiter who relies on them.
-void driver(int me, int periods)
-{
+void driver(int me, int periods) {
     Domain d;
     d.me = me;
     for (int i = 0; i < periods; i++)
         if (machine->step(&d) == 0)
             return;
 }
-void waiter(int me)
-{
+void waiter(int me) {
     Domain d;
     d.me = me;
     store(pointer, 1);
@@ -237,19 +234,26 @@ struct Configuration {
 const Configuration configurations[] = {
     {"reader, two grace periods, membarrier", 2, false, [](int t) { t ? reader(t, 2) : updater(0, 2, 2); }},
     {"two readers, membarrier", 3, false, [](int t) { t ? reader(t, 1) : updater(0, 1, 1); }},
-    {"updown, membarrier", 3, false, [](int t) { t == 0 ? updater(0, 1, 1) : t == 1 ? down(t) : up(t); }},
-    {"waiter relies on another's grace periods, membarrier", 3, false, [](int t) { t == 0 ? driver(0, 2) : t == 1 ? reader(t, 1) : waiter(t); }},
+    {"updown, membarrier", 3, false, [](int t) { t == 0   ? updater(0, 1, 1)
+                                                 : t == 1 ? down(t)
+                                                          : up(t); }},
+    {"waiter relies on another's grace periods, membarrier", 3, false,
+     [](int t) { t == 0   ? driver(0, 2)
+                 : t == 1 ? reader(t, 1)
+                          : waiter(t); }},
     {"reader, two grace periods, reader barriers", 2, true, [](int t) { t ? reader(t, 2) : updater(0, 2, 2); }},
     {"two readers, reader barriers", 3, true, [](int t) { t ? reader(t, 1) : updater(0, 1, 1); }},
-    {"waiter relies on another's grace periods, reader barriers", 3, true, [](int t) { t == 0 ? driver(0, 2) : t == 1 ? reader(t, 1) : waiter(t); }},
+    {"waiter relies on another's grace periods, reader barriers", 3, true,
+     [](int t) { t == 0   ? driver(0, 2)
+                 : t == 1 ? reader(t, 1)
+                          : waiter(t); }},
 };
 const Configuration *configuration;
 
 // ---- exploring ----
 
 enum class Next { runs, ends };
-Next next_operation(const State &s, int t)
-{
+Next next_operation(const State &s, int t) {
     self = &s.threads[t];
     position = 0;
     if (setjmp(back))
@@ -258,27 +262,23 @@ Next next_operation(const State &s, int t)
     return Next::ends;
 }
 
-int seen_by(const State &s, const Thread &t, int address)
-{
+int seen_by(const State &s, const Thread &t, int address) {
     for (int i = t.stores; i-- > 0;)
         if (t.buffer[i].address == address)
             return t.buffer[i].value;
     return s.memory[address];
 }
-void finish(Thread &t, int value)
-{
+void finish(Thread &t, int value) {
     if (t.done == t.log.size())
         std::abort();
     t.log[t.done++] = static_cast<int8_t>(value);
 }
-void buffer(Thread &t, int address, int value)
-{
+void buffer(Thread &t, int address, int value) {
     if (t.stores == t.buffer.size())
         std::abort();
     t.buffer[t.stores++] = {static_cast<int8_t>(address), static_cast<int8_t>(value)};
 }
-void commit(State &s, Thread &t, int i)
-{
+void commit(State &s, Thread &t, int i) {
     s.memory[t.buffer[i].address] = t.buffer[i].value;
     std::copy(t.buffer.begin() + i + 1, t.buffer.begin() + t.stores, t.buffer.begin() + i);
     t.stores--;
@@ -289,20 +289,17 @@ struct Explorer {
     std::vector<State> todo;
     bool violated = false, freed_once = false;
 
-    void perform_late(State &s, Thread &t)
-    {
+    void perform_late(State &s, Thread &t) {
         violated |= s.memory[t.late] != 0;
         t.late = -1;
     }
-    void drain(State &s, Thread &t)
-    {
+    void drain(State &s, Thread &t) {
         while (t.stores)
             commit(s, t, 0);
         if (t.late >= 0)
             perform_late(s, t);
     }
-    static std::string key(const State &s)
-    {
+    static std::string key(const State &s) {
         std::string k(reinterpret_cast<const char *>(s.memory.data()), s.memory.size());
         for (int t = 0; t < threads_now; t++) {
             const Thread &x = s.threads[t];
@@ -315,14 +312,12 @@ struct Explorer {
         }
         return k;
     }
-    void reach(State &s)
-    {
+    void reach(State &s) {
         freed_once |= s.memory[freed] != 0;
         if (visited.insert(key(s)).second)
             todo.push_back(s);
     }
-    void step(const State &from, int t)
-    {
+    void step(const State &from, int t) {
         State s = from;
         Thread &x = s.threads[t];
         if (next_operation(from, t) == Next::ends) {
@@ -331,9 +326,7 @@ struct Explorer {
         }
         const Operation o = wanted;
         switch (o.kind) {
-        case Kind::load:
-            finish(x, seen_by(s, x, o.address));
-            break;
+        case Kind::load: finish(x, seen_by(s, x, o.address)); break;
         case Kind::store:
             buffer(x, o.address, o.value);
             finish(x, 0);
@@ -360,8 +353,7 @@ struct Explorer {
         }
         reach(s);
     }
-    void let_out(const State &from, int t)
-    {
+    void let_out(const State &from, int t) {
         const Thread &x = from.threads[t];
         for (int i = 0; i < x.stores; i++) {
             const auto oldest = std::find_if(x.buffer.begin(), x.buffer.begin() + i,
@@ -378,8 +370,7 @@ struct Explorer {
             reach(s);
         }
     }
-    void run()
-    {
+    void run() {
         State first;
         for (Thread &t : first.threads)
             t.log.fill(0);
@@ -397,8 +388,7 @@ struct Explorer {
 };
 
 // Whether some interleaving of some configuration reads a freed object; what ran is printed.
-bool violated_somewhere(const char *name, bool all_configurations)
-{
+bool violated_somewhere(const char *name, bool all_configurations) {
     for (const Configuration &c : configurations) {
         configuration = &c;
         threads_now = c.threads;
@@ -422,10 +412,15 @@ bool violated_somewhere(const char *name, bool all_configurations)
 
 } // namespace
 
-int main()
-{
-    static const char *const names[] = {"as it is", "no barrier in the first scan", "no barrier in the second scan", "locks before unlocks",
-                                        "first scan only", "second scan only", "no flip", "no fence before the state"};
+int main() {
+    static const char *const names[] = {"as it is",
+                                        "no barrier in the first scan",
+                                        "no barrier in the second scan",
+                                        "locks before unlocks",
+                                        "first scan only",
+                                        "second scan only",
+                                        "no flip",
+                                        "no fence before the state"};
     int wrong = 0;
     for (unsigned i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine = &machines[i];

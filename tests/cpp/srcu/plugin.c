@@ -2,7 +2,4 @@
 #include <linewright/srcu.h>
 
 void plugin_read(struct lw_srcu *s);
-void plugin_read(struct lw_srcu *s)
-{
-    lw_srcu_read_unlock_fast(s, lw_srcu_read_lock_fast(s));
-}
+void plugin_read(struct lw_srcu *s) { lw_srcu_read_unlock_fast(s, lw_srcu_read_lock_fast(s)); }

@@ -10,36 +10,31 @@ static struct lw_srcu domains[300];
 static int word;
 static int at; /* relaxed: the first writes, the second writes, the first ends */
 
-static void await(int turn)
-{
+static void await(int turn) {
     while (__atomic_load_n(&at, __ATOMIC_RELAXED) != turn)
         usleep(100);
 }
 
-static void turn_over(struct lw_srcu *s)
-{
+static void turn_over(struct lw_srcu *s) {
     lw_srcu_cookie c = lw_srcu_read_lock_fast(s);
     word++;
     lw_srcu_read_unlock_fast(s, c);
     __atomic_fetch_add(&at, 1, __ATOMIC_RELAXED);
 }
 
-static void *first(void *s)
-{
+static void *first(void *s) {
     turn_over(s);
     await(2);
     return NULL;
 }
 
-static void *second(void *s)
-{
+static void *second(void *s) {
     await(1);
     turn_over(s);
     return NULL;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     for (unsigned i = 0; i < 300; i++)
         if (lw_srcu_init(&domains[i], LW_SRCU_FAST))
             return 2;

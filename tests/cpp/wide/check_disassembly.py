@@ -11,7 +11,9 @@ PREFIXES = {"lock", "notrack", "bnd", "rep", "data16"}
 
 def mnemonics(objdump: str, path: str) -> dict[str, list[str]]:
     """Function name -> mnemonics in order, prefixes dropped; functions split off as `name.part` count for `name`."""
-    text = subprocess.run([objdump, "-d", "--no-show-raw-insn", path], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [objdump, "-d", "--no-show-raw-insn", path], check=True, capture_output=True, text=True
+    ).stdout
     functions: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():

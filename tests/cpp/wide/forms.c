@@ -4,26 +4,14 @@
  * after it B, and no C at all. */
 #include "forms.h"
 
-#define READ(form, name)                                                                                         \
-    wide name(wide *p)                                                                                           \
-    {                                                                                                            \
-        return form(p);                                                                                          \
-    }
-#define WRITE(form, name)                                                                                        \
-    void name(wide *p, wide v)                                                                                   \
-    {                                                                                                            \
-        form(p, v);                                                                                              \
-    }
-#define VALUE(form, name)                                                                                        \
-    wide name(wide *p, wide v)                                                                                   \
-    {                                                                                                            \
-        return form(p, v);                                                                                       \
-    }
-#define CAS(form, name)                                                                                          \
-    bool name(wide *p, wide *old, wide v)                                                                        \
-    {                                                                                                            \
-        return form(p, old, v);                                                                                  \
-    }
+#define READ(form, name) \
+    wide name(wide *p) { return form(p); }
+#define WRITE(form, name) \
+    void name(wide *p, wide v) { form(p, v); }
+#define VALUE(form, name) \
+    wide name(wide *p, wide v) { return form(p, v); }
+#define CAS(form, name) \
+    bool name(wide *p, wide *old, wide v) { return form(p, old, v); }
 
 #if defined(__i386__)
 /* expect f_read_twice: movl movl !cmpxchg8b */
@@ -69,10 +57,7 @@ VALUE(lw_cmpxchg8b_loop_read_first_add_u64, f_add_read_first)
 /* expect f_add_guess_first: addl adcl cmpxchg8b jne !movq !fildll */
 VALUE(lw_cmpxchg8b_loop_guess_first_add_u64, f_add_guess_first)
 /* expect f_add_last_value: addl adcl cmpxchg8b jne !movq !fildll */
-wide f_add_last_value(wide *p, wide v, wide *last)
-{
-    return lw_cmpxchg8b_loop_last_value_add_u64(p, v, last);
-}
+wide f_add_last_value(wide *p, wide v, wide *last) { return lw_cmpxchg8b_loop_last_value_add_u64(p, v, last); }
 
 #elif defined(__x86_64__)
 /* expect f_read_twice: mov mov !cmpxchg16b */

@@ -273,8 +273,8 @@ void from_every_start(const char *name, Read_first read_first, Guess_first guess
         }
 }
 
-#define FROM_EVERY_START(op, symbol)                                                                                   \
-    from_every_start(#op, lw_cmpxchg8b_loop_read_first_##op##_u64, lw_cmpxchg8b_loop_guess_first_##op##_u64,           \
+#define FROM_EVERY_START(op, symbol)                                                                         \
+    from_every_start(#op, lw_cmpxchg8b_loop_read_first_##op##_u64, lw_cmpxchg8b_loop_guess_first_##op##_u64, \
                      lw_cmpxchg8b_loop_last_value_##op##_u64, [](Value old, Value v) { return old symbol v; })
 
 TEST(WideForms, OthersFromEveryStart) {

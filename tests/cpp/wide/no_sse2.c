@@ -5,15 +5,13 @@
 
 static int wrong;
 
-static void expect(int held, const char *what)
-{
+static void expect(int held, const char *what) {
     if (!held)
         printf("wrong: %s\n", what);
     wrong |= !held;
 }
 
-int main(void)
-{
+int main(void) {
     static lw_u64 word;
     uint64_t seen = 5;
 

@@ -17,22 +17,21 @@
 #define ORDERS_2(X, op) X(op, , "") X(op, _release, "release")
 #define ORDERS_W(X, op) ORDERS_2(X, op) X(op, _seq_cst, "seq_cst")
 #define ORDERS_R(X, op) X(op, , "") X(op, _acquire, "acquire") X(op, _relaxed, "relaxed")
-#define ORDERS_5(X, op)                                                                                          \
-    ORDERS_2(X, op) X(op, _relaxed, "relaxed") X(op, _acquire, "acquire") X(op, _acq_rel, "acq_rel")
+#define ORDERS_5(X, op) ORDERS_2(X, op) X(op, _relaxed, "relaxed") X(op, _acquire, "acquire") X(op, _acq_rel, "acq_rel")
 
 #define NAME(op, suffix) PASTE(PASTE(PASTE(lw_, op), _), PASTE(BITS, suffix))
 #define WRAP(op, suffix) PASTE(PASTE(PASTE(t_, op), _), PASTE(BITS, suffix))
 
 /* Which functions there are, by signature. */
 #if defined(__i386__)
-#define VOID_V(X)                                                                                                \
-    ORDERS_2(X, add) ORDERS_2(X, sub) ORDERS_2(X, and) ORDERS_2(X, andnot) ORDERS_2(X, or) ORDERS_2(X, xor)      \
-        ORDERS_W(X, write)
+#define VOID_V(X)    \
+    ORDERS_2(X, add) \
+    ORDERS_2(X, sub) ORDERS_2(X, and) ORDERS_2(X, andnot) ORDERS_2(X, or) ORDERS_2(X, xor) ORDERS_W(X, write)
 #define VOID(X) ORDERS_2(X, inc) ORDERS_2(X, dec)
-#define VALUE_V(X)                                                                                               \
-    ORDERS_5(X, fetch_add) ORDERS_5(X, fetch_sub) ORDERS_5(X, fetch_and) ORDERS_5(X, fetch_andnot)               \
-        ORDERS_5(X, fetch_or) ORDERS_5(X, fetch_xor) ORDERS_5(X, add_return) ORDERS_5(X, sub_return)             \
-            ORDERS_5(X, xchg)
+#define VALUE_V(X)                                                                                                       \
+    ORDERS_5(X, fetch_add)                                                                                               \
+    ORDERS_5(X, fetch_sub) ORDERS_5(X, fetch_and) ORDERS_5(X, fetch_andnot) ORDERS_5(X, fetch_or) ORDERS_5(X, fetch_xor) \
+        ORDERS_5(X, add_return) ORDERS_5(X, sub_return) ORDERS_5(X, xchg)
 #define VALUE(X) ORDERS_5(X, inc_return) ORDERS_5(X, dec_return)
 #define BOOL(X) ORDERS_5(X, inc_not_zero) ORDERS_5(X, dec_if_positive) ORDERS_5(X, dec_and_test)
 #define BOOL_V(X) ORDERS_5(X, sub_and_test)
@@ -46,9 +45,9 @@
 #define BOOL(X)
 #define BOOL_V(X)
 #define BOOL_VV(X)
-#define READ_RW(X)                                                                                               \
-    X(read_rw, lw_read_u128_rw, "") X(read_rw, lw_read_u128_rw_acquire, "acquire")                               \
-        X(read_rw, lw_read_u128_rw_relaxed, "relaxed")
+#define READ_RW(X)                  \
+    X(read_rw, lw_read_u128_rw, "") \
+    X(read_rw, lw_read_u128_rw_acquire, "acquire") X(read_rw, lw_read_u128_rw_relaxed, "relaxed")
 #endif
 #if defined(LW_U128_NO_READ)
 #define READ(X)
@@ -56,56 +55,26 @@
 #define READ(X) ORDERS_R(X, read)
 #endif
 
-#define DEFINE_VOID_V(op, suffix, order)                                                                         \
-    static void WRAP(op, suffix)(wide *p, wide v)                                                                \
-    {                                                                                                            \
-        NAME(op, suffix)(p, v);                                                                                  \
-    }
-#define DEFINE_VOID(op, suffix, order)                                                                           \
-    static void WRAP(op, suffix)(wide *p)                                                                        \
-    {                                                                                                            \
-        NAME(op, suffix)(p);                                                                                     \
-    }
-#define DEFINE_VALUE_V(op, suffix, order)                                                                        \
-    static wide WRAP(op, suffix)(wide *p, wide v)                                                                \
-    {                                                                                                            \
-        return NAME(op, suffix)(p, v);                                                                           \
-    }
-#define DEFINE_VALUE(op, suffix, order)                                                                          \
-    static wide WRAP(op, suffix)(wide *p)                                                                        \
-    {                                                                                                            \
-        return (wide)NAME(op, suffix)(p);                                                                        \
-    }
-#define DEFINE_READ_RW(op, name, order)                                                                          \
-    static wide PASTE(t_, name)(wide *p)                                                                         \
-    {                                                                                                            \
-        return name(p);                                                                                          \
-    }
-#define DEFINE_BOOL(op, suffix, order)                                                                           \
-    static bool WRAP(op, suffix)(wide *p)                                                                        \
-    {                                                                                                            \
-        return NAME(op, suffix)(p);                                                                              \
-    }
-#define DEFINE_BOOL_V(op, suffix, order)                                                                         \
-    static bool WRAP(op, suffix)(wide *p, wide v)                                                                \
-    {                                                                                                            \
-        return NAME(op, suffix)(p, v);                                                                           \
-    }
-#define DEFINE_BOOL_VV(op, suffix, order)                                                                        \
-    static bool WRAP(op, suffix)(wide *p, wide v, wide unless)                                                   \
-    {                                                                                                            \
-        return NAME(op, suffix)(p, v, unless);                                                                   \
-    }
-#define DEFINE_CMPXCHG(op, suffix, order)                                                                        \
-    static wide WRAP(op, suffix)(wide *p, wide expected, wide desired)                                           \
-    {                                                                                                            \
-        return NAME(op, suffix)(p, expected, desired);                                                           \
-    }
-#define DEFINE_TRY(op, suffix, order)                                                                            \
-    static bool WRAP(op, suffix)(wide *p, wide *expected, wide desired)                                          \
-    {                                                                                                            \
-        return NAME(op, suffix)(p, expected, desired);                                                           \
-    }
+#define DEFINE_VOID_V(op, suffix, order) \
+    static void WRAP(op, suffix)(wide * p, wide v) { NAME(op, suffix)(p, v); }
+#define DEFINE_VOID(op, suffix, order) \
+    static void WRAP(op, suffix)(wide * p) { NAME(op, suffix)(p); }
+#define DEFINE_VALUE_V(op, suffix, order) \
+    static wide WRAP(op, suffix)(wide * p, wide v) { return NAME(op, suffix)(p, v); }
+#define DEFINE_VALUE(op, suffix, order) \
+    static wide WRAP(op, suffix)(wide * p) { return (wide)NAME(op, suffix)(p); }
+#define DEFINE_READ_RW(op, name, order) \
+    static wide PASTE(t_, name)(wide * p) { return name(p); }
+#define DEFINE_BOOL(op, suffix, order) \
+    static bool WRAP(op, suffix)(wide * p) { return NAME(op, suffix)(p); }
+#define DEFINE_BOOL_V(op, suffix, order) \
+    static bool WRAP(op, suffix)(wide * p, wide v) { return NAME(op, suffix)(p, v); }
+#define DEFINE_BOOL_VV(op, suffix, order) \
+    static bool WRAP(op, suffix)(wide * p, wide v, wide unless) { return NAME(op, suffix)(p, v, unless); }
+#define DEFINE_CMPXCHG(op, suffix, order) \
+    static wide WRAP(op, suffix)(wide * p, wide expected, wide desired) { return NAME(op, suffix)(p, expected, desired); }
+#define DEFINE_TRY(op, suffix, order) \
+    static bool WRAP(op, suffix)(wide * p, wide * expected, wide desired) { return NAME(op, suffix)(p, expected, desired); }
 #define ROW(op, suffix, order) {#op, order, WRAP(op, suffix)},
 #define ROW_READ_RW(op, name, order) {#op, order, PASTE(t_, name)},
 

@@ -49,8 +49,20 @@ struct Slot {
 };
 
 const std::vector<Value> &samples() {
-    static const std::vector<Value> values{0, 1, 2, 5, half - 1, half, half + 1, high_bit - 1, high_bit, high_bit + 1,
-                                           all_ones - 1, all_ones, all_ones / 3, all_ones / 5 * 2};
+    static const std::vector<Value> values{0,
+                                           1,
+                                           2,
+                                           5,
+                                           half - 1,
+                                           half,
+                                           half + 1,
+                                           high_bit - 1,
+                                           high_bit,
+                                           high_bit + 1,
+                                           all_ones - 1,
+                                           all_ones,
+                                           all_ones / 3,
+                                           all_ones / 5 * 2};
     return values;
 }
 
@@ -115,7 +127,7 @@ std::vector<Case> cases() {
 }
 
 class Wide_ops : public testing::TestWithParam<Case> {
-  protected:
+protected:
     void SetUp() override { lw_wide_use(GetParam().caps); }
     void TearDown() override { lw_wide_use(~0u); }
     const wide_ops &ops() const { return *GetParam().ops; }
@@ -130,9 +142,9 @@ class Wide_ops : public testing::TestWithParam<Case> {
 };
 
 std::string case_name(const testing::TestParamInfo<Case> &info) {
-    return std::string(info.param.ops->variant) + (info.param.caps == ~0u             ? "_all"
+    return std::string(info.param.ops->variant) + (info.param.caps == ~0u          ? "_all"
                                                    : info.param.caps & LW_WIDE_LSE ? "_cas_lse"
-                                                                                      : "_cas");
+                                                                                   : "_cas");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Wide_ops, testing::ValuesIn(cases()), case_name);

@@ -7,18 +7,12 @@ struct trap {
     uint64_t counter; /* at offset 4 */
 };
 void bump(struct trap *t);
-void bump(struct trap *t)
-{
-    lw_add_u64(&t->counter, 1);
-}
+void bump(struct trap *t) { lw_add_u64(&t->counter, 1); }
 /* the same once more where the address itself is known: g++ sees no other */
 extern struct trap placed;
 __attribute__((aligned(8))) struct trap placed;
 void bump_placed(void);
-void bump_placed(void)
-{
-    lw_add_u64(&placed.counter, 1);
-}
+void bump_placed(void) { lw_add_u64(&placed.counter, 1); }
 #else
 struct __attribute__((packed)) trap {
     int first;
@@ -27,8 +21,5 @@ struct __attribute__((packed)) trap {
 extern struct trap trap;
 __attribute__((aligned(16))) struct trap trap;
 void swap(void);
-void swap(void)
-{
-    lw_xchg_u128(&trap.value, 1);
-}
+void swap(void) { lw_xchg_u128(&trap.value, 1); }
 #endif

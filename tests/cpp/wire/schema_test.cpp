@@ -46,8 +46,7 @@ TEST(Plan, ReadsWhatItIsGivenAndDefaultsTheRest) {
     EXPECT_EQ(read.cells[0].number("absent", 5), 5u);
     EXPECT_THROW(read.cells[0].number("state", 0), Invalid);
     std::string bits = std::to_string(sizeof(void *) * 8);
-    EXPECT_EQ(read.cells[0].id(),
-              "none/empty/u" + bits + "/relaxed/none/ci0/w20/auto/l32/t1/size=4096/state=dirty");
+    EXPECT_EQ(read.cells[0].id(), "none/empty/u" + bits + "/relaxed/none/ci0/w20/auto/l32/t1/size=4096/state=dirty");
 }
 
 TEST(Plan, RefusesNamingThePlace) {
@@ -66,20 +65,15 @@ TEST(Plan, RefusesNamingThePlace) {
     EXPECT_EQ(with([](J p) { p["precision"] = 0.51; }), "plan.precision: 0.51 is not a number above 0 and up to 0.5");
     EXPECT_EQ(with([](J p) { p["budget_s"] = -1; }), "plan.budget_s: -1 is not a number above 0 and up to 604800");
     EXPECT_EQ(with([](J p) { p["seed"] = -1; }), "plan.seed: -1 is not an integer from 0 to 9007199254740992");
-    EXPECT_NE(with([](J p) { p["cells"][0]["lines"] = 18446744073709551616.0; }).find("cells[0].lines"),
-              std::string::npos);
-    EXPECT_NE(with([](J p) { p["cells"][0]["work_iters"] = 100'000'001; }).find("cells[0].work_iters"),
-              std::string::npos);
+    EXPECT_NE(with([](J p) { p["cells"][0]["lines"] = 18446744073709551616.0; }).find("cells[0].lines"), std::string::npos);
+    EXPECT_NE(with([](J p) { p["cells"][0]["work_iters"] = 100'000'001; }).find("cells[0].work_iters"), std::string::npos);
     EXPECT_NE(with([](J p) { p["cells"][0]["form"] = "nosuch"; }).find("unknown form \"nosuch\""), std::string::npos);
     EXPECT_NE(with([](J p) { p["cells"][0]["width_bits"] = 48; }).find("not one of 8, 16"), std::string::npos);
-    EXPECT_NE(with([](J p) { p["cells"][0]["contender"] = "both"; }).find("none, placebo, same_line"),
-              std::string::npos);
+    EXPECT_NE(with([](J p) { p["cells"][0]["contender"] = "both"; }).find("none, placebo, same_line"), std::string::npos);
     EXPECT_NE(with([](J p) { p["cells"][0]["placement"] = "cpus:"; }).find("placement"), std::string::npos);
     EXPECT_NE(with([](J p) { p["cells"][0]["threads"] = 2; }).find("without a contender"), std::string::npos);
-    EXPECT_NE(with([](J p) { p["cells"][0]["contender"] = "placebo"; }).find("at least 2 threads"),
-              std::string::npos);
-    EXPECT_NE(with([](J p) { p["cells"][0]["contender_iters"] = 5; }).find("without a contender"),
-              std::string::npos);
+    EXPECT_NE(with([](J p) { p["cells"][0]["contender"] = "placebo"; }).find("at least 2 threads"), std::string::npos);
+    EXPECT_NE(with([](J p) { p["cells"][0]["contender_iters"] = 5; }).find("without a contender"), std::string::npos);
     EXPECT_NE(with([](J p) { p["cells"].push_back(p["cells"][0]); }).find("twice"), std::string::npos);
     EXPECT_NE(with([](J p) { p["max_windows"] = 1; }).find("below min_windows"), std::string::npos);
     EXPECT_EQ(refusal(json::array()), "plan: is not an object");

@@ -16,8 +16,7 @@ using namespace lw::workload;
 
 const std::atomic<bool> never{false};
 
-Options options(const std::string &kind, unsigned threads)
-{
+Options options(const std::string &kind, unsigned threads) {
     Options o;
     o.kind = kind;
     o.threads = threads;
@@ -29,8 +28,7 @@ Options options(const std::string &kind, unsigned threads)
     return o;
 }
 
-std::string all(const std::vector<std::string> &lines)
-{
+std::string all(const std::vector<std::string> &lines) {
     std::string text;
     for (const std::string &line : lines)
         text += line + "\n";
@@ -39,8 +37,7 @@ std::string all(const std::vector<std::string> &lines)
 
 class Kinds : public testing::TestWithParam<std::string> {};
 
-TEST_P(Kinds, HoldWithFewThreadsAndWithMany)
-{
+TEST_P(Kinds, HoldWithFewThreadsAndWithMany) {
     for (unsigned threads : {2u, 9u}) {
         const Result r = run(options(GetParam(), threads), never);
         EXPECT_TRUE(r.verified()) << all(r.failures);
@@ -54,8 +51,7 @@ TEST_P(Kinds, HoldWithFewThreadsAndWithMany)
     }
 }
 
-TEST_P(Kinds, EndAtOnceWhenInterrupted)
-{
+TEST_P(Kinds, EndAtOnceWhenInterrupted) {
     const std::atomic<bool> already{true};
     Options o = options(GetParam(), 3);
     o.duration_s = 3600;
@@ -70,8 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Workload, Kinds, testing::ValuesIn(kinds()), [](const a
     return name;
 });
 
-TEST(Workload, LongHoldsAreCounted)
-{
+TEST(Workload, LongHoldsAreCounted) {
     Options o = options("spinlock", 2);
     o.yield_inside = false;
     o.long_hold_ns = 1000;
@@ -83,8 +78,7 @@ TEST(Workload, LongHoldsAreCounted)
     EXPECT_LE(r.long_holds, r.all_operations);
 }
 
-TEST(Workload, TheSameSeedMakesTheSameChoices)
-{
+TEST(Workload, TheSameSeedMakesTheSameChoices) {
     const Patience patience;
     const std::atomic<bool> stop{false};
     Options o = options("rwlock", 2);
@@ -99,8 +93,7 @@ TEST(Workload, TheSameSeedMakesTheSameChoices)
     EXPECT_EQ(alike, 0u);
 }
 
-TEST(Workload, FairnessIsJains)
-{
+TEST(Workload, FairnessIsJains) {
     EXPECT_DOUBLE_EQ(jain({5, 5, 5, 5}), 1.0);
     EXPECT_DOUBLE_EQ(jain({8, 0, 0, 0}), 0.25);
     EXPECT_DOUBLE_EQ(jain({0, 0}), 0.0);
@@ -112,8 +105,7 @@ TEST(Workload, FairnessIsJains)
 constexpr const char *any_failure = "\n"; // all() ends each with one
 
 // Whether `text` is among what is found broken, soon: on a busy machine a run may end before its threads have met.
-template <class Workload> bool caught(Options o, const std::string &text)
-{
+template <class Workload> bool caught(Options o, const std::string &text) {
     o.stall_s = 1; // a mutant may lose a thread for good
     o.duration_s = 0.1;
     for (int tries = 0; tries < 100; tries++)
@@ -132,8 +124,7 @@ struct Open_lock : Spinlock {
 // Test, then set: two may have tested before either sets.
 struct Test_then_set {
     explicit Test_then_set(unsigned) {}
-    bool lock(Seat &, const Patience &patience)
-    {
+    bool lock(Seat &, const Patience &patience) {
         Wait wait(patience);
         while (lw_read_u32_acquire(&word_))
             if (!wait.again())
@@ -149,8 +140,7 @@ struct Test_then_set {
 // Tickets drawn without an atomic addition: two may draw the same.
 struct Twin_tickets : Ticket_lock {
     using Ticket_lock::Ticket_lock;
-    bool lock(Seat &seat, const Patience &patience)
-    {
+    bool lock(Seat &seat, const Patience &patience) {
         Wait wait(patience);
         seat.ticket = lw_read_u32_relaxed(&next_);
         sched_yield();
@@ -167,8 +157,7 @@ struct Twin_tickets : Ticket_lock {
 // Excludes, but serves whoever comes at the right moment: numbers are drawn and then ignored.
 struct Unordered_tickets : Ticket_lock {
     explicit Unordered_tickets(unsigned threads) : Ticket_lock(threads), inner(threads) {}
-    bool lock(Seat &seat, const Patience &patience)
-    {
+    bool lock(Seat &seat, const Patience &patience) {
         seat.ticket = lw_fetch_add_u32(&next_, 1);
         sched_yield();
         return inner.lock(seat, patience);
@@ -181,8 +170,7 @@ struct Unordered_tickets : Ticket_lock {
 // Excludes, but claims a place behind the wrong thread.
 struct Queue_jumper : Mcs_lock {
     using Mcs_lock::Mcs_lock;
-    bool lock(Seat &seat, const Patience &patience)
-    {
+    bool lock(Seat &seat, const Patience &patience) {
         const bool had = Mcs_lock::lock(seat, patience);
         if (seat.behind)
             seat.behind = seat.behind % 3 + 1;
@@ -193,15 +181,13 @@ struct Queue_jumper : Mcs_lock {
 // Passes the lock on without waiting for the heir to say who it is: the queue is lost and its waiters with it.
 struct Forgetful_queue : Mcs_lock {
     explicit Forgetful_queue(unsigned threads) : Mcs_lock(threads), inner(threads) {}
-    bool lock(Seat &seat, const Patience &patience)
-    {
+    bool lock(Seat &seat, const Patience &patience) {
         if (++entries % 5 == 0)
             return Wait(patience).again() && stay(patience);
         return inner.lock(seat, patience);
     }
     void unlock(Seat &seat, const Patience &patience) { inner.unlock(seat, patience); }
-    static bool stay(const Patience &patience)
-    {
+    static bool stay(const Patience &patience) {
         for (Wait wait(patience); wait.again();) {
         }
         return false;
@@ -210,21 +196,18 @@ struct Forgetful_queue : Mcs_lock {
     Mcs_lock inner;
 };
 
-TEST(Broken, LocksThatLetTwoIn)
-{
+TEST(Broken, LocksThatLetTwoIn) {
     EXPECT_TRUE((caught<Exclusive<Open_lock>>(options("spinlock", 3), "had company")));
     EXPECT_TRUE((caught<Exclusive<Test_then_set>>(options("spinlock", 3), "had company")));
     EXPECT_TRUE((caught<Exclusive<Twin_tickets>>(options("ticket", 3), any_failure)));
 }
 
-TEST(Broken, LocksThatServeOutOfOrder)
-{
+TEST(Broken, LocksThatServeOutOfOrder) {
     EXPECT_TRUE((caught<Exclusive<Unordered_tickets>>(options("ticket", 4), "passed by others")));
     EXPECT_TRUE((caught<Exclusive<Queue_jumper>>(options("mcs", 3), "passed by others")));
 }
 
-TEST(Broken, AWaiterForgottenForGoodEndsTheRunAndIsTold)
-{
+TEST(Broken, AWaiterForgottenForGoodEndsTheRunAndIsTold) {
     EXPECT_TRUE((caught<Exclusive<Forgetful_queue>>(options("mcs", 3), "waited in vain")));
 }
 
@@ -240,15 +223,13 @@ struct Readers_ignored : Rw_lock {
     void read_unlock() {}
 };
 
-TEST(Broken, ReaderWriterLocks)
-{
+TEST(Broken, ReaderWriterLocks) {
     EXPECT_TRUE((caught<Reader_writer<Unlocked_rw>>(options("rwlock", 4), any_failure)));
     EXPECT_TRUE((caught<Reader_writer<Readers_ignored>>(options("rwlock", 4), "half a write")));
 }
 
 struct Lossy_get : Counting {
-    static void get(std::uint32_t *count)
-    {
+    static void get(std::uint32_t *count) {
         const std::uint32_t seen = lw_read_u32_relaxed(count);
         sched_yield();
         lw_write_u32(count, seen + 1);
@@ -259,15 +240,13 @@ struct Keeps_one : Counting {
     static bool put(std::uint32_t *count) { return lw_read_u32_relaxed(count) > 1 && Counting::put(count); }
 };
 
-TEST(Broken, ReferenceCounts)
-{
+TEST(Broken, ReferenceCounts) {
     EXPECT_TRUE((caught<Refcount<Lossy_get>>(options("refcount", 4), any_failure)));
     EXPECT_TRUE((caught<Refcount<Keeps_one>>(options("refcount", 2), "left a count of 1")));
 }
 
 struct Double_pass : Passing {
-    static void pass(std::uint32_t *turn)
-    {
+    static void pass(std::uint32_t *turn) {
         Passing::pass(turn);
         if (lw_read_u32_relaxed(turn) % 64 == 7)
             Passing::pass(turn);
@@ -276,8 +255,7 @@ struct Double_pass : Passing {
 
 TEST(Broken, ATurnHandedOnTwice) { EXPECT_TRUE((caught<Handoff<Double_pass>>(options("handoff", 3), any_failure))); }
 
-TEST(Broken, BucketsWithoutALock)
-{
+TEST(Broken, BucketsWithoutALock) {
     EXPECT_TRUE((caught<Hash_bucket<Open_lock>>(options("hash-bucket", 8), "had company")));
 }
 #endif
@@ -285,8 +263,7 @@ TEST(Broken, BucketsWithoutALock)
 // An unlock without release: right on many machines most of the time, and a data race all the same.
 struct Unordered_unlock : Ticket_lock {
     using Ticket_lock::Ticket_lock;
-    bool lock(Seat &seat, const Patience &patience)
-    {
+    bool lock(Seat &seat, const Patience &patience) {
         Wait wait(patience);
         seat.ticket = lw_fetch_add_u32_relaxed(&next_, 1);
         while (lw_read_u32_relaxed(&serving_) != seat.ticket)
@@ -298,15 +275,11 @@ struct Unordered_unlock : Ticket_lock {
     std::uint32_t next_ = 0, serving_ = 0;
 };
 
-TEST(Unordered, DISABLED_OnlyThreadSanitizerSeesIt)
-{
-    run_team<Exclusive<Unordered_unlock>>(options("ticket", 3), never);
-}
+TEST(Unordered, DISABLED_OnlyThreadSanitizerSeesIt) { run_team<Exclusive<Unordered_unlock>>(options("ticket", 3), never); }
 
 // ---- Requests ---------------------------------------------------------------------------------------------------
 
-std::string refused(Request request, const std::vector<unsigned> &allowed = {0, 1})
-{
+std::string refused(Request request, const std::vector<unsigned> &allowed = {0, 1}) {
     try {
         resolve(request, allowed);
     } catch (const Invalid &error) {
@@ -315,15 +288,15 @@ std::string refused(Request request, const std::vector<unsigned> &allowed = {0, 
     return "";
 }
 
-TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed)
-{
+TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed) {
     const auto expect = [](const std::string &said, const std::string &where, const std::string &what) {
         EXPECT_EQ(said.rfind(where + ": ", 0), 0u) << said;
         EXPECT_NE(said.find(what), std::string::npos) << said;
         EXPECT_NE(said.find("(allowed: "), std::string::npos) << said;
         EXPECT_EQ(said.find('\n'), std::string::npos) << said;
     };
-    for (const char *bad : {"", "-1", "x", "1.5", "10000001", "11ms", "5 ns", "1h", "99999999999999999999", "1e3", "nan", "1..2ns"})
+    for (const char *bad :
+         {"", "-1", "x", "1.5", "10000001", "11ms", "5 ns", "1h", "99999999999999999999", "1e3", "nan", "1..2ns"})
         expect(refused({.kind = "mcs", .critical = bad}), "--critical", "");
     expect(refused({.kind = "mcs", .parallel = "3s"}), "--parallel", "not a length");
     for (const char *bad : {"", "0", "0s", "-1s", "2d", "25h", "86401", "1s2"})
@@ -341,9 +314,9 @@ TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed)
     expect(refused({.kind = "handoff", .threads = 1}), "--threads", "somebody");
 }
 
-TEST(Requests, GetWhatTheyAskFor)
-{
-    Options o = resolve({.kind = "mcs", .critical = "100", .parallel = "1us", .cpus = "4,2-3", .duration = "1.5m"}, {2, 3, 4, 9});
+TEST(Requests, GetWhatTheyAskFor) {
+    Options o =
+        resolve({.kind = "mcs", .critical = "100", .parallel = "1us", .cpus = "4,2-3", .duration = "1.5m"}, {2, 3, 4, 9});
     EXPECT_EQ(o.cpus, (std::vector<unsigned>{4, 2, 3}));
     EXPECT_EQ(o.threads, 3u);
     EXPECT_EQ(o.critical.iterations, 100u);

@@ -7,11 +7,11 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from support.analysis_samples import cell, constructed, context, contexts_of, launches, published, record
 
 from linewright import policy
 from linewright.advice.advice import advise
 from linewright.schema import Cpu
+from support.analysis_samples import cell, constructed, context, contexts_of, launches, published, record
 
 
 def one(contexts, records):
@@ -38,7 +38,9 @@ def test_the_published_table():
     assert (answer.setting.value, answer.setting.supported, answer.setting.why) == ("default", False, "depends")
     (void,) = answer.choices
     alone = {r.form: r.finding for r in void.points if r.condition == "alone" and r.work_iters == 0}
-    assert alone == {"stadd": "worse", "prfm_strm_stadd": "same", "llsc_add": "worse"}, "ldadd 4.02-4.64, llsc_add 4.87-6.45 ns"
+    assert alone == {"stadd": "worse", "prfm_strm_stadd": "same", "llsc_add": "worse"}, (
+        "ldadd 4.02-4.64, llsc_add 4.87-6.45 ns"
+    )
     (kernel,) = section(answer, "kernel").data
     assert kernel["option"] == "prefetch" and kernel["evidence"].form == "prfm_strm_stadd"
     assert any("contended" in line and "stadd from 300" in line for line in section(answer, "crossovers").lines)
@@ -58,7 +60,11 @@ def test_the_published_table():
         ({"swp": 50.0, "prfm_strm_swp": 6.0, "llsc_swp": 9.0}, "xchg=prefetch", "better"),
         ({"ldadd": 60.0, "llsc_fetch_add": 7.0}, "fetch=llsc", "better"),
         ({"ldadd": 60.0, "llsc_fetch_add": 70.0}, "default", "default_best"),
-        ({"cas_loop_read_first": 50.0, "llsc_cas_loop_read_first": 20.0, "prfm_strm_llsc_cas_loop_read_first": 8.0}, "cas=llsc,cas=prefetch", "better"),
+        (
+            {"cas_loop_read_first": 50.0, "llsc_cas_loop_read_first": 20.0, "prfm_strm_llsc_cas_loop_read_first": 8.0},
+            "cas=llsc,cas=prefetch",
+            "better",
+        ),
         ({"cas_loop_read_first": 50.0, "prfm_strm_cas_loop_read_first": 20.0}, "cas=prefetch", "better"),
     ],
 )
@@ -66,7 +72,15 @@ def test_machines_on_which_the_answer_differs(medians, value, why):
     rng = np.random.default_rng(3)
     records = []
     for form, ns in medians.items():
-        operation = "cmpxchg" if "cas" in form else "xchg" if "swp" in form else "fetch_add" if "ldadd" in form or "fetch" in form else "add"
+        operation = (
+            "cmpxchg"
+            if "cas" in form
+            else "xchg"
+            if "swp" in form
+            else "fetch_add"
+            if "ldadd" in form or "fetch" in form
+            else "add"
+        )
         records.append(noisy(form, ns, rng, operation=operation))
     answer = one([context()], records)
     assert (answer.setting.value, answer.setting.why) == (value, why)
@@ -103,12 +117,18 @@ def test_settings_of_library_operations_are_compared_and_advised():
 
 def test_a_setting_that_spells_the_default_out_is_no_second_choice():
     rng = np.random.default_rng(7)
-    records = [under(p, ns, rng, "op_add", "library_add") for p, ns in (("default", 9.0), ("load", 9.0), ("store", 30.0), ("store+prefetch", 5.0))]
+    records = [
+        under(p, ns, rng, "op_add", "library_add")
+        for p, ns in (("default", 9.0), ("load", 9.0), ("store", 30.0), ("store+prefetch", 5.0))
+    ]
     answer = one([context()], records)
     assert answer.setting.value == "void=store,void=prefetch"
     (void,) = answer.choices
     assert {p.choice for p in void.points} == {"store", "store,prefetch"}
-    old = one([context(features=[])], [under(p, ns, rng, "op_add", "library_add") for p, ns in (("default", 9.0), ("llsc", 9.0), ("prefetch", 5.0))])
+    old = one(
+        [context(features=[])],
+        [under(p, ns, rng, "op_add", "library_add") for p, ns in (("default", 9.0), ("llsc", 9.0), ("prefetch", 5.0))],
+    )
     assert old.setting.value == "void=prefetch", "without LSE the default is LL/SC"
 
 
@@ -145,7 +165,11 @@ def test_every_comparison_made_costs_certainty():
     """The clearest of ten comparisons has ten times the p value that it has by itself."""
     rng = np.random.default_rng(2)
     clear = [noisy("ldadd", 10.0, rng, noise=0.02), noisy("stadd", 10.2, rng, noise=0.02)]
-    others = [noisy(form, 50.0 + work, rng, noise=0.02, work_iters=work) for work in range(1, 10) for form in ("ldadd", "stadd")]
+    others = [
+        noisy(form, 50.0 + work, rng, noise=0.02, work_iters=work)
+        for work in range(1, 10)
+        for form in ("ldadd", "stadd")
+    ]
     (alone,) = one([context()], clear).choices[0].points
     among = next(r for r in one([context()], clear + others).choices[0].points if r.work_iters == 0)
     assert 0 < alone.p < 0.01 and among.p == pytest.approx(10 * alone.p)
@@ -169,7 +193,9 @@ def test_a_store_form_that_costs_nothing_under_work():
     turns = "\n".join(section(answer, "classes").lines)
     assert "void=store is better than the default alone at work 200" in turns
     assert "void=store is worse than the default alone at work 0, 10" in turns
-    crossing = next(line for line in section(answer, "crossovers").lines if "ldadd up to" in line and "stadd from" in line)
+    crossing = next(
+        line for line in section(answer, "crossovers").lines if "ldadd up to" in line and "stadd from" in line
+    )
     assert "stadd from 200 (about 62.00 ns)" in crossing
     places = {c.form: c.where for c in section(answer, "near_far").data}
     assert places["stadd"] == "far_posted"
@@ -179,7 +205,10 @@ def test_near_far_is_told_per_core_and_line_and_differing_cores_are_named():
     rng = np.random.default_rng(9)
     records = []
     for cpu, ns in ((0, 5.8), (4, 29.0)):
-        records += [noisy("stadd", ns, rng, cpu=cpu, placement=f"cpus:{cpu}"), noisy("llsc_add", 6.6, rng, cpu=cpu, placement=f"cpus:{cpu}")]
+        records += [
+            noisy("stadd", ns, rng, cpu=cpu, placement=f"cpus:{cpu}"),
+            noisy("llsc_add", 6.6, rng, cpu=cpu, placement=f"cpus:{cpu}"),
+        ]
     answer = one([context(cycle_ns=0.1)], records)
     found = section(answer, "near_far").data
     assert {(c.form, c.cpu) for c in found} == {(f, c) for f in ("stadd", "llsc_add") for c in (0, 4)}
@@ -190,7 +219,11 @@ def test_near_far_is_told_per_core_and_line_and_differing_cores_are_named():
 
 def test_a_mixed_chip_gets_a_setting_per_core_type_and_the_cost_of_one_for_all():
     rng = np.random.default_rng(11)
-    cpus = [Cpu(cpu=0, capacity=1024, midr="0xa"), Cpu(cpu=1, capacity=1024, midr="0xa"), Cpu(cpu=4, capacity=400, midr="0xb")]
+    cpus = [
+        Cpu(cpu=0, capacity=1024, midr="0xa"),
+        Cpu(cpu=1, capacity=1024, midr="0xa"),
+        Cpu(cpu=4, capacity=400, midr="0xb"),
+    ]
     records = []
     for cpu, medians in ((0, {"ldadd": 5.0, "llsc_add": 10.0}), (4, {"ldadd": 60.0, "llsc_add": 12.0})):
         records += [noisy(f, ns, rng, cpu=cpu, placement=f"cpus:{cpu}") for f, ns in medians.items()]
@@ -225,7 +258,12 @@ def test_x86_gets_forms_for_code_and_no_setting():
 
 def test_plans_of_their_own_have_sections_and_controls_are_never_advised():
     rng = np.random.default_rng(14)
-    forms = {"percpu_rseq_add": 0.5, "percpu_own_lock_add": 5.0, "percpu_racy_add": 0.3, "percpu_thread_local_add": 0.28}
+    forms = {
+        "percpu_rseq_add": 0.5,
+        "percpu_own_lock_add": 5.0,
+        "percpu_racy_add": 0.3,
+        "percpu_thread_local_add": 0.28,
+    }
     records = [noisy(f, ns, rng, operation="percpu_add", params={"slots": 1}) for f, ns in forms.items()]
     wide = {"movdqa_read": 1.0, "cmpxchg16b_read_once": 18.0, "read_twice_read": 0.5}
     records += [noisy(f, ns, rng, operation="wide_read", width_bits=128) for f, ns in wide.items()]

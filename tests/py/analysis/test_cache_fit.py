@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.analysis_samples import context, record
 
 from linewright import plans
 from linewright.advice.advice import advise
 from linewright.analysis import cache_fit, summarise, verdict
 from linewright.errors import UserError
 from linewright.plans import Wish
-from linewright.target.probe import Form, Topology
 from linewright.schema import Cell, Cpu
+from linewright.target.probe import Form, Topology
+from support.analysis_samples import context, record
 
 SIZES = (64, 512, 4096, 32768, 262144, 2097152)
 
@@ -145,12 +145,20 @@ def test_the_grid_has_both_waits_of_every_list_and_fits_each_state():
     assert len({c.id for c in plan.cells}) == len(plan.cells)
     assert {c.form for c in plan.cells} == {"clwb", "clflushopt"}
     assert {c.params["state"] for c in plan.cells} == {"absent", "clean", "dirty_l1", "dirty_l2", "dirty_beyond"}
-    assert all(c.params["entry_bytes"] * c.params["entries"] <= 256 << 10 for c in plan.cells if c.params["state"] == "dirty_l2")
+    assert all(
+        c.params["entry_bytes"] * c.params["entries"] <= 256 << 10
+        for c in plan.cells
+        if c.params["state"] == "dirty_l2"
+    )
 
 
 def test_forms_and_machines():
     assert {c.form for c in build("forms=clflush").cells} == {"clflush"}
-    arm = [form("dc_cvac", "clean", "arm64"), form("dc_civac", "clean_invalidate", "arm64"), form("dc_cvap", "clean", "arm64", False)]
+    arm = [
+        form("dc_cvac", "clean", "arm64"),
+        form("dc_civac", "clean_invalidate", "arm64"),
+        form("dc_cvap", "clean", "arm64", False),
+    ]
     assert {c.form for c in build(forms=arm, arch="arm64").cells} == {"dc_cvac", "dc_civac"}
     with pytest.raises(UserError, match="no cache-maintenance instruction"):
         build(forms=[], arch="generic")
@@ -161,7 +169,9 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
     [advice] = advise([context(arch="x86_64")], records)
     [section] = [s for s in advice.sections if s.name == "cache"]
-    assert any(line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line for line in section.lines)
+    assert any(
+        line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line for line in section.lines
+    )
     assert any("one wait for the list saves" in line and "from entries of" in line for line in section.lines)
     assert {fit.group.form for fit in section.data["terms"]} == {"clwb", "clflush"} and section.data["savings"]
     # An emulator's times mean nothing.

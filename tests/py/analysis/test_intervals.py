@@ -77,7 +77,10 @@ def test_resampling_one_group_agrees_with_scipys_bootstrap(n):
 
 def test_the_hierarchical_bootstrap_agrees_with_one_spelled_out():
     rng = np.random.default_rng(3)
-    groups = [rng.lognormal(mean, 0.05, size) for mean, size in zip((3, 3.1, 3.3, 2.9, 3.05), (20, 31, 40, 25, 30), strict=True)]
+    groups = [
+        rng.lognormal(mean, 0.05, size)
+        for mean, size in zip((3, 3.1, 3.3, 2.9, 3.05), (20, 31, 40, 25, 30), strict=True)
+    ]
     spelled = []
     for _ in range(6000):
         chosen = rng.integers(0, 5, 5)

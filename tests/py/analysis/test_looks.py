@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, contexts_of, record, slow_states, timed_launches
 from scipy import stats
 
 from linewright.analysis import summarise
-from linewright.compare.changes import compare
 from linewright.analysis.intervals import centre, repeat_interval
 from linewright.analysis.summary import FEWEST_LOOKS, LOOK_S, LOOK_VIRTUAL_S, Summary, look_numbers
+from linewright.compare.changes import compare
+from support.analysis_samples import cell, context, contexts_of, record, slow_states, timed_launches
 
 SHARED = cell("stadd", contender="same_line", threads=2)
 FACTOR = 2.4

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, contexts_of, record
 
 from linewright.analysis import summarise, verdict
 from linewright.analysis.near_far import crossovers, line_class, near_far
 from linewright.schema import Interval
+from support.analysis_samples import cell, context, contexts_of, record
 
 
 def about(value, half=0.02):
@@ -47,7 +47,9 @@ def test_a_posted_far_add_a_waited_one_and_a_near_one():
 
 
 def test_lines_with_far_homes_are_told_from_near_ones():
-    found = classes(sweep("stadd", (5.8, 29.0), (2.0, 0.2), range(12)) + sweep("llsc_add", (6.6, 6.6), (3.0, 3.0), seed=2))
+    found = classes(
+        sweep("stadd", (5.8, 29.0), (2.0, 0.2), range(12)) + sweep("llsc_add", (6.6, 6.6), (3.0, 3.0), seed=2)
+    )
     assert (found["stadd"].where, found["stadd"].near, found["stadd"].far) == ("mixed", 20, 12)
     assert found["llsc_add"].where == "near"
 

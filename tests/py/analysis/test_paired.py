@@ -27,7 +27,9 @@ def trial(rng, changes, planned=24, noise=0.01, drift=0.05, **options):
     for number in range(planned):
         common = math.exp(rng.normal(0, drift))
         for name, change in zip(names, changes, strict=True):
-            runs.append(Run(setting=name, round=number, value=float(common * (1 + change) * math.exp(rng.normal(0, noise)))))
+            runs.append(
+                Run(setting=name, round=number, value=float(common * (1 + change) * math.exp(rng.normal(0, noise))))
+            )
         verdict = judge(runs, names, planned, **options)
         if verdict.stop:
             return verdict
@@ -76,7 +78,9 @@ def test_too_few_rounds_give_no_interval():
 def test_a_program_tried_against_itself_differs_at_most_as_often_as_promised(others):
     rng = np.random.default_rng(others)
     trials = 200
-    wrong = sum(any(c.different for c in trial(rng, [0.0] * (others + 1), precision=1e-9).comparisons) for _ in range(trials))
+    wrong = sum(
+        any(c.different for c in trial(rng, [0.0] * (others + 1), precision=1e-9).comparisons) for _ in range(trials)
+    )
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
 
 
@@ -132,6 +136,8 @@ def test_a_bimodal_program_is_recognised():
     runs = []
     for n in range(30):
         runs.append(Run(setting="a", round=n, value=float(np.exp(rng.normal(0, 0.01)))))
-        runs.append(Run(setting="b", round=n, value=float((1.0 if rng.random() < 0.5 else 1.6) * np.exp(rng.normal(0, 0.01)))))
+        runs.append(
+            Run(setting="b", round=n, value=float((1.0 if rng.random() < 0.5 else 1.6) * np.exp(rng.normal(0, 0.01))))
+        )
     a, b = judge(runs, ["a", "b"], planned=30).settings
     assert len(a.modes) == 1 and [round(m.median_ns, 1) for m in b.modes] == [1.0, 1.6]

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, launches, published, record
 
 from linewright.analysis import summarise
 from linewright.analysis.plausible import MEANING, explain
 from linewright.schema import Cpu, Quantiles
+from support.analysis_samples import cell, context, launches, published, record
 
 RNG = np.random.default_rng
 
@@ -47,9 +47,13 @@ def test_faster_than_a_plain_add_or_than_one_cycle():
 
 def test_exactly_doubled_under_a_contender_on_one_cpu():
     """A contender pinned to a CPU that does not exist shares the timed thread's: a row of exactly 2.00 times."""
-    alone, doubled = flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line", threads=2), 10.0, 2))
+    alone, doubled = flags(
+        noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line", threads=2), 10.0, 2)
+    )
     assert "doubled" in doubled and "doubled" not in alone
-    alone, placebo = flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="placebo", threads=2), 10.0, 2))
+    alone, placebo = flags(
+        noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="placebo", threads=2), 10.0, 2)
+    )
     assert "doubled" in placebo
     assert "doubled" not in flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line"), 11.0))[1]
 
@@ -87,7 +91,9 @@ def test_a_neutral_placebo_is_seldom_accused():
     rng = RNG(5)
     accused = 0
     for _ in range(100):
-        records = launches(cell("lock_add"), 5.0, rng) + launches(cell("lock_add", contender="placebo", threads=2), 5.0, rng)
+        records = launches(cell("lock_add"), 5.0, rng) + launches(
+            cell("lock_add", contender="placebo", threads=2), 5.0, rng
+        )
         accused += "placebo_differs" in flags(*records)[1]
     assert accused <= 3
 

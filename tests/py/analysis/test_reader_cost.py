@@ -7,13 +7,13 @@ import io
 import msgspec
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, launches
 from rich.console import Console
 
 from linewright.advice.advice import advise
 from linewright.analysis import reader_cost, summarise, verdict
-from linewright.schema import Record
 from linewright.output.table import print_result
+from linewright.schema import Record
+from support.analysis_samples import cell, context, launches
 
 PAIRS = {"srcu_fast": (0.8, 0.8), "srcu_fast_updown": (0.8, 0.8), "rwlock": (4.0, 20.0), "refcnt": (3.9, 21.0)}
 """ns of one reader alone, and of each of two."""
@@ -28,13 +28,17 @@ def records(pairs=PAIRS, waits=WAITS, count: int = 5, seed: int = 1) -> list[Rec
         params = {"read_delay": 0}
         made += launches(cell(form, operation="readers_pair", params=params, **shared), alone, rng, count=1)
         both = {"threads": 2, "contender": "same_line"}
-        made += launches(cell(form, operation="readers_pair", params=params, **both, **shared), together, rng, count=count)
+        made += launches(
+            cell(form, operation="readers_pair", params=params, **both, **shared), together, rng, count=count
+        )
     for form, ns in waits.items():
         params = {"read_delay": 0, "updater": "synchronize"}
         made += launches(cell(form, operation="readers_grace", params=params, **shared), ns / 10, rng, count=1)
         both = {"threads": 2, "contender": "same_line"}
         made += launches(cell(form, operation="readers_grace", params=params, **both, **shared), ns, rng, count=count)
-        made += launches(cell(form, operation="readers_pair", params=params, **both, **shared), 3 * pairs[form][0], rng, count=count)
+        made += launches(
+            cell(form, operation="readers_pair", params=params, **both, **shared), 3 * pairs[form][0], rng, count=count
+        )
     return made
 
 
@@ -59,10 +63,15 @@ def test_scaling_tells_flat_from_growing() -> None:
 def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
     made = records()
     trades = reader_cost.trades(summarise(contexts_of(made), made))
-    assert {(t.cheap_reader, t.cheap_update) for t in trades} == {("srcu_fast", "rwlock"), ("srcu_fast_updown", "rwlock")}
+    assert {(t.cheap_reader, t.cheap_update) for t in trades} == {
+        ("srcu_fast", "rwlock"),
+        ("srcu_fast_updown", "rwlock"),
+    }
     for t in trades:
         truth = (20_000 - 30) / (4.0 - 0.8)
-        assert t.sections_per_update.value == pytest.approx(truth, rel=0.2), "each launch has its own luck of a few percent"
+        assert t.sections_per_update.value == pytest.approx(truth, rel=0.2), (
+            "each launch has its own luck of a few percent"
+        )
         assert t.sections_per_update.low < t.sections_per_update.value < t.sections_per_update.high
         assert t.readers == 1 and t.saved_ns.low_ns > 0 and t.waited_ns.low_ns > 0
 
@@ -115,7 +124,9 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
     text = out.getvalue()
     assert "readers that protect a section" in text and "times as dear" in text
     row = next(line for line in text.split("what it takes")[1].splitlines() if line.startswith("rwlock"))
-    assert len(row.split("[")) == 5, "four figures with intervals: the reader, it during updates, the update alone and beside it"
+    assert len(row.split("[")) == 5, (
+        "four figures with intervals: the reader, it during updates, the update alone and beside it"
+    )
 
 
 @pytest.mark.parametrize("delay", [0, 50])

@@ -7,12 +7,12 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, contexts_of, launches, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linewright.analysis import findings, histogram, summarise, verdict
 from linewright.schema import Discarded, Quantiles
+from support.analysis_samples import cell, context, contexts_of, launches, record
 
 
 def quantiles(values_ns, of="batch_mean"):
@@ -49,9 +49,7 @@ def test_a_cost_below_zero_stays_below_zero():
     """A tool that caps its overhead at 0 says that every uncontended lock is free."""
     rng = np.random.default_rng(3)
     a_cell = cell("stadd", work_iters=100)
-    records = [
-        record(a_cell, 30.9 + rng.normal(0, 0.2, 64), empty_ns=list(31 + rng.normal(0, 0.2, 64)))
-    ]
+    records = [record(a_cell, 30.9 + rng.normal(0, 0.2, 64), empty_ns=list(31 + rng.normal(0, 0.2, 64)))]
     (summary,) = summarise([context()], records)
     assert -0.3 < summary.exposed.median_ns < 0 < summary.exposed.high_ns
     assert "negative_cost" not in summary.flags, "within noise it is no accusation"
@@ -71,7 +69,9 @@ def test_completion_is_minus_the_wait_alone():
 
 def test_percentiles_come_from_the_merged_histogram():
     records = [
-        record(cell("stadd"), [5.0], "a" * 16, 0, batch=quantiles([1.0] * 90), small_batch=quantiles([2.0], "small_batch")),
+        record(
+            cell("stadd"), [5.0], "a" * 16, 0, batch=quantiles([1.0] * 90), small_batch=quantiles([2.0], "small_batch")
+        ),
         record(cell("stadd"), [5.0], "b" * 16, 1, batch=quantiles([9.0] * 10)),
     ]
     (summary,) = summarise(contexts_of(records), records)
@@ -99,10 +99,16 @@ def test_statuses_merge(statuses, status, counted):
     assert summary.reason == ("" if status == "ok" else f"was {status}")
 
 
-@pytest.mark.parametrize(("status", "sum_found", "merged"), [("unreliable", 0, "ok"), ("unavailable", 0, "ok"), ("error", 0, "ok"), ("error", 9, "error")])
+@pytest.mark.parametrize(
+    ("status", "sum_found", "merged"),
+    [("unreliable", 0, "ok"), ("unavailable", 0, "ok"), ("error", 0, "ok"), ("error", 9, "error")],
+)
 def test_a_launch_that_was_run_again_counts_as_it_came_out_then(status, sum_found, merged):
     """`--resume` runs again what was not ok; only a wrong sum stays one."""
-    again = [record(cell("stadd"), [5.0, 5.1], f"{i:016x}", 0, status=s, sum_found=sum_found if s != "ok" else 0) for i, s in enumerate([status, "ok"])]
+    again = [
+        record(cell("stadd"), [5.0, 5.1], f"{i:016x}", 0, status=s, sum_found=sum_found if s != "ok" else 0)
+        for i, s in enumerate([status, "ok"])
+    ]
     (summary,) = summarise(contexts_of(again), again)
     assert summary.status == merged
 
@@ -159,7 +165,9 @@ def odd_records(draw):
             contender=draw(st.sampled_from(["none", "placebo", "same_line"])), work_iters=draw(st.sampled_from([0, 10])),
         )  # fmt: skip
         windows = draw(st.lists(any_number, max_size=6))
-        batch = draw(st.sampled_from([None, quantiles([1.0, 2.0]), msgspec.structs.replace(quantiles([1.0]), histogram=[])]))
+        batch = draw(
+            st.sampled_from([None, quantiles([1.0, 2.0]), msgspec.structs.replace(quantiles([1.0]), histogram=[])])
+        )
         answers.append(
             record(
                 a_cell, windows, f"{draw(st.integers(0, 3)):016x}", i,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.analysis_samples import cell, constructed, contexts_of, launches, published, record
 
 from linewright.analysis import findings, summarise, verdict
+from support.analysis_samples import cell, constructed, contexts_of, launches, published, record
 
 
 def at(found, **fields):
@@ -19,7 +19,9 @@ def test_the_published_table_gives_its_known_answer():
     assert all(s.published and s.exposed is None for s in summaries)
     (alone,) = at(findings(summaries), operation="add", contender="none", work_iters=0)
     assert alone.best == "prfm_keep_stadd"
-    assert set(alone.tied) == {"prfm_keep_stadd", "prfm_strm_stadd", "ldadd", "llsc_add"}, "3.97 to 5.66 ns overlap at p95"
+    assert set(alone.tied) == {"prfm_keep_stadd", "prfm_strm_stadd", "ldadd", "llsc_add"}, (
+        "3.97 to 5.66 ns overlap at p95"
+    )
     assert alone.beaten == alone.worst == "stadd"
     (contended,) = at(findings(summaries), operation="add", contender_iters=10, contender="same_line", work_iters=0)
     assert (contended.best, contended.beaten) == ("ldadd", "stadd")
@@ -60,7 +62,9 @@ def test_noise_at_some_work_lengths_is_not_said_of_all():
     rng = np.random.default_rng(4)
     records = launches(cell("stadd"), 3.0, rng) + launches(cell("llsc_add"), 9.0, rng)
     for work in (300, 20):
-        records += launches(cell("stadd", work_iters=work), 60.0, rng) + launches(cell("llsc_add", work_iters=work), 60.1, rng)
+        records += launches(cell("stadd", work_iters=work), 60.0, rng) + launches(
+            cell("llsc_add", work_iters=work), 60.1, rng
+        )
     contexts = contexts_of(records)
     said, unsaid = verdict(summarise(contexts, records), contexts)
     assert said.startswith("Alone: back to back, add: stadd takes")
@@ -119,7 +123,11 @@ def test_order_is_part_of_the_need():
 def test_a_stronger_need_with_the_same_answer_is_said_once():
     rng = np.random.default_rng(6)
     records = []
-    for form, order, ns in (("builtin", "seq_cst", 9.0), ("lock_xadd", "full", 5.0), ("prefetchw_lock_xadd", "full", 9.1)):
+    for form, order, ns in (
+        ("builtin", "seq_cst", 9.0),
+        ("lock_xadd", "full", 5.0),
+        ("prefetchw_lock_xadd", "full", 9.1),
+    ):
         records += launches(cell(form, operation="fetch_add", order=order), ns, rng, between=0.002)
     contexts = contexts_of(records)
     summaries = summarise(contexts, records)

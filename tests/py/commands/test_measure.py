@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import FAKE_PROBE
 import csv
 import ctypes
 import errno
@@ -23,6 +22,7 @@ from linewright.output import progress
 from linewright.records import files as records
 from linewright.schema import Cell, Plan
 from linewright.target.local import Progress
+from support.places import FAKE_PROBE
 
 SMALL = ["--only", "lock_add", "--only", "plain_add", "--budget", "5s", "--set", "lines=2", "--set", "contended_lines=2", "--set", "work=0,20", "--set", "contended_window_ms=2", "--set", "window_ms=0.5"]  # fmt: skip
 
@@ -35,7 +35,9 @@ def rows_of(path: Path) -> list:
 
 
 def finished(path: Path) -> int:
-    return sum(line.startswith(b'{"linewright_record"') for line in path.read_bytes().splitlines()) if path.exists() else 0
+    return (
+        sum(line.startswith(b'{"linewright_record"') for line in path.read_bytes().splitlines()) if path.exists() else 0
+    )
 
 
 def wait_for(condition, timeout_s: float = 300.0) -> None:
@@ -83,7 +85,9 @@ def test_formats_for_programs(command, out: Path):
     assert found["contexts"][0]["cpu_model"] == "Fake" and isinstance(found["verdict"], list)
     contended = next(row for row in table if row["contender"] == "same_line")
     assert contended["launches"] == "5" and float(contended["issue_median_ns"]) == pytest.approx(5.035, rel=0.01)
-    assert {name for name in table[0] if name.endswith("_ns")} == {name for name in found["cells"][0] if name.endswith("_ns")}
+    assert {name for name in table[0] if name.endswith("_ns")} == {
+        name for name in found["cells"][0] if name.endswith("_ns")
+    }
 
 
 def test_show_joins_files_and_filters(command, out: Path):
@@ -91,7 +95,9 @@ def test_show_joins_files_and_filters(command, out: Path):
     command("measure", "--only", "lock_xadd", "--set", "launches=1", "-o", "s.jsonl")
     shown = command("show", "r.jsonl", "s.jsonl", "--only", "w20", "--format", "csv")
     found = list(csv.DictReader(io.StringIO(shown.stdout)))
-    assert {row["form"] for row in found} == {"lock_add", "lock_xadd"} and {row["work_iters"] for row in found} == {"20"}
+    assert {row["form"] for row in found} == {"lock_add", "lock_xadd"} and {row["work_iters"] for row in found} == {
+        "20"
+    }
     assert "no cell fits 'w7'" in command.refused("show", "r.jsonl", "--only", "w7")
 
 
@@ -114,7 +120,9 @@ def test_every_override_reaches_the_plan(command, out: Path, tmp_path: Path):
     plan = {"linewright_plan": 1, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]}
     (tmp_path / "p.json").write_text(json.dumps(plan))
     script = tmp_path / "spy"
-    script.write_text(f'#!/bin/sh\ncase "$1" in "") tee "{tmp_path}/seen";; *) cat;; esac | "{sys.executable}" "{FAKE_PROBE}" "$@"\n')
+    script.write_text(
+        f'#!/bin/sh\ncase "$1" in "") tee "{tmp_path}/seen";; *) cat;; esac | "{sys.executable}" "{FAKE_PROBE}" "$@"\n'
+    )
     script.chmod(0o755)
     command.probe = script
     words = ["--plan", "p.json", "--precision", "5%", "--seed", "7", "--cpus", "1,0", "--budget", "9s", "-o", "r.jsonl"]
@@ -137,7 +145,10 @@ def test_a_probe_that_dies_in_mid_line_leaves_the_finished_records(command, out:
 @pytest.mark.parametrize(
     ("fake", "message"),
     [
-        ({"die_after": 2}, "exited with 3 in launch 0, at add/plain_add/u64/relaxed/none/ci0/w0/auto/l32/t1: told to die"),
+        (
+            {"die_after": 2},
+            "exited with 3 in launch 0, at add/plain_add/u64/relaxed/none/ci0/w0/auto/l32/t1: told to die",
+        ),
         ({"garbage": "garbage"}, "linewright-probe, line 3 of its output: not JSON"),
         ({"garbage": '{"linewright_record":2}'}, "record of version 2, this program reads version 1"),
         ({"skip": [1, 2]}, "ended without 2 of its cells in launch 0"),
@@ -165,7 +176,11 @@ def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: si
     stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 3
     last = stderr.decode().splitlines()[-1]
-    assert number.name in last and last.endswith("continue with --resume r.jsonl --only 'w*' --set work=0,20") and b"Traceback" not in stderr
+    assert (
+        number.name in last
+        and last.endswith("continue with --resume r.jsonl --only 'w*' --set work=0,20")
+        and b"Traceback" not in stderr
+    )
     assert len(rows_of(out)) >= 3 and out.read_bytes().endswith(b"\n")
     assert stdout, "what is finished is shown"
 
@@ -174,7 +189,12 @@ def test_a_hangup_that_is_to_be_survived_is(command, out: Path):
     command.fake = {"pause_s": 0.05}
     words = ["nohup", *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl")]
     process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=command.directory, env=command.environment(), start_new_session=True
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=command.directory,
+        env=command.environment(),
+        start_new_session=True,
     )
     wait_for(lambda: finished(out) >= 1)
     os.killpg(process.pid, signal.SIGHUP)
@@ -267,7 +287,9 @@ def test_resume_refuses_another_machines_file(command, out: Path):
 
 
 def test_resume_of_a_plan_file_asks_for_the_plan(command, out: Path):
-    (command.directory / "p.json").write_text(json.dumps({"linewright_plan": 1, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]}))
+    (command.directory / "p.json").write_text(
+        json.dumps({"linewright_plan": 1, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]})
+    )
     assert command("measure", "--plan", "p.json", "-o", "r.jsonl").returncode == 0
     assert "--plan" in command.refused("measure", "--resume", "r.jsonl")
     assert "nothing left" in command("measure", "--plan", "p.json", "--resume", "r.jsonl").stderr
@@ -300,7 +322,9 @@ def test_an_unexpected_failure_shows_no_traceback(command):
 
 
 def test_a_probe_that_cannot_answer(command):
-    command.patch.setattr(command, "environment", lambda: {"LINEWRIGHT_PROBE": str(command.probe), "FAKE_PROBE": "not json"})
+    command.patch.setattr(
+        command, "environment", lambda: {"LINEWRIGHT_PROBE": str(command.probe), "FAKE_PROBE": "not json"}
+    )
     answer = command("topology")
     assert answer.returncode == 3 and answer.stderr.startswith("linewright: linewright-probe --topology: ")
     assert answer.stderr.count("\n") == 1
@@ -367,8 +391,22 @@ def test_a_user_who_may_lock_little_memory(real):
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0)  # root is under no limit otherwise
 
-    cell = {"operation": "fetch_add", "form": "builtin_fetch_add", "order": "seq_cst", "width_bits": 32, "contender": "same_line", "threads": 2}
-    plan = {"linewright_plan": 1, "name": "one", "min_windows": 1, "max_windows": 1, "contended_window_ms": 1, "cells": [cell]}
+    cell = {
+        "operation": "fetch_add",
+        "form": "builtin_fetch_add",
+        "order": "seq_cst",
+        "width_bits": 32,
+        "contender": "same_line",
+        "threads": 2,
+    }
+    plan = {
+        "linewright_plan": 1,
+        "name": "one",
+        "min_windows": 1,
+        "max_windows": 1,
+        "contended_window_ms": 1,
+        "cells": [cell],
+    }
     ran = subprocess.run([real.probe], input=json.dumps(plan), capture_output=True, text=True, preexec_fn=little)
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
@@ -388,7 +426,15 @@ def test_the_real_probe_from_plan_to_verdict(real):
 def test_the_real_probe_takes_a_hangup_for_a_request(real, number: signal.Signals):
     """A terminal that closes hangs up the probe as well as the command."""
     cell = {"operation": "none", "form": "empty", "width_bits": 32, "lines": 1}
-    plan = {"linewright_plan": 1, "name": "long", "precision": 1e-9, "max_windows": 100_000, "window_ms": 20, "budget_s": 600, "cells": [cell]}
+    plan = {
+        "linewright_plan": 1,
+        "name": "long",
+        "precision": 1e-9,
+        "max_windows": 100_000,
+        "window_ms": 20,
+        "budget_s": 600,
+        "cells": [cell],
+    }
     process = subprocess.Popen(
         [real.probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
@@ -423,7 +469,9 @@ def test_the_probe_runs_by_itself(real):
     assert wrong.returncode == 2
 
 
-@pytest.mark.parametrize("words", [["--help"], ["measure", "--help"], ["show", "-h"], ["--version"], ["schema"], ["schema", "plan"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["measure", "--help"], ["show", "-h"], ["--version"], ["schema"], ["schema", "plan"]]
+)
 def test_help_and_schema_need_no_probe(command, words: list[str]):
     command.probe = Path("/absent")
     answer = command(*words)

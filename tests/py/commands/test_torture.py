@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import json
 from pathlib import Path
 
 import pytest
+
+from support.places import ROOT
 
 REAL = ROOT / "build" / "native" / "torture" / "linewright-torture"
 needs_program = pytest.mark.skipif(not REAL.is_file(), reason="linewright-torture is not built")
@@ -26,7 +27,10 @@ def program(monkeypatch):
         (["srcu", "--readers", "0"], "--readers: out of range: 0 (allowed: 1 to 128)"),
         (["srcu", "--updaters", "65"], "--updaters: out of range: 65 (allowed: 1 to 64)"),
         (["srcu", "--seed", "-2"], "--seed: out of range: -2 (allowed: 0 to 4294967295)"),
-        (["srcu", "--flavour", "slow"], "--flavour: not known: slow (allowed: all, normal, signal_safe, fast, fast_updown)"),
+        (
+            ["srcu", "--flavour", "slow"],
+            "--flavour: not known: slow (allowed: all, normal, signal_safe, fast, fast_updown)",
+        ),
         (["srcu", "--words", "core"], "--words: not known: core (allowed: thread, cpu)"),
         (["srcu", "--without", "futex"], "--without: not known: futex (allowed: membarrier, rseq)"),
     ],

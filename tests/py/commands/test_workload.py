@@ -5,7 +5,6 @@ No test depends on how fast anything runs; that locks hold, and broken ones are 
 
 from __future__ import annotations
 
-from support.places import ROOT
 import json
 import os
 import re
@@ -17,6 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from support.places import ROOT
 
 BUILT = ROOT / "build/native/workload/linewright-workload"
 KINDS = ("refcount", "spinlock", "ticket", "mcs", "rwlock", "hash-bucket", "handoff")
@@ -65,13 +66,24 @@ def test_256_waiters_on_however_few_cpus_end_and_are_verified(run) -> None:
 
 def test_table_has_the_figures_that_a_trial_looks_for(run) -> None:
     text = run("hash-bucket", "--threads", 2, "--duration", "20ms").stdout
-    for expression in (r"rate +([0-9]+) operations/s", r"woken .* in ([0-9.]+) ms", r"requeued .* in ([0-9.]+) ms", r"fairness +([0-9.]+)", r"longest ([0-9.]+) (?:ns|us|ms|s) "):
+    for expression in (
+        r"rate +([0-9]+) operations/s",
+        r"woken .* in ([0-9.]+) ms",
+        r"requeued .* in ([0-9.]+) ms",
+        r"fairness +([0-9.]+)",
+        r"longest ([0-9.]+) (?:ns|us|ms|s) ",
+    ):
         assert re.search(expression, text), (expression, text)
     assert "verified" in text and "BROKEN" not in text
 
 
 def test_the_command_is_the_program(built, command) -> None:
-    assert as_json(command.apart("workload", "spinlock", "-t", "2", "-c", "10", "--duration", "20ms", "--format", "json"))["critical"]["iterations"] == 10
+    assert (
+        as_json(command.apart("workload", "spinlock", "-t", "2", "-c", "10", "--duration", "20ms", "--format", "json"))[
+            "critical"
+        ]["iterations"]
+        == 10
+    )
     refused = command.apart("workload", "spinlock", "--threads", "0")
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "hash-bucket" in command.apart("workload", "--help").stdout
@@ -79,7 +91,20 @@ def test_the_command_is_the_program(built, command) -> None:
 
 def test_one_workload_in_a_trial(built, command) -> None:
     """Any pair of environments: that is all a trial needs to know."""
-    words = ["--env", "A=1", "--env", "A=2", "--runs", "2", "--warmup", "0", "--metric", r"rate +([0-9]+) operations/s", "--higher-is-better", "--json"]
+    words = [
+        "--env",
+        "A=1",
+        "--env",
+        "A=2",
+        "--runs",
+        "2",
+        "--warmup",
+        "0",
+        "--metric",
+        r"rate +([0-9]+) operations/s",
+        "--higher-is-better",
+        "--json",
+    ]
     program = [sys.executable, "-m", "linewright", "workload", "ticket", "--threads", "2", "--duration", "20ms"]
     done = command.apart("trial", *words, "--", *program)
     assert done.returncode == 0, done.stderr
@@ -130,7 +155,9 @@ def test_a_program_that_is_not_there_is_told(command) -> None:
     assert done.returncode == 2 and "LINEWRIGHT_WORKLOAD: no such file" in done.stderr
 
 
-@pytest.mark.parametrize(("cpu", "setting"), [("max", "store,prefetch"), ("max", "load"), ("cortex-a57", "llsc,prefetch")])
+@pytest.mark.parametrize(
+    ("cpu", "setting"), [("max", "store,prefetch"), ("max", "load"), ("cortex-a57", "llsc,prefetch")]
+)
 def test_arm64_runs_under_every_kind_of_setting(cpu, setting) -> None:
     program = ROOT / "build/arm64/workload/linewright-workload"
     if not program.exists() or not shutil.which("qemu-aarch64"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, contexts_of, launches, published, record
 from scipy import stats
 
 from linewright.analysis import summarise
 from linewright.compare.changes import benjamini_hochberg, compare, false_alarms, worse_than
+from support.analysis_samples import cell, context, contexts_of, launches, published, record
 
 
 def run(rng, medians, **options):
@@ -78,7 +78,8 @@ def test_corrections_differ_as_they_should():
     before = run(rng, [10.0] * 30, between=0.01)
     after = run(rng, [10.0 if i % 3 else 10.4 for i in range(30)], between=0.01)
     found = {
-        how: sum(c.finding != "no_difference" for c in compare(before, after, correction=how)) for how in ("holm", "bh", "none")
+        how: sum(c.finding != "no_difference" for c in compare(before, after, correction=how))
+        for how in ("holm", "bh", "none")
     }
     assert found["holm"] <= found["bh"] <= found["none"] and found["bh"] > 0
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, launches, record, write
 
 from linewright.compare.alike import FIELDS, unlike
 from linewright.schema import Context, Cpu, Record
+from support.analysis_samples import cell, context, launches, record, write
 
 PLANTED = {0: 1.0, 20: 1.5, 100: 0.8, 200: 1.0}
 """Work iterations of each cell, and what the second run's times are multiplied by."""
@@ -23,7 +23,9 @@ PLANTED = {0: 1.0, 20: 1.5, 100: 0.8, 200: 1.0}
 def run(directory: Path, name: str, factors: dict[int, float], seed: int, extra=(), **changes: object) -> str:
     rng = np.random.default_rng(seed)
     rows: list[Record] = [
-        r for work, factor in factors.items() for r in launches(cell("stadd", work_iters=work), (10 + work) * factor, rng, between=0.005, prefix=f"{seed:x}")
+        r
+        for work, factor in factors.items()
+        for r in launches(cell("stadd", work_iters=work), (10 + work) * factor, rng, between=0.005, prefix=f"{seed:x}")
     ]
     rows += list(extra)
     contexts = [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in rows)]
@@ -61,7 +63,13 @@ def test_json_and_csv_say_the_same(command, pair):
     assert told["verdict"] and [f["id"] for f in told["failing"]] == [r["id"] for r in rows[:2]]
 
 
-@pytest.mark.parametrize(("limit", "code", "said"), [("5%", 1, "1 certainly more than 5 % worse, or wrong: FAILED"), ("0.9", 0, "none certainly more than 90 % worse: passed")])
+@pytest.mark.parametrize(
+    ("limit", "code", "said"),
+    [
+        ("5%", 1, "1 certainly more than 5 % worse, or wrong: FAILED"),
+        ("0.9", 0, "none certainly more than 90 % worse: passed"),
+    ],
+)
 def test_a_limit_decides_the_exit_code(command, pair, limit, code, said):
     answer = command("compare", *pair, "--fail-above", limit)
     assert (answer.returncode, said in answer.stdout) == (code, True), answer.stdout
@@ -87,7 +95,9 @@ def test_several_files_share_one_baseline_and_one_correction(command, pair):
     assert len(told["others"][1]["missing"]) == 3 and len(told["others"][1]["added"]) == 1
     alone = json.loads(command("compare", *pair, "--format", "json").stdout)
     by_id = {r["id"]: r["p"] for r in alone["rows"]}
-    assert all(r["p"] >= by_id[r["id"]] for r in told["rows"] if r["file"] == "b.jsonl"), "more comparisons, less certain"
+    assert all(r["p"] >= by_id[r["id"]] for r in told["rows"] if r["file"] == "b.jsonl"), (
+        "more comparisons, less certain"
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,11 +122,33 @@ def test_unlike_conditions_are_refused_unless_told(command, pair, changes, named
 
 def test_what_each_launch_measures_anew_is_no_condition():
     one = context()
-    assert unlike([one], [msgspec.structs.replace(one, context_id="1" * 16, started_utc="later", plan="rmw", launch=3, tick_ns=0.5, cycle_ns=0.4)]) == []
+    assert (
+        unlike(
+            [one],
+            [
+                msgspec.structs.replace(
+                    one, context_id="1" * 16, started_utc="later", plan="rmw", launch=3, tick_ns=0.5, cycle_ns=0.4
+                )
+            ],
+        )
+        == []
+    )
     judged = set(FIELDS) | {"machine_id"}
-    measured = {"tick_ns", "timer_cost_ns", "work_iter_ns", "cycle_ns", "linewright_context", "context_id", "started_utc", "plan", "launch"}
+    measured = {
+        "tick_ns",
+        "timer_cost_ns",
+        "work_iter_ns",
+        "cycle_ns",
+        "linewright_context",
+        "context_id",
+        "started_utc",
+        "plan",
+        "launch",
+    }
     told = {"counters", "counters_reason"}
-    assert judged | measured | told >= set(Context.__struct_fields__), "a new field of the context is a condition or is none: say which"
+    assert judged | measured | told >= set(Context.__struct_fields__), (
+        "a new field of the context is a condition or is none: say which"
+    )
 
 
 def test_another_frequency_is_told(command, pair):
@@ -145,7 +177,11 @@ def test_wrong_requests_are_one_line(command, pair, words, messages):
     rows = [record(cell("stadd"), [5.0] * 9, c * 16) for c in "ab"]
     write(command.directory / "two.jsonl", [context("a" * 16, "1" * 16), context("b" * 16, "2" * 16)], rows)
     run(command.directory, "nothing.jsonl", {77: 1.0}, 7)
-    write(command.directory / "lost.jsonl", [context()], [record(cell("stadd", work_iters=0), status="unavailable", reason="no lse")])
+    write(
+        command.directory / "lost.jsonl",
+        [context()],
+        [record(cell("stadd", work_iters=0), status="unavailable", reason="no lse")],
+    )
     (command.directory / "trial.jsonl").write_text('{"linewright_trial": 1}\n')
     said = command.refused("compare", *words)
     assert all(message in said for message in messages), said
@@ -169,7 +205,14 @@ class Page(html.parser.HTMLParser):
 
 def test_the_page_stands_alone_and_runs_nothing(command, pair):
     attack = "<script>alert(1)</script>\x1b[2J\x9b31m\u202e\"'><img src=x onerror=alert(1)>"
-    hostile = run(command.directory, "hostile<b>.jsonl", PLANTED, 8, [record(cell("stadd", work_iters=0), (), "e" * 16, 9, status="error", reason=attack)], cpu_model=attack)
+    hostile = run(
+        command.directory,
+        "hostile<b>.jsonl",
+        PLANTED,
+        8,
+        [record(cell("stadd", work_iters=0), (), "e" * 16, 9, status="error", reason=attack)],
+        cpu_model=attack,
+    )
     answer = command("compare", pair[0], hostile, "--unlike", "--html", "c.html")
     assert answer.returncode == 1, answer.stderr
     text = (command.directory / "c.html").read_text()

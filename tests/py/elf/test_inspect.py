@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.arm64_programs import GCC, ROOT, SOURCES, TRIPLET, build, needs_cross_compiler, nm_helpers, strip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linewright.elf import arm64, helpers, image
 from linewright.elf.inspection import inspect
 from linewright.errors import UserError
+from support.arm64_programs import GCC, ROOT, SOURCES, TRIPLET, build, needs_cross_compiler, nm_helpers, strip
 
 pytestmark = needs_cross_compiler
 
@@ -45,7 +45,9 @@ def test_every_helper_is_known_and_unknown_ones_are_told(tmp_path):
     names = sorted(set(re.findall(r" T (__aarch64_(?:cas|swp|ld)\w+)", listed)))
     assert len(names) == 125
     source = tmp_path / "all.c"
-    source.write_text("".join(f"void {n}(void);\n" for n in names) + f"void (*const all[])(void) = {{{', '.join(names)}}};\n")
+    source.write_text(
+        "".join(f"void {n}(void);\n" for n in names) + f"void (*const all[])(void) = {{{', '.join(names)}}};\n"
+    )
     found = inspect(str(strip(build(tmp_path / "all.so", source, "-shared", "-fPIC"))))
     assert sorted(found.recognised) == names
     assert found.recognised.total() == 125
@@ -60,7 +62,18 @@ def test_a_function_named_like_a_helper_is_not_one_by_its_name(tmp_path):
 def test_lookalikes_are_none(tmp_path):
     tell = SOURCES / "tell.c"
     for flags, wanted in (((), {}), (("-DONE_REAL",), {"__aarch64_ldadd8_acq_rel": 1})):
-        found = inspect(str(build(tmp_path / "program", SOURCES / "lookalikes_main.c", SOURCES / "lookalikes.S", tell, "-mno-outline-atomics", *flags)))
+        found = inspect(
+            str(
+                build(
+                    tmp_path / "program",
+                    SOURCES / "lookalikes_main.c",
+                    SOURCES / "lookalikes.S",
+                    tell,
+                    "-mno-outline-atomics",
+                    *flags,
+                )
+            )
+        )
         assert dict(found.recognised) == wanted
 
 
@@ -97,7 +110,10 @@ def test_inlined_forms_by_function(tmp_path):
         """
     )
     assembler = "-Wa,-march=armv8.3-a"
-    found = {f.name: f for f in inspect(str(build(tmp_path / "forms", source, "-march=armv8.3-a+nolse", assembler))).functions}
+    found = {
+        f.name: f
+        for f in inspect(str(build(tmp_path / "forms", source, "-march=armv8.3-a+nolse", assembler))).functions
+    }
     assert dict(found["stores"].lse) == {"store": 4}
     assert dict(found["loads"].lse) == {"load": 3}
     assert dict(found["swaps"].lse) == {"swap": 2}
@@ -109,7 +125,9 @@ def test_inlined_forms_by_function(tmp_path):
 def test_encodings_agree_with_the_disassembler(sums):
     """Every word that objdump calls atomic in real libraries is found, and no other."""
     library = Path(f"/usr/{TRIPLET}/lib/libc.so.6")
-    listing = subprocess.run([f"{TRIPLET}-objdump", "-d", "-j", ".text", library], capture_output=True, text=True, check=True, timeout=400).stdout
+    listing = subprocess.run(
+        [f"{TRIPLET}-objdump", "-d", "-j", ".text", library], capture_output=True, text=True, check=True, timeout=400
+    ).stdout
     wanted: dict[str, int] = {"store": 0, "load": 0, "swap": 0, "cas": 0, "ll": 0}
     for mnemonic in re.findall(r"^ +[0-9a-f]+:\t[0-9a-f]{8} \t(\w+)", listing, re.M):
         for form, pattern in (
@@ -163,7 +181,13 @@ def test_the_command(command, sums):
 
 
 def test_what_is_no_program_is_one_line(command, tmp_path, sums):
-    for name, content in (("empty", b""), ("text", b"hello"), ("script", b"#!/bin/sh\n"), ("archive", b"!<arch>\n"), ("head", b"\x7fELF")):
+    for name, content in (
+        ("empty", b""),
+        ("text", b"hello"),
+        ("script", b"#!/bin/sh\n"),
+        ("archive", b"!<arch>\n"),
+        ("head", b"\x7fELF"),
+    ):
         (tmp_path / name).write_bytes(content)
         assert name in command.refused("inspect", str(tmp_path / name))
     assert "a directory" in command.refused("inspect", str(tmp_path))
@@ -174,7 +198,9 @@ def test_what_is_no_program_is_one_line(command, tmp_path, sums):
     command.refused("inspect", str(tmp_path / "cut"))
     (tmp_path / "mips").write_bytes(raw[:18] + struct.pack("<H", 8) + raw[20:])
     assert "MIPS" in command.refused("inspect", str(tmp_path / "mips"))
-    (tmp_path / "big").write_bytes(b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">HHIQQQIHHHHHH", 3, 183, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0))
+    (tmp_path / "big").write_bytes(
+        b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">HHIQQQIHHHHHH", 3, 183, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0)
+    )
     assert "big-endian" in command.refused("inspect", str(tmp_path / "big"))
     object_file = build(tmp_path / "sums.o", SOURCES / "sums.c", "-c")
     assert "object file" in command.refused("inspect", str(object_file))
@@ -194,8 +220,23 @@ def test_text_above_every_program_is_refused(command, tmp_path, sums):
 
 def test_what_is_made_for_a_dynamic_linker_without_auditing_is_told(command, tmp_path):
     program = build(tmp_path / "program", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1")
-    stand_in = build(tmp_path / "libc.musl-aarch64.so.1", SOURCES / "sums.c", "-shared", "-fPIC", "-Wl,-soname,libc.musl-aarch64.so.1")
-    library = build(tmp_path / "library.so", SOURCES / "sums.c", "-Wl,--no-as-needed", stand_in, "-shared", "-fPIC", "-nostdlib", "-lgcc")
+    stand_in = build(
+        tmp_path / "libc.musl-aarch64.so.1",
+        SOURCES / "sums.c",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libc.musl-aarch64.so.1",
+    )
+    library = build(
+        tmp_path / "library.so",
+        SOURCES / "sums.c",
+        "-Wl,--no-as-needed",
+        stand_in,
+        "-shared",
+        "-fPIC",
+        "-nostdlib",
+        "-lgcc",
+    )
     for path in (program, library):
         assert "Made for musl, whose dynamic linker knows no auditing" in command("inspect", path).stdout
         assert not json.loads(command("inspect", "--json", path).stdout)["switchable"]["run_time"]
@@ -210,15 +251,26 @@ def _survives(path: Path, raw: bytes) -> None:
 
 
 # The beginning holds the headers; the section table is at the end.
-@settings(max_examples=150, deadline=60_000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(
+    max_examples=150, deadline=60_000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
 @given(data=st.data())
 def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
     raw = bytearray(strip(sums).read_bytes() if data.draw(st.booleans()) else sums.read_bytes())
     tables = struct.unpack_from("<Q", raw, 40)[0]
     for _ in range(data.draw(st.integers(1, 6))):
-        where = data.draw(st.one_of(st.integers(0, 63), st.integers(64, 700), st.integers(tables, len(raw) - 8), st.integers(0, len(raw) - 8)))
+        where = data.draw(
+            st.one_of(
+                st.integers(0, 63),
+                st.integers(64, 700),
+                st.integers(tables, len(raw) - 8),
+                st.integers(0, len(raw) - 8),
+            )
+        )
         width = data.draw(st.sampled_from((1, 2, 4, 8)))
-        value = data.draw(st.one_of(st.sampled_from((0, 1, 2, 7, 64, 2**31, 2**32 - 1, 2**63, 2**64 - 1)), st.integers(0, 2**64 - 1)))
+        value = data.draw(
+            st.one_of(st.sampled_from((0, 1, 2, 7, 64, 2**31, 2**32 - 1, 2**63, 2**64 - 1)), st.integers(0, 2**64 - 1))
+        )
         raw[where : where + width] = (value & (1 << 8 * width) - 1).to_bytes(width, "little")
     if data.draw(st.integers(0, 5)) == 0:
         del raw[data.draw(st.integers(0, len(raw) - 1)) :]

@@ -10,13 +10,13 @@ import signal
 import subprocess
 
 import pytest
-from support.arm64_programs import ROOT, SOURCES, build, needs_cross_compiler, strip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linewright import policy
 from linewright.commands import run as run_command
 from linewright.errors import UserError
+from support.arm64_programs import ROOT, SOURCES, build, needs_cross_compiler, strip
 
 on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "i686"), reason="tells what happens on x86")
 AUDIT = ROOT / "build/arm64/src/outline/liblinewright_audit.so"
@@ -59,13 +59,22 @@ def test_a_handler_of_the_program_is_asked(command):
 def test_x86_has_nothing_to_switch_and_says_so(command):
     answer = command.apart("run", "--atomics", "llsc", "--verbose", "env")
     assert answer.returncode == 0
-    assert answer.stderr.count("\n") == 1 and "nothing to switch" in answer.stderr and "env runs unchanged" in answer.stderr
+    assert (
+        answer.stderr.count("\n") == 1
+        and "nothing to switch" in answer.stderr
+        and "env runs unchanged" in answer.stderr
+    )
     assert "LD_AUDIT" not in answer.stdout and "LINEWRIGHT_ATOMICS" not in answer.stdout
 
 
 @pytest.mark.parametrize(
     ("given", "before"),
-    [({}, ["run"]), ({"LC_CTYPE": "C"}, ["run"]), ({"LC_CTYPE": "C.UTF-8"}, ["run"]), ({}, "trial --env A=1 --env A=2 --runs 2 --warmup 0".split())],
+    [
+        ({}, ["run"]),
+        ({"LC_CTYPE": "C"}, ["run"]),
+        ({"LC_CTYPE": "C.UTF-8"}, ["run"]),
+        ({}, ["trial", "--env", "A=1", "--env", "A=2", "--runs", "2", "--warmup", "0"]),
+    ],
 )
 def test_the_locale_is_the_one_that_was_given(command, given, before):
     """Python writes one of its own into its environment."""
@@ -132,7 +141,9 @@ def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
     assert taken["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=16384"
     assert "LINEWRIGHT_VERBOSE" not in taken["environment"]
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
-    assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
+    assert (
+        on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
+    )
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=99999")
     assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=99999"
     monkeypatch.setenv("LD_AUDIT", f"/another.so:{taken['library']}")
@@ -153,7 +164,9 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypat
         assert "no arm64 program" in on_arm64("true")["said"][-1]
     other = build(tmp_path / "other", SOURCES / "sums.c")
     with monkeypatch.context() as patch:  # to give a file some takes root, and a file system that keeps them
-        patch.setattr(os, "getxattr", lambda path, name: b"some" if (path, name) == (str(dynamic), "security.capability") else b"")
+        patch.setattr(
+            os, "getxattr", lambda path, name: b"some" if (path, name) == (str(dynamic), "security.capability") else b""
+        )
         patch.setattr(os, "getuid", lambda: 1000)
         assert "file capabilities" in on_arm64(str(dynamic))["said"][-1]
         said = len(on_arm64(str(dynamic))["said"])
@@ -178,12 +191,22 @@ def test_the_library_must_be_one_that_can_be_named(monkeypatch, tmp_path):
 
 
 @needs_cross_compiler
-@pytest.mark.skipif(shutil.which("qemu-aarch64") is None or not AUDIT.is_file(), reason="needs the emulator and the arm64 library")
+@pytest.mark.skipif(
+    shutil.which("qemu-aarch64") is None or not AUDIT.is_file(), reason="needs the emulator and the arm64 library"
+)
 def test_that_environment_switches_a_program(tmp_path):
     """What the command would set, given to an emulated program."""
     program = strip(build(tmp_path / "sums", SOURCES / "sums.c"))
     wanted = run_command.switched({}, "prefetch", True, AUDIT)
-    emulator = ["qemu-aarch64", "-cpu", "max", "-L", "/usr/aarch64-linux-gnu", "-E", f"LD_AUDIT={wanted.pop('LD_AUDIT')}"]
+    emulator = [
+        "qemu-aarch64",
+        "-cpu",
+        "max",
+        "-L",
+        "/usr/aarch64-linux-gnu",
+        "-E",
+        f"LD_AUDIT={wanted.pop('LD_AUDIT')}",
+    ]
     done = subprocess.run([*emulator, program], capture_output=True, text=True, timeout=300, env=os.environ | wanted)
     assert (done.returncode, done.stdout) == (0, "sums exact\n")
     assert "linewright: audit: the program: 10 helpers found, 10 changed\n" in done.stderr
@@ -194,7 +217,11 @@ def c_parser(tmp_path_factory):
     """The library's own parser of settings."""
     compiler = shutil.which("gcc") or pytest.skip("no native compiler")
     library = tmp_path_factory.mktemp("policy") / "policy.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-I", ROOT / "include", "-o", library, ROOT / "src/atomic/policy_parse.c"], check=True, timeout=300)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-I", ROOT / "include", "-o", library, ROOT / "src/atomic/policy_parse.c"],
+        check=True,
+        timeout=300,
+    )
     parse = ctypes.CDLL(str(library)).lw_policy_parse
 
     def accepts(text: str) -> bool:
@@ -203,7 +230,9 @@ def c_parser(tmp_path_factory):
     return accepts
 
 
-_words = st.sampled_from(["default", "store", "load", "llsc", "prefetch", "void", "fetch", "xchg", "cas", "near", "", " load", "LOAD"])
+_words = st.sampled_from(
+    ["default", "store", "load", "llsc", "prefetch", "void", "fetch", "xchg", "cas", "near", "", " load", "LOAD"]
+)
 _items = st.one_of(_words, st.tuples(_words, _words).map("=".join), st.text("aloc=,d", max_size=6))
 
 

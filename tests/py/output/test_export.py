@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, launches, record
-from support.analysis_samples import write
 
 from linewright.schema import Record
+from support.analysis_samples import cell, context, launches, record, write
 
 GOOGLES_COMPARE = Path("/usr/share/benchmark/compare.py")
 """Debian's libbenchmark-tools."""
@@ -28,25 +27,54 @@ def made(command) -> str:
     rows: list[Record] = launches(cell("stadd", contender="same_line", threads=2), 40.0, rng)
     rows += launches(cell("ldadd"), 5.0, rng, count=1, windows=64)
     rows.append(record(cell("plain_add"), status="unavailable", reason="=cmd|' /c calc'!A0\x1b[31m<b>"))
-    return write(command.directory / "r.jsonl", [context(context_id=i) for i in dict.fromkeys(r.context_id for r in rows)], rows)
+    return write(
+        command.directory / "r.jsonl", [context(context_id=i) for i in dict.fromkeys(r.context_id for r in rows)], rows
+    )
 
 
-NUMBERS = {"real_time": float, "cpu_time": float, "iterations": int, "repetitions": int, "threads": int, "family_index": int, "per_family_instance_index": int}
+NUMBERS = {
+    "real_time": float,
+    "cpu_time": float,
+    "iterations": int,
+    "repetitions": int,
+    "threads": int,
+    "family_index": int,
+    "per_family_instance_index": int,
+}
 
 
 def test_googles_shape(command, made):
     told = json.loads(command("export", made, "--google-benchmark").stdout)
-    assert told["context"].keys() >= {"date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "cpu_scaling_enabled", "caches", "load_avg", "library_build_type", "json_schema_version"}
+    assert told["context"].keys() >= {
+        "date",
+        "host_name",
+        "executable",
+        "num_cpus",
+        "mhz_per_cpu",
+        "cpu_scaling_enabled",
+        "caches",
+        "load_avg",
+        "library_build_type",
+        "json_schema_version",
+    }
     runs = [b for b in told["benchmarks"] if b["run_type"] == "iteration" and "error_occurred" not in b]
     for b in told["benchmarks"]:
         assert all(isinstance(b[name], kind) for name, kind in NUMBERS.items()), b
-        assert b["time_unit"] == "ns" and b["name"].startswith(b["run_name"]) and b["run_type"] in ("iteration", "aggregate")
+        assert (
+            b["time_unit"] == "ns"
+            and b["name"].startswith(b["run_name"])
+            and b["run_type"] in ("iteration", "aggregate")
+        )
     contended = [b for b in runs if "same_line" in b["name"]]
     assert [b["repetition_index"] for b in contended] == list(range(5)) and {b["repetitions"] for b in contended} == {5}
     assert len(runs) == 5 + 32, "launches, and lines of the cell that ran in one launch"
-    by_name = {b["aggregate_name"]: b for b in told["benchmarks"] if b["run_type"] == "aggregate" and "same_line" in b["name"]}
+    by_name = {
+        b["aggregate_name"]: b for b in told["benchmarks"] if b["run_type"] == "aggregate" and "same_line" in b["name"]
+    }
     times = [b["real_time"] for b in contended]
-    assert by_name["median"]["real_time"] == pytest.approx(np.median(times)) and by_name["stddev"]["real_time"] == pytest.approx(np.std(times, ddof=1))
+    assert by_name["median"]["real_time"] == pytest.approx(np.median(times)) and by_name["stddev"][
+        "real_time"
+    ] == pytest.approx(np.std(times, ddof=1))
     assert by_name["cv"]["aggregate_unit"] == "percentage" and by_name["mean"]["name"].endswith("_mean")
     assert by_name["median"]["issue_low_ns"] <= by_name["median"]["real_time"] <= by_name["median"]["issue_high_ns"]
     (failed,) = [b for b in told["benchmarks"] if b.get("error_occurred")]
@@ -88,7 +116,9 @@ def test_parquet_holds_the_same_rows_with_types(command, made):
     table = pq.read_table(command.directory / "r.parquet")
     rows = list(csv.DictReader(io.StringIO(command("show", made, "--format", "csv").stdout)))
     assert table.column_names == list(rows[0]) and table.num_rows == len(rows)
-    assert table.column("issue_median_ns").to_pylist() == [float(row["issue_median_ns"]) if row["issue_median_ns"] else None for row in rows]
+    assert table.column("issue_median_ns").to_pylist() == [
+        float(row["issue_median_ns"]) if row["issue_median_ns"] else None for row in rows
+    ]
     assert json.loads(table.schema.metadata[b"linewright_contexts"])[0]["cpu_model"] == "synthetic"
     assert command("export", made, "--parquet", "--windows", "-o", "w.parquet").returncode == 0
     assert pq.read_table(command.directory / "w.parquet").num_rows == 264
@@ -96,7 +126,13 @@ def test_parquet_holds_the_same_rows_with_types(command, made):
 
 def test_without_pyarrow_parquet_is_refused_in_a_line(command, made, monkeypatch):
     real = builtins.__import__
-    monkeypatch.setattr(builtins, "__import__", lambda name, *rest: (_ for _ in ()).throw(ImportError(name)) if name.startswith("pyarrow") else real(name, *rest))
+    monkeypatch.setattr(
+        builtins,
+        "__import__",
+        lambda name, *rest: (
+            (_ for _ in ()).throw(ImportError(name)) if name.startswith("pyarrow") else real(name, *rest)
+        ),
+    )
     said = command.refused("export", made, "--parquet", "-o", "r.parquet")
     assert "needs pyarrow" in said and "linewright[parquet]" in said
     assert not (command.directory / "r.parquet").exists()

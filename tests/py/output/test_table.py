@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from support.places import EXAMPLES
 import io
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
 from rich.console import Console
 
-from linewright.output import table
 from linewright.analysis import summarise
+from linewright.output import table
 from linewright.schema import Cell, Context, Record
+from support.places import EXAMPLES
 
 CONTEXT = msgspec.json.decode((EXAMPLES / "context-valid-x86-64.json").read_bytes(), type=Context)
 
 
 def record(base: float = 5.0, launch: int = 0, status: str = "ok", reason: str = "", **fields: object) -> Record:
     cell = Cell(**({"operation": "add", "form": "lock_add", "order": "full"} | fields))
-    values = {"window_ns": [base + 0.001 * i for i in range(32)], "window_line": list(range(32)), "empty_ns": [0.5] * 32}
+    values = {
+        "window_ns": [base + 0.001 * i for i in range(32)],
+        "window_line": list(range(32)),
+        "empty_ns": [0.5] * 32,
+    }
     return Record(
         linewright_record=1, context_id=CONTEXT.context_id, id=cell.id, cell=cell, plan="one", launch=launch, status=status,
         reason=reason, cpus=[0], total_mops=200.0, **(values if status in ("ok", "unreliable") else {}),
@@ -72,7 +75,8 @@ def test_a_pipe_gets_no_colours_and_every_line_its_form():
 def test_rows_are_ordered_by_contender_gap_and_work():
     cells = [("same_line", 100, 0), ("none", 0, 20), ("placebo", 0, 0), ("same_line", 0, 20), ("none", 0, 0)]
     records = [
-        record(contender=kind, contender_iters=gap, work_iters=work, threads=1 if kind == "none" else 2) for kind, gap, work in cells
+        record(contender=kind, contender_iters=gap, work_iters=work, threads=1 if kind == "none" else 2)
+        for kind, gap, work in cells
     ]
     rows = [line.split() for line in printed(records, 118).splitlines() if line.startswith("lock_add ")]
     assert [row[1] for row in rows] == ["none", "none", "placebo", "same_line", "same_line"]
@@ -81,15 +85,22 @@ def test_rows_are_ordered_by_contender_gap_and_work():
 
 def test_cells_without_figures_are_said_once_per_reason():
     lacking = [record(form=f"stadd_{i}", status="unavailable", reason="this CPU lacks lse") for i in range(6)]
-    noisy = [record(work_iters=i, status="unreliable", reason=f"{i + 3} of {i + 4} windows were disturbed") for i in range(3)]
-    text = printed([*lacking, *noisy, record(form="xchg", operation="xchg", status="error", reason="the sum is wrong")], 118)
+    noisy = [
+        record(work_iters=i, status="unreliable", reason=f"{i + 3} of {i + 4} windows were disturbed") for i in range(3)
+    ]
+    text = printed(
+        [*lacking, *noisy, record(form="xchg", operation="xchg", status="error", reason="the sum is wrong")], 118
+    )
     assert text.count("this CPU lacks lse") == 1 and "stadd_3 and 2 other forms (6 cells)" in text
     assert text.count("windows were disturbed") == 2 and "lock_add (3 cells): 3 to 5 of 4 to 6 windows" in text
     assert "error: xchg/xchg/u64/full/none/ci0/w0/auto/l32/t1: the sum is wrong" in text
 
 
 def test_metastable_cells_show_their_modes():
-    records = [record(base, launch, contender="same_line", threads=2) for launch, base in enumerate([25, 25, 25, 100, 101, 100])]
+    records = [
+        record(base, launch, contender="same_line", threads=2)
+        for launch, base in enumerate([25, 25, 25, 100, 101, 100])
+    ]
     text = printed(records, 118)
     assert "metastable" in text and "25.02 ns (50%)" in text and "100.0 ns (50%)" in text
 
@@ -114,5 +125,7 @@ def test_rows_that_differ_in_a_parameter_say_so(width: int):
     records = [record(**cell, params={"slots": slots}, work_iters=work) for slots in (16, 1, 2) for work in (0, 20)]
     text = printed(records, width, terminal=True)
     shown = [strip(line) for line in text.splitlines() if "slots=" in line]
-    assert [line.split("slots=")[1].split()[0] for line in shown] == ["1", "2", "16"], "in order, once for each group of rows"
+    assert [line.split("slots=")[1].split()[0] for line in shown] == ["1", "2", "16"], (
+        "in order, once for each group of rows"
+    )
     assert "slots" not in printed([record(**cell, params={"slots": 1})], width), "nothing to tell apart"

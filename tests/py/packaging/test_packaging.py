@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import os
 import re
 import subprocess
@@ -11,6 +10,8 @@ import venv
 from pathlib import Path
 
 import pytest
+
+from support.places import ROOT
 
 
 def run(*command: object, **options) -> str:
@@ -69,7 +70,20 @@ def test_the_sdist_holds_what_the_build_needs_and_no_more(tmp_path):
     with tarfile.open(tmp_path / name) as archive:
         members = [Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()]
     tops = {member.parts[0] for member in members}
-    needed = {"CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "linewright", "probe", "pyproject.toml", "src", "torture", "wire", "workload"}
+    needed = {
+        "CMakeLists.txt",
+        "LICENSE",
+        "README.md",
+        "cmake",
+        "include",
+        "linewright",
+        "probe",
+        "pyproject.toml",
+        "src",
+        "torture",
+        "wire",
+        "workload",
+    }
     assert needed <= tops
     assert tops <= needed | {"PKG-INFO", ".gitignore"}
     assert not [member for member in members if member.suffix in (".pyc", ".o", ".a")]

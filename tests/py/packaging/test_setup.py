@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import re
 import shutil
 import stat
@@ -11,7 +10,23 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = ("bash", "cat", "chmod", "dirname", "env", "expand", "grep", "make", "mkdir", "sed", "sha256sum", "tail", "uname")
+from support.places import ROOT
+
+TOOLS = (
+    "bash",
+    "cat",
+    "chmod",
+    "dirname",
+    "env",
+    "expand",
+    "grep",
+    "make",
+    "mkdir",
+    "sed",
+    "sha256sum",
+    "tail",
+    "uname",
+)
 
 
 def script(path: Path, text: str) -> None:
@@ -41,7 +56,7 @@ class Machine:
                 f'echo "apt-get $*" >>"{self.calls}"\n'
                 'case " $* " in *" install "*) ;; *) exit 0 ;; esac\n'
                 f'for name in "$@"; do [[ $name == broken ]] && {{ echo "E: broken" >&2; exit 100; }}\n'
-                f'  [[ $name == -* || $name == *=* || $name == install || $name == empty ]] || '
+                f"  [[ $name == -* || $name == *=* || $name == install || $name == empty ]] || "
                 f'{{ echo "#!{shutil.which("bash")}" >"{self.bin}/$name"; chmod +x "{self.bin}/$name"; }}; done',
             )
         self.packages(measure=("tool-a", "tool-b"), test=("tool-c",))
@@ -54,7 +69,7 @@ class Machine:
             self.bin / "python3",
             f'case "$*" in\n'
             f'  --version) echo "Python {version}" ;;\n'
-            f'  *version_info*) exit {int(major_minor < (3, 11))} ;;\n'
+            f"  *version_info*) exit {int(major_minor < (3, 11))} ;;\n"
             f'  *sys.executable*) echo "{version} {self.bin}/python3" ;;\n'
             f'  *venv*--clear*) echo "venv" >>"{self.calls}"; mkdir -p .venv/bin\n'
             f"    printf '%s\\n' '#!{shutil.which('bash')}' '{pip}' >.venv/bin/python; chmod +x .venv/bin/python ;;\n"

@@ -8,13 +8,13 @@ import io
 import pytest
 
 from linewright import plans
-from linewright.output import published
 from linewright.errors import UserError
-from linewright.target.estimate import estimate_s
-from linewright.plans.grid import GAPS, WORKS, partner
+from linewright.output import published
 from linewright.plans import Wish
-from linewright.target.probe import Form, Topology
+from linewright.plans.grid import GAPS, WORKS, partner
 from linewright.schema import Cell, Cpu, Record
+from linewright.target.estimate import estimate_s
+from linewright.target.probe import Form, Topology
 
 
 def form(name: str, operation: str, arch: str = "x86_64", **more) -> Form:
@@ -98,7 +98,9 @@ def test_published_cells_are_those_of_the_table() -> None:
     arm = [form(n, "add", "arm64") for n in ("stadd", "prfm_keep_stadd", "prfm_strm_stadd", "llsc_add")]
     arm.append(form("ldadd", "fetch_add", "arm64"))
     plan = build("published", forms=arm, topology=machine(2, {"same_l3": ["0,1"]}, "arm64"))
-    rows = [(c.form, c.contender, c.contender_iters if c.contender != "none" else None, c.work_iters) for c in plan.cells]
+    rows = [
+        (c.form, c.contender, c.contender_iters if c.contender != "none" else None, c.work_iters) for c in plan.cells
+    ]
     assert len(rows) == len(set(rows)) == 32
     assert ("stadd", "same_line", 10_000, 0) in rows
     assert ("ldadd", "same_line", 1, 200) in rows

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
-import os
 import json
+import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from linewright import plans
 from linewright.plans import Wish
 from linewright.plans.builtin.operations import OPERATIONS, POLICIES
-from linewright.target.probe import Form, Topology
 from linewright.schema import Cpu, Plan
+from linewright.target.probe import Form, Topology
+from support.places import ROOT
 
 TABLE = (ROOT / "wire/forms/operations.def").read_text()
 ROWS = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", TABLE, re.M)
@@ -72,8 +71,15 @@ def run(command: list[str], cells: list[dict], **plan) -> subprocess.CompletedPr
 
 
 def cell(operation: str, form: str, bits: int, order: str, policy: str, **more) -> dict:
-    return {"operation": operation, "form": form, "width_bits": bits, "order": order, "lines": 2,
-            "params": {"policy": policy}, **more}
+    return {
+        "operation": operation,
+        "form": form,
+        "width_bits": bits,
+        "order": order,
+        "lines": 2,
+        "params": {"policy": policy},
+        **more,
+    }
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
@@ -87,8 +93,16 @@ def test_the_probe_runs_each_with_an_exact_sum_or_says_that_the_cpu_cannot(arch:
         cell("library_xchg", "op_xchg_acquire", 64, "acquire", "prefetch", **together),
         cell("library_cmpxchg", "op_cmpxchg", 8, "full", "prefetch+cas-llsc", **together),
     ]
-    done = run(probe_command(arch, cpu), cells, budget_s=4, window_ms=1, contended_window_ms=5, min_windows=2, max_windows=2,
-               launches=1)
+    done = run(
+        probe_command(arch, cpu),
+        cells,
+        budget_s=4,
+        window_ms=1,
+        contended_window_ms=5,
+        min_windows=2,
+        max_windows=2,
+        launches=1,
+    )
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()[1:]]
     assert len(records) == len(cells)
@@ -104,7 +118,11 @@ def test_the_probe_runs_each_with_an_exact_sum_or_says_that_the_cpu_cannot(arch:
 
 @pytest.mark.parametrize(
     ("params", "said"),
-    [({"policy": "near"}, "'near' is unknown"), ({"policy": 3}, "allowed: policy, a word"), ({"form": "x"}, "allowed: policy")],
+    [
+        ({"policy": "near"}, "'near' is unknown"),
+        ({"policy": 3}, "allowed: policy, a word"),
+        ({"form": "x"}, "allowed: policy"),
+    ],
 )
 def test_the_probe_refuses_what_is_no_policy(params: dict, said: str) -> None:
     bad = {"operation": "library_add", "form": "op_add", "params": params}

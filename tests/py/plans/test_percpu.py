@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,8 +13,9 @@ import pytest
 from linewright import plans
 from linewright.errors import UserError
 from linewright.plans import Wish
-from linewright.target.probe import Form, Topology
 from linewright.schema import Cpu, Plan
+from linewright.target.probe import Form, Topology
+from support.places import ROOT
 
 ROW = re.compile(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "wire/forms/percpu.def").read_text())
@@ -47,7 +46,9 @@ def test_arm64_has_the_published_comparison() -> None:
 
 def test_back_to_back_and_exposed_on_one_word_and_in_rotation() -> None:
     cells = [c for c in build("threads=1").cells if c.form == "percpu_rseq_add"]
-    assert {(c.work_iters, c.params["slots"]) for c in cells} == {(work, slots) for work in (0, 20, 200) for slots in (1, 16)}
+    assert {(c.work_iters, c.params["slots"]) for c in cells} == {
+        (work, slots) for work in (0, 20, 200) for slots in (1, 16)
+    }
 
 
 def test_the_empty_loop_counts_alone() -> None:
@@ -72,9 +73,13 @@ def probe_of(arch: str) -> list[str]:
 def test_the_probe_finds_every_count_again(arch: str) -> None:
     """Under the emulator there are no sequences: their cells say so, and counting by everything else goes on."""
     threads = "threads=1" if arch == "arm64" else "threads=1,2"
-    plan = build("work=0", "slots=1,4", "lines=2", "launches=1", "window_ms=0.2", "contended_window_ms=0.5", threads, arch=arch)
+    plan = build(
+        "work=0", "slots=1,4", "lines=2", "launches=1", "window_ms=0.2", "contended_window_ms=0.5", threads, arch=arch
+    )
     plan = msgspec.structs.replace(plan, max_windows=4, budget_s=100)
-    done = subprocess.run(probe_of(arch), input=msgspec.json.encode(plan), capture_output=True, timeout=2400, check=True)
+    done = subprocess.run(
+        probe_of(arch), input=msgspec.json.encode(plan), capture_output=True, timeout=2400, check=True
+    )
     lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
     records = [line for line in lines if "linewright_record" in line]
     assert len(records) == len(plan.cells)

@@ -8,25 +8,40 @@ from hypothesis import strategies as st
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.target.estimate import cells_s, estimate_s, launch_cells
-from linewright.records.select import choose
-from linewright.plans.builtin import quick
-from linewright.target.probe import Form, Topology
 from linewright.output.progress import Meter
+from linewright.plans.builtin import quick
+from linewright.records.select import choose
 from linewright.schema import Cell, Cpu, Plan
+from linewright.target.estimate import cells_s, estimate_s, launch_cells
 from linewright.target.local import Progress, launch_plan
+from linewright.target.probe import Form, Topology
 
 
 def forms(arch: str, count: int) -> list[Form]:
     width = 32 if arch == "i386" else 64
     made = [Form(name="empty", operation="none", order="relaxed", arch="any", width_bits=width)]
     made += [Form(name="plain_add", operation="add", order="relaxed", arch=arch, width_bits=width, atomic=False)]
-    made += [Form(name=f"form_{i}", operation="fetch_add", order="full", arch=arch, width_bits=width) for i in range(count)]
-    made += [Form(name="stadd", operation="add", order="relaxed", arch=arch, width_bits=width, needs="lse", available=False, reason="no lse")]
+    made += [
+        Form(name=f"form_{i}", operation="fetch_add", order="full", arch=arch, width_bits=width) for i in range(count)
+    ]
+    made += [
+        Form(
+            name="stadd",
+            operation="add",
+            order="relaxed",
+            arch=arch,
+            width_bits=width,
+            needs="lse",
+            available=False,
+            reason="no lse",
+        )
+    ]
     return [*made, Form(name="wide", operation="add", order="full", arch=arch, width_bits=128)]
 
 
-def build(arch: str = "arm64", count: int = 16, budget_s: float = 60.0, only: tuple[str, ...] = (), **values: object) -> Plan:
+def build(
+    arch: str = "arm64", count: int = 16, budget_s: float = 60.0, only: tuple[str, ...] = (), **values: object
+) -> Plan:
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)])
     wish = plans.Wish(
         forms=forms(arch, count), topology=topology, values=plans.settings(quick.PLAN, []) | values, budget_s=budget_s,
@@ -64,7 +79,10 @@ def test_a_larger_budget_buys_gaps_and_windows():
 
 def test_what_is_left_out_makes_room():
     plan = build(count=22, only=("form_1",))
-    assert {cell.form for cell in plan.cells} == {"form_1"} and {cell.contender_iters for cell in plan.cells} == {0, 100}
+    assert {cell.form for cell in plan.cells} == {"form_1"} and {cell.contender_iters for cell in plan.cells} == {
+        0,
+        100,
+    }
     assert {cell.contender_iters for cell in build(budget_s=1, only=("ci100",)).cells} == {100}
     with pytest.raises(UserError, match="no cell fits"):
         build(only=("ci7",))
@@ -78,16 +96,29 @@ def test_cells_that_differ_in_the_form_alone_stand_together():
 
 
 @settings(deadline=None)
-@given(st.integers(1, 40), st.integers(1, 9), st.floats(0.1, 100), st.floats(0.1, 100), st.integers(1, 64), st.integers(1, 64))
-def test_an_estimate_grows_with_everything(cells: int, launches: int, window: float, contended: float, least: int, lines: int):
+@given(
+    st.integers(1, 40),
+    st.integers(1, 9),
+    st.floats(0.1, 100),
+    st.floats(0.1, 100),
+    st.integers(1, 64),
+    st.integers(1, 64),
+)
+def test_an_estimate_grows_with_everything(
+    cells: int, launches: int, window: float, contended: float, least: int, lines: int
+):
     def plan(**changes: object) -> Plan:
-        made = [Cell(operation="add", form=f"f{i}", contender="same_line" if i % 2 else "none", lines=lines) for i in range(cells)]
+        made = [
+            Cell(operation="add", form=f"f{i}", contender="same_line" if i % 2 else "none", lines=lines)
+            for i in range(cells)
+        ]
         base = {"launches": launches, "window_ms": window, "contended_window_ms": contended, "min_windows": least}
         return Plan(linewright_plan=1, name="p", cells=made, **(base | changes))
 
     whole = estimate_s(plan())
     windows_s = sum(
-        (len(range(launches)) if i % 2 else 1) * (least * contended if i % 2 else max(least, lines) * window) / 1e3 for i in range(cells)
+        (len(range(launches)) if i % 2 else 1) * (least * contended if i % 2 else max(least, lines) * window) / 1e3
+        for i in range(cells)
     )
     assert whole > windows_s, "at least the windows themselves"
     assert estimate_s(plan(min_windows=least + 1)) >= whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import re
 import shutil
 import subprocess
@@ -14,8 +13,9 @@ import pytest
 from linewright import plans
 from linewright.errors import UserError
 from linewright.plans import Wish
-from linewright.target.probe import Form, Topology
 from linewright.schema import Cpu, Plan
+from linewright.target.probe import Form, Topology
+from support.places import ROOT
 
 ROW = re.compile(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "wire/forms/readers.def").read_text())
@@ -52,7 +52,11 @@ def test_arm64_has_the_pair_of_the_published_complaint_in_each_form() -> None:
 
 
 def test_readers_by_machine_or_as_set() -> None:
-    plain = [c for c in build(cpus=6).cells if c.operation == "readers_pair" and c.form == "srcu_fast" and "updater" not in c.params]
+    plain = [
+        c
+        for c in build(cpus=6).cells
+        if c.operation == "readers_pair" and c.form == "srcu_fast" and "updater" not in c.params
+    ]
     assert sorted({c.threads for c in plain}) == [1, 2, 4, 6]
     assert {c.contender for c in plain if c.threads > 1} == {"same_line"}
     chosen = [c for c in build("readers=1,3", "updater=none", "read_delay=7").cells if c.form == "srcu_fast"]
@@ -63,7 +67,9 @@ def test_an_updater_is_one_thread_more_and_stands_where_it_can_wait() -> None:
     cells = build("updater=synchronize,expedited", "read_delay=0", cpus=4).cells
     grace = [c for c in cells if c.operation == "readers_grace"]
     assert {c.form for c in grace} == set(PROTECTING) - {"refcnt"}
-    assert {c.form for c in grace if c.params["updater"] == "expedited"} == {f for f in PROTECTING if f.startswith("srcu")}
+    assert {c.form for c in grace if c.params["updater"] == "expedited"} == {
+        f for f in PROTECTING if f.startswith("srcu")
+    }
     assert sorted({c.threads for c in grace}) == [1, 2, 3, 4], "alone, beside one reader, two, and all but one CPU's"
     beside = [c for c in cells if c.operation == "readers_pair" and c.params.get("updater") == "synchronize"]
     assert {c.threads for c in beside} == {2, 3, 4}
@@ -89,7 +95,9 @@ def test_wrong_settings_are_refused(settings: tuple[str, ...], text: str) -> Non
 
 
 def run(arch: str, plan: Plan) -> list[dict]:
-    done = subprocess.run([*EMULATOR.get(arch, []), probe_of(arch)], input=msgspec.json.encode(plan), capture_output=True, timeout=400)
+    done = subprocess.run(
+        [*EMULATOR.get(arch, []), probe_of(arch)], input=msgspec.json.encode(plan), capture_output=True, timeout=400
+    )
     assert done.returncode == 0, done.stderr.decode()
     lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
     return [line for line in lines if "linewright_record" in line]
@@ -116,16 +124,31 @@ def test_every_section_saw_what_it_should(arch: str) -> None:
     assert len(records) == len(fits)
     for record in records:
         cell = record["cell"]
-        assert record["status"] != "error", (record["id"], record["reason"], record["sum_expected"], record["sum_found"])
+        assert record["status"] != "error", (
+            record["id"],
+            record["reason"],
+            record["sum_expected"],
+            record["sum_found"],
+        )
         if record["status"] == "unavailable":
-            assert record["reason"].startswith(("no restartable sequences", "this CPU lacks", "updaters of", "not enough")), record
+            assert record["reason"].startswith(
+                ("no restartable sequences", "this CPU lacks", "updaters of", "not enough")
+            ), record
             continue
         if cell["operation"] != "readers_grace" or cell["threads"] > 1:
             assert record["sum_found"] == record["sum_expected"] > 0
         if cell["params"].get("updater", "none") != "none":
             assert record["metrics"]["updates"] > 0
     names = {r["cell"]["form"] for r in records if r["status"] != "unavailable"}
-    assert {"srcu", "srcu_fast", "srcu_fast_updown", "srcu_signal_safe", "rwlock", "typesafe_ref", "typesafe_seqlock"} <= names
+    assert {
+        "srcu",
+        "srcu_fast",
+        "srcu_fast_updown",
+        "srcu_signal_safe",
+        "rwlock",
+        "typesafe_ref",
+        "typesafe_seqlock",
+    } <= names
 
 
 @pytest.mark.parametrize(
@@ -186,7 +209,9 @@ def loops(arch: str) -> dict[str, list[str]]:
         objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
         if not shutil.which(objdump):
             pytest.skip(f"no {objdump} here")
-        text = subprocess.run([objdump, "-d", "--no-show-raw-insn", probe_of(arch)], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [objdump, "-d", "--no-show-raw-insn", probe_of(arch)], capture_output=True, text=True, check=True
+        ).stdout
         found: dict[str, list[str]] = {}
         current: list[str] | None = None
         for line in text.splitlines():
@@ -220,7 +245,11 @@ def memory_instructions(body: list[str]) -> list[str]:
         operands = text[len(mnemonic) :]
         if mnemonic in ("rdtsc", "mrs"):
             found.append(mnemonic)
-        elif ("(" in operands or "[" in operands or "%fs:" in operands) and "nop" not in mnemonic and mnemonic not in ("lea", "data16", "cs"):
+        elif (
+            ("(" in operands or "[" in operands or "%fs:" in operands)
+            and "nop" not in mnemonic
+            and mnemonic not in ("lea", "data16", "cs")
+        ):
             plain = re.sub(r"^(lock )?(add|sub|inc|mov|xadd|cmp)[lqb]$", r"\1\2", mnemonic)
             found.append(f"prfm {operands.split(',')[0].strip()}" if plain == "prfm" else plain)
     return found
@@ -233,7 +262,9 @@ def test_every_reader_has_its_loops(arch: str) -> None:
     assert {name for name in loops(arch) if not name.endswith("_form")} == names
 
 
-@pytest.mark.parametrize(("arch", "form"), [(a, f) for a in ("x86_64", "i386") for f in X86_TWICE] + [("arm64", f) for f in ARM64_TWICE])
+@pytest.mark.parametrize(
+    ("arch", "form"), [(a, f) for a in ("x86_64", "i386") for f in X86_TWICE] + [("arm64", f) for f in ARM64_TWICE]
+)
 def test_an_srcu_shaped_pair_holds_its_form_twice(arch: str, form: str) -> None:
     want = (ARM64_TWICE if arch == "arm64" else X86_TWICE)[form].split(",")
     found = [i for i in without_delay(arch, form) if i not in ("mov", "ldr") or i in want]  # the index is read too

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import csv
 import io
 import re
@@ -12,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from linewright import plans
-from linewright.output import published
 from linewright.errors import UserError
+from linewright.output import published
 from linewright.plans import Wish
-from linewright.target.probe import Form, Topology
 from linewright.schema import Cpu, Plan
+from linewright.target.probe import Form, Topology
+from support.places import ROOT
 
-ROWS = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", (ROOT / "wire/forms/wide.def").read_text(), re.M)
+ROWS = re.findall(
+    r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", (ROOT / "wire/forms/wide.def").read_text(), re.M
+)
 
 
 def machine(arch: str = "i386", cpus: int = 2) -> Topology:
@@ -67,7 +69,9 @@ def test_rounds_are_counted_in_cells_of_their_own() -> None:
 def test_the_published_experiment_reads_one_location_with_all_cpus() -> None:
     plan = build("experiment=published", "reads=1000000", topology=machine(cpus=4))
     assert [cell.form for cell in plan.cells][:2] == ["read_twice_cmpxchg8b_verify", "cmpxchg8b_read_once"]
-    assert {(c.threads, c.lines, c.contender, c.params["write_percent"]) for c in plan.cells} == {(4, 1, "same_line", 0)}
+    assert {(c.threads, c.lines, c.contender, c.params["write_percent"]) for c in plan.cells} == {
+        (4, 1, "same_line", 0)
+    }
     assert plan.contended_window_ms == pytest.approx(80)
 
 

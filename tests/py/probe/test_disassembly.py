@@ -6,13 +6,14 @@ value nobody wants would make a table that names one thing and times another.
 
 from __future__ import annotations
 
-from support.places import ROOT
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from support.places import ROOT
 
 TABLE = (ROOT / "wire" / "forms" / "rmw.def").read_text()
 
@@ -68,8 +69,7 @@ def rows(arch: str) -> list[tuple[str, int]]:
     return [
         (form, int(bits))
         for of, form, _operation, bits in found
-        if of in (arch, "any", "generic")
-        and not (arch == "i386" and of == "generic" and bits == "64")
+        if of in (arch, "any", "generic") and not (arch == "i386" and of == "generic" and bits == "64")
     ]
 
 
@@ -94,9 +94,13 @@ def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
         for line in text.splitlines():
             if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
                 name = heading.group(1)
-                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name)
+                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(
+                    r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name
+                )
                 current = result.setdefault(name, []) if wanted else None
-            elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)):
+            elif current is not None and (
+                insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)
+            ):
                 current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
         _disassembly[arch] = result
     return _disassembly[arch]
@@ -121,7 +125,11 @@ def memory_instructions(arch: str, name: str) -> list[str]:
     for mnemonic, operands in loop_instructions(functions(arch)[name]):
         if "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
             continue
-        if "(" in operands.split("<")[0] or "[" in operands.split("<")[0] or mnemonic in ("mfence", "dsb", "dmb", "call", "bl"):
+        if (
+            "(" in operands.split("<")[0]
+            or "[" in operands.split("<")[0]
+            or mnemonic in ("mfence", "dsb", "dmb", "call", "bl")
+        ):
             plain = re.sub(r"^(lock )?(add|mov|xadd|xchg|cmpxchg)[lq]$", r"\1\2", mnemonic)
             found.append(f"prfm {operands.split(',')[0]}" if plain == "prfm" else plain)
     return found
@@ -199,7 +207,9 @@ def percpu_function(arch: str, form: str, bits: int) -> str:
     return name
 
 
-@pytest.mark.parametrize(("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" not in c[1]], ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" not in c[1]], ids=lambda value: str(value)
+)
 def test_percpu_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
     found = memory_instructions(arch, percpu_function(arch, form, bits))
     operation = re.sub("^(own|getcpu|shared)_", "", form).replace("c11_add", "builtin_add")
@@ -214,17 +224,24 @@ def spills(arch: str, want: list[str]) -> set[str]:
     return {"mov", "push", "sub"} if arch == "i386" and "call" in want else set()
 
 
-@pytest.mark.parametrize(("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" in c[1]], ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" in c[1]], ids=lambda value: str(value)
+)
 def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) -> None:
     """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order, with no call between."""
     steps = SEQUENCE["arm64" if arch == "arm64" else "x86"]
-    code = [f"{mnemonic} {operands}" for mnemonic, operands in loop_instructions(functions(arch)[percpu_function(arch, form, bits)])]
+    code = [
+        f"{mnemonic} {operands}"
+        for mnemonic, operands in loop_instructions(functions(arch)[percpu_function(arch, form, bits)])
+    ]
     found = [step for line in code for step, pattern in steps.items() if re.match(pattern, line.strip())]
     want = ["announce", "cpu", "commit"] if form == "rseq_add" else ["announce", "cpu", "lock word"]
     if form == "rseq_cmpxchg":
         found = [step for step in found if step != "commit"]
     assert found and found == want * (len(found) // len(want)), code
-    assert len(found) // len(want) >= (2 if form == "rseq_add" else 4), "one word and many; a read and an exchange of each"
+    assert len(found) // len(want) >= (2 if form == "rseq_add" else 4), (
+        "one word and many; a read and an exchange of each"
+    )
 
 
 # ---- core-to-core handoffs (probe/handoff.cpp): the side that asks, and the side that answers ----
@@ -255,7 +272,11 @@ def test_handoff_twin_touches_no_memory(arch: str) -> None:
 # ---- the library's operations (probe/operations.cpp): templates, named by the function that they call ----
 
 ORDERS = ("", "_relaxed", "_acquire", "_release", "_acq_rel")
-OPERATIONS = [("add", ""), ("add", "_release"), *((op, order) for op in ("fetch_add", "xchg", "try_cmpxchg") for order in ORDERS)]
+OPERATIONS = [
+    ("add", ""),
+    ("add", "_release"),
+    *((op, order) for op in ("fetch_add", "xchg", "try_cmpxchg") for order in ORDERS),
+]
 OPERATION_CASES = [
     (arch, bits, op, order)
     for arch in ("x86_64", "i386", "arm64")
@@ -263,14 +284,23 @@ OPERATION_CASES = [
     for op, order in OPERATIONS
     if (arch, bits) != ("i386", 64)  # calls into the library: tests/cpp/wide reads those
 ]
-OPERATION_X86 = {"add": ["lock add"], "fetch_add": ["lock xadd"], "xchg": ["xchg"], "try_cmpxchg": ["mov", "lock cmpxchg"]}
+OPERATION_X86 = {
+    "add": ["lock add"],
+    "fetch_add": ["lock xadd"],
+    "xchg": ["xchg"],
+    "try_cmpxchg": ["mov", "lock cmpxchg"],
+}
 OPERATION_LSE = {"add": "stadd", "fetch_add": "ldadd", "xchg": "swp", "try_cmpxchg": "cas"}
 SUFFIX = {"": "al", "_relaxed": "", "_acquire": "a", "_release": "l", "_acq_rel": "al"}
 
 
 def operation_function(arch: str, bits: int, op: str, order: str) -> str:
     """The one function that times the operation."""
-    (name,) = [name for name in functions(arch) if f"lw_{op}_u{bits}{order}(" in name and "::run_" in name and "cold" not in name]
+    (name,) = [
+        name
+        for name in functions(arch)
+        if f"lw_{op}_u{bits}{order}(" in name and "::run_" in name and "cold" not in name
+    ]
     return name
 
 
@@ -289,7 +319,12 @@ def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: s
     reads = {"ldr", f"ldr{width}"} if op == "try_cmpxchg" else {"ldr"}
     lse = {OPERATION_LSE[op] + suffix + width} | ({"ldadd" + suffix + width} if op == "add" else set())
     assert lse <= set(found)
-    assert all(re.fullmatch(rf"ldr{width}?|ldax?r{width}|ldxr{width}|stl?xr{width}|prfm pstl1\w+|dmb", i) for i in set(found) - lse)
+    assert all(
+        re.fullmatch(rf"ldr{width}?|ldax?r{width}|ldxr{width}|stl?xr{width}|prfm pstl1\w+|dmb", i)
+        for i in set(found) - lse
+    )
     assert reads >= {i for i in found if i.startswith("ldr")}
-    touched = {address[0] for _, o in loop_instructions(functions(arch)[name]) if (address := re.findall(r"\[[^]]*\]", o))}
+    touched = {
+        address[0] for _, o in loop_instructions(functions(arch)[name]) if (address := re.findall(r"\[[^]]*\]", o))
+    }
     assert len(touched) == 2, f"the line and the policy word, not {touched}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import EXAMPLES
 import json
 import os
 from pathlib import Path
@@ -12,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linewright.records import files as records
 from linewright.errors import RunError, UserError
+from linewright.records import files as records
 from linewright.schema import Context, Record
+from support.places import EXAMPLES
 
 CONTEXT = json.dumps(json.loads((EXAMPLES / "context-valid-x86-64.json").read_text())).encode() + b"\n"
 RECORD = json.dumps(json.loads((EXAMPLES / "record-valid-ok.json").read_text())).encode() + b"\n"
@@ -40,7 +40,9 @@ def test_a_file_reads_back(path: Path):
 
 
 def test_files_concatenate(path: Path):
-    other = CONTEXT.replace(b"0123456789abcdef", b"1123456789abcdef") + RECORD.replace(b"0123456789abcdef", b"1123456789abcdef")
+    other = CONTEXT.replace(b"0123456789abcdef", b"1123456789abcdef") + RECORD.replace(
+        b"0123456789abcdef", b"1123456789abcdef"
+    )
     contexts, rows, _ = read(path, WHOLE + other + WHOLE)
     assert (len(contexts), len(rows)) == (2, 5)
 
@@ -104,7 +106,10 @@ def test_a_line_longer_than_any_record_is_not_read_into_memory(path: Path, monke
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=6), st.integers(0, len(WHOLE)))
+@given(
+    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=6),
+    st.integers(0, len(WHOLE)),
+)
 def test_mutated_files_are_read_or_refused(path: Path, changes: list[tuple[int, int]], length: int):
     data = bytearray(WHOLE)
     for position, byte in changes:
@@ -144,7 +149,7 @@ def test_a_full_disk_stops_the_run():
     os.close(writer._fd)
 
 
-@pytest.mark.parametrize("tail", [b"", b"{\"linewright_rec", UNAVAILABLE[:-1]])
+@pytest.mark.parametrize("tail", [b"", b'{"linewright_rec', UNAVAILABLE[:-1]])
 def test_continuing_a_file_cuts_a_truncated_line_off(path: Path, tail: bytes):
     path.write_bytes(CONTEXT + RECORD + tail)
     found = records.reopen(str(path), lambda contexts: None, lambda warning: None, write=True)

@@ -10,34 +10,42 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from support.analysis_samples import cell, context, record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.analysis_samples import write
 
 from linewright.advice import advice
+from linewright.analysis import histogram, summarise, summary
 from linewright.compare import comparison
 from linewright.compare import files as compare_files
+from linewright.errors import LinewrightError, UserError
+from linewright.output import table
 from linewright.records import files as records
 from linewright.records import store
-from linewright.output import table
-from linewright.analysis import histogram, summarise, summary
-from linewright.errors import LinewrightError, UserError
 from linewright.schema import Context
+from support.analysis_samples import cell, context, record, write
 
 ATTACK = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e$(touch owned)`touch owned`[red]=1+1[/red]<script>\0\n\r"
 DRIVES = set("\x1b\x07\x9b\u202e\0\r")
 
 
 def hostile_context(**changes: object) -> Context:
-    texts = {name: ATTACK for name in ("cpu_model", "kernel", "governor", "compiler", "tool_version", "boot_parameters", "rseq", "counters_reason", "started_utc", "target")}
+    texts = dict.fromkeys(("cpu_model", "kernel", "governor", "compiler", "tool_version", "boot_parameters", "rseq", "counters_reason", "started_utc", "target"), ATTACK)
     return context(**texts, cpu_ids=[ATTACK], features=[ATTACK], **changes)
 
 
 def test_no_text_of_a_file_drives_the_terminal(command):
-    rows = [record(cell("stadd"), [5.0, 5.1] * 9), record(cell("ldadd"), status="unavailable", reason=ATTACK, placement_class=ATTACK)]
+    rows = [
+        record(cell("stadd"), [5.0, 5.1] * 9),
+        record(cell("ldadd"), status="unavailable", reason=ATTACK, placement_class=ATTACK),
+    ]
     name = write(command.directory / "r.jsonl", [hostile_context()], rows)
-    said = [command("show", name), command("show", name, "--format", "csv"), command("show", name, "--format", "json"), command("advise", name), command("compare", name, name, "--all")]
+    said = [
+        command("show", name),
+        command("show", name, "--format", "csv"),
+        command("show", name, "--format", "json"),
+        command("advise", name),
+        command("compare", name, name, "--all"),
+    ]
     said += [command("export", name, "--csv"), command("export", name, "--google-benchmark")]
     for answer in said:
         assert answer.returncode == 0, answer.stderr
@@ -47,7 +55,9 @@ def test_no_text_of_a_file_drives_the_terminal(command):
 
 
 def test_a_hostile_name_in_an_error_is_quoted_short_and_harmless(command):
-    (command.directory / "r.jsonl").write_bytes(msgspec.json.encode(context()) + b"\n" + json.dumps({"linewright_record": 1, "x" * 90_000 + ATTACK: 1}).encode())
+    (command.directory / "r.jsonl").write_bytes(
+        msgspec.json.encode(context()) + b"\n" + json.dumps({"linewright_record": 1, "x" * 90_000 + ATTACK: 1}).encode()
+    )
     said = command.refused("show", "r.jsonl")
     assert len(said) < 5000 and not DRIVES & set(said)
 
@@ -122,7 +132,9 @@ def quantiles(bucket: int) -> dict:
 
 def test_the_last_bucket_is_one():
     """Its middle is a finite time; the buckets behind it would take numbers of any size to say theirs."""
-    line = msgspec.json.encode(msgspec.to_builtins(record(cell("stadd"), [5.0] * 9)) | {"batch": quantiles(records.MOST_BUCKET)})
+    line = msgspec.json.encode(
+        msgspec.to_builtins(record(cell("stadd"), [5.0] * 9)) | {"batch": quantiles(records.MOST_BUCKET)}
+    )
     (summary,) = summarise([context()], [records.decode_line(line, "here")])
     assert summary.batch.p99_ns == pytest.approx(2**64 / 1000, rel=0.01)
     assert histogram.bounds(records.MOST_BUCKET)[1] == 2**64 - 1
@@ -150,7 +162,9 @@ def test_a_file_named_twice_counts_once(tmp_path: Path):
     many_runs(tmp_path / "r.jsonl", 3, windows=8, cells=2)
     said: list[str] = []
     twice = store.load([str(tmp_path / "r.jsonl")] * 2, said.append)
-    assert [s.launches for s in twice.summaries] == [3, 3] and "6 records occur more than once and count once" in said[0]
+    assert [s.launches for s in twice.summaries] == [3, 3] and "6 records occur more than once and count once" in said[
+        0
+    ]
 
 
 def test_files_that_contradict_each_other_are_refused(tmp_path: Path):
@@ -184,7 +198,14 @@ def test_a_pipe_is_read_too(command):
     assert answer.returncode == 0 and answer.stdout == command("show", "r.jsonl", "--format", "csv").stdout
 
 
-WHOLE = [msgspec.to_builtins(value) for value in (context(), record(cell("stadd"), [5.0, 5.5, 6.0] * 4, empty_ns=[1.0] * 12), record(cell("ldadd", work_iters=20), [9.0, 9.5] * 6, empty_ns=[8.0] * 12))]
+WHOLE = [
+    msgspec.to_builtins(value)
+    for value in (
+        context(),
+        record(cell("stadd"), [5.0, 5.5, 6.0] * 4, empty_ns=[1.0] * 12),
+        record(cell("ldadd", work_iters=20), [9.0, 9.5] * 6, empty_ns=[8.0] * 12),
+    )
+]
 NASTY = st.sampled_from(
     [None, True, -1, 0, 1, 2**53, 2**64, 10**400, 1e308, -1e308, 5e-324, "", "x" * 5000, ATTACK, "ok", [], [[]], {}, {"a": {}}, [1e308, -1e308, 0.0], [0] * 12, "NaN", "Infinity"]
 )  # fmt: skip
@@ -199,14 +220,21 @@ def places(value: object, path: tuple = ()) -> list[tuple]:
 PLACES = [(number, *path) for number, line in enumerate(WHOLE) for path in places(line)]
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), NASTY), min_size=1, max_size=3), st.booleans())
 def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: list[tuple], twice: bool):
     lines = json.loads(json.dumps(WHOLE))
     for path, nasty in changes:
         at = lines
         for key in path[:-1]:
-            at = at[key] if isinstance(at, (dict, list)) and (key in at if isinstance(at, dict) else isinstance(key, int) and key < len(at)) else None
+            at = (
+                at[key]
+                if isinstance(at, (dict, list))
+                and (key in at if isinstance(at, dict) else isinstance(key, int) and key < len(at))
+                else None
+            )
         if isinstance(at, dict) or (isinstance(at, list) and isinstance(path[-1], int) and path[-1] < len(at)):
             at[path[-1]] = nasty
     text = "\n".join(json.dumps(line) for line in lines).replace('"NaN"', "NaN").replace('"Infinity"', "Infinity")

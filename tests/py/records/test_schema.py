@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import EXAMPLES, ROOT
 import json
 import re
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from linewright import schema
 from linewright.errors import UserError
 from linewright.records.files import decode_line, decode_plan
+from support.places import EXAMPLES, ROOT
 
 DOCS = ROOT / "docs" / "records.md"
 VALID = sorted(EXAMPLES.glob("*-valid-*.json"))

@@ -14,19 +14,33 @@ from linewright.schema import Cell
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("2m", 120), ("2min", 120), ("1.5h", 5400), ("500ms", 0.5), (" 1 s", 1), (".5s", 0.5), ("168h", 604800)],
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("2m", 120),
+        ("2min", 120),
+        ("1.5h", 5400),
+        ("500ms", 0.5),
+        (" 1 s", 1),
+        (".5s", 0.5),
+        ("168h", 604800),
+    ],
 )
 def test_duration(text: str, seconds: float):
     assert units.duration_s(text, "--budget") == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "s", "-1", "0", "0s", "0ms", "169h", "1e3", "nan", "inf", "1d", "1 2", "٣s", "1s s", "9" * 40])
+@pytest.mark.parametrize(
+    "text", ["", "s", "-1", "0", "0s", "0ms", "169h", "1e3", "nan", "inf", "1d", "1 2", "٣s", "1s s", "9" * 40]
+)
 def test_no_duration(text: str):
     with pytest.raises(UserError, match="--budget.*allowed"):
         units.duration_s(text, "--budget")
 
 
-@pytest.mark.parametrize(("text", "value"), [("2%", 0.02), ("0.02", 0.02), ("50%", 0.5), ("0.5", 0.5), ("0.1 %", 0.001)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("2%", 0.02), ("0.02", 0.02), ("50%", 0.5), ("0.5", 0.5), ("0.1 %", 0.001)]
+)
 def test_precision(text: str, value: float):
     assert units.fraction(text, "--precision") == pytest.approx(value)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import HERE
 import json
 import os
 import shutil
@@ -13,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from support import report_samples as samples
 from linewright.report import page
 from linewright.report.material import gather
 from linewright.report.sections import sections
+from support import report_samples as samples
+from support.places import HERE
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ATTEMPT_S, ATTEMPTS = 600, 3
@@ -58,7 +58,10 @@ def seen(tmp_path_factory) -> dict:
         done = attempt(chromium, report, hostile, str(folder))
         if done is not None:
             assert done.returncode == 0 or done.stdout.endswith("}\n"), done.stderr[-3000:]
-            return json.loads(done.stdout) | {"folder": folder, "records": b"".join(Path(f).read_bytes() for f in files)}
+            return json.loads(done.stdout) | {
+                "folder": folder,
+                "records": b"".join(Path(f).read_bytes() for f in files),
+            }
     pytest.fail(f"Chromium did not finish within {ATTEMPT_S} s in {ATTEMPTS} attempts")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import base64
 import gzip
 import html.parser
@@ -17,13 +16,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from support import report_samples as samples
-from linewright.records import files as records
 from linewright.errors import UserError
+from linewright.records import files as records
 from linewright.report import page
 from linewright.report.material import gather
 from linewright.report.parts import ticks
 from linewright.report.sections import sections
+from support import report_samples as samples
+from support.places import ROOT
 
 VEGA = "/* stands for Vega */"
 
@@ -44,7 +44,11 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag: str, attributes: list) -> None:
         given = dict(attributes)
         self.handlers += [name for name in given if name.startswith("on")]
-        self.fetched += [value for name, value in given.items() if name in ("src", "href", "action", "data") and not (value or "").startswith("#")]
+        self.fetched += [
+            value
+            for name, value in given.items()
+            if name in ("src", "href", "action", "data") and not (value or "").startswith("#")
+        ]
         if tag == "meta" and given.get("http-equiv") == "Content-Security-Policy":
             self.policy = given["content"]
         if tag == "section":
@@ -103,7 +107,22 @@ def test_a_section_appears_only_when_its_plan_was_run(plan, files):
 
 def test_everything_in_one_report(files):
     report = made(*files.values())
-    order = ["verdict", "forms", "matrix", "exposed", "threads", "fairness", "handoff", "readers", "percpu", "cache", "wide", "operations", "context", "cells"]
+    order = [
+        "verdict",
+        "forms",
+        "matrix",
+        "exposed",
+        "threads",
+        "fairness",
+        "handoff",
+        "readers",
+        "percpu",
+        "cache",
+        "wide",
+        "operations",
+        "context",
+        "cells",
+    ]
     assert report.sections == order
     assert len(report.figures) == len(set(report.figures)) == len(report.content["figures"])
     assert report.content["cells"] and len(report.content["columns"]) == len(report.content["cells"][0])
@@ -118,7 +137,12 @@ def test_the_verdict_comes_first_and_speaks_by_area(files):
 
 def test_the_crossover_is_marked_and_told(files):
     report = made(files["rmw"])
-    rules = [row for data in report.content["figures"]["exposed-add"]["spec"]["datasets"].values() for row in data if "change" in row]
+    rules = [
+        row
+        for data in report.content["figures"]["exposed-add"]["spec"]["datasets"].values()
+        for row in data
+        if "change" in row
+    ]
     assert {(row["change"], row["from"], row["x"], row["to"]) for row in rules} == {("ldadd → stadd", 20, 110, 200)}
     assert {row["contention"] for row in rules} == {"alone", "contended, pause 0", "contended, pause 1k"}
     assert "add alone ldadd stadd 20 200" in report.text
@@ -134,7 +158,9 @@ def test_the_fit_says_what_was_put_in(files):
 
 def test_readers_stand_beside_what_they_cost_the_updater(files):
     spec = made(files["readers"]).content["figures"]["readers-both"]["spec"]
-    points = {row["form"]: (round(row["pair"]), round(row["grace"], -2)) for data in spec["datasets"].values() for row in data}
+    points = {
+        row["form"]: (round(row["pair"]), round(row["grace"], -2)) for data in spec["datasets"].values() for row in data
+    }
     assert set(points) == {"srcu_fast", "srcu"}
     assert points["srcu_fast"][0] == 2 and points["srcu_fast"][1] == pytest.approx(70_000, rel=0.05)
 
@@ -173,7 +199,9 @@ def test_the_same_input_gives_the_same_page(files, tmp_path):
 
 def test_machines_are_overlaid(tmp_path):
     one = samples.write(tmp_path / "one.jsonl", samples.sample("rmw"))
-    two = samples.write(tmp_path / "two.jsonl", samples.sample("rmw", machine="00000000000000cc", cpu_model="Sample two"))
+    two = samples.write(
+        tmp_path / "two.jsonl", samples.sample("rmw", machine="00000000000000cc", cpu_model="Sample two")
+    )
     report = made(one, two)
     figure = report.content["figures"]["exposed-add"]["spec"]
     rows = [row for data in figure["datasets"].values() for row in data if "exposed" in row]
@@ -209,9 +237,19 @@ def test_figures_that_were_not_measured_are_marked(target, kind, tmp_path):
 
 def test_doubts_are_told(tmp_path):
     values = samples.sample("rmw", virtualised="yes", governor="powersave")
-    lost = [msgspec.structs.replace(v, discarded=msgspec.structs.replace(v.discarded, stolen=2)) if isinstance(v, records.Record) else v for v in values]
+    lost = [
+        msgspec.structs.replace(v, discarded=msgspec.structs.replace(v.discarded, stolen=2))
+        if isinstance(v, records.Record)
+        else v
+        for v in values
+    ]
     text = made(samples.write(tmp_path / "a.jsonl", lost)).text
-    for words in ("A virtual machine", "governor was powersave", "Hardware counters were not available", "because the hypervisor took a CPU away (stolen time)"):
+    for words in (
+        "A virtual machine",
+        "governor was powersave",
+        "Hardware counters were not available",
+        "because the hypervisor took a CPU away (stolen time)",
+    ):
         assert words in text
 
 
@@ -247,7 +285,9 @@ def test_numbers_that_are_none_are_left_out(tmp_path, monkeypatch):
 
 
 def test_json_in_a_page_cannot_end_its_element():
-    assert page.safe_json({"a": "</script><!--'&\u2028"}) == '{"a":"\\u003c/script\\u003e\\u003c!--\\u0027\\u0026\\u2028"}'
+    assert (
+        page.safe_json({"a": "</script><!--'&\u2028"}) == '{"a":"\\u003c/script\\u003e\\u003c!--\\u0027\\u0026\\u2028"}'
+    )
     with pytest.raises(ValueError):
         page.safe_json(float("nan"))
 
@@ -262,7 +302,11 @@ def test_the_command_writes_a_page_and_pictures(command, tmp_path):
     assert "the report is a.html" in done.stderr
     assert Page((tmp_path / "a.html").read_text()).sections[1] == "handoff"
     drawn = {path.stem: path.read_bytes() for path in (tmp_path / "pictures").glob("*.svg")}
-    assert set(drawn) == {path.stem for path in (tmp_path / "pictures/png").glob("*.png")} == {"handoff", "handoff-map", "handoff-map-store-load"}
+    assert (
+        set(drawn)
+        == {path.stem for path in (tmp_path / "pictures/png").glob("*.png")}
+        == {"handoff", "handoff-map", "handoff-map-store-load"}
+    )
     assert all(b"<svg" in svg and svg.count(b"<path") > 4 for svg in drawn.values())
     assert drawn["handoff-map"] != drawn["handoff-map-store-load"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "pictures/png").glob("*.png"))
@@ -280,7 +324,9 @@ def test_input_that_is_no_record_file_is_refused(content, said, command, tmp_pat
     assert not (tmp_path / "report.html").exists()
 
 
-@pytest.mark.parametrize(("low", "high"), [(210, 524), (240, 1050), (118, 470), (5, 5.1), (0.26, 0.31), (1, 1500), (1, 1e6), (400, 9800)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(210, 524), (240, 1050), (118, 470), (5, 5.1), (0.26, 0.31), (1, 1500), (1, 1e6), (400, 9800)]
+)
 def test_a_logarithmic_axis_shows_two_places_at_least(low, high):
     places = ticks([low, None, -1, high])
     assert places == sorted(places) and sum(low <= place <= high for place in places) >= 2
@@ -346,7 +392,10 @@ def measure(folder: Path, report: str) -> subprocess.CompletedProcess[str]:
     tools = folder / "tools"
     tools.mkdir()
     (folder / ".venv/bin").mkdir(parents=True)
-    for path, text in ((tools / "cmake", "exit 0"), (folder / ".venv/bin/linewright", f'case $1 in measure) echo record >"$5"; exit 3 ;; report) {report} ;; esac')):
+    for path, text in (
+        (tools / "cmake", "exit 0"),
+        (folder / ".venv/bin/linewright", f'case $1 in measure) echo record >"$5"; exit 3 ;; report) {report} ;; esac'),
+    ):
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
     env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PLAN": "quick"}

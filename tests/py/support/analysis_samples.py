@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from support.places import DATA
 import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from linewright.schema import Cell, Context, Quantiles, Record
-
+from support.places import DATA
 
 
 def context(context_id: str = "00000000000000aa", machine_id: str = "00000000000000bb", **changes: object) -> Context:
@@ -35,7 +35,11 @@ def cell(form: str = "stadd", **changes: object) -> Cell:
 
 
 def record(
-    a_cell: Cell, windows: Sequence[float] = (), context_id: str = "00000000000000aa", launch: int = 0, **changes: object
+    a_cell: Cell,
+    windows: Sequence[float] = (),
+    context_id: str = "00000000000000aa",
+    launch: int = 0,
+    **changes: object,
 ) -> Record:
     fields: dict = dict(
         linewright_record=1, context_id=context_id, id=a_cell.id, cell=a_cell, plan="quick", launch=launch, status="ok",
@@ -120,7 +124,9 @@ def slow_states(times_s: Sequence[float], dwell_s: float, rng: np.random.Generat
     return np.cumsum(changed) % 2
 
 
-def timed_launches(a_cell: Cell, medians_ns: Sequence[float], times_s: Sequence[float], rng: np.random.Generator) -> list[Record]:
+def timed_launches(
+    a_cell: Cell, medians_ns: Sequence[float], times_s: Sequence[float], rng: np.random.Generator
+) -> list[Record]:
     """One launch for each median, begun at the time beside it, with 2 % noise between its windows."""
     return [
         record(a_cell, median * np.exp(rng.normal(0, 0.02, 12)), f"{i:016x}", i, started_s=float(time))

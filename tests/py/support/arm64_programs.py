@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from support.places import ROOT
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from support.places import ROOT
 
 SOURCES = ROOT / "tests" / "cpp" / "outline" / "programs"
 TRIPLET = "aarch64-linux-gnu"
@@ -17,7 +18,9 @@ needs_cross_compiler = pytest.mark.skipif(shutil.which(GCC) is None, reason=f"{G
 
 
 def build(output: Path, *arguments: str | Path, compiler: tuple[str, ...] = (GCC,)) -> Path:
-    done = subprocess.run([*compiler, "-O2", "-pthread", "-o", output, *map(str, arguments)], capture_output=True, text=True, timeout=400)
+    done = subprocess.run(
+        [*compiler, "-O2", "-pthread", "-o", output, *map(str, arguments)], capture_output=True, text=True, timeout=400
+    )
     assert done.returncode == 0, done.stderr
     return output
 
@@ -32,4 +35,6 @@ def nm_helpers(program: Path) -> set[str]:
     from linewright.elf.inspection import _HELPER
 
     listed = subprocess.run([f"{TRIPLET}-nm", program], capture_output=True, text=True, check=True, timeout=400).stdout
-    return {line.split()[-1] for line in listed.splitlines() if _HELPER.match(line.split()[-1]) and line.split()[-2] in "tT"}
+    return {
+        line.split()[-1] for line in listed.splitlines() if _HELPER.match(line.split()[-1]) and line.split()[-2] in "tT"
+    }

@@ -14,7 +14,14 @@ import time
 
 KNOBS = json.loads(os.environ.get("FAKE_PROBE", "{}"))
 CPUS = [
-    {"cpu": cpu, "core": cpu, "l3": 0, "socket": 0, "node": 0, "allowed": cpu in KNOBS.get("allowed", KNOBS.get("cpus", [0, 1]))}
+    {
+        "cpu": cpu,
+        "core": cpu,
+        "l3": 0,
+        "socket": 0,
+        "node": 0,
+        "allowed": cpu in KNOBS.get("allowed", KNOBS.get("cpus", [0, 1])),
+    }
     for cpu in KNOBS.get("cpus", [0, 1])
 ]
 ARCH = KNOBS.get("arch", "x86_64")

@@ -33,7 +33,10 @@ class Watched:
         page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self.asked.append(request.url) if not request.url.startswith(("data:", "blob:")) else None)
+        page.on(
+            "request",
+            lambda request: self.asked.append(request.url) if not request.url.startswith(("data:", "blob:")) else None,
+        )
         page.goto(Path(path).as_uri(), wait_until="load")
         self.drawn()
 
@@ -68,7 +71,9 @@ def marks(page: Page) -> dict[str, int]:
 
 
 def pictures(page: Page, section: str) -> str:
-    return page.evaluate("(id) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('')", section)
+    return page.evaluate(
+        "(id) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('')", section
+    )
 
 
 def controls(page: Page) -> dict[str, bool]:
@@ -79,14 +84,18 @@ def controls(page: Page) -> dict[str, bool]:
         values = select.evaluate("(s) => [...s.options].map((o) => o.value)")
         before = pictures(page, section)
         select.select_option(values[-1])
-        other = "([id, old]) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('') !== old"
+        other = (
+            "([id, old]) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('') !== old"
+        )
         changed[f"{section} {select.get_attribute('data-signal')}"] = until(page, other, [section, before], 30)
     return changed
 
 
 def table(page: Page) -> dict:
     """Filtering, sorting with the keyboard, all columns."""
-    rows = lambda: page.evaluate("[...document.querySelectorAll('#cell-table tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))")  # noqa: E731
+    rows = lambda: page.evaluate(
+        "[...document.querySelectorAll('#cell-table tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+    )
     answer: dict = {"all": len(rows())}
     page.fill("#cell-filter", "ldadd placebo")
     answer["filtered"] = sorted({row[1] for row in rows()}), len(rows())
@@ -127,7 +136,9 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["said, narrow"] = watched.said
         narrow.close()
 
-        context = browser.new_context(viewport={"width": 1600, "height": 1000}, color_scheme="light", offline=True, accept_downloads=True)
+        context = browser.new_context(
+            viewport={"width": 1600, "height": 1000}, color_scheme="light", offline=True, accept_downloads=True
+        )
         watched = Watched(context, report)
         page = watched.page
         answer["marks"] = marks(page)
@@ -148,7 +159,9 @@ def use(report: str, hostile: str, folder: Path) -> dict:
             saved(page, lambda: page.click("#cell-csv"), folder),
         ]
         page.emulate_media(media="print")
-        answer["printed"] = page.evaluate("['nav', '.tools', '.save'].map((s) => getComputedStyle(document.querySelector(s)).display)")
+        answer["printed"] = page.evaluate(
+            "['nav', '.tools', '.save'].map((s) => getComputedStyle(document.querySelector(s)).display)"
+        )
         answer["said"], answer["asked"] = watched.said, watched.asked
 
         watched = Watched(context, hostile)

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from support.analysis_samples import context
 from linewright.schema import Cell, Context, Cpu, Discarded, Quantiles, Record
+from support.analysis_samples import context
 
 CPUS = [Cpu(cpu=i, core=i, l3=i // 2 * 2, socket=0, node=0) for i in range(4)]
 HARM = "</script><script>window.harm=1</script><img src=x onerror=window.harm=2>\"'`&{{7*7}}{%raw%}\u2028\u202e<!--"
@@ -21,7 +21,14 @@ def write(path: Path, values: Iterable[Context | Record]) -> str:
     return str(path)
 
 
-def run(cells: Iterable[tuple[Cell, float]], plan: str, machine: str = "00000000000000bb", launches: int = 3, seed: int = 1, **fields) -> list:
+def run(
+    cells: Iterable[tuple[Cell, float]],
+    plan: str,
+    machine: str = "00000000000000bb",
+    launches: int = 3,
+    seed: int = 1,
+    **fields,
+) -> list:
     """Contexts and records of some launches in which each cell has its time, give or take one percent."""
     rng = np.random.default_rng(seed)
     prefix = f"{abs(hash_of(plan + machine)) % 16**8:08x}"
@@ -42,7 +49,11 @@ def hash_of(text: str) -> int:
 def _record(cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.random.Generator) -> Record:
     ns = float(ns)  # whole numbers would be written otherwise than they are read
     windows = [float(x) for x in ns * np.exp(rng.normal(0, 0.01, 12))]
-    cpus = [int(c) for c in cell.placement[5:].split(",")] if cell.placement.startswith("cpus:") else list(range(min(cell.threads, 4)))
+    cpus = (
+        [int(c) for c in cell.placement[5:].split(",")]
+        if cell.placement.startswith("cpus:")
+        else list(range(min(cell.threads, 4)))
+    )
     return Record(
         linewright_record=1, context_id=name, id=cell.id, cell=cell, plan=plan, launch=launch, status="ok", stop="precision", cpus=cpus,
         placement_class="same_l3" if len(cpus) > 1 and cpus[0] // 2 == cpus[1] // 2 else "other_l3" if len(cpus) > 1 else "",
@@ -57,8 +68,17 @@ def matrix() -> list[tuple[Cell, float]]:
     """Two forms of add that change places between 20 and 200 iterations of work, alone, beside a placebo and contended."""
     cells = []
     for work in (0, 20, 200):
-        for form, ns in (("stadd", 8 + 0.3 * work), ("ldadd", (4 if work < 100 else 20) + 0.3 * work), ("plain_add", 1 + 0.3 * work)):
-            shared = {"operation": "fetch_add" if form == "ldadd" else "add", "form": form, "work_iters": work, "lines": 12}
+        for form, ns in (
+            ("stadd", 8 + 0.3 * work),
+            ("ldadd", (4 if work < 100 else 20) + 0.3 * work),
+            ("plain_add", 1 + 0.3 * work),
+        ):
+            shared = {
+                "operation": "fetch_add" if form == "ldadd" else "add",
+                "form": form,
+                "work_iters": work,
+                "lines": 12,
+            }
             cells.append((Cell(**shared), ns))
             cells.append((Cell(**shared, contender="placebo", threads=2), ns))
             if form != "plain_add":
@@ -92,15 +112,29 @@ def cache() -> list[tuple[Cell, float]]:
     for size in (64, 512, 4096, 32768):
         for entries in (64, 16):
             for wait in ("each", "once"):
-                params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": "dirty_beyond", "align_bytes": 0}
+                params = {
+                    "wait": wait,
+                    "entry_bytes": size,
+                    "entries": entries,
+                    "state": "dirty_beyond",
+                    "align_bytes": 0,
+                }
                 waits = entries if wait == "each" else 1
-                cells.append((Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params), size / 64 * entries * 2 + entries + waits * 100))
+                cells.append(
+                    (
+                        Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params),
+                        size / 64 * entries * 2 + entries + waits * 100,
+                    )
+                )
     return cells
 
 
 def wide() -> list[tuple[Cell, float]]:
     return [
-        (Cell(operation="wide_read", form=form, width_bits=128, params={"write_percent": share}, **threads), ns * (1 + share / 10))
+        (
+            Cell(operation="wide_read", form=form, width_bits=128, params={"write_percent": share}, **threads),
+            ns * (1 + share / 10),
+        )
         for form, ns in (("ldp_read", 1.5), ("casp_read", 20.0))
         for share in (0, 10, 50)
         for threads in ({}, {"threads": 2, "contender": "same_line", "placement": "cpus:0,1"})
@@ -123,9 +157,20 @@ def readers() -> list[tuple[Cell, float]]:
         together = {"threads": 2, "contender": "same_line"}
         cells.append((Cell(operation="readers_pair", params={"read_delay": 0}, **shared), pair))
         cells.append((Cell(operation="readers_pair", params={"read_delay": 0}, **shared, **together), pair))
-        cells.append((Cell(operation="readers_grace", params={"read_delay": 0, "updater": "synchronize"}, **shared), grace))
-        cells.append((Cell(operation="readers_grace", params={"read_delay": 0, "updater": "synchronize"}, **shared, **together), 2 * grace))
-    cells.append((Cell(operation="readers_floor", form="acqrel", width_bits=8, order="acq_rel", params={"read_delay": 0}), 1.0))
+        cells.append(
+            (Cell(operation="readers_grace", params={"read_delay": 0, "updater": "synchronize"}, **shared), grace)
+        )
+        cells.append(
+            (
+                Cell(
+                    operation="readers_grace", params={"read_delay": 0, "updater": "synchronize"}, **shared, **together
+                ),
+                2 * grace,
+            )
+        )
+    cells.append(
+        (Cell(operation="readers_floor", form="acqrel", width_bits=8, order="acq_rel", params={"read_delay": 0}), 1.0)
+    )
     return cells
 
 
@@ -156,5 +201,7 @@ def hostile(most: float = 1e18) -> list[Context | Record]:
         broken = Cell(operation="add", form=f"form_{status}", work_iters=20)
         values.append(Record(**worst, id=broken.id, cell=broken, status=status, reason=HARM, flags=["odd_flag"]))
     below = Cell(operation="add", form="below_zero", work_iters=20)
-    values.append(Record(**worst, id=below.id, cell=below, status="ok", window_ns=[-5.0, 0.0, 1e-300] * 4, empty_ns=[1.0] * 12))
+    values.append(
+        Record(**worst, id=below.id, cell=below, status="ok", window_ns=[-5.0, 0.0, 1e-300] * 4, empty_ns=[1.0] * 12)
+    )
     return values

@@ -5,7 +5,6 @@ No test depends on how long a program takes: figures that are compared come from
 
 from __future__ import annotations
 
-from support.places import ROOT
 import json
 import os
 import platform
@@ -30,6 +29,7 @@ from linewright.target.interrupts import Interrupts
 from linewright.trial import boots, engine, files, runner
 from linewright.trial.files import Named, Sample, Session
 from linewright.trial.runner import Interrupted, Outcome
+from support.places import ROOT
 
 on_x86 = pytest.mark.skipif(platform.machine() == "aarch64", reason="tells what happens where settings have no effect")
 
@@ -88,7 +88,10 @@ def test_a_planted_two_percent_is_found_and_a_planted_zero_is_not():
         assert slow.different and slow.better is False
         outside += not slow.change_percent.low < 2.0 < slow.change_percent.high
         wrong += same.different
-    assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3 and stats.binom.sf(outside - 1, trials, ALPHA) > 1e-3, (wrong, outside)
+    assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3 and stats.binom.sf(outside - 1, trials, ALPHA) > 1e-3, (
+        wrong,
+        outside,
+    )
 
 
 def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
@@ -105,12 +108,16 @@ def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
 
 
 def test_a_bimodal_program_is_recognised():
-    finished = engine.run(session(planned_rounds=40), Synthetic(np.random.default_rng(3), {"a": 0.0, "b": 0.0}, modes={"b": 1.7}.items()))
+    finished = engine.run(
+        session(planned_rounds=40), Synthetic(np.random.default_rng(3), {"a": 0.0, "b": 0.0}, modes={"b": 1.7}.items())
+    )
     a, b = finished.verdict.settings
     assert len(a.modes) == 1 and len(b.modes) == 2
     from linewright.trial import report
 
-    assert any(line.startswith("b: the program itself has several figures") for line in report.sentences(finished.verdict))
+    assert any(
+        line.startswith("b: the program itself has several figures") for line in report.sentences(finished.verdict)
+    )
 
 
 def test_it_stops_early_when_clear_and_interleaves_at_random():
@@ -125,7 +132,9 @@ def test_it_stops_early_when_clear_and_interleaves_at_random():
 
 def test_higher_is_better_turns_the_verdict():
     for higher in (False, True):
-        finished = engine.run(session(higher_is_better=higher), Synthetic(np.random.default_rng(5), {"a": 0.0, "b": 0.2}))
+        finished = engine.run(
+            session(higher_is_better=higher), Synthetic(np.random.default_rng(5), {"a": 0.0, "b": 0.2})
+        )
         assert finished.verdict.comparisons[0].better is higher
 
 
@@ -245,7 +254,9 @@ def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
 def test_output_that_is_not_searched_to_its_end_is_said_to_be(monkeypatch):
     monkeypatch.setattr(runner, "MOST_OUTPUT", 2**20)
     script = "head -c 1048576 /dev/zero; echo figure 7"
-    assert process(["/bin/sh", "-c", script], r"figure (\d)")({}).reason.startswith("nothing in the first 1 MiB of its output fits")
+    assert process(["/bin/sh", "-c", script], r"figure (\d)")({}).reason.startswith(
+        "nothing in the first 1 MiB of its output fits"
+    )
     assert process(["/bin/sh", "-c", "echo figure"], r"figure (\d)")({}).reason.startswith("nothing in its output fits")
 
 
@@ -326,13 +337,30 @@ def test_the_command_finds_a_planted_difference(command, tmp_path):
 
 def test_no_figure_in_any_run_is_no_result(command):
     """Also when no warm-up tells beforehand; the runs are shown and kept nevertheless."""
-    said = command("trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--save", "t.jsonl", "--", "sh", "-c", "exit 4")
+    said = command(
+        "trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--save", "t.jsonl", "--", "sh", "-c", "exit 4"
+    )
     assert said.returncode == 3 and "sh gives no figure under any setting: exit code 4" in said.stderr
     assert "2 failed runs, left out: exit code 4" in said.stdout
 
 
 def test_one_environment_is_held_against_the_one_as_it_is(command):
-    answer = command("trial", "--env", "STEP=7", "--runs", "2", "--warmup", "0", "--json", "--metric", "([0-9]+)", "--", "sh", "-c", "echo 3")
+    answer = command(
+        "trial",
+        "--env",
+        "STEP=7",
+        "--runs",
+        "2",
+        "--warmup",
+        "0",
+        "--json",
+        "--metric",
+        "([0-9]+)",
+        "--",
+        "sh",
+        "-c",
+        "echo 3",
+    )
     told = json.loads(answer.stdout)
     assert [s["name"] for s in told["verdict"]["settings"]] == ["as is", "STEP=7"]
     assert told["verdict"]["comparisons"][0]["different"] is False
@@ -355,7 +383,7 @@ def test_boots_are_saved_and_compared(command, tmp_path):
 
 
 def test_a_program_that_now_fails_in_every_run_fails_the_check(command):
-    words = ["--runs", "2", "--warmup", "0", "--metric", r"rate (\d+)", "--", "sh", "-c", '${FAIL:-true} && ' + RATE]
+    words = ["--runs", "2", "--warmup", "0", "--metric", r"rate (\d+)", "--", "sh", "-c", "${FAIL:-true} && " + RATE]
     command.patch.setenv("STEP", "0")
     assert command("trial", "--save", "works.jsonl", *words).returncode == 0
     command.patch.setenv("FAIL", "false")
@@ -380,7 +408,9 @@ def test_several_boots_carry_their_own_luck():
     rng = np.random.default_rng(8)
     trials = wrong = 0
     for _ in range(200):
-        sides = [file_of([np.exp(rng.normal(0, 0.03)) * np.exp(rng.normal(0, 0.003, 10)) for _ in range(4)], n) for n in "ab"]
+        sides = [
+            file_of([np.exp(rng.normal(0, 0.03)) * np.exp(rng.normal(0, 0.003, 10)) for _ in range(4)], n) for n in "ab"
+        ]
         ((found,),) = boots.compare_all(sides[0], sides[1:])
         assert found.unit == "boot" and found.boots == (4, 4)
         trials, wrong = trials + 1, wrong + found.different
@@ -392,7 +422,21 @@ def test_several_boots_carry_their_own_luck():
 
 @on_x86
 def test_settings_without_effect_are_said_to_be(command):
-    answer = command("trial", "--settings", "default/prefetch/load", "--runs", "2", "--warmup", "0", "--metric", r"(\d)", "--", "sh", "-c", "echo 1; echo $LINEWRIGHT_ATOMICS >> seen")
+    answer = command(
+        "trial",
+        "--settings",
+        "default/prefetch/load",
+        "--runs",
+        "2",
+        "--warmup",
+        "0",
+        "--metric",
+        r"(\d)",
+        "--",
+        "sh",
+        "-c",
+        "echo 1; echo $LINEWRIGHT_ATOMICS >> seen",
+    )
     assert answer.returncode == 0 and "one form" in answer.stderr
     assert sorted((command.directory / "seen").read_text().split()) == ["default"] * 2 + ["load"] * 2 + ["prefetch"] * 2
 
@@ -408,7 +452,14 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
     named = trial_command._settings(None, None, "true", alone=False)
     assert [(n.name, n.environment) for n in named] == [
         # without the third a program with jemalloc does not start under any auditing library
-        (name, {"LD_AUDIT": str(library), "LINEWRIGHT_ATOMICS": name, "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384"})
+        (
+            name,
+            {
+                "LD_AUDIT": str(library),
+                "LINEWRIGHT_ATOMICS": name,
+                "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384",
+            },
+        )
         for name in ("default", "prefetch", "load")
     ]
 
@@ -462,7 +513,10 @@ def test_without_a_setting_there_is_nothing_to_try(command):
         (b"\x00\xff\n", "1"),
         (b'{"linewright_trial": 2}\n', "version 2"),
         (b'{"linewright_trial": 1}\n', "missing required field"),
-        (b'{"linewright_trial_run": 1, "session": "x", "setting": "a", "round": 0, "wall_s": 1, "cpu_s": 1, "maxrss_bytes": 1}\n', "describes"),
+        (
+            b'{"linewright_trial_run": 1, "session": "x", "setting": "a", "round": 0, "wall_s": 1, "cpu_s": 1, "maxrss_bytes": 1}\n',
+            "describes",
+        ),
         (b"[" * 100_000 + b"\n", ":1"),
     ],
 )
@@ -486,7 +540,9 @@ def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_pat
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     script = "echo 5; echo x >> ran; test $(wc -l < ran) -lt 6 || { touch waiting; sleep 600; }"
-    child = command.start("trial", "--env", "A=1", "--env", "A=2", "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script)
+    child = command.start(
+        "trial", "--env", "A=1", "--env", "A=2", "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script
+    )
     assert until(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
     child.send_signal(getattr(signal, name))
     out, err = child.communicate(timeout=400)

@@ -1,12 +1,12 @@
 """The litmus tests are well formed, say what they expect, and the axioms they are held to notice a missing barrier."""
 
-from support.places import ROOT
 import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from support.places import ROOT
 
 FOLDER = ROOT / "verify" / "litmus"
 

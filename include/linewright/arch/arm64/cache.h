@@ -59,18 +59,11 @@ static inline uint64_t lw_mrs_ctr_el0(void)
 }
 
 /* The instructions by number, for code that is specialised for one of them (the number is a constant there). */
-enum lw_cache_insn {
-    LW_INSN_NONE,
-    LW_INSN_DC_CVAC,
-    LW_INSN_DC_CIVAC,
-    LW_INSN_DC_CVAP,
-    LW_INSN_DC_CVADP,
-    LW_INSN_COUNT
-};
-#define LW_CACHE_INSNS(X) \
-    X(DC_CVAC, "dc_cvac", lw_dc_cvac) \
+enum lw_cache_insn { LW_INSN_NONE, LW_INSN_DC_CVAC, LW_INSN_DC_CIVAC, LW_INSN_DC_CVAP, LW_INSN_DC_CVADP, LW_INSN_COUNT };
+#define LW_CACHE_INSNS(X)                \
+    X(DC_CVAC, "dc_cvac", lw_dc_cvac)    \
     X(DC_CIVAC, "dc_civac", lw_dc_civac) \
-    X(DC_CVAP, "dc_cvap", lw_dc_cvap) \
+    X(DC_CVAP, "dc_cvap", lw_dc_cvap)    \
     X(DC_CVADP, "dc_cvadp", lw_dc_cvadp)
 
 /* Does this instruction need the full fence on both sides, whatever it is used for? */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "../generic/forms.h" /* LW_FORM_GUESS */
-#include "lse_llsc.h"         /* lw_stadd_u64, lw_ldadd_u64, lw_ldaddal_u64, lw_llsc_add_u64, lw_swp_u64, lw_llsc_swp_u64 … */
+#include "lse_llsc.h" /* lw_stadd_u64, lw_ldadd_u64, lw_ldaddal_u64, lw_llsc_add_u64, lw_swp_u64, lw_llsc_swp_u64 … */
 
 /* `ldr; add; str`: the floor, and not atomic between threads */
 static inline void lw_plain_add_u64(uint64_t *p, uint64_t v)
@@ -26,14 +26,13 @@ static inline uint64_t lw_cas_loop_guess_first_u64(uint64_t *p, uint64_t v)
 {
     uint64_t expected = LW_FORM_GUESS, old, sum;
 
-    __asm__ __volatile__(LW_ASM_LSE
-                         "1:\n\t"
-                         "mov %[old], %[expected]\n\t"
-                         "add %[sum], %[expected], %[v]\n\t"
-                         "cas %[old], %[sum], %[m]\n\t"
-                         "cmp %[old], %[expected]\n\t"
-                         "mov %[expected], %[old]\n\t"
-                         "b.ne 1b"
+    __asm__ __volatile__(LW_ASM_LSE "1:\n\t"
+                                    "mov %[old], %[expected]\n\t"
+                                    "add %[sum], %[expected], %[v]\n\t"
+                                    "cas %[old], %[sum], %[m]\n\t"
+                                    "cmp %[old], %[expected]\n\t"
+                                    "mov %[expected], %[old]\n\t"
+                                    "b.ne 1b"
                          : [m] "+Q"(*p), [expected] "+&r"(expected), [old] "=&r"(old), [sum] "=&r"(sum)
                          : [v] "r"(v)
                          : "cc");
@@ -45,15 +44,14 @@ static inline uint64_t lw_cas_loop_read_first_u64(uint64_t *p, uint64_t v)
 {
     uint64_t expected, old, sum;
 
-    __asm__ __volatile__(LW_ASM_LSE
-                         "ldr %[expected], %[m]\n"
-                         "1:\n\t"
-                         "mov %[old], %[expected]\n\t"
-                         "add %[sum], %[expected], %[v]\n\t"
-                         "cas %[old], %[sum], %[m]\n\t"
-                         "cmp %[old], %[expected]\n\t"
-                         "mov %[expected], %[old]\n\t"
-                         "b.ne 1b"
+    __asm__ __volatile__(LW_ASM_LSE "ldr %[expected], %[m]\n"
+                                    "1:\n\t"
+                                    "mov %[old], %[expected]\n\t"
+                                    "add %[sum], %[expected], %[v]\n\t"
+                                    "cas %[old], %[sum], %[m]\n\t"
+                                    "cmp %[old], %[expected]\n\t"
+                                    "mov %[expected], %[old]\n\t"
+                                    "b.ne 1b"
                          : [m] "+Q"(*p), [expected] "=&r"(expected), [old] "=&r"(old), [sum] "=&r"(sum)
                          : [v] "r"(v)
                          : "cc");
@@ -67,22 +65,23 @@ static inline uint64_t lw_llsc_cas_loop_read_first_u64(uint64_t *p, uint64_t v)
     uint64_t expected, old, sum;
     uint32_t failed;
 
-    __asm__ __volatile__("ldr %[expected], %[m]\n"
-                         "1:\n\t"
-                         "add %[sum], %[expected], %[v]\n"
-                         "2:\n\t"
-                         "ldxr %[old], %[m]\n\t"
-                         "cmp %[old], %[expected]\n\t"
-                         "b.ne 3f\n\t"
-                         "stxr %w[failed], %[sum], %[m]\n\t"
-                         "cbnz %w[failed], 2b\n"
-                         "3:\n\t"
-                         "cmp %[old], %[expected]\n\t"
-                         "mov %[expected], %[old]\n\t"
-                         "b.ne 1b"
-                         : [m] "+Q"(*p), [expected] "=&r"(expected), [old] "=&r"(old), [sum] "=&r"(sum), [failed] "=&r"(failed)
-                         : [v] "r"(v)
-                         : "cc");
+    __asm__ __volatile__(
+        "ldr %[expected], %[m]\n"
+        "1:\n\t"
+        "add %[sum], %[expected], %[v]\n"
+        "2:\n\t"
+        "ldxr %[old], %[m]\n\t"
+        "cmp %[old], %[expected]\n\t"
+        "b.ne 3f\n\t"
+        "stxr %w[failed], %[sum], %[m]\n\t"
+        "cbnz %w[failed], 2b\n"
+        "3:\n\t"
+        "cmp %[old], %[expected]\n\t"
+        "mov %[expected], %[old]\n\t"
+        "b.ne 1b"
+        : [m] "+Q"(*p), [expected] "=&r"(expected), [old] "=&r"(old), [sum] "=&r"(sum), [failed] "=&r"(failed)
+        : [v] "r"(v)
+        : "cc");
     return old;
 }
 

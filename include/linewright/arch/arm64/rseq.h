@@ -71,91 +71,93 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     return limit;
 }
 
-#define LW__SEQ_BEGIN(out) \
-    ".pushsection __rseq_cs, \"aw?\", %%progbits\n\t" \
-    ".balign 32\n" \
-    "30:\t.long 0, 0\n\t" \
-    ".quad 31f, 32f - 31f, 34f\n\t" \
-    ".popsection\n\t" \
-    "adrp x9, 30b\n\t" \
-    "add x9, x9, :lo12:30b\n\t" \
-    "str x9, [%[area], #8]\n" \
-    "31:\t" LW__DELAY \
-    "ldr w9, [%[area], #4]\n\t" LW__DELAY \
-    "cmp w9, %w[limit]\n\t" \
-    "b.hs " out "\n\t" \
+#define LW__SEQ_BEGIN(out)                                                          \
+    ".pushsection __rseq_cs, \"aw?\", %%progbits\n\t"                               \
+    ".balign 32\n"                                                                  \
+    "30:\t.long 0, 0\n\t"                                                           \
+    ".quad 31f, 32f - 31f, 34f\n\t"                                                 \
+    ".popsection\n\t"                                                               \
+    "adrp x9, 30b\n\t"                                                              \
+    "add x9, x9, :lo12:30b\n\t"                                                     \
+    "str x9, [%[area], #8]\n"                                                       \
+    "31:\t" LW__DELAY "ldr w9, [%[area], #4]\n\t" LW__DELAY "cmp w9, %w[limit]\n\t" \
+    "b.hs " out "\n\t"                                                              \
     "add x9, %[q], x9, lsl #16\n\t" LW__DELAY
 
 /* Value words share one word with the fall-back of single threads (see percpu.h). The lock word is 0 when free, so adding
  * it changes no address, but makes every access of the word depend on it: a sequence that finds the lock free reads what
  * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu/percpu.c). */
-#define LW__SEQ_TEST_LOCK(out) \
+#define LW__SEQ_TEST_LOCK(out)             \
     "and x10, x9, #0xffffffffffff0000\n\t" \
-    "ldr w10, [x10]\n\t" \
-    "cbnz w10, " out "\n\t" \
+    "ldr w10, [x10]\n\t"                   \
+    "cbnz w10, " out "\n\t"                \
     "add x9, x9, x10\n\t" LW__DELAY
 
 /* The end of the watch; `done`: what is to be done where nothing went wrong. Only unconditional branches lead into or out of
  * the section elsewhere: a conditional one reaches 1 MiB, and the linker may put the function (main, or one that is hot or
  * cold) further away. */
-#define LW__SEQ_END(done, abort) \
-    "32:\t" done "\n\t" \
+#define LW__SEQ_END(done, abort)                                \
+    "32:\t" done "\n\t"                                         \
     ".pushsection .text.lw_rseq_abort, \"ax?\", %%progbits\n\t" \
-    ".inst 0xd428bc00\n" \
-    "34:\t" abort "\n\t" \
+    ".inst 0xd428bc00\n"                                        \
+    "34:\t" abort "\n\t"                                        \
     ".popsection\n"
 
 /* Additive. True: added. False: nothing happened. */
-#define LW__SEQ_ADD(bits, r) \
-    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
-    { \
-        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t" \
-                     "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]") \
-                     : \
-                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v) \
-                     : "x9", "x10", "memory", "cc" \
-                     : no); \
-        return true; \
-    no: \
-        return false; \
-    } \
+#define LW__SEQ_ADD(bits, r)                                                                                                   \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                              \
+    {                                                                                                                          \
+        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t"           \
+                                             "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]")                                 \
+                     :                                                                                                         \
+                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v)                      \
+                     : "x9", "x10", "memory", "cc"                                                                             \
+                     : no);                                                                                                    \
+        return true;                                                                                                           \
+    no:                                                                                                                        \
+        return false;                                                                                                          \
+    }                                                                                                                          \
     /* The hot form (arch/x86/rseq.h) is the same: whether a load and a comparison are cheaper than the store is not known. */ \
-    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
-    { \
-        return lw__seq_add_u##bits(q, v, off, limit); \
+    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                          \
+    {                                                                                                                          \
+        return lw__seq_add_u##bits(q, v, off, limit);                                                                          \
     }
 LW__SEQ_ADD(32, "w")
 LW__SEQ_ADD(64, "x")
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
-#define LW__SEQ_VALUE(name, bits, body) \
-    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
-                                                ptrdiff_t off, unsigned limit) \
-    { \
-        uint##bits##_t was = 0; \
-        unsigned no = 1; \
+#define LW__SEQ_VALUE(name, bits, body)                                                                                 \
+    LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old,   \
+                                             ptrdiff_t off, unsigned limit)                                             \
+    {                                                                                                                   \
+        uint##bits##_t was = 0;                                                                                         \
+        unsigned no = 1;                                                                                                \
         __asm__ volatile(LW__SEQ_BEGIN("33f") LW__SEQ_TEST_LOCK("33f") body LW__SEQ_END("mov %w[no], #0\n33:", "b 33b") \
-                         : [was] "+&r"(was), [no] "+&r"(no) \
-                         : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v), \
-                           [expected] "r"((uint64_t)expected) \
-                         : "x9", "x10", "memory", "cc"); \
-        *old = was; \
-        return !no; \
+                         : [was] "+&r"(was), [no] "+&r"(no)                                                             \
+                         : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v),          \
+                           [expected] "r"((uint64_t)expected)                                                           \
+                         : "x9", "x10", "memory", "cc");                                                                \
+        *old = was;                                                                                                     \
+        return !no;                                                                                                     \
     }
 
-#define LW__SEQ_VALUES(bits, z, r) \
-    LW__SEQ_VALUE(read, bits, "ldr" z " %" r "[was], [x9]\n") \
-    LW__SEQ_VALUE(write, bits, "str" z " %" r "[v], [x9]\n") \
-    LW__SEQ_VALUE(xchg, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "str" z " %" r "[v], [x9]\n") \
-    LW__SEQ_VALUE(and, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "and x10, %x[was], %x[v]\n\t" \
-                             "str" z " " r "10, [x9]\n") \
-    LW__SEQ_VALUE(or, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "orr x10, %x[was], %x[v]\n\t" \
-                            "str" z " " r "10, [x9]\n") \
-    LW__SEQ_VALUE(fetch_add, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "add x10, %x[was], %x[v]\n\t" \
-                                   "str" z " " r "10, [x9]\n") \
+#define LW__SEQ_VALUES(bits, z, r)                                                                        \
+    LW__SEQ_VALUE(read, bits, "ldr" z " %" r "[was], [x9]\n")                                             \
+    LW__SEQ_VALUE(write, bits, "str" z " %" r "[v], [x9]\n")                                              \
+    LW__SEQ_VALUE(xchg, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "str" z " %" r "[v], [x9]\n")    \
+    LW__SEQ_VALUE(and, bits,                                                                              \
+                  "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "and x10, %x[was], %x[v]\n\t"                \
+                  "str" z " " r "10, [x9]\n")                                                             \
+    LW__SEQ_VALUE(or, bits,                                                                               \
+                  "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "orr x10, %x[was], %x[v]\n\t"                \
+                  "str" z " " r "10, [x9]\n")                                                             \
+    LW__SEQ_VALUE(fetch_add, bits,                                                                        \
+                  "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "add x10, %x[was], %x[v]\n\t"                \
+                  "str" z " " r "10, [x9]\n")                                                             \
     /* Unequal: leaves without a store. ldrb and ldrh zero-extend, and so does the operand `expected`. */ \
-    LW__SEQ_VALUE(cmpxchg, bits, "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "cmp %" r "[was], %" r "[expected]\n\t" \
-                                 "b.ne 32f\n\tstr" z " %" r "[v], [x9]\n")
+    LW__SEQ_VALUE(cmpxchg, bits,                                                                          \
+                  "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "cmp %" r "[was], %" r "[expected]\n\t"      \
+                  "b.ne 32f\n\tstr" z " %" r "[v], [x9]\n")
 
 LW__SEQ_VALUES(8, "b", "w")
 LW__SEQ_VALUES(16, "h", "w")

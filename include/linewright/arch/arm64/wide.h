@@ -115,23 +115,23 @@ static inline void lw_dmb_stp_dmb_write_u128(lw_u128 *p, lw_u128 v)
 /* Compare-exchange: whether `*old` was there; `*old` is then what was */
 
 /* `casp`: both pairs must sit in consecutive registers that start at an even one */
-#define LW_CASP(order)                                                                                           \
-    static inline bool lw_casp##order##_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired)                          \
-    {                                                                                                            \
-        const uint64_t want_lo = (uint64_t)*old, want_hi = (uint64_t)(*old >> 64);                               \
-        const uint64_t new_lo = (uint64_t)desired, new_hi = (uint64_t)(desired >> 64);                           \
-        register uint64_t x0 __asm__("x0") = want_lo;                                                            \
-        register uint64_t x1 __asm__("x1") = want_hi;                                                            \
-        register uint64_t x2 __asm__("x2") = new_lo;                                                             \
-        register uint64_t x3 __asm__("x3") = new_hi;                                                             \
-                                                                                                                 \
-        __asm__ __volatile__(".arch_extension lse\n\t"                                                           \
-                             "casp" #order " %[x0], %[x1], %[x2], %[x3], [%[p]]"                                 \
-                             : "+m"(*p), [x0] "+r"(x0), [x1] "+r"(x1)                                            \
-                             : [p] "r"(p), [x2] "r"(x2), [x3] "r"(x3)                                            \
-                             : "memory");                                                                        \
-        *old = lw_u128_of(x0, x1);                                                                               \
-        return x0 == want_lo && x1 == want_hi;                                                                   \
+#define LW_CASP(order)                                                                  \
+    static inline bool lw_casp##order##_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired) \
+    {                                                                                   \
+        const uint64_t want_lo = (uint64_t)*old, want_hi = (uint64_t)(*old >> 64);      \
+        const uint64_t new_lo = (uint64_t)desired, new_hi = (uint64_t)(desired >> 64);  \
+        register uint64_t x0 __asm__("x0") = want_lo;                                   \
+        register uint64_t x1 __asm__("x1") = want_hi;                                   \
+        register uint64_t x2 __asm__("x2") = new_lo;                                    \
+        register uint64_t x3 __asm__("x3") = new_hi;                                    \
+                                                                                        \
+        __asm__ __volatile__(".arch_extension lse\n\t"                                  \
+                             "casp" #order " %[x0], %[x1], %[x2], %[x3], [%[p]]"        \
+                             : "+m"(*p), [x0] "+r"(x0), [x1] "+r"(x1)                   \
+                             : [p] "r"(p), [x2] "r"(x2), [x3] "r"(x3)                   \
+                             : "memory");                                               \
+        *old = lw_u128_of(x0, x1);                                                      \
+        return x0 == want_lo && x1 == want_hi;                                          \
     }
 
 LW_CASP()
@@ -141,28 +141,28 @@ LW_CASP(al)
 
 /* `ldxp; cmp; csel; stxp`: what was found is stored back where it is not `*old`, since only a successful STXP
  * shows that both halves were read together */
-#define LW_LDXP_STXP(name, load, store)                                                                          \
-    static inline bool lw_##name##_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired)                               \
-    {                                                                                                            \
-        const uint64_t want_lo = (uint64_t)*old, want_hi = (uint64_t)(*old >> 64);                               \
-        uint64_t lo, hi, put_lo, put_hi;                                                                         \
-        uint32_t failed;                                                                                         \
-                                                                                                                 \
-        __asm__ __volatile__("prfm pstl1strm, [%[p]]\n"                                                          \
-                             "1:\n\t" load " %[lo], %[hi], [%[p]]\n\t"                                           \
-                             "cmp %[lo], %[want_lo]\n\t"                                                         \
-                             "ccmp %[hi], %[want_hi], #0, eq\n\t"                                                \
-                             "csel %[put_lo], %[new_lo], %[lo], eq\n\t"                                          \
-                             "csel %[put_hi], %[new_hi], %[hi], eq\n\t" store                                    \
-                             " %w[failed], %[put_lo], %[put_hi], [%[p]]\n\t"                                     \
-                             "cbnz %w[failed], 1b"                                                               \
-                             : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [put_lo] "=&r"(put_lo),                 \
-                               [put_hi] "=&r"(put_hi), [failed] "=&r"(failed)                                    \
-                             : [p] "r"(p), [want_lo] "r"(want_lo), [want_hi] "r"(want_hi),                       \
-                               [new_lo] "r"((uint64_t)desired), [new_hi] "r"((uint64_t)(desired >> 64))          \
-                             : "cc", "memory");                                                                  \
-        *old = lw_u128_of(lo, hi);                                                                               \
-        return lo == want_lo && hi == want_hi;                                                                   \
+#define LW_LDXP_STXP(name, load, store)                                                                                     \
+    static inline bool lw_##name##_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired)                                          \
+    {                                                                                                                       \
+        const uint64_t want_lo = (uint64_t)*old, want_hi = (uint64_t)(*old >> 64);                                          \
+        uint64_t lo, hi, put_lo, put_hi;                                                                                    \
+        uint32_t failed;                                                                                                    \
+                                                                                                                            \
+        __asm__ __volatile__("prfm pstl1strm, [%[p]]\n"                                                                     \
+                             "1:\n\t" load " %[lo], %[hi], [%[p]]\n\t"                                                      \
+                             "cmp %[lo], %[want_lo]\n\t"                                                                    \
+                             "ccmp %[hi], %[want_hi], #0, eq\n\t"                                                           \
+                             "csel %[put_lo], %[new_lo], %[lo], eq\n\t"                                                     \
+                             "csel %[put_hi], %[new_hi], %[hi], eq\n\t" store                                               \
+                             " %w[failed], %[put_lo], %[put_hi], [%[p]]\n\t"                                                \
+                             "cbnz %w[failed], 1b"                                                                          \
+                             : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [put_lo] "=&r"(put_lo), [put_hi] "=&r"(put_hi),    \
+                               [failed] "=&r"(failed)                                                                       \
+                             : [p] "r"(p), [want_lo] "r"(want_lo), [want_hi] "r"(want_hi), [new_lo] "r"((uint64_t)desired), \
+                               [new_hi] "r"((uint64_t)(desired >> 64))                                                      \
+                             : "cc", "memory");                                                                             \
+        *old = lw_u128_of(lo, hi);                                                                                          \
+        return lo == want_lo && hi == want_hi;                                                                              \
     }
 
 LW_LDXP_STXP(ldxp_stxp, "ldxp", "stxp")
@@ -182,14 +182,14 @@ static inline bool lw_ldxp_stlxp_dmb_u128(lw_u128 *p, lw_u128 *old, lw_u128 desi
 /* Exchanges */
 
 /* two `ldr` first (the pair may be torn, and the compare finds out), then `casp` until it holds */
-#define LW_CASP_LOOP_XCHG(order)                                                                                 \
-    static inline lw_u128 lw_casp##order##_loop_xchg_u128(lw_u128 *p, lw_u128 v)                                 \
-    {                                                                                                            \
-        lw_u128 old = lw_read_twice_read_u128(p);                                                                \
-                                                                                                                 \
-        while (!lw_casp##order##_u128(p, &old, v))                                                               \
-            ;                                                                                                    \
-        return old;                                                                                              \
+#define LW_CASP_LOOP_XCHG(order)                                                 \
+    static inline lw_u128 lw_casp##order##_loop_xchg_u128(lw_u128 *p, lw_u128 v) \
+    {                                                                            \
+        lw_u128 old = lw_read_twice_read_u128(p);                                \
+                                                                                 \
+        while (!lw_casp##order##_u128(p, &old, v))                               \
+            ;                                                                    \
+        return old;                                                              \
     }
 
 LW_CASP_LOOP_XCHG()
@@ -198,20 +198,20 @@ LW_CASP_LOOP_XCHG(l)
 LW_CASP_LOOP_XCHG(al)
 
 /* `ldxp; stxp` until it holds: no comparison */
-#define LW_LDXP_STXP_XCHG(name, load, store)                                                                     \
-    static inline lw_u128 lw_##name##_xchg_u128(lw_u128 *p, lw_u128 v)                                           \
-    {                                                                                                            \
-        uint64_t lo, hi;                                                                                         \
-        uint32_t failed;                                                                                         \
-                                                                                                                 \
-        __asm__ __volatile__("prfm pstl1strm, [%[p]]\n"                                                          \
-                             "1:\n\t" load " %[lo], %[hi], [%[p]]\n\t" store                                     \
-                             " %w[failed], %[new_lo], %[new_hi], [%[p]]\n\t"                                     \
-                             "cbnz %w[failed], 1b"                                                               \
-                             : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [failed] "=&r"(failed)                  \
-                             : [p] "r"(p), [new_lo] "r"((uint64_t)v), [new_hi] "r"((uint64_t)(v >> 64))          \
-                             : "memory");                                                                        \
-        return lw_u128_of(lo, hi);                                                                               \
+#define LW_LDXP_STXP_XCHG(name, load, store)                                                            \
+    static inline lw_u128 lw_##name##_xchg_u128(lw_u128 *p, lw_u128 v)                                  \
+    {                                                                                                   \
+        uint64_t lo, hi;                                                                                \
+        uint32_t failed;                                                                                \
+                                                                                                        \
+        __asm__ __volatile__("prfm pstl1strm, [%[p]]\n"                                                 \
+                             "1:\n\t" load " %[lo], %[hi], [%[p]]\n\t" store                            \
+                             " %w[failed], %[new_lo], %[new_hi], [%[p]]\n\t"                            \
+                             "cbnz %w[failed], 1b"                                                      \
+                             : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [failed] "=&r"(failed)         \
+                             : [p] "r"(p), [new_lo] "r"((uint64_t)v), [new_hi] "r"((uint64_t)(v >> 64)) \
+                             : "memory");                                                               \
+        return lw_u128_of(lo, hi);                                                                      \
     }
 
 LW_LDXP_STXP_XCHG(ldxp_stxp, "ldxp", "stxp")
@@ -246,13 +246,13 @@ static inline lw_u128 lw_ldxp_stlxp_dmb_xchg_u128(lw_u128 *p, lw_u128 v)
 /* Reads that write: for machines without LSE2 */
 
 /* `casp` of zero with zero */
-#define LW_CASP_READ(order)                                                                                      \
-    static inline lw_u128 lw_casp##order##_read_u128(lw_u128 *p)                                                 \
-    {                                                                                                            \
-        lw_u128 v = 0;                                                                                           \
-                                                                                                                 \
-        lw_casp##order##_u128(p, &v, 0);                                                                         \
-        return v;                                                                                                \
+#define LW_CASP_READ(order)                                      \
+    static inline lw_u128 lw_casp##order##_read_u128(lw_u128 *p) \
+    {                                                            \
+        lw_u128 v = 0;                                           \
+                                                                 \
+        lw_casp##order##_u128(p, &v, 0);                         \
+        return v;                                                \
     }
 
 LW_CASP_READ()
@@ -260,19 +260,18 @@ LW_CASP_READ(a)
 LW_CASP_READ(al)
 
 /* `ldxp`, then `stxp` of the same until it holds */
-#define LW_LDXP_STXP_READ(name, load, store)                                                                     \
-    static inline lw_u128 lw_##name##_read_u128(lw_u128 *p)                                                      \
-    {                                                                                                            \
-        uint64_t lo, hi;                                                                                         \
-        uint32_t failed;                                                                                         \
-                                                                                                                 \
-        __asm__ __volatile__("1:\n\t" load " %[lo], %[hi], [%[p]]\n\t" store                                     \
-                             " %w[failed], %[lo], %[hi], [%[p]]\n\t"                                             \
-                             "cbnz %w[failed], 1b"                                                               \
-                             : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [failed] "=&r"(failed)                  \
-                             : [p] "r"(p)                                                                        \
-                             : "memory");                                                                        \
-        return lw_u128_of(lo, hi);                                                                               \
+#define LW_LDXP_STXP_READ(name, load, store)                                                                         \
+    static inline lw_u128 lw_##name##_read_u128(lw_u128 *p)                                                          \
+    {                                                                                                                \
+        uint64_t lo, hi;                                                                                             \
+        uint32_t failed;                                                                                             \
+                                                                                                                     \
+        __asm__ __volatile__("1:\n\t" load " %[lo], %[hi], [%[p]]\n\t" store " %w[failed], %[lo], %[hi], [%[p]]\n\t" \
+                             "cbnz %w[failed], 1b"                                                                   \
+                             : "+m"(*p), [lo] "=&r"(lo), [hi] "=&r"(hi), [failed] "=&r"(failed)                      \
+                             : [p] "r"(p)                                                                            \
+                             : "memory");                                                                            \
+        return lw_u128_of(lo, hi);                                                                                   \
     }
 
 LW_LDXP_STXP_READ(ldxp_stxp, "ldxp", "stxp")

@@ -34,30 +34,30 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     return 0;
 }
 
-#define LW__SEQ_ADD(name, bits) \
+#define LW__SEQ_ADD(name, bits)                                                                        \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
-    { \
-        (void)q, (void)v, (void)off, (void)limit; \
-        return false; \
+    {                                                                                                  \
+        (void)q, (void)v, (void)off, (void)limit;                                                      \
+        return false;                                                                                  \
     }
 LW__SEQ_ADD(add, 32)
 LW__SEQ_ADD(add, 64)
 LW__SEQ_ADD(add_hot, 32)
 LW__SEQ_ADD(add_hot, 64)
 
-#define LW__SEQ_VALUE(name, bits) \
+#define LW__SEQ_VALUE(name, bits)                                                                                     \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
-                                                ptrdiff_t off, unsigned limit) \
-    { \
-        (void)q, (void)v, (void)expected, (void)old, (void)off, (void)limit; \
-        return false; \
+                                             ptrdiff_t off, unsigned limit)                                           \
+    {                                                                                                                 \
+        (void)q, (void)v, (void)expected, (void)old, (void)off, (void)limit;                                          \
+        return false;                                                                                                 \
     }
-#define LW__SEQ_VALUES(bits) \
-    LW__SEQ_VALUE(read, bits) \
-    LW__SEQ_VALUE(write, bits) \
-    LW__SEQ_VALUE(xchg, bits) \
-    LW__SEQ_VALUE(and, bits) \
-    LW__SEQ_VALUE(or, bits) \
+#define LW__SEQ_VALUES(bits)       \
+    LW__SEQ_VALUE(read, bits)      \
+    LW__SEQ_VALUE(write, bits)     \
+    LW__SEQ_VALUE(xchg, bits)      \
+    LW__SEQ_VALUE(and, bits)       \
+    LW__SEQ_VALUE(or, bits)        \
     LW__SEQ_VALUE(fetch_add, bits) \
     LW__SEQ_VALUE(cmpxchg, bits)
 LW__SEQ_VALUES(8)

@@ -31,18 +31,18 @@ struct lw__seq_args {
 #endif
 
 /* Announce, then the address of this CPU's word in %edi. The arguments are in (%esi). */
-#define LW__SEQ_BEGIN_ARGS \
-    LW__SEQ_TABLE("30", "31f", "32f") LW__DESCRIPTOR_ARGS \
-    "movl (%%esi), %%edi\n\t" \
-    "movl %%eax, %%gs:8(%%edi)\n" \
-    "31:\t" LW__DELAY LW__SEQ_CPU("%%edi", "4(%%esi)", "%%edi", "34f") \
-    "addl 8(%%esi), %%edi\n\t" LW__DELAY
+#define LW__SEQ_BEGIN_ARGS            \
+    LW__SEQ_TABLE("30", "31f", "32f") \
+    LW__DESCRIPTOR_ARGS               \
+    "movl (%%esi), %%edi\n\t"         \
+    "movl %%eax, %%gs:8(%%edi)\n"     \
+    "31:\t" LW__DELAY LW__SEQ_CPU("%%edi", "4(%%esi)", "%%edi", "34f") "addl 8(%%esi), %%edi\n\t" LW__DELAY
 
 /* See "lock word" in percpu.h. */
-#define LW__SEQ_TEST_LOCK \
-    "movl %%edi, %%eax\n\t" \
+#define LW__SEQ_TEST_LOCK     \
+    "movl %%edi, %%eax\n\t"   \
     "andl $-65536, %%eax\n\t" \
-    "cmpl $0, (%%eax)\n\t" \
+    "cmpl $0, (%%eax)\n\t"    \
     "jne 34f\n\t" LW__DELAY
 
 #define LW__SEQ_END_ARGS LW__SEQ_END("movl $1, 40(%%esi)\n\tjmp 32b")
@@ -51,14 +51,11 @@ __attribute__((noinline, cold, unused)) static bool lw__seq_add_wide_u64(char *q
 {
     struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {(uint32_t)v, (uint32_t)(v >> 32)}, {0, 0}, {0, 0}, 0};
     /* The old value into edx:eax, the new one into ecx:ebx; cmpxchg8b stores it, for the two are still equal. */
-    __asm__ volatile(LW__SEQ_BEGIN_ARGS
-                     "movl (%%edi), %%eax\n\t" LW__DELAY
-                     "movl 4(%%edi), %%edx\n\t"
-                     "movl 16(%%esi), %%ebx\n\t"
-                     "movl 20(%%esi), %%ecx\n\t"
-                     "addl %%eax, %%ebx\n\t"
-                     "adcl %%edx, %%ecx\n\t" LW__DELAY
-                     "cmpxchg8b (%%edi)\n" LW__SEQ_END_ARGS
+    __asm__ volatile(LW__SEQ_BEGIN_ARGS "movl (%%edi), %%eax\n\t" LW__DELAY "movl 4(%%edi), %%edx\n\t"
+                                        "movl 16(%%esi), %%ebx\n\t"
+                                        "movl 20(%%esi), %%ecx\n\t"
+                                        "addl %%eax, %%ebx\n\t"
+                                        "adcl %%edx, %%ecx\n\t" LW__DELAY "cmpxchg8b (%%edi)\n" LW__SEQ_END_ARGS
                      :
                      : "S"(&a)
                      : "eax", "ebx", "ecx", "edx", "edi", "memory", "cc");
@@ -68,13 +65,10 @@ __attribute__((noinline, cold, unused)) static bool lw__seq_add_wide_u64(char *q
 /* Additive, 64 bits. True: added. False: nothing happened. */
 LW__INLINE bool lw__seq_add_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
 {
-    __asm__ goto(LW__SEQ_BEGIN("%l[no]")
-                 "movl (%%eax), %%ecx\n\t" LW__DELAY
-                 "movl %[upper], %%edx\n\t"
-                 "addl %[lower], %%ecx\n\t"
-                 "adcl $0, %%edx\n\t" /* what the upper half would grow by */
-                 "jnz %l[wide]\n\t" LW__DELAY
-                 "movl %%ecx, (%%eax)\n" LW__SEQ_END("jmp %l[no]")
+    __asm__ goto(LW__SEQ_BEGIN("%l[no]") "movl (%%eax), %%ecx\n\t" LW__DELAY "movl %[upper], %%edx\n\t"
+                                         "addl %[lower], %%ecx\n\t"
+                                         "adcl $0, %%edx\n\t" /* what the upper half would grow by */
+                                         "jnz %l[wide]\n\t" LW__DELAY "movl %%ecx, (%%eax)\n" LW__SEQ_END("jmp %l[no]")
                  :
                  : LW__SEQ_INPUTS, [lower] "g"((uint32_t)v), [upper] "g"((uint32_t)(v >> 32))
                  : "eax", "ecx", "edx", "memory", "cc"
@@ -93,33 +87,36 @@ LW__INLINE bool lw__seq_add_hot_u64(char *q, uint64_t v, ptrdiff_t off, unsigned
 }
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
-#define LW__SEQ_VALUE(name, bits, body) \
+#define LW__SEQ_VALUE(name, bits, body)                                                                               \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
-                                                ptrdiff_t off, unsigned limit) \
-    { \
-        struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {v, 0}, {expected, 0}, {0, 0}, 0}; \
-        __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK body LW__SEQ_END_ARGS \
-                         "movl %%eax, 32(%%esi)\n" \
-                         : \
-                         : "S"(&a) \
-                         : "eax", "ecx", "edx", "edi", "memory", "cc"); \
-        *old = (uint##bits##_t)a.old[0]; \
-        return !a.no; \
+                                             ptrdiff_t off, unsigned limit)                                           \
+    {                                                                                                                 \
+        struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {v, 0}, {expected, 0}, {0, 0}, 0};                      \
+        __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK body LW__SEQ_END_ARGS "movl %%eax, 32(%%esi)\n"         \
+                         :                                                                                            \
+                         : "S"(&a)                                                                                    \
+                         : "eax", "ecx", "edx", "edi", "memory", "cc");                                               \
+        *old = (uint##bits##_t)a.old[0];                                                                              \
+        return !a.no;                                                                                                 \
     }
 
-#define LW__SEQ_VALUES(bits, load, store, c) \
-    LW__SEQ_VALUE(read, bits, load " (%%edi), %%eax\n") \
-    LW__SEQ_VALUE(write, bits, "movl 16(%%esi), %%ecx\n\t" store " " c ", (%%edi)\n") \
+#define LW__SEQ_VALUES(bits, load, store, c)                                                                              \
+    LW__SEQ_VALUE(read, bits, load " (%%edi), %%eax\n")                                                                   \
+    LW__SEQ_VALUE(write, bits, "movl 16(%%esi), %%ecx\n\t" store " " c ", (%%edi)\n")                                     \
     LW__SEQ_VALUE(xchg, bits, "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY store " " c ", (%%edi)\n") \
-    LW__SEQ_VALUE(and, bits, "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "andl %%eax, %%ecx\n\t" \
-                             store " " c ", (%%edi)\n") \
-    LW__SEQ_VALUE(or, bits, "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "orl %%eax, %%ecx\n\t" \
-                            store " " c ", (%%edi)\n") \
-    LW__SEQ_VALUE(fetch_add, bits, "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "addl %%eax, %%ecx\n\t" \
-                                   store " " c ", (%%edi)\n") \
-    /* Unequal: leaves without a store. Both sides are zero-extended to 32 bits. */ \
-    LW__SEQ_VALUE(cmpxchg, bits, "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY \
-                                 "cmpl %%eax, 24(%%esi)\n\tjne 32f\n\t" store " " c ", (%%edi)\n")
+    LW__SEQ_VALUE(and, bits,                                                                                              \
+                  "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "andl %%eax, %%ecx\n\t" store " " c    \
+                  ", (%%edi)\n")                                                                                          \
+    LW__SEQ_VALUE(or, bits,                                                                                               \
+                  "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "orl %%eax, %%ecx\n\t" store " " c     \
+                  ", (%%edi)\n")                                                                                          \
+    LW__SEQ_VALUE(fetch_add, bits,                                                                                        \
+                  "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "addl %%eax, %%ecx\n\t" store " " c    \
+                  ", (%%edi)\n")                                                                                          \
+    /* Unequal: leaves without a store. Both sides are zero-extended to 32 bits. */                                       \
+    LW__SEQ_VALUE(cmpxchg, bits,                                                                                          \
+                  "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY                                        \
+                  "cmpl %%eax, 24(%%esi)\n\tjne 32f\n\t" store " " c ", (%%edi)\n")
 
 LW__SEQ_VALUES(8, "movzbl", "movb", "%%cl")
 LW__SEQ_VALUES(16, "movzwl", "movw", "%%cx")
@@ -127,21 +124,27 @@ LW__SEQ_VALUES(32, "movl", "movl", "%%ecx")
 
 /* 64 bits: reading two halves is one read, for whoever writes this CPU's word in between ends the sequence, and a locked
  * word ends it before. */
-#define LW__SEQ_VALUE64(name, body) \
-    LW__INLINE bool lw__seq_##name##_u64(char *q, uint64_t v, uint64_t expected, uint64_t *old, ptrdiff_t off, unsigned limit) \
-    { \
-        struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {(uint32_t)v, (uint32_t)(v >> 32)}, \
-                                 {(uint32_t)expected, (uint32_t)(expected >> 32)}, {0, 0}, 0}; \
-        __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK \
-                         "movl (%%edi), %%eax\n\t" LW__DELAY \
-                         "movl 4(%%edi), %%edx\n\t" \
-                         "movl %%eax, 32(%%esi)\n\t" /* the old value; a restart writes it again */ \
-                         "movl %%edx, 36(%%esi)\n\t" body LW__SEQ_END_ARGS \
-                         : \
-                         : "S"(&a) \
-                         : "eax", "ebx", "ecx", "edx", "edi", "memory", "cc"); \
-        *old = (uint64_t)a.old[1] << 32 | a.old[0]; \
-        return !a.no; \
+#define LW__SEQ_VALUE64(name, body)                                                                            \
+    LW__INLINE bool lw__seq_##name##_u64(char *q, uint64_t v, uint64_t expected, uint64_t *old, ptrdiff_t off, \
+                                         unsigned limit)                                                       \
+    {                                                                                                          \
+        struct lw__seq_args a = {off,                                                                          \
+                                 limit,                                                                        \
+                                 q,                                                                            \
+                                 LW__ARGS_GOT,                                                                 \
+                                 {(uint32_t)v, (uint32_t)(v >> 32)},                                           \
+                                 {(uint32_t)expected, (uint32_t)(expected >> 32)},                             \
+                                 {0, 0},                                                                       \
+                                 0};                                                                           \
+        __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK                                                  \
+                         "movl (%%edi), %%eax\n\t" LW__DELAY "movl 4(%%edi), %%edx\n\t"                        \
+                         "movl %%eax, 32(%%esi)\n\t" /* the old value; a restart writes it again */            \
+                         "movl %%edx, 36(%%esi)\n\t" body LW__SEQ_END_ARGS                                     \
+                         :                                                                                     \
+                         : "S"(&a)                                                                             \
+                         : "eax", "ebx", "ecx", "edx", "edi", "memory", "cc");                                 \
+        *old = (uint64_t)a.old[1] << 32 | a.old[0];                                                            \
+        return !a.no;                                                                                          \
     }
 /* edx:eax still equals the word, so cmpxchg8b stores ecx:ebx: one commit of 8 bytes. */
 #define LW__STORE64 LW__DELAY "cmpxchg8b (%%edi)\n"

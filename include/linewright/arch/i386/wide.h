@@ -70,7 +70,7 @@ static inline uint32_t lw_movq_read_halves(const lw_u64 *p, uint32_t halves[2])
                          "movq %%xmm0, %[halves]\n\t"
                          "movd %%xmm0, %[lo]"
                          : [lo] "=r"(lo), [halves] "=m"(*(uint32_t (*)[2])halves)
-                         : [p] "r"(p), "m"(*p) LW_CLOBBERS_XMM);
+                         : [p] "r"(p), "m"(*p)LW_CLOBBERS_XMM);
     return lo;
 }
 
@@ -231,53 +231,53 @@ static inline bool lw_cmpxchg8b_u64(lw_u64 *p, uint64_t *old, uint64_t desired)
 }
 
 /* From EDX:EAX on: `lo` and `hi` combine the low and the high halves; `keep` comes between */
-#define LW_CMPXCHG8B_ROUNDS(keep, lo, hi)                                                                        \
-    "1:\n\t"                                                                                                     \
-    "movl %%eax, %%ebx\n\t"                                                                                      \
-    "movl %%edx, %%ecx\n\t" keep lo " %[vlo], %%ebx\n\t" hi " %[vhi], %%ecx\n\t"                                 \
-    "lock cmpxchg8b (%[p])\n\t"                                                                                  \
+#define LW_CMPXCHG8B_ROUNDS(keep, lo, hi)                                        \
+    "1:\n\t"                                                                     \
+    "movl %%eax, %%ebx\n\t"                                                      \
+    "movl %%edx, %%ecx\n\t" keep lo " %[vlo], %%ebx\n\t" hi " %[vhi], %%ecx\n\t" \
+    "lock cmpxchg8b (%[p])\n\t"                                                  \
     "jne 1b"
 
 /* The old value is put aside before the compare-exchange: what waits for its EDX:EAX waits 1.3 ns longer (measured) */
 #define LW_CMPXCHG8B_KEEP "movl %%eax, %[old_lo]\n\tmovl %%edx, %[old_hi]\n\t"
 
 /* two `mov` first: the pair may be torn, and the compare finds out */
-#define LW_CMPXCHG8B_LOOP_TORN_FIRST(op, lo, hi)                                                                 \
-    static inline void lw_cmpxchg8b_loop_torn_first_##op##_u64(lw_u64 *p, uint64_t v)                            \
-    {                                                                                                            \
-        uint64_t old;                                                                                            \
-                                                                                                                 \
-        __asm__ __volatile__("movl (%[p]), %%eax\n\t"                                                            \
-                             "movl 4(%[p]), %%edx\n" LW_CMPXCHG8B_ROUNDS("", lo, hi)                             \
-                             : "=&A"(old)                                                                        \
-                             : [p] "r"(p), [vlo] "g"((uint32_t)v), [vhi] "g"((uint32_t)(v >> 32))                \
-                             : "ebx", "ecx", "cc", "memory");                                                    \
-    }                                                                                                            \
-                                                                                                                 \
-    static inline uint64_t lw_cmpxchg8b_loop_torn_first_fetch_##op##_u64(lw_u64 *p, uint64_t v)                  \
-    {                                                                                                            \
-        uint64_t old;                                                                                            \
-        uint32_t old_lo, old_hi;                                                                                 \
-                                                                                                                 \
-        __asm__ __volatile__("movl (%[p]), %%eax\n\t"                                                            \
-                             "movl 4(%[p]), %%edx\n" LW_CMPXCHG8B_ROUNDS(LW_CMPXCHG8B_KEEP, lo, hi)              \
-                             : "=&A"(old), [old_lo] "=&rm"(old_lo), [old_hi] "=&rm"(old_hi)                      \
-                             : [p] "r"(p), [vlo] "g"((uint32_t)v), [vhi] "g"((uint32_t)(v >> 32))                \
-                             : "ebx", "ecx", "cc", "memory");                                                    \
-        return lw_u64_of(old_lo, old_hi);                                                                        \
+#define LW_CMPXCHG8B_LOOP_TORN_FIRST(op, lo, hi)                                                    \
+    static inline void lw_cmpxchg8b_loop_torn_first_##op##_u64(lw_u64 *p, uint64_t v)               \
+    {                                                                                               \
+        uint64_t old;                                                                               \
+                                                                                                    \
+        __asm__ __volatile__("movl (%[p]), %%eax\n\t"                                               \
+                             "movl 4(%[p]), %%edx\n" LW_CMPXCHG8B_ROUNDS("", lo, hi)                \
+                             : "=&A"(old)                                                           \
+                             : [p] "r"(p), [vlo] "g"((uint32_t)v), [vhi] "g"((uint32_t)(v >> 32))   \
+                             : "ebx", "ecx", "cc", "memory");                                       \
+    }                                                                                               \
+                                                                                                    \
+    static inline uint64_t lw_cmpxchg8b_loop_torn_first_fetch_##op##_u64(lw_u64 *p, uint64_t v)     \
+    {                                                                                               \
+        uint64_t old;                                                                               \
+        uint32_t old_lo, old_hi;                                                                    \
+                                                                                                    \
+        __asm__ __volatile__("movl (%[p]), %%eax\n\t"                                               \
+                             "movl 4(%[p]), %%edx\n" LW_CMPXCHG8B_ROUNDS(LW_CMPXCHG8B_KEEP, lo, hi) \
+                             : "=&A"(old), [old_lo] "=&rm"(old_lo), [old_hi] "=&rm"(old_hi)         \
+                             : [p] "r"(p), [vlo] "g"((uint32_t)v), [vhi] "g"((uint32_t)(v >> 32))   \
+                             : "ebx", "ecx", "cc", "memory");                                       \
+        return lw_u64_of(old_lo, old_hi);                                                           \
     }
 
 /* a value the caller supplies first */
-#define LW_CMPXCHG8B_LOOP_FROM(op, lo, hi)                                                                       \
-    static inline uint64_t lw_cmpxchg8b_loop_from_##op##_u64(lw_u64 *p, uint64_t v, uint64_t old)                \
-    {                                                                                                            \
-        uint32_t old_lo, old_hi;                                                                                 \
-                                                                                                                 \
-        __asm__ __volatile__(LW_CMPXCHG8B_ROUNDS(LW_CMPXCHG8B_KEEP, lo, hi)                                      \
-                             : "+&A"(old), [old_lo] "=&rm"(old_lo), [old_hi] "=&rm"(old_hi)                      \
-                             : [p] "r"(p), [vlo] "g"((uint32_t)v), [vhi] "g"((uint32_t)(v >> 32))                \
-                             : "ebx", "ecx", "cc", "memory");                                                    \
-        return lw_u64_of(old_lo, old_hi);                                                                        \
+#define LW_CMPXCHG8B_LOOP_FROM(op, lo, hi)                                                        \
+    static inline uint64_t lw_cmpxchg8b_loop_from_##op##_u64(lw_u64 *p, uint64_t v, uint64_t old) \
+    {                                                                                             \
+        uint32_t old_lo, old_hi;                                                                  \
+                                                                                                  \
+        __asm__ __volatile__(LW_CMPXCHG8B_ROUNDS(LW_CMPXCHG8B_KEEP, lo, hi)                       \
+                             : "+&A"(old), [old_lo] "=&rm"(old_lo), [old_hi] "=&rm"(old_hi)       \
+                             : [p] "r"(p), [vlo] "g"((uint32_t)v), [vhi] "g"((uint32_t)(v >> 32)) \
+                             : "ebx", "ecx", "cc", "memory");                                     \
+        return lw_u64_of(old_lo, old_hi);                                                         \
     }
 
 LW_CMPXCHG8B_LOOP_TORN_FIRST(add, "addl", "adcl")
@@ -296,28 +296,28 @@ LW_CMPXCHG8B_LOOP_FROM(xor, "xorl", "xorl")
  *   guess_first   no read: a constant, so that the first access already asks for the line; a second round follows
  *                 unless the constant was right
  *   last_value    no read: what this caller left there last time; right on the first round unless somebody came between */
-#define LW_CMPXCHG8B_LOOP_STARTS(op, after)                                                                      \
-    static inline uint64_t lw_cmpxchg8b_loop_read_first_##op##_u64(lw_u64 *p, uint64_t v)                        \
-    {                                                                                                            \
-        return lw_cmpxchg8b_loop_from_##op##_u64(p, v, lw_movq_read_u64(p));                                     \
-    }                                                                                                            \
-                                                                                                                 \
-    static inline uint64_t lw_cmpxchg8b_loop_guess_first_##op##_u64(lw_u64 *p, uint64_t v)                       \
-    {                                                                                                            \
-        return lw_cmpxchg8b_loop_from_##op##_u64(p, v, LW_WIDE_GUESS);                                           \
-    }                                                                                                            \
-                                                                                                                 \
-    static inline uint64_t lw_cmpxchg8b_loop_last_value_##op##_u64(lw_u64 *p, uint64_t v, uint64_t *last)        \
-    {                                                                                                            \
-        uint64_t old = lw_cmpxchg8b_loop_from_##op##_u64(p, v, *last);                                           \
-                                                                                                                 \
-        *last = after;                                                                                           \
-        return old;                                                                                              \
+#define LW_CMPXCHG8B_LOOP_STARTS(op, after)                                                               \
+    static inline uint64_t lw_cmpxchg8b_loop_read_first_##op##_u64(lw_u64 *p, uint64_t v)                 \
+    {                                                                                                     \
+        return lw_cmpxchg8b_loop_from_##op##_u64(p, v, lw_movq_read_u64(p));                              \
+    }                                                                                                     \
+                                                                                                          \
+    static inline uint64_t lw_cmpxchg8b_loop_guess_first_##op##_u64(lw_u64 *p, uint64_t v)                \
+    {                                                                                                     \
+        return lw_cmpxchg8b_loop_from_##op##_u64(p, v, LW_WIDE_GUESS);                                    \
+    }                                                                                                     \
+                                                                                                          \
+    static inline uint64_t lw_cmpxchg8b_loop_last_value_##op##_u64(lw_u64 *p, uint64_t v, uint64_t *last) \
+    {                                                                                                     \
+        uint64_t old = lw_cmpxchg8b_loop_from_##op##_u64(p, v, *last);                                    \
+                                                                                                          \
+        *last = after;                                                                                    \
+        return old;                                                                                       \
     }
 
 LW_CMPXCHG8B_LOOP_STARTS(add, old + v)
 LW_CMPXCHG8B_LOOP_STARTS(sub, old - v)
-LW_CMPXCHG8B_LOOP_STARTS(and, old & v)
+LW_CMPXCHG8B_LOOP_STARTS(and, old &v)
 LW_CMPXCHG8B_LOOP_STARTS(or, old | v)
 LW_CMPXCHG8B_LOOP_STARTS(xor, old ^ v)
 

@@ -45,11 +45,11 @@ static inline void lw_model_flush(const void *line)
     lw_model_insn(LW_INSN_FLUSH, line);
 }
 
-#define LW_CACHE_INSNS(X) \
-    X(CLEAN, "model_clean", lw_model_clean) \
+#define LW_CACHE_INSNS(X)                                                    \
+    X(CLEAN, "model_clean", lw_model_clean)                                  \
     X(CLEAN_INVALIDATE, "model_clean_invalidate", lw_model_clean_invalidate) \
-    X(PERSIST, "model_persist", lw_model_persist) \
-    X(DISCARD, "model_discard", lw_model_discard) \
+    X(PERSIST, "model_persist", lw_model_persist)                            \
+    X(DISCARD, "model_discard", lw_model_discard)                            \
     X(FLUSH, "model_flush", lw_model_flush)
 
 static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)

@@ -11,82 +11,82 @@
 #include "../thread_sanitizer.h"
 
 /* `lock add`, `lock and`, `lock or`, `lock xor`: no value comes back */
-#define LW_X86_VOID(form, insn, bits, s, imm, ...)                                                          \
-    static inline void lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                             \
-    {                                                                                                       \
+#define LW_X86_VOID(form, insn, bits, s, imm, ...)                                                              \
+    static inline void lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                                 \
+    {                                                                                                           \
         __asm__ __volatile__("lock " insn s " %[v], (%[p])" : "+m"(*p) : [p] "r"(p), [v] imm(v) : __VA_ARGS__); \
     }
 
 /* `lock xadd`: returns the old value */
-#define LW_X86_XADD(form, bits, s, reg, ...)                                                                \
-    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                   \
-    {                                                                                                       \
+#define LW_X86_XADD(form, bits, s, reg, ...)                                                                       \
+    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                          \
+    {                                                                                                              \
         __asm__ __volatile__("lock xadd" s " %[v], (%[p])" : "+m"(*p), [v] "+" reg(v) : [p] "r"(p) : __VA_ARGS__); \
-        return v;                                                                                           \
+        return v;                                                                                                  \
     }
 
 /* `lock cmpxchg`: writes `desired` if *p is *expected; true if written. *expected is then what was found, and stored to
  * either way, so it must be the caller's own */
-#define LW_X86_CMPXCHG(form, bits, s, reg, ...)                                                             \
+#define LW_X86_CMPXCHG(form, bits, s, reg, ...)                                                                 \
     static inline bool lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t *expected, uint##bits##_t desired) \
-    {                                                                                                       \
-        uint##bits##_t old = *expected;                                                                     \
-        bool equal;                                                                                         \
-                                                                                                            \
-        __asm__ __volatile__("lock cmpxchg" s " %[desired], (%[p])"                                         \
-                             : "+m"(*p), "+a"(old), "=@cce"(equal)                                          \
-                             : [p] "r"(p), [desired] reg(desired)                                           \
-                             : __VA_ARGS__);                                                                \
-        *expected = old;                                                                                    \
-        return equal;                                                                                       \
+    {                                                                                                           \
+        uint##bits##_t old = *expected;                                                                         \
+        bool equal;                                                                                             \
+                                                                                                                \
+        __asm__ __volatile__("lock cmpxchg" s " %[desired], (%[p])"                                             \
+                             : "+m"(*p), "+a"(old), "=@cce"(equal)                                              \
+                             : [p] "r"(p), [desired] reg(desired)                                               \
+                             : __VA_ARGS__);                                                                    \
+        *expected = old;                                                                                        \
+        return equal;                                                                                           \
     }
 
 /* `lock sub; sete`: true if the difference is zero */
-#define LW_X86_SUB_TEST(form, bits, s, imm, ...)                                                            \
-    static inline bool lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                             \
-    {                                                                                                       \
-        bool zero;                                                                                          \
-                                                                                                            \
-        __asm__ __volatile__("lock sub" s " %[v], (%[p])"                                                   \
-                             : "+m"(*p), "=@ccz"(zero)                                                      \
-                             : [p] "r"(p), [v] imm(v)                                                       \
-                             : __VA_ARGS__);                                                                \
-        return zero;                                                                                        \
+#define LW_X86_SUB_TEST(form, bits, s, imm, ...)                                \
+    static inline bool lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                           \
+        bool zero;                                                              \
+                                                                                \
+        __asm__ __volatile__("lock sub" s " %[v], (%[p])"                       \
+                             : "+m"(*p), "=@ccz"(zero)                          \
+                             : [p] "r"(p), [v] imm(v)                           \
+                             : __VA_ARGS__);                                    \
+        return zero;                                                            \
     }
 
 /* `xchg` with memory, which is locked without a prefix: returns the old value. The unsuffixed one is at once the
  * operation of that name in atomic.h, so it must be seen by ThreadSanitizer, which sees no assembly. */
 #ifdef LW_THREAD_SANITIZER
-#define LW_X86_XCHG(form, bits, s, reg, ...)                                                                \
-    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                   \
-    {                                                                                                       \
-        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                                 \
+#define LW_X86_XCHG(form, bits, s, reg, ...)                                              \
+    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                                     \
+        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                               \
     }
 #else
-#define LW_X86_XCHG(form, bits, s, reg, ...)                                                                \
-    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                   \
-    {                                                                                                       \
+#define LW_X86_XCHG(form, bits, s, reg, ...)                                                                  \
+    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                     \
+    {                                                                                                         \
         __asm__ __volatile__("xchg" s " %[v], (%[p])" : "+m"(*p), [v] "+" reg(v) : [p] "r"(p) : __VA_ARGS__); \
-        return v;                                                                                           \
+        return v;                                                                                             \
     }
 #endif
 
-#define LW_X86_FORMS(bits, s, reg, imm)                                      \
-    LW_X86_VOID(lock_add, "add", bits, s, imm, "cc", "memory")               \
-    LW_X86_VOID(lock_and, "and", bits, s, imm, "cc", "memory")               \
-    LW_X86_VOID(lock_or, "or", bits, s, imm, "cc", "memory")                 \
-    LW_X86_VOID(lock_xor, "xor", bits, s, imm, "cc", "memory")               \
-    LW_X86_XADD(lock_xadd, bits, s, reg, "cc", "memory")                     \
-    LW_X86_XCHG(xchg, bits, s, reg, "memory")                                \
-    LW_X86_CMPXCHG(lock_cmpxchg, bits, s, reg, "cc", "memory")               \
-    LW_X86_SUB_TEST(lock_sub_test, bits, s, imm, "cc", "memory")             \
-    LW_X86_VOID(lock_add_relaxed, "add", bits, s, imm, "cc")                 \
-    LW_X86_VOID(lock_and_relaxed, "and", bits, s, imm, "cc")                 \
-    LW_X86_VOID(lock_or_relaxed, "or", bits, s, imm, "cc")                   \
-    LW_X86_VOID(lock_xor_relaxed, "xor", bits, s, imm, "cc")                 \
-    LW_X86_XADD(lock_xadd_relaxed, bits, s, reg, "cc")                       \
-    LW_X86_XCHG(xchg_relaxed, bits, s, reg, "cc")                            \
-    LW_X86_CMPXCHG(lock_cmpxchg_relaxed, bits, s, reg, "cc")                 \
+#define LW_X86_FORMS(bits, s, reg, imm)                          \
+    LW_X86_VOID(lock_add, "add", bits, s, imm, "cc", "memory")   \
+    LW_X86_VOID(lock_and, "and", bits, s, imm, "cc", "memory")   \
+    LW_X86_VOID(lock_or, "or", bits, s, imm, "cc", "memory")     \
+    LW_X86_VOID(lock_xor, "xor", bits, s, imm, "cc", "memory")   \
+    LW_X86_XADD(lock_xadd, bits, s, reg, "cc", "memory")         \
+    LW_X86_XCHG(xchg, bits, s, reg, "memory")                    \
+    LW_X86_CMPXCHG(lock_cmpxchg, bits, s, reg, "cc", "memory")   \
+    LW_X86_SUB_TEST(lock_sub_test, bits, s, imm, "cc", "memory") \
+    LW_X86_VOID(lock_add_relaxed, "add", bits, s, imm, "cc")     \
+    LW_X86_VOID(lock_and_relaxed, "and", bits, s, imm, "cc")     \
+    LW_X86_VOID(lock_or_relaxed, "or", bits, s, imm, "cc")       \
+    LW_X86_VOID(lock_xor_relaxed, "xor", bits, s, imm, "cc")     \
+    LW_X86_XADD(lock_xadd_relaxed, bits, s, reg, "cc")           \
+    LW_X86_XCHG(xchg_relaxed, bits, s, reg, "cc")                \
+    LW_X86_CMPXCHG(lock_cmpxchg_relaxed, bits, s, reg, "cc")     \
     LW_X86_SUB_TEST(lock_sub_test_relaxed, bits, s, imm, "cc")
 
 LW_X86_FORMS(8, "b", "q", "iq")

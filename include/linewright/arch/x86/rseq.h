@@ -102,51 +102,47 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     return limit;
 }
 
-#define LW__SEQ_TABLE(label, begin, end) \
+#define LW__SEQ_TABLE(label, begin, end)             \
     ".pushsection __rseq_cs, \"aw?\", @progbits\n\t" \
-    ".balign 32\n" \
-    label ":\t.long 0, 0\n\t" LW__FIELDS(begin, end, "34f") \
-    ".popsection\n\t"
+    ".balign 32\n" label ":\t.long 0, 0\n\t" LW__FIELDS(begin, end, "34f") ".popsection\n\t"
 
 /* The CPU's distance into `reg`, or out. */
-#define LW__SEQ_CPU(off, limit, reg, out) \
-    "movl " LW__AREA "2(" off "), " reg "\n\t" LW__DELAY \
-    "cmpl " limit ", " reg "\n\t" \
+#define LW__SEQ_CPU(off, limit, reg, out)                                              \
+    "movl " LW__AREA "2(" off "), " reg "\n\t" LW__DELAY "cmpl " limit ", " reg "\n\t" \
     "jae " out "\n\t"
 
 /* Announce, then the address of this CPU's word in the address register. `out` is where an unusable CPU number goes. */
-#define LW__SEQ_BEGIN(out) \
-    LW__SEQ_TABLE("30", "31f", "32f") LW__DESCRIPTOR("30b") \
+#define LW__SEQ_BEGIN(out)                    \
+    LW__SEQ_TABLE("30", "31f", "32f")         \
+    LW__DESCRIPTOR("30b")                     \
     "mov " LW__AX ", " LW__AREA "8(%[off])\n" \
-    "31:\t" LW__DELAY LW__SEQ_CPU("%[off]", "%[limit]", "%%eax", out) \
-    "add %[q], " LW__AX "\n\t" LW__DELAY
+    "31:\t" LW__DELAY LW__SEQ_CPU("%[off]", "%[limit]", "%%eax", out) "add %[q], " LW__AX "\n\t" LW__DELAY
 
 /* The abort path. Its first bytes decode as an undefined instruction with the signature as its operand, so that no jump
  * into it can go unnoticed. `more`: cold code that only this sequence jumps to. */
-#define LW__SEQ_ELSEWHERE(abort, more) \
+#define LW__SEQ_ELSEWHERE(abort, more)                         \
     ".pushsection .text.lw_rseq_abort, \"ax?\", @progbits\n\t" \
-    ".byte 0x0f, 0xb9, 0x3d\n\t" \
-    ".long 0x53053053\n" \
-    "34:\t" abort "\n" more \
-    "\t.popsection\n"
+    ".byte 0x0f, 0xb9, 0x3d\n\t"                               \
+    ".long 0x53053053\n"                                       \
+    "34:\t" abort "\n" more "\t.popsection\n"
 
 /* The end of the watch. */
 #define LW__SEQ_END(abort) "32:\n\t" LW__SEQ_ELSEWHERE(abort, "")
 
-#define LW__SEQ_INPUTS [off] "r"(off), [limit] "g"(limit), [q] "r"(q) LW__GOT
+#define LW__SEQ_INPUTS [off] "r"(off), [limit] "g"(limit), [q] "r"(q)LW__GOT
 
 /* Additive: one add to memory is load, addition and commit at once. True: added. False: nothing happened. */
-#define LW__SEQ_ADD(bits, suffix, imm) \
-    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
-    { \
+#define LW__SEQ_ADD(bits, suffix, imm)                                                                      \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)           \
+    {                                                                                                       \
         __asm__ goto(LW__SEQ_BEGIN("%l[no]") "add" suffix " %[v], (" LW__AX ")\n" LW__SEQ_END("jmp %l[no]") \
-                     : \
-                     : LW__SEQ_INPUTS, [v] imm(v) \
-                     : LW__CLOBBERED, "memory", "cc" \
-                     : no); \
-        return true; \
-    no: \
-        return false; \
+                     :                                                                                      \
+                     : LW__SEQ_INPUTS, [v] imm(v)                                                           \
+                     : LW__CLOBBERED, "memory", "cc"                                                        \
+                     : no);                                                                                 \
+        return true;                                                                                        \
+    no:                                                                                                     \
+        return false;                                                                                       \
     }
 
 /* Additive and hot: the announcement is stored only when it is not there. It is there when this very sequence was the last
@@ -160,36 +156,38 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
  *   most kernels leave the announcement only to a thread that stayed on the CPU that was checked when it was made (42).
  * No match: the whole sequence is run elsewhere under a second descriptor (40), in one attempt; then the first is announced
  * for the next time (42). If the kernel clears it again on the way, the next time is like this one. */
-#define LW__SEQ_ADD_HOT(bits, suffix, imm) \
-    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit) \
-    { \
-        __asm__ goto(LW__SEQ_TABLE("30", "31f", "32f") LW__SEQ_TABLE("40", "41f", "42f") LW__DESCRIPTOR("30b") "\n" \
-                     "31:\tcmp " LW__AX ", " LW__AREA "8(%[off])\n\t" \
-                     "jne 35f\n\t" LW__DELAY LW__LOAD_SIGNED LW__DELAY \
-                     "add %[q], " LW__AX "\n\t" \
-                     "jc %l[no]\n\t" LW__DELAY \
-                     "add" suffix " %[v], (" LW__AX ")\n" \
-                     "32:\n\t" \
-                     LW__SEQ_ELSEWHERE("jmp %l[no]", \
-                         "35:\t" LW__DESCRIPTOR("40b") \
-                         "mov " LW__AX ", " LW__AREA "8(%[off])\n" \
-                         "41:\t" LW__DELAY LW__SEQ_CPU("%[off]", "%[limit]", "%%eax", "%l[no]") \
-                         "add %[q], " LW__AX "\n\t" LW__DELAY \
-                         "add" suffix " %[v], (" LW__AX ")\n" \
-                         "42:\t" LW__DESCRIPTOR("30b") \
-                         "mov " LW__AX ", " LW__AREA "8(%[off])\n\t" LW__DELAY \
-                         LW__SEQ_CPU("%[off]", "%[limit]", "%%eax", "43f") \
-                         "jmp 32b\n" \
-                         "43:\txorl %%eax, %%eax\n\t" /* on a CPU without a unit: no match there */ \
-                         "mov " LW__AX ", " LW__AREA "8(%[off])\n\t" \
-                         "jmp 32b\n") \
-                     : \
-                     : LW__SEQ_INPUTS, [v] imm(v) \
-                     : LW__CLOBBERED, "memory", "cc" \
-                     : no); \
-        return true; \
-    no: \
-        return false; \
+#define LW__SEQ_ADD_HOT(bits, suffix, imm)                                                                                                    \
+    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                                         \
+    {                                                                                                                                         \
+        __asm__ goto(                                                                                                                         \
+            LW__SEQ_TABLE("30", "31f", "32f") LW__SEQ_TABLE("40", "41f", "42f") LW__DESCRIPTOR(                                               \
+                "30b") "\n"                                                                                                                   \
+                       "31:\tcmp " LW__AX ", " LW__AREA "8(%[off])\n\t"                                                                       \
+                       "jne 35f\n\t" LW__DELAY LW__LOAD_SIGNED LW__DELAY "add %[q], " LW__AX "\n\t"                                           \
+                       "jc %l[no]\n\t" LW__DELAY "add" suffix " %[v], (" LW__AX ")\n"                                                         \
+                       "32:\n\t" LW__SEQ_ELSEWHERE(                                                                                           \
+                           "jmp %l[no]",                                                                                                      \
+                           "35:\t" LW__DESCRIPTOR(                                                                                            \
+                               "40b") "mov " LW__AX ", " LW__AREA "8(%[off])\n"                                                               \
+                                      "41:\t" LW__DELAY LW__SEQ_CPU(                                                                          \
+                                          "%[off]", "%[limit]", "%%eax",                                                                      \
+                                          "%l[no]") "add %[q], " LW__AX "\n\t" LW__DELAY "add" suffix " %[v], (" LW__AX                       \
+                                                    ")\n"                                                                                     \
+                                                    "42:\t" LW__DESCRIPTOR(                                                                   \
+                                                        "30b") "mov " LW__AX ", " LW__AREA "8(%[off])\n\t" LW__DELAY                          \
+                                                        LW__SEQ_CPU(                                                                          \
+                                                            "%[off]", "%[limit]", "%%eax",                                                    \
+                                                            "43f") "jmp 32b\n"                                                                \
+                                                                   "43:\txorl %%eax, %%eax\n\t" /* on a CPU without a unit: no match there */ \
+                                                                   "mov " LW__AX ", " LW__AREA "8(%[off])\n\t"                                \
+                                                                   "jmp 32b\n")                                                               \
+            :                                                                                                                                 \
+            : LW__SEQ_INPUTS, [v] imm(v)                                                                                                      \
+            : LW__CLOBBERED, "memory", "cc"                                                                                                   \
+            : no);                                                                                                                            \
+        return true;                                                                                                                          \
+    no:                                                                                                                                       \
+        return false;                                                                                                                         \
     }
 
 #ifdef __x86_64__

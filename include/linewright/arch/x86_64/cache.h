@@ -44,15 +44,9 @@ static inline void lw_mfence(void)
 }
 
 /* The instructions by number, for code that is specialised for one of them (the number is a constant there). */
-enum lw_cache_insn {
-    LW_INSN_NONE,
-    LW_INSN_CLWB,
-    LW_INSN_CLFLUSHOPT,
-    LW_INSN_CLFLUSH,
-    LW_INSN_COUNT
-};
-#define LW_CACHE_INSNS(X) \
-    X(CLWB, "clwb", lw_clwb) \
+enum lw_cache_insn { LW_INSN_NONE, LW_INSN_CLWB, LW_INSN_CLFLUSHOPT, LW_INSN_CLFLUSH, LW_INSN_COUNT };
+#define LW_CACHE_INSNS(X)                      \
+    X(CLWB, "clwb", lw_clwb)                   \
     X(CLFLUSHOPT, "clflushopt", lw_clflushopt) \
     X(CLFLUSH, "clflush", lw_clflush)
 

@@ -6,43 +6,42 @@
 
 /* Value words share one word with the fall-back of single threads, which takes the CPU's lock word (first word of the
  * 64 KiB unit) and then sees to it that every sequence that tested it before is aborted. */
-#define LW__SEQ_TEST_LOCK \
-    "movq %%rax, %%rcx\n\t" \
+#define LW__SEQ_TEST_LOCK     \
+    "movq %%rax, %%rcx\n\t"   \
     "andq $-65536, %%rcx\n\t" \
-    "cmpl $0, (%%rcx)\n\t" \
+    "cmpl $0, (%%rcx)\n\t"    \
     "jne 34f\n\t" LW__DELAY
 
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
-#define LW__SEQ_VALUE(name, bits, body) \
+#define LW__SEQ_VALUE(name, bits, body)                                                                               \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
-                                                ptrdiff_t off, unsigned limit) \
-    { \
-        uint##bits##_t was = 0; \
-        unsigned no = 0; \
-        __asm__ volatile(LW__SEQ_BEGIN("34f") LW__SEQ_TEST_LOCK body LW__SEQ_END("movl $1, %[no]\n\tjmp 32b") \
-                         : [was] "+&r"(was), [no] "+&r"(no) \
-                         : LW__SEQ_INPUTS, [v] "r"(v), [expected] "r"(expected) \
-                         : "rax", "rcx", "memory", "cc"); \
-        *old = was; \
-        return !no; \
+                                             ptrdiff_t off, unsigned limit)                                           \
+    {                                                                                                                 \
+        uint##bits##_t was = 0;                                                                                       \
+        unsigned no = 0;                                                                                              \
+        __asm__ volatile(LW__SEQ_BEGIN("34f") LW__SEQ_TEST_LOCK body LW__SEQ_END("movl $1, %[no]\n\tjmp 32b")         \
+                         : [was] "+&r"(was), [no] "+&r"(no)                                                           \
+                         : LW__SEQ_INPUTS, [v] "r"(v), [expected] "r"(expected)                                       \
+                         : "rax", "rcx", "memory", "cc");                                                             \
+        *old = was;                                                                                                   \
+        return !no;                                                                                                   \
     }
 
-#define LW__SEQ_VALUES(bits, load, store, cmp, reg, was32, c) \
-    LW__SEQ_VALUE(read, bits, load " (%%rax), " was32 "\n") \
-    LW__SEQ_VALUE(write, bits, store " %" reg "[v], (%%rax)\n") \
-    LW__SEQ_VALUE(xchg, bits, \
-                  load " (%%rax), " was32 "\n\t" LW__DELAY store " %" reg "[v], (%%rax)\n") \
-    LW__SEQ_VALUE(and, bits, \
-                  load " (%%rax), " was32 "\n\t" LW__DELAY "movq %q[was], %%rcx\n\tandq %q[v], %%rcx\n\t" \
-                       store " " c ", (%%rax)\n") \
-    LW__SEQ_VALUE(or, bits, \
-                  load " (%%rax), " was32 "\n\t" LW__DELAY "movq %q[was], %%rcx\n\torq %q[v], %%rcx\n\t" \
-                       store " " c ", (%%rax)\n") \
-    LW__SEQ_VALUE(fetch_add, bits, \
+#define LW__SEQ_VALUES(bits, load, store, cmp, reg, was32, c)                                                            \
+    LW__SEQ_VALUE(read, bits, load " (%%rax), " was32 "\n")                                                              \
+    LW__SEQ_VALUE(write, bits, store " %" reg "[v], (%%rax)\n")                                                          \
+    LW__SEQ_VALUE(xchg, bits, load " (%%rax), " was32 "\n\t" LW__DELAY store " %" reg "[v], (%%rax)\n")                  \
+    LW__SEQ_VALUE(and, bits,                                                                                             \
+                  load " (%%rax), " was32 "\n\t" LW__DELAY "movq %q[was], %%rcx\n\tandq %q[v], %%rcx\n\t" store " " c    \
+                       ", (%%rax)\n")                                                                                    \
+    LW__SEQ_VALUE(or, bits,                                                                                              \
+                  load " (%%rax), " was32 "\n\t" LW__DELAY "movq %q[was], %%rcx\n\torq %q[v], %%rcx\n\t" store " " c     \
+                       ", (%%rax)\n")                                                                                    \
+    LW__SEQ_VALUE(fetch_add, bits,                                                                                       \
                   load " (%%rax), " was32 "\n\t" LW__DELAY "leaq (%q[was], %q[v]), %%rcx\n\t" store " " c ", (%%rax)\n") \
-    /* Unequal: leaves without a store. */ \
-    LW__SEQ_VALUE(cmpxchg, bits, \
-                  load " (%%rax), " was32 "\n\t" LW__DELAY cmp " %" reg "[was], %" reg "[expected]\n\t" \
+    /* Unequal: leaves without a store. */                                                                               \
+    LW__SEQ_VALUE(cmpxchg, bits,                                                                                         \
+                  load " (%%rax), " was32 "\n\t" LW__DELAY cmp " %" reg "[was], %" reg "[expected]\n\t"                  \
                        "jne 32f\n\t" store " %" reg "[v], (%%rax)\n")
 
 LW__SEQ_VALUES(8, "movzbl", "movb", "cmpb", "b", "%k[was]", "%%cl")

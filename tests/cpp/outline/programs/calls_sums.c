@@ -1,7 +1,4 @@
 /* A program whose atomics sit in the shared library that it calls. */
 int sums(void);
 
-int main(void)
-{
-    return sums();
-}
+int main(void) { return sums(); }

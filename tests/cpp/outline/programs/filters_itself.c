@@ -10,8 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-static int open_filtered(const char *path)
-{
+static int open_filtered(const char *path) {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 2, 0),
@@ -37,13 +36,9 @@ static int open_filtered(const char *path)
     return sums();
 }
 
-static void *in_a_thread(void *path)
-{
-    return open_filtered(path) ? path : NULL;
-}
+static void *in_a_thread(void *path) { return open_filtered(path) ? path : NULL; }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     pthread_t thread;
     void *failed;
 

@@ -9,15 +9,13 @@
 static atomic_int stop;
 static atomic_long spun;
 
-static void *spin(void *arg)
-{
+static void *spin(void *arg) {
     while (!atomic_load(&stop))
         atomic_fetch_add(&spun, 1);
     return arg;
 }
 
-static int open_and_sum(const char *path)
-{
+static int open_and_sum(const char *path) {
     void *library = dlopen(path, RTLD_NOW);
     int (*sums)(void), bad;
     void (*tell)(const char *);
@@ -34,8 +32,7 @@ static int open_and_sum(const char *path)
     return bad | dlclose(library);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     pthread_t spinner;
     int rounds = 1, first = 1, bad = 0;
 

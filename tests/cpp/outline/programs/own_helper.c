@@ -5,8 +5,7 @@
 static int calls;
 
 int __aarch64_ldadd4_relax(int value, int *p);
-int __aarch64_ldadd4_relax(int value, int *p)
-{
+int __aarch64_ldadd4_relax(int value, int *p) {
     int old = *p;
 
     calls++;
@@ -14,8 +13,7 @@ int __aarch64_ldadd4_relax(int value, int *p)
     return old;
 }
 
-int main(void)
-{
+int main(void) {
     static atomic_int mine, theirs;
 
     for (int i = 0; i < 10; i++) {

@@ -16,14 +16,14 @@ struct Counted {
 
 // Runs while constructors run: whatever form the helpers take by then must be right.
 const long early = [] {
-    for (int i = 0; i < 1000; ++i) total.fetch_add(2);
+    for (int i = 0; i < 1000; ++i)
+        total.fetch_add(2);
     return total.load();
 }();
 
 } // namespace
 
-int main()
-{
+int main() {
     auto shared = std::make_shared<Counted>();
     std::vector<std::thread> pool;
     for (int t = 0; t < 4; ++t)
@@ -31,10 +31,12 @@ int main()
             for (int i = 0; i < 3000; ++i) {
                 std::shared_ptr<Counted> copy = shared;
                 std::weak_ptr<Counted> weak = copy;
-                if (auto again = weak.lock()) total.fetch_add(1, std::memory_order_relaxed);
+                if (auto again = weak.lock())
+                    total.fetch_add(1, std::memory_order_relaxed);
             }
         });
-    for (auto& thread : pool) thread.join();
+    for (auto &thread : pool)
+        thread.join();
     const bool exact = early == 2000 && total == 2000 + 4 * 3000 && shared.use_count() == 1 && alive == 1;
     shared.reset();
     const bool good = exact && alive == 0;

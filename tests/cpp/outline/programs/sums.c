@@ -12,8 +12,7 @@ static _Atomic uint32_t add4, bits_or, bits_and = 0xffffffff, bits_xor, turns;
 static _Atomic uint64_t add8, by_cas;
 static uint64_t sync_sum;
 
-static void *work(void *arg)
-{
+static void *work(void *arg) {
     unsigned self = (unsigned)(uintptr_t)arg;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -35,15 +34,13 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int wrong(const char *what, uint64_t have, uint64_t want)
-{
+static int wrong(const char *what, uint64_t have, uint64_t want) {
     if (have != want)
         printf("%s is %llx, not %llx\n", what, (unsigned long long)have, (unsigned long long)want);
     return have != want;
 }
 
-int sums(void)
-{
+int sums(void) {
     const uint64_t n = (uint64_t)THREADS * ROUNDS;
     pthread_t thread[THREADS];
     int bad = 0;
@@ -71,8 +68,7 @@ void tell(const char *path);
 #define tell(path) ((void)(path))
 #endif
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     (void)argc;
     tell(argv[0]);
     return sums();

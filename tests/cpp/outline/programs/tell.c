@@ -11,8 +11,7 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern bool __aarch64_have_lse_atomics __attribute__((weak, visibility("hidden")));
 
 /* Text words in memory that differ from the file at `path`, or -1. */
-static long changed_words(const char *path)
-{
+static long changed_words(const char *path) {
     const ElfW(Ehdr) *elf = (const void *)__ehdr_start;
     const ElfW(Phdr) *ph = (const void *)(__ehdr_start + elf->e_phoff);
     FILE *file = fopen(path, "rb");
@@ -38,8 +37,7 @@ static long changed_words(const char *path)
 }
 
 void tell(const char *path);
-void tell(const char *path)
-{
+void tell(const char *path) {
     printf("words changed %ld, lse byte %d\n", changed_words(path),
            &__aarch64_have_lse_atomics ? (int)__aarch64_have_lse_atomics : -1);
 }
