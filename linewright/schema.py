@@ -130,7 +130,7 @@ class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Windows thrown away, by cause. docs/method.md states each rule."""
+    """Windows thrown away, by cause. docs/reference/method.md states each rule."""
 
     switched: Count = 0
     """A thread was off its CPU for more than 0.5 % of the window (and more than 2 µs)."""
@@ -188,7 +188,7 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Final value of the lines against what the operations add up to; unequal: status ``error``."""
     discarded: Discarded = Discarded()
     flags: list[Name] = []
-    """Warnings: see docs/records.md for each name."""
+    """Warnings: see docs/reference/records.md for each name."""
     metrics: dict[Name, float] = {}
     """Quantities particular to a plan, named with their unit."""
 

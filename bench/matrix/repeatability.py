@@ -4,7 +4,7 @@
 Uncontended: the spread of medians over runs. Contended: launches one after the other for LINEWRIGHT_MINUTES (default 20),
 of which runs are then made as different plans spread theirs: five in a row, five 10 s apart (`quick`), eight 30 s apart
 (`rmw`). For each way: how often one run's interval for a repeat covers the median of another run that does not overlap
-it in time, and how often the narrower interval for the run itself does. Exit 1 when a figure misses what docs/method.md
+it in time, and how often the narrower interval for the run itself does. Exit 1 when a figure misses what docs/reference/method.md
 states.
 LINEWRIGHT_TRACE names a file of earlier launches to count instead of measuring.
 """

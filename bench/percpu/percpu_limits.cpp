@@ -2,7 +2,7 @@
 //
 // Where a loop lies against the 64-byte lines of code decides how it is fetched, which is worth more than most steps; so no
 // single placement is believed. Each loop is compiled at 16 offsets, 4 bytes apart, and the table gives the best, the
-// median and the worst of the 16 medians. docs/percpu.md reads the table.
+// median and the worst of the 16 medians. docs/library/percpu.md reads the table.
 // The variants are for timing only: without its descriptor a sequence is a racy add.
 #include <cstdio>
 

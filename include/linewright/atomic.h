@@ -30,7 +30,7 @@
  * decides between LSE and LL/SC when the program is compiled. Under ThreadSanitizer every operation is the
  * compiler's builtin of the same order, which it understands.
  *
- * What each compiles to is in docs/library.md; tests/cpp/atomic/disassembly.py holds it to that. */
+ * What each compiles to is in docs/library/atomic.md; tests/cpp/atomic/disassembly.py holds it to that. */
 #ifndef LINEWRIGHT_ATOMIC_H
 #define LINEWRIGHT_ATOMIC_H
 

@@ -16,7 +16,7 @@
  * Threads and signals: everything here may be called from any thread and from a signal handler, except
  * lw_cache_configure().  A batch belongs to one thread at a time.  The instruction is chosen before main() or
  * by the first call, whichever is earlier; on arm64 that executes each instruction once in a short-lived child
- * of which the program notices nothing (docs/cache.md says why).
+ * of which the program notices nothing (docs/library/cache.md says why).
  *
  * Ordering.  Maintenance is never ordered by itself.  Stores made by the calling thread before a call are
  * included in it.  What has been issued is in effect only after a wait:

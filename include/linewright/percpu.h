@@ -166,7 +166,7 @@ LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
 
 /* The same add for a place in the code that counts again and again with no other sequence of the thread in between: where
  * stores are the bottleneck (x86 with the word in the first-level cache) a quarter faster there, and slower than the plain
- * one in all other places, where sequences take turns. See docs/percpu.md. */
+ * one in all other places, where sequences take turns. See docs/library/percpu.md. */
 LW__INLINE void lw_this_cpu_add_hot_u32(uint32_t *p, uint32_t v)
 {
     if (__builtin_expect(

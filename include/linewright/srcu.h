@@ -24,7 +24,7 @@
  *
  * Ordering. If a section's reads could come before the call of lw_srcu_synchronize() in any order that the program can observe,
  * then all of that section comes before its return; a section that begins later sees what was stored before the call. A
- * section orders nothing else: fast flavours are no barriers. docs/srcu.md has the argument.
+ * section orders nothing else: fast flavours are no barriers. docs/library/srcu.md has the argument.
  *
  * Errors are negative errno values. A grace period that cannot be proved over (membarrier taken away after init, say) is never
  * reported as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() false, and callbacks stay queued.

@@ -13,7 +13,7 @@
  *
  * Which instruction an operation takes is decided once at start-up from what the CPU has, unless the compiler was
  * told already (-msse2, -mavx, -mcx16). -DLW_NO_POLICY leaves it to the compiler's options alone and needs no
- * library. docs/wide.md has the numbers. */
+ * library. docs/library/wide.md has the numbers. */
 #ifndef LINEWRIGHT_WIDE_H
 #define LINEWRIGHT_WIDE_H
 

@@ -14,7 +14,7 @@
  * Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent and fully
  * ordered as the kernel means it, what returns none is relaxed. Every read-modify-write is a loop of `lock cmpxchg8b`, a full barrier, so all its orders are the same code. The
  * first comparand comes from two plain loads: a torn pair costs a round, a wrong guess costs one every time
- * (docs/wide.md). Writable memory is needed by all but the reads, also where a conditional operation does
+ * (docs/library/wide.md). Writable memory is needed by all but the reads, also where a conditional operation does
  * nothing. The processor must have CMPXCHG8B: a Pentium or later, -march=i586 or later. */
 #ifndef LINEWRIGHT_WIDE_U64_H
 #define LINEWRIGHT_WIDE_U64_H

@@ -1,7 +1,7 @@
 """Intervals of medians: from order statistics, and for launches that each had their own luck.
 
 Everything works on *groups*: a list of arrays, one array of values (window times, ns) per launch, or per line when
-there is one launch only.  A cell's figure is the median of its groups' medians.  docs/method.md says what each
+there is one launch only.  A cell's figure is the median of its groups' medians.  docs/reference/method.md says what each
 interval promises; tests/py/analysis/test_intervals.py checks the promise by simulation.
 """
 

@@ -165,5 +165,5 @@ def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> lis
 
 
 def explain(flag: str) -> str:
-    """The sentence for a flag; the probe's own flags are explained in docs/records.md."""
-    return MEANING.get(flag, f"{flag.replace('_', ' ')}: see docs/records.md.")
+    """The sentence for a flag; the probe's own flags are explained in docs/reference/records.md."""
+    return MEANING.get(flag, f"{flag.replace('_', ' ')}: see docs/reference/records.md.")

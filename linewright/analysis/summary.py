@@ -32,7 +32,7 @@ FEWEST_LOOKS = 8
 STATES = 0.4
 """Relative standard deviation between runs that is assumed where a contended cell had fewer looks.
 
-States of one virtual machine differed by factors of 1.5 to 2.4; see docs/method.md.
+States of one virtual machine differed by factors of 1.5 to 2.4; see docs/reference/method.md.
 """
 FEWEST_LINES = 8
 """Lines (or blocks of windows) below which one launch's windows are not grouped."""

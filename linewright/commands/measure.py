@@ -50,9 +50,7 @@ def measure(
     cpus: Annotated[
         str | None, typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")
-    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")
     ] = None,

@@ -29,9 +29,7 @@ def plans(
     name: Annotated[
         str | None, typer.Argument(help="Show this plan's parameters and cells.", show_default=False)
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")
-    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="For programs; with NAME, the plan as `measure --plan FILE` takes it.")
     ] = False,

@@ -21,7 +21,7 @@ def test_one_mode_is_called_two_no_more_often_than_stated(n, spread):
     rng = np.random.default_rng(n)
     trials = 600
     alarms = sum(len(modes(np.exp(rng.normal(3, spread, n)))) > 1 for _ in range(trials))
-    assert stats.binom.sf(alarms - 1, trials, 0.05) > 1e-4, f"{alarms}: docs/method.md promises 5 %"
+    assert stats.binom.sf(alarms - 1, trials, 0.05) > 1e-4, f"{alarms}: docs/reference/method.md promises 5 %"
     if spread == 0.02:
         assert alarms == 0, "differences nobody would act on are never modes"
 

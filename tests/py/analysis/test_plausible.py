@@ -28,7 +28,7 @@ def test_names_and_sentences():
     for name, sentence in MEANING.items():
         assert re.fullmatch(r"[a-z0-9_]{1,64}", name) and sentence.endswith(".")
     assert explain("doubled").startswith("Exactly 2.00")
-    assert "docs/records.md" in explain("a_probe_flag")
+    assert "docs/reference/records.md" in explain("a_probe_flag")
 
 
 def test_plausible_results_carry_no_flags():

@@ -29,7 +29,21 @@ DRIVES = set("\x1b\x07\x9b\u202e\0\r")
 
 
 def hostile_context(**changes: object) -> Context:
-    texts = dict.fromkeys(("cpu_model", "kernel", "governor", "compiler", "tool_version", "boot_parameters", "rseq", "counters_reason", "started_utc", "target"), ATTACK)
+    texts = dict.fromkeys(
+        (
+            "cpu_model",
+            "kernel",
+            "governor",
+            "compiler",
+            "tool_version",
+            "boot_parameters",
+            "rseq",
+            "counters_reason",
+            "started_utc",
+            "target",
+        ),
+        ATTACK,
+    )
     return context(**texts, cpu_ids=[ATTACK], features=[ATTACK], **changes)
 
 

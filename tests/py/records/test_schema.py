@@ -15,7 +15,7 @@ from linewright.errors import UserError
 from linewright.records.files import decode_line, decode_plan
 from support.places import EXAMPLES, ROOT
 
-DOCS = ROOT / "docs" / "records.md"
+DOCS = ROOT / "docs" / "reference" / "records.md"
 VALID = sorted(EXAMPLES.glob("*-valid-*.json"))
 INVALID = sorted(EXAMPLES.glob("*-invalid-*.json"))
 
@@ -65,7 +65,7 @@ def test_a_record_of_another_version_names_both():
 
 
 def documented() -> dict[str, set[str]]:
-    """Field names in the first column of each shape's table in docs/records.md."""
+    """Field names in the first column of each shape's table in docs/reference/records.md."""
     fields: dict[str, set[str]] = {}
     shape = ""
     for line in DOCS.read_text().splitlines():
@@ -95,6 +95,6 @@ def test_examples_in_the_documentation_are_valid():
     lines = [line for block in blocks for line in block.splitlines()]
     kinds = set()
     for line in lines:
-        value = (decode_plan if "linewright_plan" in line else decode_line)(line.encode(), "docs/records.md")
+        value = (decode_plan if "linewright_plan" in line else decode_line)(line.encode(), "docs/reference/records.md")
         kinds.add(type(value))
     assert kinds == {schema.Plan, schema.Context, schema.Record}
