@@ -76,25 +76,25 @@ template <enum lw_srcu_flavour flavour> struct Domain : Plain {
 struct srcu : Domain<LW_SRCU_NORMAL> {
     using Domain::Domain;
     [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock(domain); }
-    [[gnu::always_inline]] void leave(lw_srcu_cookie c) const { lw_srcu_read_unlock(domain, c); }
+    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock(domain, c); }
 };
 
 struct srcu_signal_safe : Domain<LW_SRCU_SIGNAL_SAFE> {
     using Domain::Domain;
     [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock_signal_safe(domain); }
-    [[gnu::always_inline]] void leave(lw_srcu_cookie c) const { lw_srcu_read_unlock_signal_safe(domain, c); }
+    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_signal_safe(domain, c); }
 };
 
 struct srcu_fast : Domain<LW_SRCU_FAST> {
     using Domain::Domain;
     [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock_fast(domain); }
-    [[gnu::always_inline]] void leave(lw_srcu_cookie c) const { lw_srcu_read_unlock_fast(domain, c); }
+    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_fast(domain, c); }
 };
 
 struct srcu_fast_updown : Domain<LW_SRCU_FAST_UPDOWN> {
     using Domain::Domain;
     [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock_fast_updown(domain); }
-    [[gnu::always_inline]] void leave(lw_srcu_cookie c) const { lw_srcu_read_unlock_fast_updown(domain, c); }
+    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_fast_updown(domain, c); }
 };
 
 // ---- one word or lock for everybody ----

@@ -83,7 +83,7 @@ struct world { /* one domain and what it protects */
 };
 static struct world worlds[LW_SRCU_FAST_UPDOWN + 1];
 
-static lw_srcu_cookie enter(struct world *w)
+static lw_srcu_index enter(struct world *w)
 {
     switch (w->flavour) {
     case LW_SRCU_NORMAL:
@@ -97,7 +97,7 @@ static lw_srcu_cookie enter(struct world *w)
     }
 }
 
-static void leave(struct world *w, lw_srcu_cookie c)
+static void leave(struct world *w, lw_srcu_index c)
 {
     switch (w->flavour) {
     case LW_SRCU_NORMAL:
@@ -308,7 +308,7 @@ static void handler(int signal)
     (void)signal;
     int saved = errno;
     struct world *w = any_world(&handler_rng);
-    lw_srcu_cookie c = enter(w);
+    lw_srcu_index c = enter(w);
     struct object *o = lw_srcu_dereference(w->current);
     uint64_t use = check(o, "in a signal handler: the object is poisoned");
     check_again(o, use, "in a signal handler: the object changed inside the section");
@@ -319,7 +319,7 @@ static void handler(int signal)
 
 static struct handed {
     struct world *world;
-    lw_srcu_cookie cookie;
+    lw_srcu_index cookie;
     struct object *object;
     uint64_t use;
 } handed[HANDED];
@@ -373,7 +373,7 @@ static void section(uint64_t *rng)
 {
     struct world *w = any_world(rng);
     uint64_t what = random_next(rng) % 1024;
-    lw_srcu_cookie inner, outer = enter(w);
+    lw_srcu_index inner, outer = enter(w);
     struct object *o = lw_srcu_dereference(w->current);
     uint64_t use = check(o, "the object is poisoned");
     if (what < 100) {
@@ -493,7 +493,7 @@ static void *churn(void *unused)
             error_found("lw_srcu_init");
             break;
         }
-        lw_srcu_cookie c = enter(&w);
+        lw_srcu_index c = enter(&w);
         if (lw_srcu_cleanup(&w.srcu) != -EBUSY)
             error_found("lw_srcu_cleanup with a section open is not refused");
         leave(&w, c);
@@ -524,7 +524,7 @@ static int child(void)
         lw_srcu_forget_readers(&w->srcu);
         if (lw_srcu_synchronize(&w->srcu))
             return 1;
-        lw_srcu_cookie c = enter(w);
+        lw_srcu_index c = enter(w);
         check(lw_srcu_dereference(w->current), "in a child: the object is poisoned");
         leave(w, c);
         if (lw_srcu_call(&w->srcu, &head, nothing) || lw_srcu_barrier(&w->srcu))

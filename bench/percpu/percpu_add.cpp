@@ -41,8 +41,8 @@ struct Ours {
 };
 
 struct Hot {
-    static constexpr const char *name = "lw_this_cpu_add_hot";
-    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_add_hot_u64(at(m.handle, i), 1); }
+    static constexpr const char *name = "lw_this_cpu_add_lazy";
+    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_add_lazy_u64(at(m.handle, i), 1); }
 };
 
 struct Value {

@@ -87,8 +87,8 @@ struct Library {
     [[gnu::always_inline]] static void add(char *q) { lw_this_cpu_add_u64(handle_of(q), 1); }
 };
 
-struct Library_hot {
-    [[gnu::always_inline]] static void add(char *q) { lw_this_cpu_add_hot_u64(handle_of(q), 1); }
+struct Library_lazy {
+    [[gnu::always_inline]] static void add(char *q) { lw_this_cpu_add_lazy_u64(handle_of(q), 1); }
 };
 
 struct Load_add_store {
@@ -174,7 +174,7 @@ int main() {
         return 0;
     }
     std::vector<Row> rows{row<Library>("lw_this_cpu_add"),
-                          row<Library_hot>("lw_this_cpu_add_hot"),
+                          row<Library_lazy>("lw_this_cpu_add_lazy"),
                           row<Load_add_store>("pattern: load, add, store"),
                           row<Compare_and_store>("pattern: load, compare-and-store"),
                           row<Shifted>("CPU number shifted after the load"),
@@ -215,7 +215,7 @@ int main() {
     std::printf(
         "\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of the hot form %.1f, of two stores "
         "%.1f, of one add to memory %.1f\n",
-        best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("lw_this_cpu_add_hot"),
+        best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("lw_this_cpu_add_lazy"),
         best("lock add") / best("two stores, no sequence"), best("lock add") / best("one add to memory"));
     std::printf("aborted attempts: %llu\n", static_cast<unsigned long long>(aborted));
     lw_percpu_free(handle);

@@ -27,9 +27,9 @@
 #if LGPL
 LOOP(empty, , )
 LOOP(memb, urcu_memb_read_lock(), urcu_memb_read_unlock())
-LOOP(fast, lw_srcu_cookie c = lw_srcu_read_lock_fast(domain), lw_srcu_read_unlock_fast(domain, c))
-LOOP(updown, lw_srcu_cookie c = lw_srcu_read_lock_fast_updown(domain), lw_srcu_read_unlock_fast_updown(domain, c))
-LOOP(normal, lw_srcu_cookie c = lw_srcu_read_lock(domain), lw_srcu_read_unlock(domain, c))
+LOOP(fast, lw_srcu_index c = lw_srcu_read_lock_fast(domain), lw_srcu_read_unlock_fast(domain, c))
+LOOP(updown, lw_srcu_index c = lw_srcu_read_lock_fast_updown(domain), lw_srcu_read_unlock_fast_updown(domain, c))
+LOOP(normal, lw_srcu_index c = lw_srcu_read_lock(domain), lw_srcu_read_unlock(domain, c))
 
 void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);
 const struct pair_loops PASTE(loops_at_, PLACEMENT) = {{[EMPTY] = empty,

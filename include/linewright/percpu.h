@@ -167,17 +167,17 @@ LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
 /* The same add for a place in the code that counts again and again with no other sequence of the thread in between: where
  * stores are the bottleneck (x86 with the word in the first-level cache) a quarter faster there, and slower than the plain
  * one in all other places, where sequences take turns. See docs/library/percpu.md. */
-LW__INLINE void lw_this_cpu_add_hot_u32(uint32_t *p, uint32_t v)
+LW__INLINE void lw_this_cpu_add_lazy_u32(uint32_t *p, uint32_t v)
 {
     if (__builtin_expect(
-            !lw__seq_add_hot_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
+            !lw__seq_add_lazy_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
         lw__percpu_add_slow_u32(p, v);
 }
 
-LW__INLINE void lw_this_cpu_add_hot_u64(uint64_t *p, uint64_t v)
+LW__INLINE void lw_this_cpu_add_lazy_u64(uint64_t *p, uint64_t v)
 {
     if (__builtin_expect(
-            !lw__seq_add_hot_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
+            !lw__seq_add_lazy_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
         lw__percpu_add_slow_u64(p, v);
 }
 

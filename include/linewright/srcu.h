@@ -2,7 +2,7 @@
  *
  *   LW_DEFINE_SRCU(routes, LW_SRCU_FAST);                       or lw_srcu_init(&domain, flavour)
  *
- *   lw_srcu_cookie c = lw_srcu_read_lock_fast(&routes);         reader: two increments, no shared line, no barrier
+ *   lw_srcu_index c = lw_srcu_read_lock_fast(&routes);         reader: two increments, no shared line, no barrier
  *   struct route *r = lw_srcu_dereference(current_route);
  *   … use *r, sleep, migrate, nest …
  *   lw_srcu_read_unlock_fast(&routes, c);
@@ -66,10 +66,10 @@ struct lw_srcu {
 };
 
 /* What a lock returns and its unlock takes, once. Carries the domain's place and the index; `ticket` is used by LW_DEBUG. */
-typedef struct lw_srcu_cookie {
+typedef struct lw_srcu_index {
     uintptr_t pair;
     uintptr_t ticket;
-} lw_srcu_cookie;
+} lw_srcu_index;
 
 /* A callback, usually a member of what is to be freed; the memory is the caller's until `fn` is called with it. */
 struct lw_srcu_head {
@@ -171,7 +171,7 @@ LW_API void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_fl
 LW_API uintptr_t lw__srcu_lock_slow(struct lw_srcu *s);
 LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
 LW_API uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_on, const char *where);
-LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_cookie c, const char *where);
+LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
 /* Not the compiler's fence: ThreadSanitizer refuses to compile that. */
 static inline void lw__srcu_full_fence(void)
@@ -266,18 +266,18 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
 #define LW__SRCU_UNLOCKING(s, flavour, c) ((void)0)
 #endif
 
-#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                                \
-    __attribute__((always_inline)) static inline lw_srcu_cookie lock(struct lw_srcu *s)           \
-    {                                                                                             \
-        lw_srcu_cookie c;                                                                         \
-        c.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                        \
-        c.pair = lw__srcu_lock(s, barrier);                                                       \
-        return c;                                                                                 \
-    }                                                                                             \
-    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_cookie c) \
-    {                                                                                             \
-        LW__SRCU_UNLOCKING(s, flavour, c);                                                        \
-        lw__srcu_unlock(s, c.pair, barrier);                                                      \
+#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                               \
+    __attribute__((always_inline)) static inline lw_srcu_index lock(struct lw_srcu *s)           \
+    {                                                                                            \
+        lw_srcu_index c;                                                                         \
+        c.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                       \
+        c.pair = lw__srcu_lock(s, barrier);                                                      \
+        return c;                                                                                \
+    }                                                                                            \
+    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_index c) \
+    {                                                                                            \
+        LW__SRCU_UNLOCKING(s, flavour, c);                                                       \
+        lw__srcu_unlock(s, c.pair, barrier);                                                     \
     }
 
 /* ---- readers: one pair per flavour ---- */

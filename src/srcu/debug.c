@@ -62,7 +62,7 @@ uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_o
     return 0;
 }
 
-void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_cookie c, const char *where)
+void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where)
 {
     check_flavour(s, flavour, where);
     if (!c.ticket)

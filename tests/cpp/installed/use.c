@@ -33,7 +33,7 @@ int main(void) {
     struct lw_srcu domain;
     if (lw_srcu_init(&domain, LW_SRCU_NORMAL) != 0)
         return 3;
-    lw_srcu_cookie section = lw_srcu_read_lock(&domain);
+    lw_srcu_index section = lw_srcu_read_lock(&domain);
     lw_srcu_read_unlock(&domain, section);
     if (lw_srcu_synchronize(&domain) != 0 || lw_srcu_cleanup(&domain) != 0)
         return 4;

@@ -34,7 +34,7 @@
         CHECK(p);                                              \
         lw_this_cpu_inc(p);                                    \
         lw_this_cpu_add(p, 8);                                 \
-        lw_this_cpu_add_hot(p, 2);                             \
+        lw_this_cpu_add_lazy(p, 2);                            \
         lw_this_cpu_dec(p);                                    \
         lw_this_cpu_sub(p, 4);                                 \
         CHECK(lw_percpu_sum(c) == 6 && lw_percpu_sum(p) == 6); \

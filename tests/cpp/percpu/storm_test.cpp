@@ -38,8 +38,8 @@ template <typename T> struct Percpu {
 struct State {
     Percpu<uint64_t> count64;
     Percpu<uint32_t> count32;
-    Percpu<uint64_t> hot64;
-    Percpu<uint32_t> hot32;
+    Percpu<uint64_t> lazy64;
+    Percpu<uint32_t> lazy32;
     Percpu<uint64_t> value64;
     Percpu<uint32_t> value32;
     Percpu<uint16_t> value16;
@@ -49,9 +49,9 @@ State *state;
 std::atomic<uint64_t> handled{0};
 
 // One place in the code for workers, their signal handlers and forked children: each finds what another announced there.
-[[gnu::noinline]] void add_hot64(uint64_t v) { lw_this_cpu_add_hot(state->hot64.p, v); }
+[[gnu::noinline]] void add_lazy64(uint64_t v) { lw_this_cpu_add_lazy(state->lazy64.p, v); }
 
-[[gnu::noinline]] void add_hot32(uint32_t v) { lw_this_cpu_add_hot(state->hot32.p, v); }
+[[gnu::noinline]] void add_lazy32(uint32_t v) { lw_this_cpu_add_lazy(state->lazy32.p, v); }
 
 void on_signal(int) {
     lw_this_cpu_add(state->count64.p, 7);
@@ -62,22 +62,22 @@ void on_signal(int) {
     lw_this_cpu_fetch_add(state->value8.p, 3u);
     // The last announcement is what the interrupted thread finds: now of one hot place, now of the other.
     if (handled.fetch_add(1, std::memory_order_relaxed) % 2)
-        add_hot32(1), add_hot64(7);
+        add_lazy32(1), add_lazy64(7);
     else
-        add_hot64(7), add_hot32(1);
+        add_lazy64(7), add_lazy32(1);
 }
 
 int in_child() {
     const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
-    const uint64_t hot_before = lw_percpu_sum(state->hot64.p);
+    const uint64_t lazy_before = lw_percpu_sum(state->lazy64.p);
     for (int i = 0; i < 200; i++) // first: the parent's announcement is still in this thread's area
-        add_hot64(1);
+        add_lazy64(1);
     for (int i = 0; i < 200; i++) {
         lw_this_cpu_inc(state->count64.p);
         lw_this_cpu_fetch_add(state->value64.p, 1);
     }
     return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 &&
-                   lw_percpu_sum(state->hot64.p) - hot_before == 200
+                   lw_percpu_sum(state->lazy64.p) - lazy_before == 200
                ? 0
                : 1;
 }
@@ -120,9 +120,9 @@ TEST_P(Storm, AddsAreExact) {
                 lw_this_cpu_add_return(s.value16.p, 5u);
                 lw_this_cpu_fetch_add(s.value8.p, 5u);
                 for (int again = 0; again < 8; again++)
-                    add_hot64(0x100000001u);
+                    add_lazy64(0x100000001u);
                 for (int again = 0; again < 8; again++)
-                    add_hot32(1);
+                    add_lazy32(1);
             }
             n += mine;
         },
@@ -132,8 +132,8 @@ TEST_P(Storm, AddsAreExact) {
     EXPECT_EQ(failed, 0) << "forked children that lost counts or did not end";
     EXPECT_EQ(lw_percpu_sum(s.count64.p), n * 0x100000001u + h * 7);
     EXPECT_EQ(lw_percpu_sum(s.count32.p), static_cast<uint32_t>(n + h));
-    EXPECT_EQ(lw_percpu_sum(s.hot64.p), n * 8 * 0x100000001u + h * 7);
-    EXPECT_EQ(lw_percpu_sum(s.hot32.p), static_cast<uint32_t>(n * 8 + h));
+    EXPECT_EQ(lw_percpu_sum(s.lazy64.p), n * 8 * 0x100000001u + h * 7);
+    EXPECT_EQ(lw_percpu_sum(s.lazy32.p), static_cast<uint32_t>(n * 8 + h));
     EXPECT_EQ(s.value64.sum(), (n + h) * 0x100000001u);
     EXPECT_EQ(s.value32.sum(), static_cast<uint32_t>(n * 5 + h * 3));
     EXPECT_EQ(s.value16.sum(), static_cast<uint16_t>(n * 5 + h * 3));
@@ -347,7 +347,7 @@ struct Left {
     uint64_t seen[6]; // the words of the CPU that was left last
     void look(unsigned cpu, uint64_t (&words)[6]) const {
         words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
-        words[2] = state->hot64.at(cpu), words[3] = state->hot32.at(cpu);
+        words[2] = state->lazy64.at(cpu), words[3] = state->lazy32.at(cpu);
         // Without membarrier they are atomic instructions, on the CPU that the thread was on when it looked: any may be right.
         const bool sequences = lw_percpu_rt.value_limit != 0;
         words[4] = sequences ? state->value64.at(cpu) : 0, words[5] = sequences ? state->value8.at(cpu) : 0;
@@ -395,9 +395,9 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
         const auto begin = std::chrono::steady_clock::now();
         for (; std::chrono::steady_clock::now() - begin < 6 * length || left.moves < 100; n++) {
             for (int again = 0; again < 4; again++)
-                add_hot64(0x100000001u);
+                add_lazy64(0x100000001u);
             for (int again = 0; again < 4; again++)
-                add_hot32(1);
+                add_lazy32(1);
             lw_this_cpu_inc(s.count64.p);
             lw_this_cpu_inc(s.count32.p);
             lw_this_cpu_fetch_add(s.value64.p, 0x100000001u);
@@ -408,8 +408,8 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
     sigaction(SIGUSR1, &old, nullptr);
     EXPECT_EQ(left.wrong, 0u) << "of " << left.moves << " moves";
     RecordProperty("moves", static_cast<int>(left.moves));
-    EXPECT_EQ(lw_percpu_sum(s.hot64.p), n * 4 * 0x100000001u);
-    EXPECT_EQ(lw_percpu_sum(s.hot32.p), static_cast<uint32_t>(n * 4));
+    EXPECT_EQ(lw_percpu_sum(s.lazy64.p), n * 4 * 0x100000001u);
+    EXPECT_EQ(lw_percpu_sum(s.lazy32.p), static_cast<uint32_t>(n * 4));
     EXPECT_EQ(lw_percpu_sum(s.count64.p), n);
     EXPECT_EQ(s.value64.sum(), n * 0x100000001u);
 }
@@ -423,12 +423,12 @@ TEST(Counters, AnOldAnnouncementIsNotBelieved) {
     for (int round = 0; round < 20; round++)
         std::thread([] {
             for (int i = 0; i < 100; i++)
-                add_hot64(1);
+                add_lazy64(1);
             EXPECT_TRUE(storm::unregister_this_thread());
             for (int i = 0; i < 100; i++)
-                add_hot64(1);
+                add_lazy64(1);
         }).join();
-    EXPECT_EQ(lw_percpu_sum(s.hot64.p), 4000u);
+    EXPECT_EQ(lw_percpu_sum(s.lazy64.p), 4000u);
 }
 
 // A plain add and an atomic add of one word lose counts; they must never meet, on whichever CPU the plain one runs.

@@ -49,7 +49,7 @@ LW_DEFINE_STATIC_SRCU(defined_too, LW_SRCU_NORMAL); // a namespace takes more th
 using namespace std::chrono_literals;
 constexpr lw_srcu_flavour all_flavours[] = {LW_SRCU_NORMAL, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN};
 
-lw_srcu_cookie enter(lw_srcu *s) {
+lw_srcu_index enter(lw_srcu *s) {
     switch (s->flavour) {
     case LW_SRCU_NORMAL: return lw_srcu_read_lock(s);
     case LW_SRCU_SIGNAL_SAFE: return lw_srcu_read_lock_signal_safe(s);
@@ -57,7 +57,7 @@ lw_srcu_cookie enter(lw_srcu *s) {
     default: return lw_srcu_read_lock_fast_updown(s);
     }
 }
-void leave(lw_srcu *s, lw_srcu_cookie c) {
+void leave(lw_srcu *s, lw_srcu_index c) {
     switch (s->flavour) {
     case LW_SRCU_NORMAL: lw_srcu_read_unlock(s, c); break;
     case LW_SRCU_SIGNAL_SAFE: lw_srcu_read_unlock_signal_safe(s, c); break;
@@ -168,7 +168,7 @@ TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers) {
 
 TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler) {
     static Domain *domain;
-    static lw_srcu_cookie cookie;
+    static lw_srcu_index cookie;
     Domain d(LW_SRCU_FAST_UPDOWN);
     domain = &d;
     for (const bool by_signal : {false, true}) {
@@ -186,7 +186,7 @@ TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler) {
 
 TEST_P(Srcu, CountsOutliveTheirThreads) {
     Domain d(LW_SRCU_FAST_UPDOWN);
-    std::vector<lw_srcu_cookie> cookies(40);
+    std::vector<lw_srcu_index> cookies(40);
     for (auto &c : cookies)
         std::thread([&] { c = lw_srcu_down_read_fast(&d); }).join();
     EXPECT_NE(describe(&d).find("40 sections open"), std::string::npos) << describe(&d);
@@ -392,7 +392,7 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
     EXPECT_EQ(how.find("counts per thread") != std::string::npos, per_thread) << how;
     if (!per_thread)
         return;
-    std::vector<lw_srcu_cookie> cookies(40); // one thread after the other: all of them count in one record
+    std::vector<lw_srcu_index> cookies(40); // one thread after the other: all of them count in one record
     for (auto &c : cookies)
         std::thread([&] { c = lw_srcu_down_read_fast(&warm); }).join();
     static std::atomic<bool> reported;
@@ -419,7 +419,7 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
 
 TEST(SrcuDomains, MoreThanThereAreSlots) {
     std::vector<std::unique_ptr<Domain>> many;
-    std::vector<lw_srcu_cookie> cookies;
+    std::vector<lw_srcu_index> cookies;
     for (int i = 0; i < 300; i++) {
         many.push_back(std::make_unique<Domain>(all_flavours[i % 4]));
         cookies.push_back(enter(many.back().get()));

@@ -10,13 +10,13 @@
 static struct lw_srcu a, b;
 
 static void used_twice(void) {
-    lw_srcu_cookie c = lw_srcu_read_lock_fast(&a);
+    lw_srcu_index c = lw_srcu_read_lock_fast(&a);
     lw_srcu_read_unlock_fast(&a, c);
     lw_srcu_read_unlock_fast(&a, c);
 }
 
 static void of_another_domain(void) {
-    lw_srcu_cookie c = lw_srcu_read_lock_fast(&a);
+    lw_srcu_index c = lw_srcu_read_lock_fast(&a);
     lw_srcu_read_unlock_fast(&b, c);
 }
 
@@ -28,7 +28,7 @@ static void waits_for_itself(void) {
         return;
 }
 
-static lw_srcu_cookie begun;
+static lw_srcu_index begun;
 
 static void *ends_it(void *unused) {
     lw_srcu_read_unlock_fast(&a, begun);
@@ -49,7 +49,7 @@ static void not_initialised(void) {
 
 /* Not wrong: returns. */
 static void right_uses(void) {
-    lw_srcu_cookie outer = lw_srcu_read_lock_fast(&a), inner = lw_srcu_read_lock_fast(&a);
+    lw_srcu_index outer = lw_srcu_read_lock_fast(&a), inner = lw_srcu_read_lock_fast(&a);
     if (lw_srcu_synchronize(&b))
         return;
     lw_srcu_read_unlock_fast(&a, inner);

@@ -16,7 +16,7 @@ static void await(int turn) {
 }
 
 static void turn_over(struct lw_srcu *s) {
-    lw_srcu_cookie c = lw_srcu_read_lock_fast(s);
+    lw_srcu_index c = lw_srcu_read_lock_fast(s);
     word++;
     lw_srcu_read_unlock_fast(s, c);
     __atomic_fetch_add(&at, 1, __ATOMIC_RELAXED);

@@ -118,7 +118,7 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
         return false;                                                                                                          \
     }                                                                                                                          \
     /* The hot form (arch/x86/rseq.h) is the same: whether a load and a comparison are cheaper than the store is not known. */ \
-    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                          \
+    LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                         \
     {                                                                                                                          \
         return lw__seq_add_u##bits(q, v, off, limit);                                                                          \
     }

@@ -42,8 +42,8 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     }
 LW__SEQ_ADD(add, 32)
 LW__SEQ_ADD(add, 64)
-LW__SEQ_ADD(add_hot, 32)
-LW__SEQ_ADD(add_hot, 64)
+LW__SEQ_ADD(add_lazy, 32)
+LW__SEQ_ADD(add_lazy, 64)
 
 #define LW__SEQ_VALUE(name, bits)                                                                                     \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \

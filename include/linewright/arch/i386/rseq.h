@@ -81,7 +81,7 @@ no:
 }
 
 /* The hot form gains nothing here: its word is loaded and stored apart. */
-LW__INLINE bool lw__seq_add_hot_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
+LW__INLINE bool lw__seq_add_lazy_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
 {
     return lw__seq_add_u64(q, v, off, limit);
 }

@@ -156,8 +156,8 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
  *   most kernels leave the announcement only to a thread that stayed on the CPU that was checked when it was made (42).
  * No match: the whole sequence is run elsewhere under a second descriptor (40), in one attempt; then the first is announced
  * for the next time (42). If the kernel clears it again on the way, the next time is like this one. */
-#define LW__SEQ_ADD_HOT(bits, suffix, imm)                                                                                                    \
-    LW__INLINE bool lw__seq_add_hot_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                                         \
+#define LW__SEQ_ADD_LAZY(bits, suffix, imm)                                                                                                   \
+    LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                                        \
     {                                                                                                                                         \
         __asm__ goto(                                                                                                                         \
             LW__SEQ_TABLE("30", "31f", "32f") LW__SEQ_TABLE("40", "41f", "42f") LW__DESCRIPTOR(                                               \
@@ -193,11 +193,11 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
 #ifdef __x86_64__
 #define LW__CLOBBERED "rax"
 LW__SEQ_ADD(64, "q", "er")
-LW__SEQ_ADD_HOT(64, "q", "er")
+LW__SEQ_ADD_LAZY(64, "q", "er")
 #else
 #define LW__CLOBBERED "eax"
 #endif
 LW__SEQ_ADD(32, "l", "ir")
-LW__SEQ_ADD_HOT(32, "l", "ir")
+LW__SEQ_ADD_LAZY(32, "l", "ir")
 
 #endif
