@@ -117,6 +117,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     def metastable(self) -> bool:
         return len(self.modes) > 1
 
+    @property
+    def has_figures(self) -> bool:
+        """Whether any window was kept; published results have percentiles instead of windows."""
+        return self.issue is not None and (self.windows > 0 or self.published)
+
 
 def _twin_differences(values: list[float], twin: list[float]) -> tuple[np.ndarray, np.ndarray]:
     """Each window minus the twin's window beside it, and which windows were kept; unequal counts pair the nearest."""

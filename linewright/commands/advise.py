@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from linewright.errors import DONE, UserError
-from linewright.output import console as output
+from linewright.output.console import note
 from linewright.schema import Context
 
 ORDER = 30
@@ -26,7 +26,7 @@ def advise(
     from linewright.advice import advice
     from linewright.records import store
 
-    loaded = store.load(files, output.note, near=advice.one_word)
+    loaded = store.load(files, note, near=advice.one_word)
     if not loaded.summaries:
         raise UserError("no finished cell to advise on", files[0], "the run ended before its first block of cells did")
     contexts = list(loaded.contexts.values())
@@ -46,7 +46,8 @@ def _print(answers: list, contexts: list[Context]) -> None:
     from rich.text import Text
 
     from linewright.errors import one_line
-    from linewright.output.table import console_for, describe
+    from linewright.output.console import console_for
+    from linewright.output.machine import describe
 
     console = console_for(sys.stdout)
     for number, answer in enumerate(answers):

@@ -10,7 +10,7 @@ import typer
 
 from linewright import units
 from linewright.errors import DIFFERENT, DONE, UserError
-from linewright.output import console as output
+from linewright.output.console import note
 
 ORDER = 25
 FORMATS = ("table", "json", "csv")
@@ -62,7 +62,7 @@ def compare(
     from linewright.compare import comparison
     from linewright.compare import files as compare_files
 
-    found = compare_files.compare(files, compare_files.Options(unlike, limit, only or ()), output.note)
+    found = compare_files.compare(files, compare_files.Options(unlike, limit, only or ()), note)
     if html is not None:
         from linewright.compare.page import page
 
@@ -73,7 +73,7 @@ def compare(
         sys.stdout.write(comparison.as_csv(found))
     else:
         from linewright.output.comparison_table import show
-        from linewright.output.table import console_for
+        from linewright.output.console import console_for
 
         show(found, console_for(sys.stdout), every)
     sys.stdout.flush()

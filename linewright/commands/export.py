@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, BinaryIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from linewright.errors import DONE, RunError, UserError
-from linewright.output import console as output
+from linewright.output.console import note
+
+if TYPE_CHECKING:
+    from linewright.records.store import Store
 
 ORDER = 27
 
@@ -41,34 +45,16 @@ def export(
         )
     if parquet and out == "-" and sys.stdout.isatty():
         raise UserError("Parquet is no text", "--output", "name a file with -o")
-    from linewright.output import export as shapes
+    from linewright.output.export import parquet as parquet_format
     from linewright.records import store
 
     if parquet:
-        shapes.require_parquet()
-    with store.Store(files, output.note, only or ()) as stored:
-        if windows:
-            stored.read()
-            _some(len(stored), files)
-            contexts, columns, flat = (
-                stored.contexts,
-                shapes.WINDOW_COLUMNS,
-                shapes.window_rows(stored.contexts, stored.records()),
-            )
-        else:
-            loaded = store.load_from(stored)
-            _some(len(loaded.summaries), files)
-            contexts = loaded.contexts
-            columns, flat = shapes.cell_rows(loaded.summaries)
-        made = shapes.google_benchmark(list(contexts.values()), loaded.summaries) if google else b""
+        parquet_format.require()
+    with store.Store(files, note, only or ()) as stored:
+        write = _windows(stored, files, parquet) if windows else _cells(stored, files, google, parquet)
         with _open(out, force) as stream:
             try:
-                if google:
-                    stream.write(made)
-                elif as_csv:
-                    shapes.write_csv(stream, columns, flat)
-                else:
-                    shapes.write_parquet(stream, columns, flat, list(contexts.values()))
+                write(stream)
                 stream.flush()
             except BrokenPipeError:
                 raise
@@ -77,7 +63,39 @@ def export(
     return DONE
 
 
-def _some(count: int, files: list[str]) -> None:
+Write = Callable[[BinaryIO], object]
+"""Writes the export; everything that can refuse the request has run before."""
+
+
+def _windows(stored: Store, files: list[str], as_parquet: bool) -> Write:
+    from linewright.output.export import csv, parquet, rows
+
+    stored.read()
+    _require(len(stored), files)
+    flat = rows.of_windows(stored.contexts, stored.records())
+    if as_parquet:
+        return lambda stream: parquet.write(stream, rows.WINDOW_COLUMNS, flat, list(stored.contexts.values()))
+    return lambda stream: csv.write(stream, rows.WINDOW_COLUMNS, flat)
+
+
+def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> Write:
+    from linewright.output.export import csv, google_benchmark, parquet, rows
+    from linewright.records import store
+
+    loaded = store.load_from(stored)
+    _require(len(loaded.summaries), files)
+    contexts = list(loaded.contexts.values())
+    if google:
+        made = google_benchmark.of_cells(contexts, loaded.summaries)
+        return lambda stream: stream.write(made)
+    flat = rows.of_cells(loaded.summaries)
+    columns = rows.column_types(flat)
+    if as_parquet:
+        return lambda stream: parquet.write(stream, columns, flat, contexts)
+    return lambda stream: csv.write(stream, columns, flat)
+
+
+def _require(count: int, files: list[str]) -> None:
     if not count:
         raise UserError("no finished cell to export", files[0], "the run ended before its first block of cells did")
 

@@ -81,7 +81,7 @@ def _sums(found: Inspection) -> dict[str, int]:
 
 
 def _print(found: Inspection) -> None:
-    from linewright.output.table import console_for
+    from linewright.output.console import console_for
 
     console = console_for(sys.stdout)
     image = found.image

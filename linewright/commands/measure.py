@@ -13,8 +13,9 @@ import typer
 
 from linewright import plans, units
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
-from linewright.output import console as output
 from linewright.output import progress
+from linewright.output.console import note
+from linewright.output.formats import check_format
 from linewright.plans.request import Request, check_time, plan_text, resolve
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
@@ -29,47 +30,59 @@ def register(app: typer.Typer) -> None:
     app.command("measure")(measure)
 
 
+PlanOption = Annotated[str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)]
+OnOption = Annotated[str, typer.Option(help="Where to run.")]
+OutputOption = Annotated[
+    str | None,
+    typer.Option("--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"),
+]
+BudgetOption = Annotated[
+    str | None, typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's")
+]
+PrecisionOption = Annotated[
+    str | None, typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")
+]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
+]
+CpusOption = Annotated[
+    str | None, typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")
+]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")]
+SeedOption = Annotated[
+    int | None, typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")
+]
+CountersOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Events to count, as perf names them: cycles,task-clock; or none.",
+        show_default="cycles, instructions, snoops where the CPU names them",
+    ),
+]
+ResumeOption = Annotated[str | None, typer.Option(help="Continue this record file of the same machine.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, json or csv.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]
+
+
 def measure(
-    plan: Annotated[str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)] = None,
-    on: Annotated[str, typer.Option(help="Where to run.")] = "local",
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's")
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
-    ] = None,
-    cpus: Annotated[
-        str | None, typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")
-    ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")
-    ] = None,
-    counters: Annotated[
-        str | None,
-        typer.Option(
-            help="Events to count, as perf names them: cycles,task-clock; or none.",
-            show_default="cycles, instructions, snoops where the CPU names them",
-        ),
-    ] = None,
-    resume: Annotated[str | None, typer.Option(help="Continue this record file of the same machine.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")
-    ] = False,
-    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing record file.")] = False,
+    plan: PlanOption = None,
+    on: OnOption = "local",
+    out: OutputOption = None,
+    budget: BudgetOption = None,
+    precision: PrecisionOption = None,
+    only: OnlyOption = None,
+    cpus: CpusOption = None,
+    settings: SetOption = None,
+    seed: SeedOption = None,
+    counters: CountersOption = None,
+    resume: ResumeOption = None,
+    dry_run: DryRunOption = False,
+    form: FormatOption = "table",
+    force: ForceOption = False,
 ) -> int:
     """Measure on this machine, keep the records, show the result."""
-    output.check_format(form)
+    check_format(form)
     _check_together(out, resume, force, form)
     request = Request(
         plan=plan if plan is not None else _plan_of(resume) if resume is not None else DEFAULT_PLAN,
@@ -83,6 +96,16 @@ def measure(
     )
     target = open_target(on)
     chosen = resolve(request, target)
+    again = {
+        "--plan": plan,
+        "--budget": budget,
+        "--precision": precision,
+        "--only": only,
+        "--cpus": cpus,
+        "--set": settings,
+        "--seed": seed,
+        "--counters": counters,
+    }
     with ExitStack() as stack:
         kept = _reopen(resume, target, write=not dry_run) if resume is not None else records.Unfinished([], [], None)
         if kept.writer:
@@ -93,22 +116,12 @@ def measure(
         if dry_run:
             return _describe(chosen, launches, done)
         if not launches:
-            output.note(f"{resume} is complete: nothing left to measure")
-            output.show(kept.contexts, kept.records, form)
+            note(f"{resume} is complete: nothing left to measure")
+            _show(kept.contexts, kept.records, form)
             return DONE
         if kept.writer is None:
             kept = kept._replace(writer=records.create(out if out is not None else _default_path(chosen), force))
             stack.callback(kept.writer.close)
-        again = {
-            "--plan": plan,
-            "--budget": budget,
-            "--precision": precision,
-            "--only": only,
-            "--cpus": cpus,
-            "--set": settings,
-            "--seed": seed,
-            "--counters": counters,
-        }
         return _run(chosen, launches, done, kept, target, form, again)
 
 
@@ -146,7 +159,7 @@ def _left(plan: Plan, done: Done) -> list[Plan]:
 
 def _reopen(path: str, target: Target, write: bool) -> records.Unfinished:
     """The record file to be continued, once it is known to be this machine's."""
-    return records.reopen(path, lambda contexts: _check_machine(contexts, path, target), output.note, write)
+    return records.reopen(path, lambda contexts: _check_machine(contexts, path, target), note, write)
 
 
 def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
@@ -191,7 +204,7 @@ def _run(
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
     for line in plan_text(plan):
-        output.note(line)
+        note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None
     with progress.display(launches, plan.budget_s) as shown:
@@ -204,14 +217,20 @@ def _run(
     new = len(rows) - len(kept.records)
     if kept.writer.name != "standard output" and rows:
         if form == "table" or failure is None:
-            output.show(contexts, rows, form)
+            _show(contexts, rows, form)
         if new:
-            output.note(f"records are in {kept.writer.name}")
+            note(f"records are in {kept.writer.name}")
     if failure is None:
         return DONE
     if failure.exit_code == BAD_REQUEST and not new:
         raise failure
     raise _with_what_is_kept(failure, new, launches, kept.writer.name, again)
+
+
+def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
+    from linewright.output import result  # imports SciPy, which takes longer than a refusal or the help may
+
+    result.show_records(contexts, rows, form)
 
 
 def _take(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from linewright import plans as registry
 from linewright.errors import DONE, UserError, one_line
-from linewright.output.table import console_for
+from linewright.output.console import console_for
 from linewright.plans.request import Request, build, plan_text, resolve
 from linewright.target.estimate import estimate_s
 from linewright.target.local import Target, open_target

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from linewright.errors import DONE, UserError
-from linewright.output import console as output
+from linewright.output.console import note
 
 ORDER = 25
 
@@ -37,7 +37,7 @@ def report(
     from linewright.report.material import gather
 
     _check(out, files)
-    material = gather(files, output.note)
+    material = gather(files, note)
 
     from linewright.report import export, page
     from linewright.report.sections import sections
@@ -46,8 +46,8 @@ def report(
     _write(out, page.render(material, made))
     if svg or png:
         count = export.write(made, svg, png)
-        output.note(f"{count} charts are in {' and '.join(folder for folder in (svg, png) if folder)}")
-    output.note(f"the report is {out}")
+        note(f"{count} charts are in {' and '.join(folder for folder in (svg, png) if folder)}")
+    note(f"the report is {out}")
     return DONE
 
 

@@ -15,7 +15,7 @@ import typer
 
 from linewright import policy
 from linewright.errors import UserError
-from linewright.output import console as output
+from linewright.output.console import note
 
 ORDER = 70
 LIBRARY = "liblinewright_audit.so"
@@ -52,7 +52,7 @@ def run(
         warn_unswitched(program)
         environment = switched(dict(os.environ), atomics, verbose, find_library())
     else:
-        output.note(
+        note(
             f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged"
         )
         environment = dict(os.environ)
@@ -127,25 +127,21 @@ def warn_unswitched(program: str) -> None:
     if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (
         file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()
     ):
-        output.note(
-            f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged"
-        )
+        note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
         return
     if os.getuid() and _has_capabilities(program):
-        output.note(f"{program} has file capabilities, so the dynamic linker ignores the setting: it runs unchanged")
+        note(f"{program} has file capabilities, so the dynamic linker ignores the setting: it runs unchanged")
         return
     try:
         image = begin(program)
     except UserError:
         return  # a script, say: what it starts is switched
     if image.machine != "arm64":
-        output.note(f"{program} is no arm64 program: it runs unchanged")
+        note(f"{program} is no arm64 program: it runs unchanged")
     elif not image.needs_dynamic_linker:
-        output.note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")
+        note(f"{program} is statically linked, so nothing can be switched at run time: it runs unchanged")
     elif image.unaudited:
-        output.note(
-            f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged"
-        )
+        note(f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged")
 
 
 def _has_capabilities(program: str) -> bool:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from linewright.errors import DONE, UserError
-from linewright.output import console as output
+from linewright.output.console import note
+from linewright.output.formats import check_format
 
 ORDER = 20
 
@@ -24,21 +25,22 @@ def show(
     ] = None,
 ) -> int:
     """Show the result of one or several record files."""
-    output.check_format(form)
+    check_format(form)
+    from linewright.output import result
     from linewright.records import store
 
     if form == "published":
-        with store.Store(files, output.note, only or ()) as stored:
+        with store.Store(files, note, only or ()) as stored:
             stored.read()
-            _some(len(stored), files)
-            output.show(list(stored.contexts.values()), list(stored.records()), form)
+            _require(len(stored), files)
+            result.show_records(list(stored.contexts.values()), list(stored.records()), form)
         return DONE
-    loaded = store.load(files, output.note, only or ())
-    _some(len(loaded.summaries), files)
-    output.show_summaries(loaded.summaries, list(loaded.contexts.values()), form)
+    loaded = store.load(files, note, only or ())
+    _require(len(loaded.summaries), files)
+    result.show_summaries(loaded.summaries, list(loaded.contexts.values()), form)
     return DONE
 
 
-def _some(count: int, files: list[str]) -> None:
+def _require(count: int, files: list[str]) -> None:
     if not count:
         raise UserError("no finished cell to show", files[0], "the run ended before its first block of cells did")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linewright.errors import DONE
-from linewright.output.table import console_for
+from linewright.output.console import console_for
 from linewright.target.local import open_target
 from linewright.target.probe import Topology
 from linewright.units import cpu_text

@@ -16,7 +16,7 @@ import typer
 
 from linewright import __version__, policy, units
 from linewright.errors import DONE, RunError, UserError
-from linewright.output import console as output
+from linewright.output.console import note
 
 ORDER = 35
 MOST_SETTINGS = 16
@@ -98,9 +98,9 @@ def trial(
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     writer = _file(save, session)
     if settings is not None and platform.machine() != "aarch64":
-        output.note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
+        note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
     if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
-        output.note(
+        note(
             f"{runs} rounds cannot show a difference between {len(named)} settings, however large: --runs {enough} or more"
         )
     return _run(session, [], writer, limit_s, as_json, describe=True)
@@ -211,7 +211,7 @@ def _file(save: str | None, session):
 
     find_program(session.command[0])
     if save is not None and os.path.exists(save):
-        known = files.read(save, output.note)
+        known = files.read(save, note)
         boots.check_same(known.sessions[0], session, save)
         return files.append_to(known, "--save")
     return records.create(save or _default_path(), False, "--save")
@@ -229,7 +229,7 @@ def _default_path() -> str:
 def _resume(path: str, limit: str | None, as_json: bool) -> int:
     from linewright.trial import files
 
-    known = files.read(path, output.note)
+    known = files.read(path, note)
     session, now = known.sessions[-1], files.here()
     for name in ("cpu_model", "kernel", "boot_id"):
         if getattr(session, name) != now[name]:
@@ -274,7 +274,7 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
 
 
 def _show(session, finished, name: str, as_json: bool) -> None:
-    from linewright.output.table import console_for
+    from linewright.output.console import console_for
     from linewright.trial import report
 
     if as_json:
@@ -289,7 +289,7 @@ def _show(session, finished, name: str, as_json: bool) -> None:
     else:
         report.show(session, finished.samples, finished.verdict, console_for(sys.stdout))
         sys.stdout.flush()
-    output.note(f"every run is in {name}")
+    note(f"every run is in {name}")
 
 
 def _print_json(value: object) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from linewright.compare.alike import Unlike
-from linewright.schema import Cell
+from linewright.output.export import csv
 from linewright.units import ns_text
 
 FAILED = ("error",)
@@ -110,28 +110,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
         if self.higher_is_better:
             return (row.ratio_high if surely else row.ratio_low) < 1 / limit
         return (row.ratio_low if surely else row.ratio_high) > limit
-
-
-def label(cell: Cell) -> str:
-    """A cell in a few words; what is as usual is left out."""
-    width = "" if cell.width_bits == 64 else f" u{cell.width_bits}"
-    parts = [f"{cell.operation} {cell.form}{width}"]
-    if cell.contender == "same_line":
-        parts.append(f"{cell.threads} threads, gap {cell.contender_iters}")
-    elif cell.contender == "placebo":
-        parts.append("placebo")
-    if cell.placement != "auto":
-        parts.append(cell.placement)
-    if cell.work_iters:
-        parts.append(f"work {cell.work_iters}")
-    return ", ".join(parts + [f"{key}={cell.params[key]}" for key in sorted(cell.params)])
-
-
-def unique_labels(cells: Sequence[Cell]) -> dict[str, str]:
-    """A label for every cell's id; the id itself where two cells would look alike."""
-    names = {cell.id: label(cell) for cell in cells}
-    often = Counter(names.values())
-    return {i: name if often[name] == 1 else i for i, name in names.items()}
 
 
 def counts(comparison: Comparison, rows: Sequence[Row]) -> str:
@@ -236,6 +214,4 @@ def as_json(comparison: Comparison) -> bytes:
 
 def as_csv(comparison: Comparison) -> str:
     """A line per row; empty where there is no figure."""
-    from linewright.output.table import csv_text
-
-    return csv_text([msgspec.to_builtins(row) for row in comparison.rows], list(Row.__struct_fields__))
+    return csv.text([msgspec.to_builtins(row) for row in comparison.rows], list(Row.__struct_fields__))

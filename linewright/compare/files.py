@@ -10,9 +10,10 @@ from linewright.analysis import Summary
 from linewright.analysis.intervals import Estimate
 from linewright.compare.alike import Unlike, frequency_warning, unlike
 from linewright.compare.changes import Change, compare_all
-from linewright.compare.comparison import Comparison, Row, Side, unique_labels, unlike_text
+from linewright.compare.comparison import Comparison, Row, Side, unlike_text
 from linewright.errors import UserError
-from linewright.output.table import describe
+from linewright.output.labels import unique_labels
+from linewright.output.machine import describe
 from linewright.records import files as records
 from linewright.records import store
 from linewright.schema import Context, Interval

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from linewright.compare import comparison as c
 from linewright.errors import one_line
+from linewright.output.columns import Column, table
 
 _STYLES = {"worse": "red", "better": "green", "error": "bold red"}
 
@@ -34,11 +35,6 @@ def show(comparison: c.Comparison, console: Console, every: bool) -> None:
 
 
 def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
-    table = Table(title=Text(name), title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("", overflow="fold", min_width=12)
-    for heading in ("before", "after", "change (interval)", "difference", "p"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
     words = {
         "worse": comparison.words[0],
         "better": comparison.words[1],
@@ -46,13 +42,16 @@ def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
         "error": "WRONG NOW",
         "not_comparable": "not comparable",
     }
-    for row in rows:
-        figures = [
-            one_line(row.label), c.value_text(row.before, row.unit), c.value_text(row.after, row.unit), c.change_text(row),
-            c.value_text(row.difference, row.unit), "–" if row.p is None else f"{row.p:.2g}", words[row.finding],
-        ]  # fmt: skip
-        table.add_row(*map(Text, figures), style=_STYLES.get(row.finding, ""))
-    return table
+    columns = (
+        Column("", lambda row: one_line(row.label), text=True, fold_at=12),
+        Column("before", lambda row: c.value_text(row.before, row.unit)),
+        Column("after", lambda row: c.value_text(row.after, row.unit)),
+        Column("change (interval)", c.change_text),
+        Column("difference", lambda row: c.value_text(row.difference, row.unit)),
+        Column("p", lambda row: "–" if row.p is None else f"{row.p:.2g}"),
+        Column("", lambda row: words[row.finding], text=True),
+    )
+    return table(name, columns, rows, style=lambda row: _STYLES.get(row.finding, ""), space=2)
 
 
 def _reasons(rows: list[c.Row]) -> dict[str, int]:

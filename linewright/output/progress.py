@@ -1,4 +1,4 @@
-"""Telling the user how far a run is: a bar on a terminal, a plain line every few seconds elsewhere; always standard error."""
+"""How far a run is, on standard error: one redrawn line on a terminal, a plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from linewright.analysis.plausible import FLOORS, explain
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import findings, places_of, sentences
 from linewright.errors import one_line
-from linewright.output.table import has_figures
 from linewright.report.material import Material, Series, line_bytes
 from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
@@ -175,7 +174,7 @@ def tiles(series: Series) -> list[Tile]:
 def _of(series: Series, operation: str) -> list[Summary]:
     return [
         s for s in series.summaries
-        if s.cell.operation == operation and s.status == "ok" and has_figures(s) and s.cell.form not in FLOORS and s.issue.median_ns > 0
+        if s.cell.operation == operation and s.status == "ok" and s.has_figures and s.cell.form not in FLOORS and s.issue.median_ns > 0
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import vl_convert
 from markupsafe import Markup
 
 from linewright import __version__
-from linewright.output.table import rows
+from linewright.output.export import rows
 from linewright.report import about, theme
 from linewright.report.material import Material
 from linewright.report.parts import Section, figure
@@ -106,7 +106,7 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     """The table of every cell: its columns, and a row of values for each cell."""
     found: list[dict[str, Any]] = []
     for series in material.series:
-        for s, row in zip(series.summaries, rows(series.summaries), strict=True):
+        for s, row in zip(series.summaries, rows.of_cells(series.summaries), strict=True):
             found.append({"machine": series.label} | row | _more(s))
     names = list(dict.fromkeys(name for row in found for name in row))
     hidden = set() if material.several else {"machine"}

@@ -11,7 +11,6 @@ import altair as alt
 from msgspec import Struct
 
 from linewright.analysis.summary import Summary
-from linewright.output.table import has_figures
 from linewright.report.material import Material, Series
 from linewright.schema import Cell, Interval
 from linewright.units import ns_text
@@ -168,7 +167,7 @@ def interval(name: str, value: Interval | None) -> dict[str, float | None]:
 def measured(series: Series, operations: Iterable[str]) -> list[Summary]:
     """Cells with figures, of certain operations."""
     wanted = set(operations)
-    return [s for s in series.summaries if s.cell.operation in wanted and has_figures(s)]
+    return [s for s in series.summaries if s.cell.operation in wanted and s.has_figures]
 
 
 def once(values: Iterable[Any]) -> list[Any]:

@@ -7,7 +7,6 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
-from linewright.output.table import has_figures
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
     SAID,
@@ -35,7 +34,7 @@ def section(material: Material) -> Section | None:
         _row(s, series)
         for series in material.series
         for s in series.summaries
-        if s.cell.operation.startswith("library_") and has_figures(s)
+        if s.cell.operation.startswith("library_") and s.has_figures
     ]
     if not rows:
         return None

@@ -8,7 +8,6 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
-from linewright.output.table import has_figures
 from linewright.report.material import Material, Series
 from linewright.report.parts import (
     CELL_TIP,
@@ -65,7 +64,7 @@ def _rows(series: Series) -> list[dict[str, Any]]:
             or cell.contender_iters
         ):
             continue
-        if not has_figures(s) or s.total_mops <= 0 or cell.params.get("rounds") == "counted":
+        if not s.has_figures or s.total_mops <= 0 or cell.params.get("rounds") == "counted":
             continue
         key = (cell.operation, cell.form, cell.width_bits, cell.order, tuple(sorted(cell.params.items())))
         found.setdefault(key, []).append(s)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from linewright.advice.advice import advise
 from linewright.analysis import reader_cost, summarise, verdict
-from linewright.output.table import print_result
+from linewright.output.tables import print_result
 from linewright.schema import Record
 from support.analysis_samples import cell, context, launches
 
@@ -122,8 +122,10 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
     out = io.StringIO()
     print_result(summarise(known, made), known, Console(file=out, width=140))
     text = out.getvalue()
-    assert "readers that protect a section" in text and "times as dear" in text
-    row = next(line for line in text.split("what it takes")[1].splitlines() if line.startswith("rwlock"))
+    assert "readers that protect a read-side critical section" in text and "ratio, most to fewest" in text
+    row = next(
+        line for line in text.split("reader cost and grace-period cost")[1].splitlines() if line.startswith("rwlock")
+    )
     assert len(row.split("[")) == 5, (
         "four figures with intervals: the reader, it during updates, the update alone and beside it"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.output import published
+from linewright.output.export import published
 from linewright.plans import Wish
 from linewright.plans.grid import GAPS, WORKS, partner
 from linewright.schema import Cell, Cpu, Record

@@ -12,7 +12,7 @@ import pytest
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.output import published
+from linewright.output.export import published
 from linewright.plans import Wish
 from linewright.schema import Cpu, Plan
 from linewright.target.probe import Form, Topology

@@ -18,7 +18,8 @@ from linewright.analysis import histogram, summarise, summary
 from linewright.compare import comparison
 from linewright.compare import files as compare_files
 from linewright.errors import LinewrightError, UserError
-from linewright.output import table
+from linewright.output.export import csv
+from linewright.output.export import json as as_json
 from linewright.records import files as records
 from linewright.records import store
 from linewright.schema import Context
@@ -258,7 +259,7 @@ def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: lis
         with np.errstate(all="ignore"):
             loaded = store.load([str(path)], lambda text: None, near=advice.one_word)
             contexts = list(loaded.contexts.values())
-            told = table.as_csv(loaded.summaries) + table.as_json(loaded.summaries, contexts).decode()
+            told = csv.of_cells(loaded.summaries) + as_json.of_cells(loaded.summaries, contexts).decode()
             advice.advise_summaries(contexts, loaded.summaries, loaded.classes)
             found = compare_files.compare([str(path), str(path)], compare_files.Options(True, 0.05), lambda text: None)
             told += comparison.as_json(found).decode()

@@ -14,7 +14,7 @@ COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_
 
 
 def as_csv(records: Iterable[Record]) -> str:
-    """CSV with the published columns: percentiles of the means of windows, work included, all launches of a cell together.
+    """CSV with the published columns: percentiles of window means, work included, over all launches of a cell.
 
     The published percentiles are of 100 means of 10,000,000 operations; a window of plan `published` is about as long.
     ``contender_iters`` is empty without a contender, as in the table. Placebo cells and cells without windows are left
@@ -25,8 +25,8 @@ def as_csv(records: Iterable[Record]) -> str:
         cell = record.cell
         if cell.contender == "placebo" or not record.window_ns:
             continue
-        gap = "" if cell.contender == "none" else cell.contender_iters
-        windows.setdefault((cell.form, cell.contender, gap, cell.work_iters), []).extend(record.window_ns)
+        spacing = "" if cell.contender == "none" else cell.contender_iters
+        windows.setdefault((cell.form, cell.contender, spacing, cell.work_iters), []).extend(record.window_ns)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -39,12 +39,12 @@ WIDE_COLUMNS = ("form", "threads", "reads_each", "cycles_per_read")
 
 
 def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
-    """CSV of the 2009 experiment's layout: N threads read one location; ticks of the time source per read, all threads' mean.
+    """CSV in the layout of the 2009 experiment: N threads read one location; mean ticks of the time source per read.
 
     A thread's mean is over its kept windows; on x86 a tick is a cycle of the time-stamp counter, not of the core.
     Records from before ticks were counted give them as nanoseconds over the length of a tick.
-    Only cells without writes are in it, one row for each form and number of threads, all launches together; `reads_each`
-    is the least that any thread made in any launch.
+    It has only cells without writes, one row for each form and number of threads over all launches; `reads_each` is
+    the smallest number of reads of any thread in any launch.
     """
     tick_ns = {context.context_id: context.tick_ns for context in contexts}
     rows: dict[tuple[str, int], tuple[list[int], list[float]]] = {}

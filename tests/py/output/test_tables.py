@@ -10,7 +10,12 @@ import pytest
 from rich.console import Console
 
 from linewright.analysis import summarise
-from linewright.output import table
+from linewright.output import tables
+from linewright.output.console import PIPE_COLUMNS
+from linewright.output.export import csv, rows
+from linewright.output.export import json as as_json
+from linewright.output.machine import describe
+from linewright.output.operation_table import NARROW_FORM
 from linewright.schema import Cell, Context, Record
 from support.places import EXAMPLES
 
@@ -33,13 +38,13 @@ def record(base: float = 5.0, launch: int = 0, status: str = "ok", reason: str =
 def printed(records: list[Record], width: int = 80, terminal: bool = False) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, highlight=False, markup=False, emoji=False)
-    table.print_result(summarise([CONTEXT], records), [CONTEXT], console)
+    tables.print_result(summarise([CONTEXT], records), [CONTEXT], console)
     return stream.getvalue()
 
 
 def test_launches_are_counted_by_process_and_not_by_second():
     again = msgspec.structs.replace(CONTEXT, context_id="0123456789abcdee")
-    assert "2 launches from " in table.describe([CONTEXT, again])[1]
+    assert "2 launches from " in describe([CONTEXT, again])[1]
 
 
 LONG = "prefetchw_cmpxchg_loop_guess_first"
@@ -57,7 +62,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, terminal: bool):
 def test_a_long_form_is_broken_at_its_joints_on_a_narrow_terminal():
     lines = printed([record(work_iters=work, form=LONG) for work in (0, 20)], 80, terminal=True).splitlines()
     column = [strip(line).split(" ")[0] for line in lines if strip(line).startswith(("prefetchw", "guess", "loop"))]
-    assert "".join(column) == LONG and max(map(len, column)) <= table.NARROW_FORM
+    assert "".join(column) == LONG and max(map(len, column)) <= NARROW_FORM
 
 
 def strip(line: str) -> str:
@@ -68,7 +73,7 @@ def strip(line: str) -> str:
 
 def test_a_pipe_gets_no_colours_and_every_line_its_form():
     records = [record(work_iters=work, form=LONG) for work in (0, 20, 200)]
-    text = printed(records, table.PIPE_COLUMNS)
+    text = printed(records, PIPE_COLUMNS)
     assert "\x1b" not in text and text.count(LONG) >= 3
 
 
@@ -112,11 +117,11 @@ def test_hostile_text_cannot_drive_the_terminal():
 
 def test_rows_for_programs_have_units_and_no_invented_figures():
     summaries = summarise([CONTEXT], [record(), record(form="stadd", status="unavailable", reason="no lse")])
-    measured, missing = table.rows(summaries)
+    measured, missing = rows.of_cells(summaries)
     assert measured["issue_median_ns"] == pytest.approx(5.0155) and measured["machine_id"] == CONTEXT.machine_id
     assert missing["issue_median_ns"] is None and missing["total_mops"] is None and missing["reason"] == "no lse"
-    assert json.loads(table.as_json(summaries, [CONTEXT]))["cells"] == [measured, missing]
-    assert table.as_csv(summaries).count("\n") == 3 and table.as_csv([]) == ""
+    assert json.loads(as_json.of_cells(summaries, [CONTEXT]))["cells"] == [measured, missing]
+    assert csv.of_cells(summaries).count("\n") == 3 and csv.of_cells([]) == ""
 
 
 @pytest.mark.parametrize("width", [80, 118])

@@ -1,0 +1,1 @@
+"""Results as files that other tools read: one module per format."""

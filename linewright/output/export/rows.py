@@ -1,0 +1,145 @@
+"""Flat rows of results, units in the column names: one per cell, or one per timed window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from linewright.analysis.summary import Summary
+from linewright.schema import Context, Record
+from linewright.units import cpu_text
+
+ROWS_AT_ONCE = 50_000
+"""Windows that are held before they are written."""
+WINDOW_COLUMNS: dict[str, type] = {
+    "machine_id": str,
+    "context_id": str,
+    "launch": int,
+    "id": str,
+    "operation": str,
+    "form": str,
+    "width_bits": int,
+    "contender": str,
+    "contender_iters": int,
+    "work_iters": int,
+    "threads": int,
+    "status": str,
+    "window": int,
+    "line": int,
+    "window_ns": float,
+    "empty_ns": float,
+}
+
+
+def of_cells(summaries: Iterable[Summary]) -> list[dict[str, object]]:
+    """One row per cell and machine; an absent figure is None."""
+    return [_identity(s) | _intervals(s) | _percentiles(s) | _rest(s) for s in summaries]
+
+
+def _identity(s: Summary) -> dict[str, object]:
+    c = s.cell
+    return {
+        "machine_id": s.machine_id,
+        "id": s.id,
+        "operation": c.operation,
+        "form": c.form,
+        "width_bits": c.width_bits,
+        "order": c.order,
+        "contender": c.contender,
+        "contender_iters": c.contender_iters,
+        "work_iters": c.work_iters,
+        "placement": c.placement,
+        "placement_class": s.placement_class,
+        "lines": c.lines,
+        "threads": c.threads,
+        "params": " ".join(f"{key}={c.params[key]}" for key in sorted(c.params)),
+        "status": s.status,
+        "reason": s.reason,
+        "launches": s.launches,
+        "looks": s.looks or None,
+        "launch_span_s": s.launch_span_s,
+        "promise": s.promise,
+    }
+
+
+def _intervals(s: Summary) -> dict[str, object]:
+    row: dict[str, object] = {}
+    for name in ("issue", "exposed", "completion"):
+        interval = getattr(s, name) if s.has_figures else None
+        for end in ("median_ns", "low_ns", "high_ns"):
+            row[f"{name}_{end}"] = getattr(interval, end) if interval else None
+    for end in ("low_ns", "high_ns"):
+        row[f"repeat_{end}"] = getattr(s.repeat, end) if s.repeat and s.has_figures else None
+    return row
+
+
+def _percentiles(s: Summary) -> dict[str, object]:
+    return {
+        f"{name}_{figure}": getattr(part, figure) if part else None
+        for name, part in (("batch", s.batch), ("small_batch", s.small))
+        for figure in ("p50_ns", "p95_ns", "p99_ns", "max_ns")
+    }
+
+
+def _rest(s: Summary) -> dict[str, object]:
+    return {
+        "total_mops": s.total_mops if s.has_figures else None,
+        "fairness": s.fairness if s.has_figures else None,
+        "lines_spread": s.lines_spread if s.has_figures else None,
+        "windows": s.windows,
+        "discarded_windows": s.discarded,
+        "stop": s.stop,
+        "cpus": cpu_text(s.cpus),
+        "modes_ns": " ".join(f"{mode.median_ns:.6g}:{mode.share:.6g}" for mode in s.modes),
+        "thread_ns": " ".join(f"{ns:.6g}" for ns in s.thread_ns),
+        "thread_ticks": " ".join(f"{ticks:.6g}" for ticks in s.thread_ticks),
+        "metrics": " ".join(f"{name}={value:.6g}" for name, value in s.metrics.items()),
+        "flags": " ".join(s.flags),
+    }
+
+
+def of_windows(contexts: Mapping[str, Context], records: Iterable[Record]) -> Iterator[dict[str, object]]:
+    """Every kept window of every record, as it was measured."""
+    for r in records:
+        cell = r.cell
+        fixed = {
+            "machine_id": contexts[r.context_id].machine_id,
+            "context_id": r.context_id,
+            "launch": r.launch,
+            "id": r.id,
+            "operation": cell.operation,
+            "form": cell.form,
+            "width_bits": cell.width_bits,
+            "contender": cell.contender,
+            "contender_iters": cell.contender_iters,
+            "work_iters": cell.work_iters,
+            "threads": cell.threads,
+            "status": r.status,
+        }
+        for index, value in enumerate(r.window_ns):
+            line = r.window_line[index] if r.window_line else None
+            empty = r.empty_ns[index] if index < len(r.empty_ns) else None
+            yield fixed | {"window": index, "line": line, "window_ns": value, "empty_ns": empty}
+
+
+def column_types(flat: Sequence[dict[str, object]]) -> dict[str, type]:
+    """What all values of each column are; an empty column of times is one of numbers."""
+    return {name: _type([row[name] for row in flat], name) for name in flat[0]}
+
+
+def _type(values: Iterable[object], name: str) -> type:
+    seen = {type(value) for value in values if value is not None}
+    if not seen:
+        return float if name.endswith("_ns") else str
+    return seen.pop() if len(seen) == 1 else float if seen == {int, float} else str
+
+
+def batches(flat: Iterable[dict[str, object]]) -> Iterator[list[dict[str, object]]]:
+    """The rows in lists of at most `ROWS_AT_ONCE`."""
+    batch: list[dict[str, object]] = []
+    for row in flat:
+        batch.append(row)
+        if len(batch) >= ROWS_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
