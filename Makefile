@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure test bench verify fuzz clean
+.PHONY: help setup measure check test bench verify fuzz clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
@@ -20,7 +20,11 @@ setup: ## install what measuring needs: packages by apt (as root), Python parts 
 measure: setup ## build the probe, run a plan on this machine, show the table; keeps results/PLAN.jsonl
 	@scripts/measure.sh $(ARGS)
 
-test: ## every test: Python, native, i386, arm64 (emulated), sanitizers; ARGS names steps
+check: ## format, lint, lengths, documentation, commit subjects: under a minute; ARGS names parts
+	@scripts/setup.sh check
+	@scripts/check.sh $(ARGS)
+
+test: ## every test: the check first, Python, native, i386, arm64 (emulated), sanitizers; ARGS names steps
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
 

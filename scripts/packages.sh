@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# packages.sh measure|test|bench|fuzz: sees to it that the system packages of a purpose are there.
+# packages.sh measure|check|test|bench|fuzz: sees to it that the system packages of a purpose are there.
 # A package counts as there when what it is wanted for is found, whoever installed it.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-purpose=${1:?usage: packages.sh measure|test|bench|fuzz}
+purpose=${1:?usage: packages.sh measure|check|test|bench|fuzz}
 case $purpose in
-    measure) lists=(scripts/packages/measure.txt) ;;
+    measure | check) lists=(scripts/packages/measure.txt) ;;
     test | bench | fuzz) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
-    *) stop 2 "packages.sh: no purpose '$purpose': measure, test, bench or fuzz" ;;
+    *) stop 2 "packages.sh: no purpose '$purpose': measure, check, test, bench or fuzz" ;;
 esac
 
 header_there() {

@@ -40,10 +40,11 @@ run_pytest() {
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
 # The probes of every architecture are built before pytest, which tries each that it finds.
-steps=(build-native build-i386 build-arm64 pytest native i386 arm64 build-asan asan build-tsan tsan)
+steps=(check build-native build-i386 build-arm64 pytest native i386 arm64 build-asan asan build-tsan tsan)
 
 heading() {
     case $1 in
+        check) echo 'check: format, lint, lengths, documentation, commit subjects' ;;
         build-*) echo "build for ${1#build-}" ;;
         pytest) echo 'pytest: the command, with the native probe' ;;
         native) echo 'ctest: this machine' ;;
@@ -56,6 +57,7 @@ heading() {
 
 one() { # one STEP
     case $1 in
+        check) scripts/check.sh ;;
         build-*) configure_and_build "${1#build-}" ;;
         pytest) run_pytest ;;
         tsan) run_tsan ;;

@@ -80,8 +80,11 @@ __extension__ LW__COUNTER_TYPE(unsigned long long, ullong, 64)
     LW__TYPED(C, return, lw_this_cpu_fetch_add, C, type, bits, (C * p, C v), LW__P(C, bits), v)  \
     LW__TYPED(C, return, lw_this_cpu_add_return, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
     LW__TYPED(C, return, lw_this_cpu_cmpxchg, C, type, bits, (C * p, C expected, C v), LW__P(C, bits), expected, v)
-    LW__VALUE_TYPE(unsigned char, uchar, 8) LW__VALUE_TYPE(unsigned short, ushort, 16) LW__VALUE_TYPE(unsigned, uint, 32)
-        LW__VALUE_TYPE(unsigned long, ulong, LW__LONG_BITS) __extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
+LW__VALUE_TYPE(unsigned char, uchar, 8)
+LW__VALUE_TYPE(unsigned short, ushort, 16)
+LW__VALUE_TYPE(unsigned, uint, 32)
+LW__VALUE_TYPE(unsigned long, ulong, LW__LONG_BITS)
+__extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
 
 #ifndef __cplusplus
 
@@ -142,9 +145,11 @@ __extension__ LW__COUNTER_TYPE(unsigned long long, ullong, 64)
     {                                        \
         lw_this_cpu_sub(p, 1);               \
     }
-            LW__INC_DEC(unsigned) LW__INC_DEC(unsigned long) __extension__ LW__INC_DEC(unsigned long long)
+LW__INC_DEC(unsigned)
+LW__INC_DEC(unsigned long)
+__extension__ LW__INC_DEC(unsigned long long)
 
-                static inline void *lw_this_cpu_read(void *const *p)
+static inline void *lw_this_cpu_read(void *const *p)
 {
     return lw_this_cpu_read_ptr(p);
 }

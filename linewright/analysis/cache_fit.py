@@ -177,13 +177,12 @@ def _instruction(found: Sequence[Fit]) -> list[str]:
 
 
 def _wait(found: Sequence[Fit]) -> list[str]:
-    texts = [
+    return [
         f"A wait behind {f.group.form} costs {_ns(f.per_wait)} ns ({f.group.state}), as much as"
         f" {f.per_wait.value / f.per_line.value:.0f} lines."
         for f in found
         if f.group.state == "dirty_beyond" and f.group.align_bytes == 0 and f.per_line.low > 0 and f.per_wait.low > 0
     ]
-    return texts
 
 
 def _end(every: Sequence[Saving]) -> list[str]:

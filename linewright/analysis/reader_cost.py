@@ -91,7 +91,7 @@ def scaling(summaries: Iterable[Summary]) -> list[Scaling]:
                     together_ns=together.issue.median_ns,
                     ratio=found.ratio if found else None,
                     judged=not lone_launch(alone, together),
-                )  # fmt: skip
+                )
             )
     return answers
 
@@ -185,7 +185,7 @@ def trades(summaries: Iterable[Summary]) -> list[Trade]:
                                 low=waited.low_ns / saved.high_ns,
                                 high=waited.high_ns / saved.low_ns,
                             ),
-                        )  # fmt: skip
+                        )
                     )
     return answers
 
@@ -215,7 +215,7 @@ def sentences(summaries: Sequence[Summary]) -> list[str]:
         answers.append(
             f"One reader alone: cheapest is {what}, {number(alone[0].issue.median_ns)} ns for entering and leaving{against}."
         )
-    rows = [r for r in scaling(pairs)]
+    rows = list(scaling(pairs))
     if rows:
         flat, dearer = (
             [r.form for r in rows if r.flat],

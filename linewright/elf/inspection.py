@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -149,7 +150,7 @@ def _x86(loaded: image.Image, book: _Book) -> None:
 
     for text in loaded.texts:
         cuts = [text.address, *(start for start in book.starts if text.address < start < text.end), text.end]
-        for start, end in zip(cuts, cuts[1:]):
+        for start, end in itertools.pairwise(cuts):
             code = text.code[start - text.address : end - text.address]
             for at, name in x86.locked(code, start, loaded.machine):
                 book.at(at).locked[name] += 1

@@ -32,7 +32,11 @@ def choose(cells: Sequence[Cell], patterns: Sequence[str], where: str = "--only"
         return list(cells)
     ids = [cell.id for cell in cells]
     unmatched(ids, patterns, where)
-    return [cell for cell, cell_id in zip(cells, ids) if any(matches(cell_id, pattern) for pattern in patterns)]
+    return [
+        cell
+        for cell, cell_id in zip(cells, ids, strict=False)
+        if any(matches(cell_id, pattern) for pattern in patterns)
+    ]
 
 
 def unmatched(ids: Sequence[str], patterns: Sequence[str], where: str = "--only") -> None:
@@ -47,5 +51,5 @@ def _what_exists(ids: Sequence[str], pattern: str) -> str:
     columns = [sorted({cell_id.split("/")[i] for cell_id in ids}) for i in range(len(_FIELDS))]
     near = difflib.get_close_matches(pattern, {part for column in columns for part in column}, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    listed = "; ".join(f"{name}: {' '.join(values)}" for name, values in zip(_FIELDS, columns))
+    listed = "; ".join(f"{name}: {' '.join(values)}" for name, values in zip(_FIELDS, columns, strict=False))
     return f"{hint}patterns are shell globs on ids or on their parts, which are {listed}"

@@ -157,7 +157,7 @@ def _series(runs: dict[str, list[list[_Part]]]) -> list[Series]:
     ]
     models = [_model(run) for _, run, _, _ in plain]
     labels: list[str] = []
-    for (machine, run, again, _), model in zip(plain, models, strict=True):
+    for (_machine, run, again, _), model in zip(plain, models, strict=True):
         label = model
         if models.count(model) > 1:
             stem = ", ".join(dict.fromkeys(one_line(Path(part.file).stem)[:LONGEST_LABEL] for part in run))

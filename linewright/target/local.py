@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import selectors
@@ -171,10 +172,8 @@ def _end(process: subprocess.Popen) -> None:
         process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
-        try:
+        with contextlib.suppress(OSError):
             stream.close()
-        except OSError:
-            pass
 
 
 class _Conversation:

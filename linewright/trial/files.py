@@ -1,4 +1,4 @@
-"""Trial files: JSON lines, a session's description and then one line for each run; docs/guide/advise.md describes every field."""
+"""Trial files: JSON lines, a session's description and then one line for each run; docs/reference/records.md describes every field."""
 
 from __future__ import annotations
 

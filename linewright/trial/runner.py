@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -206,10 +206,8 @@ def _end(launcher: int, at_once: bool) -> None:
 
 def _signal(send: Callable[[int, int], None], pid: int, number: int) -> None:
     """It may be gone already, or another user's."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         send(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _descendants(pid: int) -> list[int]:

@@ -89,7 +89,7 @@ def _domain(values: dict[str, list[float | None]]) -> list[alt.ExprRef]:
     """Ends of the colours for each metric, the same on every machine."""
     ends = {name: [max(FREE, v) for v in found if v is not None] for name, found in values.items()}
     low = {name: min(found) for name, found in ends.items()}
-    high = {name: max(max(found), 2 * low[name]) for name, found in ends.items()}
+    high = {name: max(*found, 2 * low[name]) for name, found in ends.items()}
     return [alt.ExprRef(f"({json.dumps(end)})[metric]") for end in (low, high)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -181,16 +182,18 @@ class Linking(Emulated):
             with self.subTest(helper=f"{op}{size}_{order}"):
                 code = [re.sub(r"\s+", " ", line.split("\t", 1)[1]) for line in text.splitlines() if "\t" in line]
                 narrow = {"1": "b", "2": "h"}.get(size, "")
-                a, l = (
+                acquire, release = (
                     order in ("acq", "acq_rel", "sync"),
                     order in ("rel", "acq_rel") or (order == "sync" and op != "swp"),
                 )
                 self.assertEqual(code[0], "bti c")
-                lse = f"{op}{'p' if size == '16' else ''}{'a' * a}{'l' * l}{narrow}"
-                self.assertEqual([after for c, after in zip(code, code[1:]) if c.split()[0] == lse], ["ret"], code)
+                lse = f"{op}{'p' if size == '16' else ''}{'a' * acquire}{'l' * release}{narrow}"
+                self.assertEqual([after for c, after in itertools.pairwise(code) if c.split()[0] == lse], ["ret"], code)
                 exclusive = {c.split()[0] for c in code if re.match(r"(ld|st)[al]?x", c)}
                 pair = "xp" if size == "16" else f"xr{narrow}"
-                self.assertEqual(exclusive, {f"ld{'a' * (a and order != 'sync')}{pair}", f"st{'l' * l}{pair}"})
+                self.assertEqual(
+                    exclusive, {f"ld{'a' * (acquire and order != 'sync')}{pair}", f"st{'l' * release}{pair}"}
+                )
                 self.assertEqual(code.count("dmb ish"), order == "sync")
                 if order == "sync":
                     self.assertEqual(code[code.index("dmb ish") + 1], "ret")

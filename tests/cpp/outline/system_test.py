@@ -75,7 +75,7 @@ class UnderAKernel(Emulated):
         )
         answers = self.outputs([command for command, *_ in expected], files)
         self.assertEqual(len(answers), len(expected))
-        for (command, words, byte, times), answer in zip(expected, answers):
+        for (command, words, byte, times), answer in zip(expected, answers, strict=False):
             with self.subTest(command=command):
                 said = [line for line in answer.splitlines() if line and not line.startswith("linewright:")]
                 self.assertEqual(said, [f"words changed {words}, lse byte {byte}", "sums exact"] * times)

@@ -28,10 +28,13 @@
     ORDERS_2(X, add) \
     ORDERS_2(X, sub) ORDERS_2(X, and) ORDERS_2(X, andnot) ORDERS_2(X, or) ORDERS_2(X, xor) ORDERS_W(X, write)
 #define VOID(X) ORDERS_2(X, inc) ORDERS_2(X, dec)
+/* Version 23 of the formatter indents these differently each time. */
+/* clang-format off */
 #define VALUE_V(X)                                                                                                       \
     ORDERS_5(X, fetch_add)                                                                                               \
     ORDERS_5(X, fetch_sub) ORDERS_5(X, fetch_and) ORDERS_5(X, fetch_andnot) ORDERS_5(X, fetch_or) ORDERS_5(X, fetch_xor) \
         ORDERS_5(X, add_return) ORDERS_5(X, sub_return) ORDERS_5(X, xchg)
+/* clang-format on */
 #define VALUE(X) ORDERS_5(X, inc_return) ORDERS_5(X, dec_return)
 #define BOOL(X) ORDERS_5(X, inc_not_zero) ORDERS_5(X, dec_if_positive) ORDERS_5(X, dec_and_test)
 #define BOOL_V(X) ORDERS_5(X, sub_and_test)

@@ -183,7 +183,7 @@ def test_a_store_form_that_costs_nothing_under_work():
         for form, ns in (("stadd", max(63.0, 0.31 * work + 0.3)), ("ldadd", 30 + 0.31 * work)):
             empty = (0.31 * work) * np.exp(rng.normal(0, 0.002, 64))
             windows = ns * np.exp(rng.normal(0, 0.004, 64))
-            records.append(record(cell(form, work_iters=work), windows, cpus=[0], baseline_ns=empty.tolist()))
+            records.append(record(cell(form, work_iters=work), windows, cpus=[0], empty_ns=empty.tolist()))
         records.append(noisy("llsc_add", 8 + 0.33 * work, rng, work_iters=work))
     records = [r for r in records if r.cell.form != "llsc_add"] + [
         noisy("llsc_add", 8.0 + 60 * (w > 0) + 0.33 * w, rng, work_iters=w) for w in (0, 10, 100, 200)
@@ -275,7 +275,7 @@ def test_plans_of_their_own_have_sections_and_controls_are_never_advised():
 
 
 def test_an_emulator_and_one_launch_give_no_setting():
-    contexts, records = constructed({"stadd": 29.0, "llsc_add": 6.6, "ldadd": 69.6}, "00000000000000c1")
+    _contexts, records = constructed({"stadd": 29.0, "llsc_add": 6.6, "ldadd": 69.6}, "00000000000000c1")
     emulated = one(contexts_of(records, emulated=True), records)
     assert (emulated.setting.why, emulated.choices) == ("emulated", []) and section(emulated, "near_far") is None
     rng = np.random.default_rng(5)

@@ -19,13 +19,13 @@ def sweep(form, back_to_back, exposed, far_lines=(), seed=1, context_id="0000000
     """Back to back and with 200 iterations of work; `far_lines` cost `back_to_back[1]`, the others `[0]`."""
     rng = np.random.default_rng(seed)
     far = np.isin(np.arange(64) % 32, far_lines)
-    noise = lambda: np.exp(rng.normal(0, 0.005, 64))  # noqa: E731
+    noise = lambda: np.exp(rng.normal(0, 0.005, 64))
     plain = np.where(far, back_to_back[1], back_to_back[0]) * noise()
     empty = 62.0 * noise()
     loaded = empty + np.where(far, exposed[1], exposed[0]) * noise()
     return [
         record(cell(form), plain, context_id, cpus=[3]),
-        record(cell(form, work_iters=200), loaded, context_id, cpus=[3], baseline_ns=empty.tolist()),
+        record(cell(form, work_iters=200), loaded, context_id, cpus=[3], empty_ns=empty.tolist()),
     ]
 
 

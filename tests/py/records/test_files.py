@@ -49,7 +49,7 @@ def test_files_concatenate(path: Path):
 
 @pytest.mark.parametrize("cut", [1, 10, len(UNAVAILABLE) - 2])
 def test_a_truncated_last_line_is_dropped_with_a_warning(path: Path, cut: int):
-    contexts, rows, warnings = read(path, CONTEXT + RECORD + UNAVAILABLE[:cut])
+    _contexts, rows, warnings = read(path, CONTEXT + RECORD + UNAVAILABLE[:cut])
     assert len(rows) == 1
     assert len(warnings) == 1 and "r.jsonl:3: truncated line dropped" in warnings[0]
 
@@ -73,8 +73,8 @@ def test_a_last_line_that_lacks_only_its_newline_counts(path: Path):
         (CONTEXT + b"garbage\n" + RECORD, "r.jsonl:2: not JSON"),
         (CONTEXT + RECORD[:40] + b"\n" + RECORD, "r.jsonl:2: not JSON"),
         (CONTEXT + RECORD + b"{}", "r.jsonl:3: not a line of records"),
-        (CONTEXT + RECORD.replace(b'"linewright_record": 2', b'"linewright_record": 3'), "r.jsonl:2: record of version 3, this program reads version 2"),
-        (CONTEXT.replace(b'"linewright_context": 2', b'"linewright_context": "x"'), 'r.jsonl:1: context of version "x", this program reads version 2'),
+        (CONTEXT + RECORD.replace(b'"linewright_record": 1', b'"linewright_record": 2'), "r.jsonl:2: record of version 2, this program reads version 1"),
+        (CONTEXT.replace(b'"linewright_context": 1', b'"linewright_context": "x"'), 'r.jsonl:1: context of version "x", this program reads version 1'),
         (CONTEXT + RECORD.replace(b"18446744073709551615", b"18446744073709551616"), "r.jsonl:2: sum_expected overflows 64 bits"),
         (CONTEXT + RECORD.replace(b"[3000, 2900]", b"[3000, 99999999999999999999]"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[NaN,"), "r.jsonl:2: "),

@@ -98,7 +98,7 @@ def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
     for settings in (2, 3, 5):
         enough = paired.fewest_rounds(settings)
         for planned in (enough - 1, enough):
-            changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1)))
+            changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1), strict=False))
             program = Synthetic(np.random.default_rng(2), changes, noise=1e-4, drift=0)
             names = list(changes)[:settings]
             found = engine.run(session(names, planned_rounds=planned), program).verdict
@@ -553,7 +553,7 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     assert os.path.exists(tmp_path / "ran")
 
 
-# ---- recipes of docs/guide/advise.md ---------------------------------------------------------------------------------------
+# ---- recipes of docs/guide/trial.md ---------------------------------------------------------------------------------------
 
 FUTEX = """# Running 'futex/{part}' benchmark:
 Run summary [PID 4242]: blocking on 96 threads (at [private] futex 0x55d0c8a3b0c0), {verb} 1 at a time.
@@ -594,7 +594,7 @@ Throughput {value} MB/sec  96 clients  96 procs  max_latency=9.123 ms
     ],
 )
 def test_the_expressions_of_the_documented_recipes_find_the_summary(file, output, value) -> None:
-    page = (ROOT / "docs/guide/advise.md").read_text()
+    page = (ROOT / "docs/guide/trial.md").read_text()
     line = next(line for line in page.splitlines() if f"--save {file}.jsonl" in line)
     expression = shlex.split(line)[shlex.split(line).index("--metric") + 1]
     assert runner.figure(runner.compile_metric(expression), output.encode()) == (value, "")

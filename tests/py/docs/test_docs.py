@@ -1,0 +1,185 @@
+"""The documentation holds together: links lead somewhere, files that it names exist, command lines that it shows parse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from linewright.cli import app
+from support.places import ROOT
+
+PAGES = sorted(
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    if (ROOT / name).exists()
+)
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+ROOMS = "|".join(
+    (
+        "bench",
+        "cmake",
+        "docs",
+        "examples",
+        "include",
+        "linewright",
+        "probe",
+        "scripts",
+        "src",
+        "tests",
+        "torture",
+        "verify",
+        "wire",
+        "workload",
+        "model",
+        "find",
+        "machines",
+    )
+)
+FILE = re.compile(rf"^(?:\./)?((?:{ROOMS})/[\w./+-]*)$")
+PLACEHOLDER = re.compile(r"(^|/)[A-Z]{3,}(/|$)")
+COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*(?:\.venv/bin/)?linewright (?=[a-z-])")
+COMMANDS = typer.main.get_command(app).commands
+# What these take is parsed by a C++ program of ours, whose source names its options.
+PASSED_ON = {"workload": "workload/request.cpp", "probe": "probe/main.cpp"}
+# Where the installed package has what no checkout holds.
+INSTALLED = ("linewright/bin/",)
+
+
+def prose(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def anchors(text: str) -> set[str]:
+    """The names that a page's headings can be linked to by, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path, text: str) -> Iterator[str]:
+    for target in LINK.findall(prose(text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        aim = (page.parent / path).resolve() if path else page
+        if aim == page:
+            found = anchors(text)
+        else:
+            found = anchors(aim.read_text()) if aim.suffix == ".md" and aim.exists() else set()
+        if aim != page and not aim.exists():
+            yield f"{target}: there is no such file"
+        elif anchor and anchor not in found:
+            yield f"{target}: there is no such heading"
+
+
+def missing_files(text: str) -> Iterator[str]:
+    """Files of the checkout that code spans name; a header may be named as it is included."""
+    for span in SPAN.findall(prose(text)):
+        named = FILE.match(span.strip("<>"))
+        if (
+            named
+            and not named[1].startswith(INSTALLED)
+            and not PLACEHOLDER.search(named[1])
+            and not (ROOT / named[1]).exists()
+            and not (ROOT / "include" / named[1]).exists()
+        ):
+            yield span
+
+
+def command_lines(text: str) -> Iterator[str]:
+    """Lines of code blocks that call the command, continued ones joined, and code spans, which become a synopsis (` …`)."""
+    blocks = [block.split("\n", 1)[1].rsplit("\n", 1)[0] for block in FENCE.findall(text)]
+    blocks += re.findall(r"(?:^    .*\n?)+", prose(text), re.MULTILINE)
+    lines = [line.strip() for block in blocks for line in re.sub(r"\\\n\s*", " ", block).split("\n")]
+    for line in lines + [f"{span} …" for span in SPAN.findall(prose(text))]:
+        for part in re.split(r" && |; (?=linewright)|\| (?=linewright)", line):
+            if COMMAND.match(part):
+                yield part
+
+
+def complaint(line: str) -> str:
+    """Why the command would refuse a line, empty if it would not. A synopsis (`[…]`, `…`) need only name real options."""
+    name, _, rest = COMMAND.sub("", line, count=1).partition(" ")
+    synopsis = line.endswith(" …") or (re.search(r"…|\.\.\.|\[", rest) and "'" not in rest)
+    if name.startswith("-"):
+        return "" if name in ("--version", "--help") else f"no option {name}"
+    if name not in COMMANDS:
+        return f"no command {name}"
+    if name in PASSED_ON:
+        known = (ROOT / PASSED_ON[name]).read_text()
+        return ", ".join(
+            f"no option {option}" for option in re.findall(r"(?<!\S)--[a-z][\w-]*", rest) if option not in known
+        )
+    if synopsis:
+        options = {name for parameter in COMMANDS[name].params for name in (*parameter.opts, *parameter.secondary_opts)}
+        ours = rest.partition(" -- ")[0]
+        return ", ".join(
+            f"no option {option}"
+            for option in re.findall(r"--[a-z][a-z-]*", ours)
+            if option not in options | {"--help"}
+        )
+    try:
+        arguments = re.split(r" (?:[12]?>|<|\|) ?", rest)[0] if "'" not in rest else rest
+        COMMANDS[name].make_context(name, shlex.split(arguments, comments=True))
+    except (typer.Exit, SystemExit):
+        return ""
+    except Exception as refusal:  # the usage errors of Typer and of the Click that it carries
+        if not hasattr(refusal, "format_message"):
+            raise
+        return refusal.format_message()
+    return ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_leads_somewhere(name):
+    page = ROOT / name
+    assert list(broken_links(page, page.read_text())) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_named_exists(name):
+    assert list(missing_files((ROOT / name).read_text())) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_line_parses(name):
+    refused = {line: why for line in command_lines((ROOT / name).read_text()) if (why := complaint(line))}
+    assert refused == {}
+
+
+def test_every_page_is_reached_from_the_index():
+    index = (ROOT / "docs/README.md").read_text()
+    linked = {(ROOT / "docs" / target.partition("#")[0]).resolve() for target in LINK.findall(index)}
+    assert [
+        page for page in PAGES if ROOT / "docs" in page.parents and page.name != "README.md" and page not in linked
+    ] == []
+
+
+def test_mistakes_are_found(tmp_path):
+    """The checks above, on a page in which everything is wrong."""
+    page = tmp_path / "page.md"
+    text = "# One heading\n\n[a](gone.md) [b](#no-heading) [c](#one-heading) `src/gone.c` `src/srcu` `linewright/atomic.h`\n"
+    assert list(broken_links(page, text)) == ["gone.md: there is no such file", "#no-heading: there is no such heading"]
+    assert list(missing_files(text)) == ["src/gone.c"]
+    shown = "    linewright measure --plam quick\n    linewright shaw a.jsonl\n\n```\n$ linewright workload ticket --treads 2 \\\n   -c 3\n```\n"
+    assert [complaint(line) for line in command_lines(shown)] == [
+        "no option --treads",
+        "No such option: --plam (Possible options: --plan)",
+        "no command shaw",
+    ]
+    assert not any(complaint(line) for line in command_lines("    linewright trial --runs 3 -- ./a --plam   # why\n"))
