@@ -1,7 +1,8 @@
 """The one definition of plans, contexts and records; JSON Schema and the C++ side are checked against it.
 
-Every field that has a unit names it: ``_ns`` nanoseconds, ``_ops`` operations, ``_iters`` iterations of the
-one-NOP loop, ``_bits`` bits, ``_s`` seconds.  Times are per operation unless the name says otherwise.
+Every field that has a unit names it: ``_ns`` nanoseconds, ``_ops`` operations, ``_bits`` bits, ``_s`` seconds.
+``work_iters`` counts units of the cell's kind of work, ``contender_iters`` iterations of a loop around one NOP.
+Times are per operation unless the name says otherwise.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-VERSION = 1
-"""Version of all three shapes. A reader refuses any other, naming both."""
+VERSION = 2
+"""Version of all three shapes. Records and contexts of version 1 are converted when they are read; a reader refuses
+every other version and names both."""
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9_]+$", min_length=1, max_length=64)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -25,6 +27,11 @@ Contender = Literal["none", "placebo", "same_line"]
 
 Order = Literal["relaxed", "acquire", "release", "acq_rel", "seq_cst", "full"]
 """``full`` is the kernel's meaning: nothing before moves after, nothing after moves before."""
+
+Work = Literal["chain", "nop_loop"]
+"""``chain``: a unit is one instruction of one cycle that depends on the one before it, in a straight line, so that latency
+sets its time.  ``nop_loop``: a unit is one iteration of a loop around one NOP, the stand-in of published tables; its time
+is not proportional to the number of units."""
 
 PLACEMENTS = ("auto", "smt_sibling", "same_l3", "other_l3", "other_socket")
 Placement = Annotated[str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")]
@@ -48,6 +55,8 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     contender: Contender = "none"
     contender_iters: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
     work_iters: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
+    work: Work = "chain"
+    """What ``work_iters`` (and the parameter ``read_delay``) counts."""
     placement: Placement = "auto"
     lines: Annotated[int, Meta(ge=1, le=4096)] = 32
     threads: Annotated[int, Meta(ge=1, le=4096)] = 1
@@ -63,7 +72,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             self.order,
             self.contender,
             f"ci{self.contender_iters}",
-            f"w{self.work_iters}",
+            f"{'w' if self.work == 'chain' else 'nop'}{self.work_iters}",
             self.placement,
             f"l{self.lines}",
             f"t{self.threads}",
@@ -75,7 +84,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The ordered set of cells to run and how precisely. The same plan goes to every target."""
 
-    linewright_plan: Literal[1]
+    linewright_plan: Literal[2]
     name: Name
     cells: Annotated[list[Cell], Meta(min_length=1, max_length=100_000)]
     seed: Count = 1
@@ -85,13 +94,16 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     budget_s: Annotated[float, Meta(gt=0, le=604_800)] = 60.0
     """For the whole run: every cell and every launch."""
     launches: Annotated[int, Meta(ge=1, le=1000)] = 5
-    """Relaunched processes that each contended cell is run in."""
-    block_cells: Annotated[int, Meta(ge=1, le=16)] = 16
+    """Relaunched processes that each cell is run in."""
+    block_cells: Annotated[int, Meta(ge=1, le=256)] = 16
+    """Cells that are interleaved with each other."""
     window_ms: Annotated[float, Meta(gt=0, le=10_000)] = 2.0
     """Length of a timed window without a contender that touches the line."""
     contended_window_ms: Annotated[float, Meta(gt=0, le=10_000)] = 50.0
     min_windows: Annotated[int, Meta(ge=1, le=100_000)] = 6
-    """Fewest windows of a cell in one launch; a cell also visits each of its lines at least once when uncontended."""
+    """Fewest windows of a cell in one launch; an uncontended cell also visits each of its lines `line_windows` times."""
+    line_windows: Annotated[int, Meta(ge=1, le=1000)] = 1
+    """Fewest windows on each line of an uncontended cell; 3 where lines are to be told apart."""
     max_windows: Annotated[int, Meta(ge=1, le=100_000)] = 512
     cpus: list[Annotated[int, Meta(ge=0, le=65_535)]] = []
     """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
@@ -105,7 +117,7 @@ class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Percentiles with the log-linear histogram that they were read from.
 
     ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, the cost of reading the
-    clock subtracted) or ``small_batch`` (a few operations, the time of as many empty iterations subtracted).
+    clock subtracted) or ``small_batch`` (a few operations, the time of as many iterations of the baseline loop subtracted).
     ``histogram`` maps bucket index to count; buckets hold picoseconds with 7 sub-bucket bits (relative width below 0.8 %):
     values below 256 are their own index, above that index = (e << 7) + (value >> e), e = floor(log2(value)) - 7.
     """
@@ -136,14 +148,14 @@ class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A thread was off its CPU for more than 0.5 % of the window (and more than 2 µs)."""
     stolen: Count = 0
     """The hypervisor took the CPU away (steal time of a CPU in use grew)."""
-    gap: Count = 0
+    long_batch: Count = 0
     """One batch lasted longer than ten median batches and a millisecond."""
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One cell as one launch measured it. Files of records concatenate: each names its context."""
 
-    linewright_record: Literal[1]
+    linewright_record: Literal[2]
     context_id: str
     id: str
     cell: Cell
@@ -164,14 +176,14 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Issue interval of each kept window: the timed thread's ns per operation, work included."""
     window_line: list[Count] = []
     """Index of the line that each window used."""
-    empty_ns: list[float] = []
-    """The empty twin's ns per iteration, one per window, interleaved with the windows above."""
+    baseline_ns: list[float] = []
+    """The baseline loop's ns per iteration (same loop, same work, operation left out), one value per window above."""
     issue: Interval | None = None
     batch: Quantiles | None = None
     small_batch: Quantiles | None = None
     completion_ns: list[float] = []
     """Operation followed by what really waits for it, minus nothing: ns per operation, one value per window."""
-    completion_empty_ns: list[float] = []
+    completion_baseline_ns: list[float] = []
     """The same loop with the wait alone."""
     thread_ops: list[Count] = []
     """Operations of every thread inside the timed windows, timed thread first."""
@@ -212,7 +224,7 @@ class Cpu(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What was measured on, by what: written once per launch before its records."""
 
-    linewright_context: Literal[1]
+    linewright_context: Literal[2]
     context_id: str
     """16 hexadecimal digits, unique to the launch."""
     machine_id: str
@@ -222,6 +234,8 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``local``, or later ``ssh:HOST``, ``simulated:NAME``."""
     plan: Name
     launch: Count
+    launches: Count = 0
+    """Launches that the plan asks for; 0 where that is not known."""
     tool_version: str
     compiler: str
     arch: Literal["x86_64", "i386", "arm64", "generic"]
@@ -242,8 +256,16 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Length of one tick of the time source."""
     timer_cost_ns: float
     """Time between two back-to-back reads of the time source, median."""
-    work_iter_ns: float
-    """One iteration of the one-NOP work loop."""
+    work_unit_ns: float | None = None
+    """One unit of ``chain`` work; None where the probe did not measure it."""
+    work_linearity: float | None = None
+    """Largest deviation of the baseline loop's time from proportionality to the units of work, as a share (0.02 is 2 %)."""
+    work_spread: float | None = None
+    """90th less 10th percentile of repeated windows of one baseline loop with work, as a share of their median."""
+    nop_iter_ns: float
+    """One iteration of the loop around one NOP."""
+    loop_offset_bytes: Count = 0
+    """Distance of this launch's timed functions from a 64-byte boundary: placement varies from launch to launch."""
     cycle_ns: float
     """One core cycle as a chain of dependent register additions shows it (frequency as seen, no counter needed)."""
     governor: str
@@ -258,6 +280,11 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     boot_parameters: str = ""
     counters_reason: str = ""
     """Which of the counters asked for are absent, and why; empty where none is."""
+
+    @property
+    def unit_ns(self) -> float:
+        """Time of one unit of work: of the chain where it was measured, else of the NOP loop."""
+        return self.nop_iter_ns if self.work_unit_ns is None else self.work_unit_ns
 
 
 def schemas() -> dict[str, dict]:

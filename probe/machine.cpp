@@ -279,7 +279,7 @@ template <class Body> double shortest_ns(const Clock &clock, Body body) {
     return best;
 }
 
-double work_iter_ns(const Clock &clock) {
+double nop_iter_ns(const Clock &clock) {
     constexpr unsigned width = sizeof(void *) * 8;
     const Rmw_loop *empty = find_rmw_loop("empty", width);
     std::uint64_t dummy = 0;
@@ -419,7 +419,7 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.time_source = machine.clock.source;
     context.tick_ns = machine.clock.tick_ns;
     context.timer_cost_ns = machine.clock.cost_ns;
-    context.work_iter_ns = work_iter_ns(machine.clock);
+    context.nop_iter_ns = nop_iter_ns(machine.clock);
     context.cycle_ns = cycle_ns(machine.clock);
     int here = sched_getcpu();
     context.governor =

@@ -93,6 +93,7 @@ void report_progress(const probe::Progress &progress) {
 int run(const probe::Machine &machine, const wire::Plan &plan) {
     probe::check_plan(plan, machine);
     wire::Context context = probe::describe(machine, plan.name, plan.launch, plan.counters);
+    context.launches = plan.launches;
     bool writable = true;
     auto write = [&](const std::string &text) {
         std::cout << text << std::endl; // flushed: what is finished must survive a kill

@@ -54,7 +54,7 @@ void print_row(const wire::Record &record) {
     }
     std::vector<double> exposed;
     for (std::size_t i = 0; i < record.window_ns.size(); ++i)
-        exposed.push_back(record.window_ns[i] - record.empty_ns[i]);
+        exposed.push_back(record.window_ns[i] - record.baseline_ns[i]);
     std::printf("%9.2f %9.2f %9.2f %9.2f\n", record.batch ? record.batch->p50_ns : 0.0,
                 record.batch ? record.batch->p95_ns : 0.0, record.batch ? record.batch->p99_ns : 0.0, median(exposed));
 }
@@ -64,7 +64,7 @@ void print_row(const wire::Record &record) {
 int print_quick_table(const Machine &machine, std::atomic<bool> &stop) {
     wire::Context context = describe(machine, "quick", 0);
     std::printf("%s, %s; %s; %zu CPUs; one work iteration %.2f ns; one cycle %.3f ns%s\n", context.cpu_model.c_str(),
-                context.arch.c_str(), context.kernel.c_str(), context.cpus.size(), context.work_iter_ns, context.cycle_ns,
+                context.arch.c_str(), context.kernel.c_str(), context.cpus.size(), context.nop_iter_ns, context.cycle_ns,
                 context.emulated ? "; EMULATED: times mean nothing" : "");
     std::printf("%-10s %-34s %-10s %5s %9s %9s %9s %9s\n", "operation", "form", "contender", "work", "p50 ns", "p95 ns",
                 "p99 ns", "exposed");

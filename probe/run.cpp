@@ -25,9 +25,9 @@ double window_ms(const wire::Plan &plan, const wire::Cell &cell) {
     return contended(cell) ? plan.contended_window_ms : plan.window_ms;
 }
 
-// Fewest windows: uncontended cells visit every line once.
+// Fewest windows: uncontended cells visit every line `line_windows` times.
 unsigned least_windows(const wire::Plan &plan, const wire::Cell &cell) {
-    unsigned lines = contended(cell) ? 1 : cell.lines;
+    unsigned lines = contended(cell) ? 1 : cell.lines * plan.line_windows;
     return std::min(std::max(plan.min_windows, lines), plan.max_windows);
 }
 
@@ -159,7 +159,7 @@ private:
         return twin;
     }
 
-    static bool disturbed(const Window_result &window) { return window.stolen || window.switched || window.gap; }
+    static bool disturbed(const Window_result &window) { return window.stolen || window.switched || window.long_batch; }
 
     // Of the windows beside the timed ones, where an error is no cell's end: is there a value?
     static bool usable(const Window_result &window) { return window.error.empty() && !window.moved && !disturbed(window); }
@@ -189,12 +189,14 @@ private:
         wire::Discarded &discarded = run.record.discarded;
         if (disturbed(window) || twin.disturbed) {
             // One cause for each window, the most telling first; a disturbed twin was switched out more often than not.
-            ++(window.stolen ? discarded.stolen : window.gap && !window.switched ? discarded.gap : discarded.switched);
+            ++(window.stolen                           ? discarded.stolen
+               : window.long_batch && !window.switched ? discarded.long_batch
+                                                       : discarded.switched);
         } else {
             run.record.cpus = window.cpus;
             run.record.window_ns.push_back(window.ns_per_op);
             run.record.window_line.push_back(line);
-            run.record.empty_ns.push_back(twin.ns);
+            run.record.baseline_ns.push_back(twin.ns);
             run.timed.add(window.timed);
             run.others.add(window.others);
             run.others_ops += window.others_ops;
@@ -226,7 +228,7 @@ private:
             const Window_result with = window(Mode::completed), wait = window(Mode::completed_empty);
             if (usable(with) && usable(wait)) {
                 run.record.completion_ns.push_back(with.ns_per_op);
-                run.record.completion_empty_ns.push_back(wait.ns_per_op);
+                run.record.completion_baseline_ns.push_back(wait.ns_per_op);
             }
         }
     }

@@ -334,13 +334,13 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
     result.ns_per_op = clock.ns(self.ticks_window) / static_cast<double>(self.ops_window);
     auto seen = std::span(buffer).first(taken);
     double longest = clock.ns(std::ranges::max(seen));
-    if (longest > 1e6) { // the gap rule: a millisecond, and ten median batches
+    if (longest > 1e6) { // a long batch: a millisecond, and ten median batches
         std::vector<double> batches;
         for (std::uint32_t ticks : seen)
             batches.push_back(clock.ns(ticks));
-        result.gap = longest > 10 * median(batches);
+        result.long_batch = longest > 10 * median(batches);
     }
-    if (samples && !result.switched && !result.stolen && !result.gap)
+    if (samples && !result.switched && !result.stolen && !result.long_batch)
         for (std::uint32_t ticks : seen)
             samples->add((clock.ns(ticks) - (request.mode == Mode::small ? request.small_overhead_ns : clock.cost_ns)) /
                          static_cast<double>(ops));

@@ -38,7 +38,7 @@ struct Window_result {
     std::vector<double> ns;           // each thread's time for them
     std::vector<std::uint64_t> ticks; // the same, as counted
     std::vector<unsigned> cpus;       // the CPU each thread was on when the window closed
-    bool switched = false, stolen = false, gap = false;
+    bool switched = false, stolen = false, long_batch = false;
     bool moved = false;               // a thread was found on another CPU than its own: the pin did not hold
     Counted timed;                    // the timed thread's events inside the window
     Counted others;                   // the contenders' together, from before the window until after it

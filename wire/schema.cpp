@@ -150,6 +150,7 @@ Cell parse_cell(const json &object, const std::string &path) {
     cell.contender = fields.choice("contender", {"none", "placebo", "same_line"}, "none");
     cell.contender_iters = fields.integer("contender_iters", 0, 100'000'000, 0);
     cell.work_iters = fields.integer("work_iters", 0, 100'000'000, 0);
+    cell.work = fields.choice("work", {"chain", "nop_loop"}, "chain");
     if (const json *value = fields.find("placement")) {
         if (!value->is_string() || !is_placement(value->get_ref<const std::string &>()))
             fields.fail("placement", fmt::format("{} is not one of auto, smt_sibling, same_l3, other_l3, other_socket, "
@@ -201,8 +202,8 @@ ordered param_json(const Param &param) {
 ordered cell_json(const Cell &cell) {
     ordered object{{"operation", cell.operation},   {"form", cell.form},           {"width_bits", cell.width_bits},
                    {"order", cell.order},           {"contender", cell.contender}, {"contender_iters", cell.contender_iters},
-                   {"work_iters", cell.work_iters}, {"placement", cell.placement}, {"lines", cell.lines},
-                   {"threads", cell.threads}};
+                   {"work_iters", cell.work_iters}, {"work", cell.work},           {"placement", cell.placement},
+                   {"lines", cell.lines},           {"threads", cell.threads}};
     ordered params = ordered::object();
     for (const auto &[key, value] : cell.params)
         params[key] = param_json(value);
@@ -219,6 +220,8 @@ ordered number(double value) {
     std::from_chars(text.data(), text.data() + text.size(), rounded);
     return rounded;
 }
+
+ordered optional_number(const std::optional<double> &value) { return value ? number(*value) : ordered(nullptr); }
 
 ordered numbers(const std::vector<double> &values) {
     ordered array = ordered::array();
@@ -260,8 +263,8 @@ std::string line(const ordered &object) { return object.dump(-1, ' ', true, orde
 } // namespace
 
 std::string Cell::id() const {
-    std::string id = fmt::format("{}/{}/u{}/{}/{}/ci{}/w{}/{}/l{}/t{}", operation, form, width_bits, order, contender,
-                                 contender_iters, work_iters, placement, lines, threads);
+    std::string id = fmt::format("{}/{}/u{}/{}/{}/ci{}/{}{}/{}/l{}/t{}", operation, form, width_bits, order, contender,
+                                 contender_iters, work == "chain" ? "w" : "nop", work_iters, placement, lines, threads);
     for (const auto &[key, value] : params)
         std::visit([&](const auto &v) { id += fmt::format("/{}={}", key, v); }, value);
     return id;
@@ -305,11 +308,12 @@ Plan parse_plan(const std::string &text) {
     plan.precision = fields.real("precision", 0, 0.5, plan.precision);
     plan.budget_s = fields.real("budget_s", 0, 604'800, plan.budget_s);
     plan.launches = static_cast<unsigned>(fields.integer("launches", 1, 1000, plan.launches));
-    plan.block_cells = static_cast<unsigned>(fields.integer("block_cells", 1, 16, plan.block_cells));
+    plan.block_cells = static_cast<unsigned>(fields.integer("block_cells", 1, 256, plan.block_cells));
     plan.window_ms = fields.real("window_ms", 0, 10'000, plan.window_ms);
     plan.contended_window_ms = fields.real("contended_window_ms", 0, 10'000, plan.contended_window_ms);
     plan.min_windows = static_cast<unsigned>(fields.integer("min_windows", 1, 100'000, plan.min_windows));
     plan.max_windows = static_cast<unsigned>(fields.integer("max_windows", 1, 100'000, plan.max_windows));
+    plan.line_windows = static_cast<unsigned>(fields.integer("line_windows", 1, 1000, plan.line_windows));
     plan.launch = static_cast<unsigned>(fields.integer("launch", 0, 1000, plan.launch));
     if (plan.max_windows < plan.min_windows)
         fields.fail("max_windows", fmt::format("{} is below min_windows {}", plan.max_windows, plan.min_windows));
@@ -347,38 +351,39 @@ std::string to_json(const Record &record) {
     ordered metrics = ordered::object();
     for (const auto &[key, value] : record.metrics)
         metrics[key] = number(value);
-    return line(
-        {{"linewright_record", schema_version},
-         {"context_id", record.context_id},
-         {"id", record.cell.id()},
-         {"cell", cell_json(record.cell)},
-         {"plan", record.plan},
-         {"launch", record.launch},
-         {"started_s", record.started_s ? number(*record.started_s) : ordered(nullptr)},
-         {"status", record.status},
-         {"reason", record.reason},
-         {"stop", record.stop},
-         {"cpus", record.cpus},
-         {"placement_class", record.placement_class},
-         {"window_ns", numbers(record.window_ns)},
-         {"window_line", record.window_line},
-         {"empty_ns", numbers(record.empty_ns)},
-         {"issue", interval_json(record.issue)},
-         {"batch", quantiles_json(record.batch)},
-         {"small_batch", quantiles_json(record.small_batch)},
-         {"completion_ns", numbers(record.completion_ns)},
-         {"completion_empty_ns", numbers(record.completion_empty_ns)},
-         {"thread_ops", record.thread_ops},
-         {"thread_ns", numbers(record.thread_ns)},
-         {"thread_ticks", numbers(record.thread_ticks)},
-         {"total_mops", number(record.total_mops)},
-         {"fairness", number(record.fairness)},
-         {"sum_expected", record.sum_expected},
-         {"sum_found", record.sum_found},
-         {"discarded",
-          {{"switched", record.discarded.switched}, {"stolen", record.discarded.stolen}, {"gap", record.discarded.gap}}},
-         {"flags", record.flags},
-         {"metrics", metrics}});
+    return line({{"linewright_record", schema_version},
+                 {"context_id", record.context_id},
+                 {"id", record.cell.id()},
+                 {"cell", cell_json(record.cell)},
+                 {"plan", record.plan},
+                 {"launch", record.launch},
+                 {"started_s", optional_number(record.started_s)},
+                 {"status", record.status},
+                 {"reason", record.reason},
+                 {"stop", record.stop},
+                 {"cpus", record.cpus},
+                 {"placement_class", record.placement_class},
+                 {"window_ns", numbers(record.window_ns)},
+                 {"window_line", record.window_line},
+                 {"baseline_ns", numbers(record.baseline_ns)},
+                 {"issue", interval_json(record.issue)},
+                 {"batch", quantiles_json(record.batch)},
+                 {"small_batch", quantiles_json(record.small_batch)},
+                 {"completion_ns", numbers(record.completion_ns)},
+                 {"completion_baseline_ns", numbers(record.completion_baseline_ns)},
+                 {"thread_ops", record.thread_ops},
+                 {"thread_ns", numbers(record.thread_ns)},
+                 {"thread_ticks", numbers(record.thread_ticks)},
+                 {"total_mops", number(record.total_mops)},
+                 {"fairness", number(record.fairness)},
+                 {"sum_expected", record.sum_expected},
+                 {"sum_found", record.sum_found},
+                 {"discarded",
+                  {{"switched", record.discarded.switched},
+                   {"stolen", record.discarded.stolen},
+                   {"long_batch", record.discarded.long_batch}}},
+                 {"flags", record.flags},
+                 {"metrics", metrics}});
 }
 
 std::string to_json(const std::vector<Cpu> &cpus) {
@@ -399,6 +404,7 @@ std::string to_json(const Context &context) {
                  {"target", context.target},
                  {"plan", context.plan},
                  {"launch", context.launch},
+                 {"launches", context.launches},
                  {"tool_version", context.tool_version},
                  {"compiler", context.compiler},
                  {"arch", context.arch},
@@ -414,7 +420,11 @@ std::string to_json(const Context &context) {
                  {"time_source", context.time_source},
                  {"tick_ns", number(context.tick_ns)},
                  {"timer_cost_ns", number(context.timer_cost_ns)},
-                 {"work_iter_ns", number(context.work_iter_ns)},
+                 {"work_unit_ns", optional_number(context.work_unit_ns)},
+                 {"work_linearity", optional_number(context.work_linearity)},
+                 {"work_spread", optional_number(context.work_spread)},
+                 {"nop_iter_ns", number(context.nop_iter_ns)},
+                 {"loop_offset_bytes", context.loop_offset_bytes},
                  {"cycle_ns", number(context.cycle_ns)},
                  {"governor", context.governor},
                  {"smt", context.smt},

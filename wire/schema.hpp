@@ -12,7 +12,7 @@
 
 namespace lw::wire {
 
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
 
 // A plan that cannot be accepted: one line that says where, what, and what is allowed.
 struct Invalid : std::runtime_error {
@@ -29,6 +29,7 @@ struct Cell {
     std::string contender = "none";
     std::uint64_t contender_iters = 0;
     std::uint64_t work_iters = 0;
+    std::string work = "chain"; // or "nop_loop": what work_iters counts
     std::string placement = "auto";
     unsigned lines = 32;
     unsigned threads = 1;
@@ -53,6 +54,7 @@ struct Plan {
     double window_ms = 2.0;
     double contended_window_ms = 50.0;
     unsigned min_windows = 6;
+    unsigned line_windows = 1; // fewest windows on each line of an uncontended cell
     unsigned max_windows = 512;
     std::vector<unsigned> cpus;
     unsigned launch = 0;
@@ -72,8 +74,8 @@ struct Interval {
 };
 
 struct Discarded {
-    std::uint64_t switched = 0, stolen = 0, gap = 0;
-    std::uint64_t total() const { return switched + stolen + gap; }
+    std::uint64_t switched = 0, stolen = 0, long_batch = 0;
+    std::uint64_t total() const { return switched + stolen + long_batch; }
 };
 
 struct Record {
@@ -89,12 +91,12 @@ struct Record {
     std::string placement_class;
     std::vector<double> window_ns;
     std::vector<unsigned> window_line;
-    std::vector<double> empty_ns;
+    std::vector<double> baseline_ns;
     std::optional<Interval> issue;
     std::optional<Quantiles> batch;
     std::optional<Quantiles> small_batch;
     std::vector<double> completion_ns;
-    std::vector<double> completion_empty_ns;
+    std::vector<double> completion_baseline_ns;
     std::vector<std::uint64_t> thread_ops;
     std::vector<double> thread_ns, thread_ticks;
     double total_mops = 0;
@@ -115,7 +117,7 @@ struct Cpu {
 
 struct Context {
     std::string context_id, machine_id, started_utc, target = "local", plan;
-    unsigned launch = 0;
+    unsigned launch = 0, launches = 0;
     std::string tool_version, compiler, arch, cpu_model;
     std::vector<std::string> cpu_ids, features;
     std::string kernel, virtualised = "unknown";
@@ -123,7 +125,9 @@ struct Context {
     std::vector<Cpu> cpus;
     unsigned line_bytes = 64, page_bytes = 4096;
     std::string time_source = "clock_monotonic";
-    double tick_ns = 1, timer_cost_ns = 0, work_iter_ns = 0, cycle_ns = 0;
+    double tick_ns = 1, timer_cost_ns = 0, nop_iter_ns = 0, cycle_ns = 0;
+    std::optional<double> work_unit_ns, work_linearity, work_spread; // of chain work; null where it was not measured
+    unsigned loop_offset_bytes = 0;
     std::string governor, smt = "unknown", counters = "unavailable", rseq = "none";
     bool locked_memory = false, realtime = false;
     std::string boot_parameters;

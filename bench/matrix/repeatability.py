@@ -74,7 +74,7 @@ def parse(lines: list[bytes]) -> tuple[list[Context], list[Record]]:
 def launch(cells: list[Cell], number: int) -> list[bytes]:
     """Run the probe once."""
     plan = Plan(
-        linewright_plan=1, name="repeatability", cells=cells, seed=number, launch=number % 1000, budget_s=20.0,
+        linewright_plan=2, name="repeatability", cells=cells, seed=number, launch=number % 1000, budget_s=20.0,
         min_windows=12 if cells is SHARED else 6, max_windows=12 if cells is SHARED else 64, window_ms=2.0,
         contended_window_ms=15.0,
     )  # fmt: skip

@@ -118,7 +118,7 @@ class Machine:
 
     def time_of(self, work_iters: int) -> str:
         """Iterations of work as a time, where the machine's own figure is known."""
-        length = self.context.work_iter_ns if self.context else 0.0
+        length = self.context.unit_ns if self.context else 0.0
         return f" (about {ns_text(work_iters * length)} ns)" if length > 0 and work_iters else ""
 
 

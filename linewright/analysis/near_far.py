@@ -237,7 +237,7 @@ class Nearness:
         lines = self._seen.setdefault(
             (r.cpus[0] if r.cpus else -1, r.cell.operation, r.cell.form, r.cell.width_bits), {}
         )
-        paired = len(r.empty_ns) == len(r.window_ns)
+        paired = len(r.baseline_ns) == len(r.window_ns)
         self._held += len(r.window_ns)
         for i, (line, value) in enumerate(zip(r.window_line, r.window_ns, strict=True)):
             if not math.isfinite(value):
@@ -247,8 +247,8 @@ class Nearness:
                 entry = lines[line] = _Line()
             if r.cell.work_iters == 0:
                 entry.back_to_back.append(value)
-            elif paired and math.isfinite(r.empty_ns[i]):
-                entry.exposed.setdefault(r.cell.work_iters, array("d")).append(value - r.empty_ns[i])
+            elif paired and math.isfinite(r.baseline_ns[i]):
+                entry.exposed.setdefault(r.cell.work_iters, array("d")).append(value - r.baseline_ns[i])
 
     def _judge(self) -> None:
         """Classes of the launch that is held, which is let go."""

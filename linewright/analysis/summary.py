@@ -349,10 +349,10 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
     # A delay inside a section is work too: the empty twin has it as well.
     worked = first.cell.work_iters > 0 or first.cell.params.get("read_delay", 0) not in (0, "0")
     if worked and first.cell.operation not in ("none", "readers_none", "readers_grace"):
-        differences = [_differences(r, r.window_ns, r.empty_ns) for r in measured]
+        differences = [_differences(r, r.window_ns, r.baseline_ns) for r in measured]
         exposed, exposed_ns, _ = _estimate(differences, looks, logarithmic=False)
     completion, completion_ns, _ = _estimate(
-        [_differences(r, r.completion_ns, r.completion_empty_ns) for r in measured],
+        [_differences(r, r.completion_ns, r.completion_baseline_ns) for r in measured],
         looks,
         logarithmic=False,
     )
@@ -405,7 +405,7 @@ def _merge(machine_id: str, records: list[Record], contexts: Mapping[str, Contex
         completion_unit_ns=completion_ns,
         total_mops_by_launch=[r.total_mops for r in usable],
         windows=sum(w[0].size for w in windows),
-        discarded=sum(r.discarded.switched + r.discarded.stolen + r.discarded.gap for r in usable),
+        discarded=sum(r.discarded.switched + r.discarded.stolen + r.discarded.long_batch for r in usable),
         metrics={name: _median((r.metrics[name] for r in usable if name in r.metrics), 0.0) for name in _names(usable)},
         emulated=any(c.emulated for c in known),
         published=published,

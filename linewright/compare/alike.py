@@ -49,7 +49,7 @@ FIELDS: dict[str, Callable[[Context], object]] = {
 """Conditions in the order in which they are told, the weightiest first.
 
 Left out: what names one launch (`context_id`, `started_utc`, `plan`, `launch`), and what is measured afresh each time
-(`tick_ns`, `timer_cost_ns`, `work_iter_ns`, `cycle_ns`).
+(`tick_ns`, `timer_cost_ns`, `cycle_ns`, the work's figures), how the launch was laid out (`loop_offset_bytes`, `launches`).
 """
 IN_MACHINE_ID = {"arch", "cpu_model", "cpu_ids", "cpus", "kernel"}
 """What `machine_id` is made of, beside the system's own id: where one of these differs, it says nothing new."""

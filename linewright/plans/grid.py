@@ -118,7 +118,7 @@ def richest(
             asked = ", ".join(values["operations"])
             raise UserError(f"the probe for {wish.topology.arch} has no form of {asked}", "--set operations")
         chosen = Plan(
-            linewright_plan=1,
+            linewright_plan=2,
             name=name,
             cells=cells,
             budget_s=wish.budget_s,

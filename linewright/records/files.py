@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from linewright.errors import RunError, UserError, one_line
+from linewright.records import version1
 from linewright.schema import VERSION, Context, Cpu, Plan, Record
 
 LONGEST_LINE = 8 * 1024 * 1024
@@ -23,7 +24,7 @@ MOST_CONTEXT_BYTES = 64 * 1024 * 1024
 LONGEST_TEXT = 1000
 """Characters of a reason, which is one sentence; what is longer is cut."""
 LONGEST_ID = 4096
-MOST_VALUES = {"window_ns": 100_000, "empty_ns": 100_000, "completion_ns": 100_000, "completion_empty_ns": 100_000} | dict.fromkeys(
+MOST_VALUES = {"window_ns": 100_000, "baseline_ns": 100_000, "completion_ns": 100_000, "completion_baseline_ns": 100_000} | dict.fromkeys(
     ("cpus", "thread_ops", "thread_ns", "thread_ticks"), 4096
 ) | {"flags": 64, "metrics": 1024}  # fmt: skip
 """What a plan can ask for at most: windows, threads."""
@@ -62,9 +63,12 @@ class Line(NamedTuple):
 
 def decode_plan(data: bytes, where: str) -> Plan:
     """A plan from one JSON object; anything else is refused with the field that is wrong."""
-    if _kind(data, where) != "plan":
+    kind, version = _kind(data, where)
+    if kind == "plan" and version != VERSION:
+        raise _other_version(kind, str(version), where)
+    if kind != "plan":
         raise UserError(
-            "not a plan", where, 'a plan is one JSON object with "linewright_plan": 1; see linewright schema plan'
+            "not a plan", where, 'a plan is one JSON object with "linewright_plan": 2; see linewright schema plan'
         )
     try:
         plan = _decode_plan(data)
@@ -82,15 +86,18 @@ def decode_plan(data: bytes, where: str) -> Plan:
 
 def decode_line(data: bytes, where: str) -> Context | Record:
     """A context or a record from one line; anything else is refused."""
-    kind = _kind(data, where)
+    kind, version = _kind(data, where)
     if kind not in ("context", "record"):
         raise UserError(
             "not a line of records",
             where,
-            'each line is a JSON object with "linewright_context": 1 or "linewright_record": 1',
+            'each line is a JSON object with "linewright_context": 2 or "linewright_record": 2',
         )
     try:
-        value = _decode_context(data) if kind == "context" else _decode_record(data)
+        if version == 1:
+            value = version1.convert(data, kind)
+        else:
+            value = _decode_context(data) if kind == "context" else _decode_record(data)
     except DECODE_ERRORS as error:
         raise UserError(str(error), where, f"see linewright schema {kind}") from None
     if isinstance(value, Record):
@@ -101,9 +108,12 @@ def decode_line(data: bytes, where: str) -> Context | Record:
 def stored_record(data: bytes, where: str) -> Record:
     """A record from a line that was checked before; only a file that changed meanwhile can be wrong here."""
     try:
-        return _cleaned(_decode_record(data))
-    except DECODE_ERRORS:
-        raise UserError("changed while it was read", where) from None
+        value = decode_line(data, where)
+    except UserError:
+        value = None
+    if not isinstance(value, Record):
+        raise UserError("changed while it was read", where)
+    return value
 
 
 def _cleaned(value: Context | Record) -> Context | Record:
@@ -126,20 +136,23 @@ def _cleaned(value: Context | Record) -> Context | Record:
     return msgspec.structs.replace(value, **plain) if plain else value
 
 
-def _kind(data: bytes, where: str) -> str:
-    """``context``, ``record``, ``plan`` or nothing; another version is refused, naming both."""
+def _kind(data: bytes, where: str) -> tuple[str, int]:
+    """``context``, ``record``, ``plan`` or nothing, and its version, 1 or the present one; another is refused."""
     try:
         shape = _decode_kind(data)
     except DECODE_ERRORS as error:
         raise UserError(f"not JSON of Linewright: {error}", where) from None
     named = [(key, getattr(shape, key)) for key in KINDS if getattr(shape, key) is not UNSET]
     if len(named) != 1:
-        return ""
+        return "", 0
     key, version = named[0]
-    if bytes(version) != str(VERSION).encode():
-        said = one_line(bytes(version)[:20].decode("utf-8", "replace"))
-        raise UserError(f"{KINDS[key]} of version {said}, this program reads version {VERSION}", where)
-    return KINDS[key]
+    if bytes(version) not in (b"1", str(VERSION).encode()):
+        raise _other_version(KINDS[key], bytes(version)[:20].decode("utf-8", "replace"), where)
+    return KINDS[key], int(bytes(version))
+
+
+def _other_version(kind: str, version: str, where: str) -> UserError:
+    return UserError(f"{kind} of version {one_line(version)}, this program reads version {VERSION}", where)
 
 
 def _check_record(record: Record, where: str) -> None:
@@ -167,7 +180,7 @@ def _check_record(record: Record, where: str) -> None:
 
 def _figures(record: Record) -> Iterator[tuple[str, Iterable[float]]]:
     """Every number with a unit, by field."""
-    for name in ("window_ns", "empty_ns", "completion_ns", "completion_empty_ns", "thread_ns", "thread_ticks"):
+    for name in ("window_ns", "baseline_ns", "completion_ns", "completion_baseline_ns", "thread_ns", "thread_ticks"):
         yield name, getattr(record, name)
     yield from (
         ("total_mops", [record.total_mops]),
@@ -279,7 +292,7 @@ def _no_json(where: str, first: bool) -> UserError:
         return UserError(
             "not a record file",
             where,
-            'its first line is not JSON; a record file starts with {"linewright_context":1, …',
+            'its first line is not JSON; a record file starts with {"linewright_context":2, …',
         )
     return UserError("not JSON", where, "a record file holds one JSON object a line")
 

@@ -220,7 +220,7 @@ def about(series: Series) -> list[tuple[str, str]]:
         ("SMT", c.smt), ("Virtual machine", c.virtualised), ("Kernel", c.kernel), ("Boot parameters", c.boot_parameters),
         ("Governor", c.governor or "none to be seen"), ("Features", ", ".join(c.features)), ("Cache line", f"{c.line_bytes} bytes"),
         ("Clock", f"{c.time_source}, tick {ns_text(c.tick_ns)} ns, reading it {_range([x.timer_cost_ns for x in every])} ns"),
-        ("Core cycle, as seen", f"{_range([x.cycle_ns for x in every])} ns"), ("Work iteration", f"{_range([x.work_iter_ns for x in every])} ns"),
+        ("Core cycle, as seen", f"{_range([x.cycle_ns for x in every])} ns"), ("Work iteration", f"{_range([x.unit_ns for x in every])} ns"),
         ("Hardware counters", c.counters), ("Restartable sequences", c.rseq), ("Real-time priority", _yes(x.realtime for x in every)),
         ("Memory locked", _yes(x.locked_memory for x in every)), ("Target", c.target), ("Plans", ", ".join(once(x.plan for x in every))),
         ("Launches", str(len(every))), ("Begun", _begun(series)),
@@ -287,12 +287,14 @@ def _conditions(series: Series) -> list[str]:
 def _discarded(series: Series) -> list[str]:
     lost = Counter()
     for record in series.records:
-        lost.update(switched=record.discarded.switched, stolen=record.discarded.stolen, gap=record.discarded.gap)
+        lost.update(
+            switched=record.discarded.switched, stolen=record.discarded.stolen, long_batch=record.discarded.long_batch
+        )
     kept = sum(len(record.window_ns) for record in series.records)
     names = {
         "switched": "a thread was off its CPU",
         "stolen": "the hypervisor took a CPU away (stolen time)",
-        "gap": "one batch stood out by far",
+        "long_batch": "one batch stood out by far",
     }
     parts = [f"{lost[name]} because {why}" for name, why in names.items() if lost[name]]
     if not parts:

@@ -18,8 +18,8 @@ def is_contended(cell: Cell) -> bool:
 
 
 def least_windows(plan: Plan, cell: Cell) -> int:
-    """Fewest windows of a cell in one launch: uncontended ones visit every line."""
-    return min(plan.max_windows, max(plan.min_windows, 1 if is_contended(cell) else cell.lines))
+    """Fewest windows of a cell in one launch: uncontended ones visit every line `line_windows` times."""
+    return min(plan.max_windows, max(plan.min_windows, 1 if is_contended(cell) else cell.lines * plan.line_windows))
 
 
 def cell_s(plan: Plan, cell: Cell) -> float:

@@ -26,7 +26,7 @@ WINDOW_COLUMNS: dict[str, type] = {
     "window": int,
     "line": int,
     "window_ns": float,
-    "empty_ns": float,
+    "baseline_ns": float,
 }
 
 
@@ -117,8 +117,8 @@ def of_windows(contexts: Mapping[str, Context], records: Iterable[Record]) -> It
         }
         for index, value in enumerate(r.window_ns):
             line = r.window_line[index] if r.window_line else None
-            empty = r.empty_ns[index] if index < len(r.empty_ns) else None
-            yield fixed | {"window": index, "line": line, "window_ns": value, "empty_ns": empty}
+            empty = r.baseline_ns[index] if index < len(r.baseline_ns) else None
+            yield fixed | {"window": index, "line": line, "window_ns": value, "baseline_ns": empty}
 
 
 def column_types(flat: Sequence[dict[str, object]]) -> dict[str, type]:

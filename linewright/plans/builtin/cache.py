@@ -49,7 +49,7 @@ def build(wish: Wish) -> Plan:
     cells = list(_published(forms) if published else _grid(forms, wish.values))
     windows = max(6, wish.values["iterations"] // 4) if published else 8
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="cache",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

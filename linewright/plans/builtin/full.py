@@ -23,7 +23,7 @@ def build(wish: Wish) -> Plan:
     if any(wish.topology.pairs.values()):
         cells = cells + handoff.build(replace(wish, values=settings(handoff.PLAN, chosen), keep=list)).cells
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="full",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

@@ -45,7 +45,7 @@ def build(wish: Wish) -> Plan:
         for work in values["work"]
     ]
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="handoff",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

@@ -59,7 +59,7 @@ def build(wish: Wish) -> Plan:
         for cell in _cells(form, wish.topology.arch, values)
     ]
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="operations",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

@@ -43,7 +43,7 @@ def build(wish: Wish) -> Plan:
         if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", wish.topology.arch)
     ]
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="percpu",
         cells=wish.keep([cell for form in forms for cell in _cells(form, values)]),
         budget_s=wish.budget_s,

@@ -57,7 +57,7 @@ def build(wish: Wish) -> Plan:
             shared = {} if gap is None else {"contender": "same_line", "contender_iters": gap, "threads": 2}
             cells.append(Cell(**common(form), work_iters=work, lines=1, **shared))
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="published",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

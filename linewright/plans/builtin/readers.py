@@ -59,7 +59,7 @@ def build(wish: Wish) -> Plan:
         if updater != "none":
             cells += _beside_updater(forms, _room(readers, values, usable), updater, values)
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="readers",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

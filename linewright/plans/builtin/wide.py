@@ -67,7 +67,7 @@ def _mix(wish: Wish, forms: list[Form]) -> Plan:
         for cell in _of_share(form, share, values, wish.topology)
     ]
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="wide",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,
@@ -127,7 +127,7 @@ def _published(wish: Wish, forms: list[Form]) -> Plan:
     ]
     window_ms = min(10_000.0, values["reads"] * READ_NS * threads / 1e6)
     return Plan(
-        linewright_plan=1,
+        linewright_plan=2,
         name="wide",
         cells=wish.keep(cells),
         budget_s=wish.budget_s,

@@ -50,7 +50,7 @@ def section(material: Material) -> Section | None:
         if c.axis == "work_iters"
     ]
     operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
-    iteration = ", ".join(dict.fromkeys(ns_text(series.contexts[0].work_iter_ns) for series in material.series))
+    iteration = ", ".join(dict.fromkeys(ns_text(series.contexts[0].unit_ns) for series in material.series))
     return Section(
         id="exposed",
         title="Exposed cost over work",

@@ -17,7 +17,7 @@ using json = nlohmann::json;
 // A small right plan of this architecture that each test bends.
 json right_plan() {
     unsigned bits = sizeof(void *) * 8;
-    return {{"linewright_plan", 1},
+    return {{"linewright_plan", 2},
             {"name", "try"},
             {"cells", {{{"operation", "none"}, {"form", "empty"}, {"width_bits", bits}}}}};
 }
@@ -47,6 +47,11 @@ TEST(Plan, ReadsWhatItIsGivenAndDefaultsTheRest) {
     EXPECT_THROW(read.cells[0].number("state", 0), Invalid);
     std::string bits = std::to_string(sizeof(void *) * 8);
     EXPECT_EQ(read.cells[0].id(), "none/empty/u" + bits + "/relaxed/none/ci0/w20/auto/l32/t1/size=4096/state=dirty");
+    plan["cells"][0]["work"] = "nop_loop";
+    plan["line_windows"] = 3;
+    read = parse_plan(plan.dump());
+    EXPECT_EQ(read.cells[0].id(), "none/empty/u" + bits + "/relaxed/none/ci0/nop20/auto/l32/t1/size=4096/state=dirty");
+    EXPECT_EQ(read.line_windows, 3u);
 }
 
 TEST(Plan, RefusesNamingThePlace) {
@@ -56,8 +61,8 @@ TEST(Plan, RefusesNamingThePlace) {
         return refusal(plan);
     };
     using J = json &;
-    EXPECT_EQ(with([](J p) { p["linewright_plan"] = 2; }),
-              "plan.linewright_plan: version 2 is unknown; this probe reads version 1");
+    EXPECT_EQ(with([](J p) { p["linewright_plan"] = 3; }),
+              "plan.linewright_plan: version 3 is unknown; this probe reads version 2");
     EXPECT_EQ(with([](J p) { p.erase("name"); }), "plan.name: is missing");
     EXPECT_EQ(with([](J p) { p["naem"] = 1; }), "plan: unknown field \"naem\"");
     EXPECT_EQ(with([](J p) { p["cells"] = json::array(); }), "plan.cells: is not an array of 1 to 100000 cells");
@@ -76,8 +81,11 @@ TEST(Plan, RefusesNamingThePlace) {
     EXPECT_NE(with([](J p) { p["cells"][0]["contender_iters"] = 5; }).find("without a contender"), std::string::npos);
     EXPECT_NE(with([](J p) { p["cells"].push_back(p["cells"][0]); }).find("twice"), std::string::npos);
     EXPECT_NE(with([](J p) { p["max_windows"] = 1; }).find("below min_windows"), std::string::npos);
+    EXPECT_EQ(with([](J p) { p["cells"][0]["work"] = "spin"; }),
+              "plan.cells[0].work: \"spin\" is not one of chain, nop_loop");
+    EXPECT_EQ(with([](J p) { p["line_windows"] = 0; }), "plan.line_windows: 0 is not an integer from 1 to 1000");
     EXPECT_EQ(refusal(json::array()), "plan: is not an object");
-    EXPECT_THROW(parse_plan("{\"linewright_plan\": 1"), Invalid);
+    EXPECT_THROW(parse_plan("{\"linewright_plan\": 2"), Invalid);
     EXPECT_THROW(parse_plan(""), Invalid);
 }
 
@@ -127,7 +135,7 @@ TEST(Record, IsOneLineOfJsonWithoutNaN) {
     std::string line = to_json(record);
     EXPECT_EQ(line.find('\n'), std::string::npos);
     json read = json::parse(line);
-    EXPECT_EQ(read["linewright_record"], 1);
+    EXPECT_EQ(read["linewright_record"], 2);
     EXPECT_EQ(read["sum_expected"], ~0ull);
     EXPECT_DOUBLE_EQ(read["window_ns"][0], 0.333333);
     EXPECT_EQ(read["metrics"]["bad"], 0.0);

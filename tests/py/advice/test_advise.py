@@ -183,7 +183,7 @@ def test_a_store_form_that_costs_nothing_under_work():
         for form, ns in (("stadd", max(63.0, 0.31 * work + 0.3)), ("ldadd", 30 + 0.31 * work)):
             empty = (0.31 * work) * np.exp(rng.normal(0, 0.002, 64))
             windows = ns * np.exp(rng.normal(0, 0.004, 64))
-            records.append(record(cell(form, work_iters=work), windows, cpus=[0], empty_ns=empty.tolist()))
+            records.append(record(cell(form, work_iters=work), windows, cpus=[0], baseline_ns=empty.tolist()))
         records.append(noisy("llsc_add", 8 + 0.33 * work, rng, work_iters=work))
     records = [r for r in records if r.cell.form != "llsc_add"] + [
         noisy("llsc_add", 8.0 + 60 * (w > 0) + 0.33 * w, rng, work_iters=w) for w in (0, 10, 100, 200)

@@ -25,7 +25,7 @@ def sweep(form, back_to_back, exposed, far_lines=(), seed=1, context_id="0000000
     loaded = empty + np.where(far, exposed[1], exposed[0]) * noise()
     return [
         record(cell(form), plain, context_id, cpus=[3]),
-        record(cell(form, work_iters=200), loaded, context_id, cpus=[3], empty_ns=empty.tolist()),
+        record(cell(form, work_iters=200), loaded, context_id, cpus=[3], baseline_ns=empty.tolist()),
     ]
 
 

@@ -68,9 +68,9 @@ def test_a_doubling_between_separate_cores_is_a_result():
 
 def test_negative_beyond_noise():
     a_cell = cell("lock_add", work_iters=10)
-    (found,) = flags(noisy(a_cell, 5.0, empty_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
+    (found,) = flags(noisy(a_cell, 5.0, baseline_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
     assert "negative_cost" in found
-    (single,) = flags(record(a_cell, [5.0], empty_ns=[6.0]))
+    (single,) = flags(record(a_cell, [5.0], baseline_ns=[6.0]))
     assert "negative_cost" not in single, "one window knows no noise"
 
 

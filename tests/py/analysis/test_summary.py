@@ -40,7 +40,7 @@ def test_exposed_cost_pairs_each_window_with_its_twin():
     drift = np.linspace(1.0, 1.5, 64)
     windows, empty = 36.0 * drift, 31.0 * drift
     a_cell = cell("stadd", work_iters=100)
-    (summary,) = summarise([context()], [record(a_cell, windows + rng.normal(0, 0.01, 64), empty_ns=empty.tolist())])
+    (summary,) = summarise([context()], [record(a_cell, windows + rng.normal(0, 0.01, 64), baseline_ns=empty.tolist())])
     assert summary.exposed.median_ns == pytest.approx(6.25, rel=0.05)
     assert summary.exposed.high_ns - summary.exposed.low_ns < 3
 
@@ -49,20 +49,20 @@ def test_a_cost_below_zero_stays_below_zero():
     """A tool that caps its overhead at 0 says that every uncontended lock is free."""
     rng = np.random.default_rng(3)
     a_cell = cell("stadd", work_iters=100)
-    records = [record(a_cell, 30.9 + rng.normal(0, 0.2, 64), empty_ns=list(31 + rng.normal(0, 0.2, 64)))]
+    records = [record(a_cell, 30.9 + rng.normal(0, 0.2, 64), baseline_ns=list(31 + rng.normal(0, 0.2, 64)))]
     (summary,) = summarise([context()], records)
     assert -0.3 < summary.exposed.median_ns < 0 < summary.exposed.high_ns
     assert "negative_cost" not in summary.flags, "within noise it is no accusation"
 
 
 def test_exposed_only_where_work_gives_it_meaning():
-    plain = record(cell("stadd"), [5.0] * 8, empty_ns=[0.4] * 8)
-    empty = record(cell("empty", operation="none", work_iters=10), [5.0] * 8, empty_ns=[5.0] * 8)
+    plain = record(cell("stadd"), [5.0] * 8, baseline_ns=[0.4] * 8)
+    empty = record(cell("empty", operation="none", work_iters=10), [5.0] * 8, baseline_ns=[5.0] * 8)
     assert [s.exposed for s in summarise([context()], [plain, empty])] == [None, None]
 
 
 def test_completion_is_minus_the_wait_alone():
-    r = record(cell("stadd"), [5.0] * 16, completion_ns=[80.0, 81.0] * 8, completion_empty_ns=[20.0, 21.0] * 8)
+    r = record(cell("stadd"), [5.0] * 16, completion_ns=[80.0, 81.0] * 8, completion_baseline_ns=[20.0, 21.0] * 8)
     (summary,) = summarise([context()], [r])
     assert summary.completion.median_ns == pytest.approx(60)
 
@@ -141,7 +141,7 @@ def test_threads_rates_and_discarded_windows_survive():
     records = [
         record(
             cell("stadd", contender="same_line", threads=2), [5.0], f"{i:016x}", i, total_mops=10.0 + i, fairness=0.9,
-            thread_ns=[5.0, 7.0 + i], thread_ops=[100, 50], cpus=[0, 1], discarded=Discarded(switched=1, gap=2),
+            thread_ns=[5.0, 7.0 + i], thread_ops=[100, 50], cpus=[0, 1], discarded=Discarded(switched=1, long_batch=2),
             metrics={"waits_ns": 2.0 * i},
         )
         for i in range(3)
@@ -172,10 +172,10 @@ def odd_records(draw):
             record(
                 a_cell, windows, f"{draw(st.integers(0, 3)):016x}", i,
                 status=draw(st.sampled_from(["ok", "ok", "unavailable", "error", "unreliable"])),
-                empty_ns=draw(st.lists(any_number, max_size=6)), batch=batch,
+                baseline_ns=draw(st.lists(any_number, max_size=6)), batch=batch,
                 window_line=draw(st.lists(st.integers(0, 3), max_size=6)),
                 completion_ns=draw(st.lists(positive, max_size=3)),
-                completion_empty_ns=draw(st.lists(positive, max_size=3)),
+                completion_baseline_ns=draw(st.lists(positive, max_size=3)),
                 total_mops=draw(positive), thread_ns=draw(st.lists(positive, max_size=2)),
             )
         )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 CELL = {"operation": "add", "form": "lock_add", "order": "full"}
-PLAN = {"linewright_plan": 1, "name": "mine", "cells": [CELL], "budget_s": 10}
+PLAN = {"linewright_plan": 2, "name": "mine", "cells": [CELL], "budget_s": 10}
 
 
 def plan_file(directory: Path, **changes: object) -> str:
@@ -93,7 +93,7 @@ def test_other_commands(command, words: list[str], message: str):
         ("not json", "not JSON"),
         ("[]", "Expected `object`"),
         ("{}", "not a plan"),
-        (json.dumps(PLAN | {"linewright_plan": 3}), "plan of version 3, this program reads version 1"),
+        (json.dumps(PLAN | {"linewright_plan": 3}), "plan of version 3, this program reads version 2"),
         (json.dumps(PLAN | {"budget": 1}), "unknown field `budget`"),
         (json.dumps(PLAN | {"cells": []}), "$.cells"),
         (json.dumps(PLAN | {"cells": [CELL, CELL]}), "cell named twice: add/lock_add"),

@@ -22,7 +22,7 @@ def test_software_events_are_counted_by_the_real_probe(real):
         pytest.skip("no form is known here")
     form, order = FORMS[platform.machine()]
     plan = {
-        "linewright_plan": 1,
+        "linewright_plan": 2,
         "name": "counted",
         "launches": 1,
         "budget_s": 10,

@@ -117,7 +117,7 @@ def test_force_replaces(command, out: Path):
 
 
 def test_every_override_reaches_the_plan(command, out: Path, tmp_path: Path):
-    plan = {"linewright_plan": 1, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]}
+    plan = {"linewright_plan": 2, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]}
     (tmp_path / "p.json").write_text(json.dumps(plan))
     script = tmp_path / "spy"
     script.write_text(
@@ -150,7 +150,7 @@ def test_a_probe_that_dies_in_mid_line_leaves_the_finished_records(command, out:
             "exited with 3 in launch 0, at add/plain_add/u64/relaxed/none/ci0/w0/auto/l32/t1: told to die",
         ),
         ({"garbage": "garbage"}, "linewright-probe, line 3 of its output: not JSON"),
-        ({"garbage": '{"linewright_record":2}'}, "record of version 2, this program reads version 1"),
+        ({"garbage": '{"linewright_record":3}'}, "record of version 3, this program reads version 2"),
         ({"skip": [1, 2]}, "ended without 2 of its cells in launch 0"),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
 
         flush = write
 
-    plan = Plan(linewright_plan=1, name="one", cells=[Cell(operation="add", form="plain_add")])
+    plan = Plan(linewright_plan=2, name="one", cells=[Cell(operation="add", form="plain_add")])
     drawn = progress.Drawn(progress.Meter([plan], 60), Console(file=Gone(), force_terminal=True))
     with drawn:
         for done in range(3):
@@ -288,7 +288,7 @@ def test_resume_refuses_another_machines_file(command, out: Path):
 
 def test_resume_of_a_plan_file_asks_for_the_plan(command, out: Path):
     (command.directory / "p.json").write_text(
-        json.dumps({"linewright_plan": 1, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]})
+        json.dumps({"linewright_plan": 2, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]})
     )
     assert command("measure", "--plan", "p.json", "-o", "r.jsonl").returncode == 0
     assert "--plan" in command.refused("measure", "--resume", "r.jsonl")
@@ -400,7 +400,7 @@ def test_a_user_who_may_lock_little_memory(real):
         "threads": 2,
     }
     plan = {
-        "linewright_plan": 1,
+        "linewright_plan": 2,
         "name": "one",
         "min_windows": 1,
         "max_windows": 1,
@@ -427,7 +427,7 @@ def test_the_real_probe_takes_a_hangup_for_a_request(real, number: signal.Signal
     """A terminal that closes hangs up the probe as well as the command."""
     cell = {"operation": "none", "form": "empty", "width_bits": 32, "lines": 1}
     plan = {
-        "linewright_plan": 1,
+        "linewright_plan": 2,
         "name": "long",
         "precision": 1e-9,
         "max_windows": 100_000,

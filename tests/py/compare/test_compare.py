@@ -137,7 +137,12 @@ def test_what_each_launch_measures_anew_is_no_condition():
     measured = {
         "tick_ns",
         "timer_cost_ns",
-        "work_iter_ns",
+        "work_unit_ns",
+        "work_linearity",
+        "work_spread",
+        "nop_iter_ns",
+        "loop_offset_bytes",
+        "launches",
         "cycle_ns",
         "linewright_context",
         "context_id",

@@ -107,7 +107,7 @@ def test_windows_are_exported_as_measured(command, made):
     assert len(rows) == 5 * 40 + 64
     held = [json.loads(line) for line in (command.directory / made).read_text().splitlines()]
     assert sorted(float(row["window_ns"]) for row in rows) == sorted(w for r in held for w in r.get("window_ns", []))
-    assert rows[0]["empty_ns"] == "" and rows[0]["line"] == "0"
+    assert rows[0]["baseline_ns"] == "" and rows[0]["line"] == "0"
 
 
 def test_parquet_holds_the_same_rows_with_types(command, made):

@@ -27,10 +27,10 @@ def record(base: float = 5.0, launch: int = 0, status: str = "ok", reason: str =
     values = {
         "window_ns": [base + 0.001 * i for i in range(32)],
         "window_line": list(range(32)),
-        "empty_ns": [0.5] * 32,
+        "baseline_ns": [0.5] * 32,
     }
     return Record(
-        linewright_record=1, context_id=CONTEXT.context_id, id=cell.id, cell=cell, plan="one", launch=launch, status=status,
+        linewright_record=2, context_id=CONTEXT.context_id, id=cell.id, cell=cell, plan="one", launch=launch, status=status,
         reason=reason, cpus=[0], total_mops=200.0, **(values if status in ("ok", "unreliable") else {}),
     )  # fmt: skip
 

@@ -162,7 +162,7 @@ def test_published_layout() -> None:
     }
     records = [
         Record(
-            linewright_record=1, context_id="0", id=cell.id, cell=cell, plan="published", status="ok",
+            linewright_record=2, context_id="0", id=cell.id, cell=cell, plan="published", status="ok",
             window_ns=[float(n) for n in range(1, 101)],
         )
         for cell in cells.values()

@@ -66,7 +66,7 @@ def probe_command(arch: str, cpu: str) -> list[str]:
 
 
 def run(command: list[str], cells: list[dict], **plan) -> subprocess.CompletedProcess[str]:
-    text = json.dumps({"linewright_plan": 1, "name": "operations", "cells": cells, **plan})
+    text = json.dumps({"linewright_plan": 2, "name": "operations", "cells": cells, **plan})
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=2400, check=False)
 
 

@@ -115,7 +115,7 @@ def test_an_estimate_grows_with_everything(
             for i in range(cells)
         ]
         base = {"launches": launches, "window_ms": window, "contended_window_ms": contended, "min_windows": least}
-        return Plan(linewright_plan=1, name="p", cells=made, **(base | changes))
+        return Plan(linewright_plan=2, name="p", cells=made, **(base | changes))
 
     whole = estimate_s(plan())
     windows_s = sum(

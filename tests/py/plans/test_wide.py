@@ -127,7 +127,7 @@ def test_the_probe_refuses_parameters_that_it_does_not_know() -> None:
     if not probe.exists():
         pytest.skip("no native probe built here")
     cell = '{"operation":"wide_read","form":"movdqa_read","width_bits":128,"order":"acquire","params":{"write_percent":101}}'
-    text = '{"linewright_plan":1,"name":"wide","cells":[' + cell + "]}"
+    text = '{"linewright_plan":2,"name":"wide","cells":[' + cell + "]}"
     done = subprocess.run([probe], input=text.encode(), capture_output=True, timeout=60, check=False)
     assert done.returncode == 2
     assert b"write_percent from 0 to 100" in done.stderr

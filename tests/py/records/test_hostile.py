@@ -71,7 +71,7 @@ def test_no_text_of_a_file_drives_the_terminal(command):
 
 def test_a_hostile_name_in_an_error_is_quoted_short_and_harmless(command):
     (command.directory / "r.jsonl").write_bytes(
-        msgspec.json.encode(context()) + b"\n" + json.dumps({"linewright_record": 1, "x" * 90_000 + ATTACK: 1}).encode()
+        msgspec.json.encode(context()) + b"\n" + json.dumps({"linewright_record": 2, "x" * 90_000 + ATTACK: 1}).encode()
     )
     said = command.refused("show", "r.jsonl")
     assert len(said) < 5000 and not DRIVES & set(said)
@@ -99,7 +99,7 @@ def many_runs(path: Path, runs: int, windows: int = 64, cells: int = 24) -> int:
             file.write(msgspec.json.encode(context(context_id=f"{run:016x}")) + b"\n")
             for number in range(cells):
                 one = cell("stadd", work_iters=number, contender="same_line", threads=2)
-                file.write(msgspec.json.encode(record(one, values, f"{run:016x}", empty_ns=values)) + b"\n")
+                file.write(msgspec.json.encode(record(one, values, f"{run:016x}", baseline_ns=values)) + b"\n")
     return path.stat().st_size
 
 
@@ -161,7 +161,7 @@ def test_the_last_bucket_is_one():
         ({"window_ns": [1.0] * 100_001, "window_line": []}, "window_ns of more than 100000 values"),
         ({"flags": [f"f{i}" for i in range(65)]}, "flags of more than 64 values"),
         ({"thread_ops": [1] * 4097}, "thread_ops of more than 4096 values"),
-        ({"empty_ns": [1.0] * 8 + [-1.1e18]}, "empty_ns holds a value that is not finite or beyond"),
+        ({"baseline_ns": [1.0] * 8 + [-1.1e18]}, "baseline_ns holds a value that is not finite or beyond"),
         ({"metrics": {"a_ns": 1e308}}, "metrics holds a value"),
         ({"batch": quantiles(7424)}, "batch.histogram has a bucket beyond 7423"),
         ({"small_batch": quantiles(2**53)}, "small_batch.histogram has a bucket beyond 7423"),
@@ -217,8 +217,8 @@ WHOLE = [
     msgspec.to_builtins(value)
     for value in (
         context(),
-        record(cell("stadd"), [5.0, 5.5, 6.0] * 4, empty_ns=[1.0] * 12),
-        record(cell("ldadd", work_iters=20), [9.0, 9.5] * 6, empty_ns=[8.0] * 12),
+        record(cell("stadd"), [5.0, 5.5, 6.0] * 4, baseline_ns=[1.0] * 12),
+        record(cell("ldadd", work_iters=20), [9.0, 9.5] * 6, baseline_ns=[8.0] * 12),
     )
 ]
 NASTY = st.sampled_from(
@@ -271,13 +271,13 @@ def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: lis
 @pytest.mark.parametrize(
     "data",
     [
-        b'{"linewright_record":1,"x":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
-        b'{"linewright_record":1,"metrics":' + b"[" * 200_000,
-        b'{"linewright_record":1,"linewright_record":2,"linewright_context":1}',
-        b'{"linewright_record":1,"reason":"\xff\xfe"}',
-        b'{"linewright_record":1,"reason":"\\ud800"}',
-        b'{"linewright_record":1,"total_mops":1e999}',
-        b'{"linewright_record":1,"launch":' + b"9" * 5000 + b"}",
+        b'{"linewright_record":2,"x":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
+        b'{"linewright_record":2,"metrics":' + b"[" * 200_000,
+        b'{"linewright_record":2,"linewright_record":2,"linewright_context":2}',
+        b'{"linewright_record":2,"reason":"\xff\xfe"}',
+        b'{"linewright_record":2,"reason":"\\ud800"}',
+        b'{"linewright_record":2,"total_mops":1e999}',
+        b'{"linewright_record":2,"launch":' + b"9" * 5000 + b"}",
         b'{"linewright_record":1e0}',
         b'{"linewright_record":true}',
         b"\xef\xbb\xbf{}",

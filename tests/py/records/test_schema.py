@@ -60,7 +60,7 @@ def test_every_schema_is_a_schema():
 
 
 def test_a_record_of_another_version_names_both():
-    with pytest.raises(UserError, match="version 7, this program reads version 1"):
+    with pytest.raises(UserError, match="version 7, this program reads version 2"):
         decode(EXAMPLES / "context-invalid-version.json")
 
 

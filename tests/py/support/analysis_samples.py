@@ -15,10 +15,10 @@ from support.places import DATA
 
 def context(context_id: str = "00000000000000aa", machine_id: str = "00000000000000bb", **changes: object) -> Context:
     fields: dict = dict(
-        linewright_context=1, context_id=context_id, machine_id=machine_id, started_utc="2026-01-01T00:00:00Z",
+        linewright_context=2, context_id=context_id, machine_id=machine_id, started_utc="2026-01-01T00:00:00Z",
         target="local", plan="quick", launch=0, tool_version="0.1.0", compiler="gcc", arch="arm64",
         cpu_model="synthetic", cpu_ids=[], features=["lse"], kernel="6.1", virtualised="no", emulated=False, cpus=[],
-        line_bytes=64, page_bytes=4096, time_source="cntvct", tick_ns=1.0, timer_cost_ns=10.0, work_iter_ns=0.31,
+        line_bytes=64, page_bytes=4096, time_source="cntvct", tick_ns=1.0, timer_cost_ns=10.0, work_unit_ns=0.31, work_linearity=0.01, work_spread=0.01, nop_iter_ns=0.31,
         cycle_ns=0.31, governor="", smt="off", counters="unavailable", rseq="libc", locked_memory=False, realtime=False,
     )  # fmt: skip
     return Context(**(fields | changes))
@@ -42,7 +42,7 @@ def record(
     **changes: object,
 ) -> Record:
     fields: dict = dict(
-        linewright_record=1, context_id=context_id, id=a_cell.id, cell=a_cell, plan="quick", launch=launch, status="ok",
+        linewright_record=2, context_id=context_id, id=a_cell.id, cell=a_cell, plan="quick", launch=launch, status="ok",
         window_ns=[float(x) for x in windows], window_line=[i % a_cell.lines for i in range(len(windows))],
     )  # fmt: skip
     return Record(**(fields | changes))
@@ -56,7 +56,7 @@ def launches(
     windows: int = 40,
     between: float = 0.03,
     within: float = 0.02,
-    empty_ns: float | None = None,
+    baseline_ns: float | None = None,
     prefix: str = "",
 ) -> list[Record]:
     """`count` launches of a cell: log-normal launch luck (`between`) and window noise (`within`), both relative."""
@@ -65,8 +65,8 @@ def launches(
         luck = np.exp(rng.normal(0, between))
         values = median_ns * luck * np.exp(rng.normal(0, within, windows))
         extra = {}
-        if empty_ns is not None:
-            extra["empty_ns"] = list(empty_ns * np.exp(rng.normal(0, within / 4, windows)))
+        if baseline_ns is not None:
+            extra["baseline_ns"] = list(baseline_ns * np.exp(rng.normal(0, within / 4, windows)))
         answers.append(record(a_cell, values, f"{prefix}{launch:016x}"[-16:], launch, **extra))
     return answers
 

@@ -42,13 +42,13 @@ FORMS = [
 ]
 
 
-def context(plan_name, launch):
+def context(plan_name, launch, launches=1):
     return {
-        "linewright_context": 1, "context_id": f"{os.getpid():016x}", "machine_id": KNOBS.get("machine_id", "00000000000000aa"),
+        "linewright_context": 2, "context_id": f"{os.getpid():016x}", "machine_id": KNOBS.get("machine_id", "00000000000000aa"),
         "started_utc": "2026-01-01T00:00:00Z", "target": "local", "plan": plan_name, "launch": launch, "tool_version": "0.1.0",
         "compiler": "none", "arch": ARCH, "cpu_model": "Fake", "cpu_ids": ["0"], "features": [], "kernel": "Linux fake",
         "virtualised": "unknown", "emulated": False, "cpus": CPUS, "line_bytes": 64, "page_bytes": 4096, "time_source": "tsc",
-        "tick_ns": 0.4, "timer_cost_ns": 9.0, "work_iter_ns": 0.3, "cycle_ns": 0.3, "governor": "", "smt": "off",
+        "tick_ns": 0.4, "timer_cost_ns": 9.0, "work_unit_ns": 0.3, "work_linearity": 0.01, "work_spread": 0.01, "nop_iter_ns": 0.3, "launches": launches, "cycle_ns": 0.3, "governor": "", "smt": "off",
         "counters": "unavailable", "rseq": "libc", "locked_memory": False, "realtime": False,
     }  # fmt: skip
 
@@ -56,16 +56,16 @@ def context(plan_name, launch):
 def cell_id(cell):
     parts = [
         cell["operation"], cell["form"], f"u{cell['width_bits']}", cell["order"], cell["contender"],
-        f"ci{cell['contender_iters']}", f"w{cell['work_iters']}", cell["placement"], f"l{cell['lines']}", f"t{cell['threads']}",
+        f"ci{cell['contender_iters']}", f"{'nop' if cell.get('work') == 'nop_loop' else 'w'}{cell['work_iters']}", cell["placement"], f"l{cell['lines']}", f"t{cell['threads']}",
     ]  # fmt: skip
     return "/".join(parts + [f"{key}={cell['params'][key]}" for key in sorted(cell["params"])])
 
 
 def record(cell, plan, context_id):
     value = {
-        "linewright_record": 1, "context_id": context_id, "id": cell_id(cell), "cell": cell, "plan": plan["name"],
+        "linewright_record": 2, "context_id": context_id, "id": cell_id(cell), "cell": cell, "plan": plan["name"],
         "launch": plan["launch"], "status": "ok", "stop": "precision", "cpus": list(range(cell["threads"])),
-        "window_ns": [5.0 + 0.01 * i for i in range(8)], "window_line": list(range(8)), "empty_ns": [0.5] * 8,
+        "window_ns": [5.0 + 0.01 * i for i in range(8)], "window_line": list(range(8)), "baseline_ns": [0.5] * 8,
         "issue": {"median_ns": 5.035, "low_ns": 5.0, "high_ns": 5.07}, "thread_ops": [1000] * cell["threads"],
         "thread_ns": [5.0] * cell["threads"], "total_mops": 200.0 * cell["threads"], "sum_expected": 1000, "sum_found": 1000,
     }  # fmt: skip
@@ -86,7 +86,7 @@ def progress(cell, done, total):
 
 
 def run(plan):
-    told = context(plan["name"], plan["launch"])
+    told = context(plan["name"], plan["launch"], plan.get("launches", 5))
     say(json.dumps(told) + "\n")
     for number, cell in enumerate(plan["cells"]):
         line = json.dumps(record(cell, plan, told["context_id"])) + "\n"

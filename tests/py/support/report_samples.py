@@ -55,9 +55,9 @@ def _record(cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.ra
         else list(range(min(cell.threads, 4)))
     )
     return Record(
-        linewright_record=1, context_id=name, id=cell.id, cell=cell, plan=plan, launch=launch, status="ok", stop="precision", cpus=cpus,
+        linewright_record=2, context_id=name, id=cell.id, cell=cell, plan=plan, launch=launch, status="ok", stop="precision", cpus=cpus,
         placement_class="same_l3" if len(cpus) > 1 and cpus[0] // 2 == cpus[1] // 2 else "other_l3" if len(cpus) > 1 else "",
-        window_ns=windows, window_line=[i % min(cell.lines, 12) for i in range(12)], empty_ns=[0.3 * cell.work_iters] * 12,
+        window_ns=windows, window_line=[i % min(cell.lines, 12) for i in range(12)], baseline_ns=[0.3 * cell.work_iters] * 12,
         batch=Quantiles(of="batch_mean", ops_per_sample=100, samples=12, p50_ns=ns, p95_ns=1.2 * ns, p99_ns=1.5 * ns, max_ns=2 * ns, histogram=[]),
         thread_ops=[1000 + i * (cell.contender_iters + cell.work_iters) for i in range(cell.threads)], thread_ns=[ns] * cell.threads, total_mops=1000 * cell.threads / ns,
         fairness=0.9 if cell.threads > 1 else 1.0,
@@ -194,14 +194,14 @@ def hostile(most: float = 1e18) -> list[Context | Record]:
                  governor=HARM, target=HARM, started_utc=HARM, rseq=HARM, tool_version=HARM)  # fmt: skip
     name = values[0].context_id
     cell = Cell(operation="add", form="x" * 64, params={"p" * 60: "v" * 64})
-    worst = dict(linewright_record=1, context_id=name, plan="rmw", launch=0)
+    worst = dict(linewright_record=2, context_id=name, plan="rmw", launch=0)
     values.append(Record(**worst, id=cell.id, cell=cell, status="unreliable", reason=HARM, window_ns=[most] * 8, total_mops=most,
-                         empty_ns=[-most] * 8, metrics={"m" * 64: most}, discarded=Discarded(stolen=2**53, gap=1)))  # fmt: skip
+                         baseline_ns=[-most] * 8, metrics={"m" * 64: most}, discarded=Discarded(stolen=2**53, long_batch=1)))  # fmt: skip
     for status in ("error", "unavailable"):
         broken = Cell(operation="add", form=f"form_{status}", work_iters=20)
         values.append(Record(**worst, id=broken.id, cell=broken, status=status, reason=HARM, flags=["odd_flag"]))
     below = Cell(operation="add", form="below_zero", work_iters=20)
     values.append(
-        Record(**worst, id=below.id, cell=below, status="ok", window_ns=[-5.0, 0.0, 1e-300] * 4, empty_ns=[1.0] * 12)
+        Record(**worst, id=below.id, cell=below, status="ok", window_ns=[-5.0, 0.0, 1e-300] * 4, baseline_ns=[1.0] * 12)
     )
     return values
