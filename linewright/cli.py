@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _standard_streams() -> None:
-    """Open what was closed (``>&-``) on nothing: a record file must not become standard output, nor Python lack a stream."""
+    """Open closed standard streams (``>&-``) on /dev/null, so that no record file gets their descriptor."""
     for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(fd)

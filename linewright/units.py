@@ -106,7 +106,7 @@ def duration_text(seconds: float) -> str:
 
 
 def ns_text(value: float | None) -> str:
-    """Nanoseconds to three or four figures; an absent value is a dash, a value that means nothing (above 1 ms) rounded hard."""
+    """Nanoseconds to three or four figures; an absent value is a dash; values above 1 ms are rounded to one figure."""
     if value is None or not math.isfinite(value):
         return "–"
     size = abs(value)

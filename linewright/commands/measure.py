@@ -167,7 +167,8 @@ def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
     for context in contexts:
         if context.machine_id != here:
             raise UserError(
-                f"{path} was measured on another machine, kernel or probe: {context.machine_id} ({context.cpu_model}, {context.kernel})",
+                f"{path} was measured on another machine, kernel or probe: "
+                f"{context.machine_id} ({context.cpu_model}, {context.kernel})",
                 "--resume",
                 f"this is {here}",
             )

@@ -45,7 +45,8 @@ def trial(
         list[str] | None,
         typer.Option(
             "--env",
-            help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline; a single one is held against the environment as it is.",
+            help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline."
+            " A single one is compared with the unchanged environment.",
         ),
     ] = None,
     runs: Annotated[int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)] = 20,
@@ -91,17 +92,24 @@ def trial(
         _storable(text)
     named = _settings(settings, env, command[0], alone=save is not None)
     session = _session(
-        command, named, metric=metric, unit=runner.METRICS.get(metric, ""), higher_is_better=higher_is_better,
-        planned_rounds=runs, precision=units.fraction(precision, "--precision"), warmup_rounds=warmup,
+        command,
+        named,
+        metric=metric,
+        unit=runner.METRICS.get(metric, ""),
+        higher_is_better=higher_is_better,
+        planned_rounds=runs,
+        precision=units.fraction(precision, "--precision"),
+        warmup_rounds=warmup,
         seed=secrets.randbits(53) if seed is None else seed,
-    )  # fmt: skip
+    )
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     writer = _file(save, session)
     if settings is not None and platform.machine() != "aarch64":
         note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
     if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
         note(
-            f"{runs} rounds cannot show a difference between {len(named)} settings, however large: --runs {enough} or more"
+            f"{runs} rounds cannot show a difference between {len(named)} settings, however large:"
+            f" --runs {enough} or more"
         )
     return _run(session, [], writer, limit_s, as_json, describe=True)
 
@@ -178,7 +186,7 @@ def _assignments(text: str) -> dict[str, str]:
 
 
 def _policies(text: str, program: str) -> list:
-    """Settings of the library; on arm64 the auditing library is loaded under each, so that they differ in nothing else."""
+    """Settings of the library; on arm64 all of them load the auditing library, so that nothing else differs."""
     from linewright.commands.run import CHANGED, find_library, find_program, switched, warn_unswitched
     from linewright.trial.files import Named
 
@@ -197,10 +205,15 @@ def _session(command: list[str], named: list, **more: object):
     from linewright.trial.files import Session, here
 
     return Session(
-        linewright_trial=1, session=secrets.token_hex(8),
+        linewright_trial=1,
+        session=secrets.token_hex(8),
         started_utc=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        tool_version=__version__, command=command, settings=named, **here(), **more,
-    )  # fmt: skip
+        tool_version=__version__,
+        command=command,
+        settings=named,
+        **here(),
+        **more,
+    )
 
 
 def _file(save: str | None, session):

@@ -92,9 +92,12 @@ class Drawn:
     def __init__(self, meter: Meter, console: Console) -> None:
         self._meter = meter
         self._bar = Bar(
-            BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), console=console, transient=True,
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            transient=True,
             auto_refresh=False,
-        )  # fmt: skip
+        )
         self._task = self._bar.add_task("starting", total=1.0)
         self._next = 0.0
 

@@ -1,1 +1,1 @@
-"""One self-contained HTML page of record files: what was found, charts, context, every number, and the records themselves."""
+"""One self-contained HTML page of record files: findings, charts, context, every number, and the records."""

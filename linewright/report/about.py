@@ -54,8 +54,11 @@ class Tile(Struct, frozen=True, kw_only=True):
 
 
 AREAS = {
-    "percpu_": "Per-CPU counters", "wide_": "Wide atomics", "library_": "Library operations", "handoff": "Core to core",
-}  # fmt: skip
+    "percpu_": "Per-CPU counters",
+    "wide_": "Wide atomics",
+    "library_": "Library operations",
+    "handoff": "Core to core",
+}
 """Areas by what their operations' names begin with; the rest is about atomics on one line."""
 ONE_LINE, CACHE, READERS = "Atomics on one line", "Cache maintenance", "Readers and grace periods"
 
@@ -70,7 +73,7 @@ def answers(material: Material) -> list[Answer]:
 
 
 def _areas(series: Series) -> list[Area]:
-    """The verdict's sentences by area; p values stay corrected over every comparison of the machine, as `verdict` does it."""
+    """The verdict's sentences by area; p values stay corrected for every comparison of the machine."""
     lists = [s for s in series.summaries if cache_fit.concerns(s.cell)]
     readers = [s for s in series.summaries if reader_cost.concerns(s.cell)]
     members = [s for s in series.summaries if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
@@ -173,9 +176,14 @@ def tiles(series: Series) -> list[Tile]:
 
 def _of(series: Series, operation: str) -> list[Summary]:
     return [
-        s for s in series.summaries
-        if s.cell.operation == operation and s.status == "ok" and s.has_figures and s.cell.form not in FLOORS and s.issue.median_ns > 0
-    ]  # fmt: skip
+        s
+        for s in series.summaries
+        if s.cell.operation == operation
+        and s.status == "ok"
+        and s.has_figures
+        and s.cell.form not in FLOORS
+        and s.issue.median_ns > 0
+    ]
 
 
 def _plain(s: Summary, contender: str) -> bool:
@@ -214,18 +222,41 @@ def about(series: Series) -> list[tuple[str, str]]:
     nodes = len({cpu.node for cpu in c.cpus if cpu.node >= 0})
     allowed = [cpu.cpu for cpu in c.cpus if cpu.allowed]
     facts = [
-        ("CPU", c.cpu_model), ("Model", ", ".join(c.cpu_ids)), ("Architecture", c.arch),
-        ("CPUs", f"{len(c.cpus)}" + (f" on {sockets} sockets" if sockets > 1 else "") + (f", {nodes} memory nodes" if nodes > 1 else "")
-         + f"; used: {cpu_text(allowed)}"),
-        ("SMT", c.smt), ("Virtual machine", c.virtualised), ("Kernel", c.kernel), ("Boot parameters", c.boot_parameters),
-        ("Governor", c.governor or "none to be seen"), ("Features", ", ".join(c.features)), ("Cache line", f"{c.line_bytes} bytes"),
-        ("Clock", f"{c.time_source}, tick {ns_text(c.tick_ns)} ns, reading it {_range([x.timer_cost_ns for x in every])} ns"),
-        ("Core cycle, as seen", f"{_range([x.cycle_ns for x in every])} ns"), ("Work iteration", f"{_range([x.unit_ns for x in every])} ns"),
-        ("Hardware counters", c.counters), ("Restartable sequences", c.rseq), ("Real-time priority", _yes(x.realtime for x in every)),
-        ("Memory locked", _yes(x.locked_memory for x in every)), ("Target", c.target), ("Plans", ", ".join(once(x.plan for x in every))),
-        ("Launches", str(len(every))), ("Begun", _begun(series)),
-        ("Program", f"linewright {c.tool_version}, {c.compiler}"), ("Machine id", series.machine_id), ("Files", ", ".join(series.files)),
-    ]  # fmt: skip
+        ("CPU", c.cpu_model),
+        ("Model", ", ".join(c.cpu_ids)),
+        ("Architecture", c.arch),
+        (
+            "CPUs",
+            f"{len(c.cpus)}"
+            + (f" on {sockets} sockets" if sockets > 1 else "")
+            + (f", {nodes} memory nodes" if nodes > 1 else "")
+            + f"; used: {cpu_text(allowed)}",
+        ),
+        ("SMT", c.smt),
+        ("Virtual machine", c.virtualised),
+        ("Kernel", c.kernel),
+        ("Boot parameters", c.boot_parameters),
+        ("Governor", c.governor or "none to be seen"),
+        ("Features", ", ".join(c.features)),
+        ("Cache line", f"{c.line_bytes} bytes"),
+        (
+            "Clock",
+            f"{c.time_source}, tick {ns_text(c.tick_ns)} ns, reading it {_range([x.timer_cost_ns for x in every])} ns",
+        ),
+        ("Core cycle, as seen", f"{_range([x.cycle_ns for x in every])} ns"),
+        ("Unit of work", f"{_range([x.unit_ns for x in every])} ns"),
+        ("Hardware counters", c.counters),
+        ("Restartable sequences", c.rseq),
+        ("Real-time priority", _yes(x.realtime for x in every)),
+        ("Memory locked", _yes(x.locked_memory for x in every)),
+        ("Target", c.target),
+        ("Plans", ", ".join(once(x.plan for x in every))),
+        ("Launches", str(len(every))),
+        ("Begun", _begun(series)),
+        ("Program", f"linewright {c.tool_version}, {c.compiler}"),
+        ("Machine id", series.machine_id),
+        ("Files", ", ".join(series.files)),
+    ]
     return [(name, one_line(value)) for name, value in facts if value]
 
 
@@ -277,7 +308,8 @@ def _conditions(series: Series) -> list[str]:
     cycles = [x.cycle_ns for x in series.contexts if x.cycle_ns > 0]
     if cycles and max(cycles) > 1.05 * min(cycles):
         said.append(
-            f"The core cycle was {ns_text(min(cycles))} ns in one launch and {ns_text(max(cycles))} ns in another: the frequency changed."
+            f"The core cycle was {ns_text(min(cycles))} ns in one launch and {ns_text(max(cycles))} ns in another:"
+            " the frequency changed."
         )
     if not all(x.realtime for x in series.contexts) and series.kind == "measured":
         said.append("Not run at real-time priority: kernel housekeeping could run inside windows.")
@@ -294,7 +326,7 @@ def _discarded(series: Series) -> list[str]:
     names = {
         "switched": "a thread was off its CPU",
         "stolen": "the hypervisor took a CPU away (stolen time)",
-        "long_batch": "one batch stood out by far",
+        "long_batch": "one batch was far longer than the others",
     }
     parts = [f"{lost[name]} because {why}" for name, why in names.items() if lost[name]]
     if not parts:
@@ -325,7 +357,8 @@ def _budget(series: Series) -> list[str]:
     if not ended.get("budget"):
         return []
     return [
-        f"{ended['budget']} of {sum(ended.values())} cells ended with the time budget, before their interval was as narrow as asked for."
+        f"{ended['budget']} of {sum(ended.values())} cells used up their time"
+        " before their interval was as narrow as asked for."
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a report is made of: record files read, sorted into series (a machine, or one of several runs on it), summarised."""
+"""The input of a report: record files, sorted into series (a machine, or one of several runs on it), summarised."""
 
 from __future__ import annotations
 
@@ -126,7 +126,10 @@ def _parts(path: str, archive: _Archive, warn: Callable[[str], None]) -> list[_P
         context = value if isinstance(value, Context) else reader.contexts[value.context_id]
         fresh = archive.add(value)
         if archive.too_large:
-            allowed = f"a page holds at most {MOST_BYTES >> 20} MiB of different records; `linewright show` and `compare` take far larger files"
+            allowed = (
+                f"a page holds at most {MOST_BYTES >> 20} MiB of different records;"
+                " `linewright show` and `compare` take far larger files"
+            )
             raise UserError("too many records for one page", path, allowed)
         part = parts.setdefault(context.machine_id, _Part(path, [], []))
         if isinstance(value, Record):
@@ -165,12 +168,16 @@ def _series(runs: dict[str, list[list[_Part]]]) -> list[Series]:
         labels.append(label if label not in labels else f"{label} #{len(labels) + 1}")
     return [
         Series(
-            label=label, machine_id=machine, kind=_kind(_contexts(run)),
-            files=[one_line(part.file) for part in run], contexts=_contexts(run),
-            records=[r for part in run for r in part.records], summaries=summaries,
+            label=label,
+            machine_id=machine,
+            kind=_kind(_contexts(run)),
+            files=[one_line(part.file) for part in run],
+            contexts=_contexts(run),
+            records=[r for part in run for r in part.records],
+            summaries=summaries,
         )
         for label, (machine, run, _, summaries) in zip(labels, plain, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _contexts(run: list[_Part]) -> list[Context]:

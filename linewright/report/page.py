@@ -1,4 +1,4 @@
-"""The page: template, style, our script and Vega in one file that fetches nothing and runs nothing but those scripts."""
+"""The page: template, style, script and Vega in one file that fetches nothing and runs no other script."""
 
 from __future__ import annotations
 
@@ -21,21 +21,37 @@ from linewright.report.parts import Section, figure
 
 SCRIPT = "report.js"
 FIRST_COLUMNS = {
-    "machine": "machine", "operation": "operation", "form": "form", "width_bits": "bits", "contender": "contender",
-    "contender_iters": "pause", "work_iters": "work", "threads": "threads", "params": "parameters", "issue_median_ns": "median ns",
-    "issue_low_ns": "low", "issue_high_ns": "high", "exposed_median_ns": "exposed ns", "batch_p99_ns": "p99 ns",
-    "total_mops": "all Mop/s", "fairness": "fair", "flags": "flags",
-}  # fmt: skip
-"""Columns of the table of every cell that are shown at first, and what they are called there; the rest is a click away."""
+    "machine": "machine",
+    "operation": "operation",
+    "form": "form",
+    "width_bits": "bits",
+    "contender": "contender",
+    "contender_iters": "pause",
+    "work_iters": "work",
+    "threads": "threads",
+    "params": "parameters",
+    "issue_median_ns": "median ns",
+    "issue_low_ns": "low",
+    "issue_high_ns": "high",
+    "exposed_median_ns": "exposed ns",
+    "batch_p99_ns": "p99 ns",
+    "total_mops": "all Mop/s",
+    "fairness": "fair",
+    "flags": "flags",
+}
+"""Columns of the table of every cell that are shown at first, and their headings; a click shows the rest."""
 
 
 def render(material: Material, sections: list[Section]) -> str:
     """The whole page as text."""
     scripts = [_vega(), _ours()]
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("linewright.report", "page"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=jinja2.PackageLoader("linewright.report", "page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     names = about.names_of(material)
     return environment.get_template("page.html").render(
         policy=_policy(scripts),
@@ -79,7 +95,10 @@ def _inlined(script: str) -> str:
 def _policy(scripts: list[str]) -> str:
     """Content security policy: these scripts by their hash, no evaluation, no connection, no frame, no form."""
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
+        " base-uri 'none'; form-action 'none'"
+    )
 
 
 def _data(material: Material, sections: list[Section]) -> Markup:
@@ -112,12 +131,15 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     hidden = set() if material.several else {"machine"}
     columns = [
         {
-            "name": name, "label": FIRST_COLUMNS.get(name, name.replace("_", " ")),
+            "name": name,
+            "label": FIRST_COLUMNS.get(name, name.replace("_", " ")),
             "number": any(isinstance(row.get(name), (int, float)) for row in found),
-            "first": name in FIRST_COLUMNS and name not in hidden and any(row.get(name) not in (None, "") for row in found),
+            "first": name in FIRST_COLUMNS
+            and name not in hidden
+            and any(row.get(name) not in (None, "") for row in found),
         }
         for name in names
-    ]  # fmt: skip
+    ]
     return columns, [[_plain(row.get(name)) for name in names] for row in found]
 
 

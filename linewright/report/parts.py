@@ -146,10 +146,17 @@ def facts(s: Summary, series: Series) -> dict[str, Any]:
     """What every chart may want of one cell; JSON values only."""
     cell = s.cell
     return {
-        "series": series.label, "operation": cell.operation, "form": cell.form, "contention": contention(cell),
-        "work": cell.work_iters, "threads": cell.threads,
-        **interval("ns", s.issue), "mark": doubt(s), "remark": remark(s), "launches": s.launches,
-    }  # fmt: skip
+        "series": series.label,
+        "operation": cell.operation,
+        "form": cell.form,
+        "contention": contention(cell),
+        "work": cell.work_iters,
+        "threads": cell.threads,
+        **interval("ns", s.issue),
+        "mark": doubt(s),
+        "remark": remark(s),
+        "launches": s.launches,
+    }
 
 
 def interval(name: str, value: Interval | None) -> dict[str, float | None]:
@@ -235,10 +242,14 @@ def tip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
     """Tooltip lines of (field, title); numbers to four digits."""
     kinds = {"ns": ".4~g"}
     return [
-        alt.Tooltip(field.split(":")[0], type="quantitative" if ":q" in field else "nominal", title=title,
-                    **({"format": kinds["ns"]} if ":q" in field else {}))
+        alt.Tooltip(
+            field.split(":")[0],
+            type="quantitative" if ":q" in field else "nominal",
+            title=title,
+            **({"format": kinds["ns"]} if ":q" in field else {}),
+        )
         for field, title in fields
-    ]  # fmt: skip
+    ]
 
 
 CELL_TIP = (("series", "machine"), ("form", "form"), ("contention", "contention"), ("work", "work iterations"))
@@ -259,7 +270,7 @@ def finish(
     left: int = 40,
     abreast: int = 0,
 ) -> dict[str, Any]:
-    """The chart's specification; one that fills takes its container's width. `left`: pixels that the names of rows take;
+    """The chart's specification; one that fills takes its container's width. `left`: pixels that row names take;
     `abreast`: pixels of each of its parts, of which the page puts as many side by side as there is room for."""
     for control in controls:
         chart = chart.add_params(signal(control))
@@ -289,7 +300,7 @@ def _legend_names(part: Any) -> Iterable[str]:
 
 
 def ticks(values: Iterable[float | None]) -> list[float]:
-    """Places for a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps where two of those would not be seen."""
+    """Ticks of a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps over less."""
     known = [v for v in values if v is not None and v > 0]
     if not known:
         return []
@@ -319,7 +330,7 @@ PLAIN = ".6~g"
 
 
 def log_axis(seen: Iterable[float | None] | Mapping[str, Iterable[float | None]], signal: str = "") -> dict[str, Any]:
-    """Scale and axis for positive values that span decades; a mapping has what is seen while the signal has each value."""
+    """Scale and axis for positive values over decades; a mapping has what is seen for each value of the signal."""
     places: Any
     if isinstance(seen, Mapping):
         by_value = {value: ticks(values) for value, values in seen.items()}
@@ -355,15 +366,18 @@ REACH = 5.0
 
 
 def within(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The rows with `NAME_from` and `NAME_to`, what is drawn of each interval: one that would dwarf all medians ends at the edge."""
+    """The rows with `NAME_from` and `NAME_to`: the drawn part of each interval, which ends at the chart's edge."""
     known = [row[name] for row in rows if row.get(name) is not None and row[name] > 0]
     least, most = (min(known) / REACH, max(known) * REACH) if known else (0.0, 0.0)
     low, high = f"{name}_low", f"{name}_high"
     return [
-        row | {f"{name}_from": None if row.get(low) is None else figure(max(row[low], least)),
-               f"{name}_to": None if row.get(high) is None else figure(min(row[high], most))}
+        row
+        | {
+            f"{name}_from": None if row.get(low) is None else figure(max(row[low], least)),
+            f"{name}_to": None if row.get(high) is None else figure(min(row[high], most)),
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def dots(
@@ -431,7 +445,7 @@ def tiles(
     text: str = "",
     size: float = 10.5,
 ) -> alt.LayerChart:
-    """Coloured rectangles; `text`, a field, is written on them in whichever ink stands out, and the mark of doubt beside it.
+    """Coloured rectangles; `text`, a field, is written on them in the ink with more contrast, with a mark of doubt.
 
     A text of its own, since many fonts have no such sign, and all of a text takes the font that has.
     """

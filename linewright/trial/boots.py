@@ -1,4 +1,4 @@
-"""Two trial files against each other: the same program on two boots, kernels or machines, which no round can interleave."""
+"""Compares two trial files: the same program on two boots, kernels or machines, which no round can interleave."""
 
 from __future__ import annotations
 
@@ -84,11 +84,17 @@ def _contrasts(before: TrialFile, one: Session, after: TrialFile) -> list[_Found
 def _across(f: _Found, before: TrialFile, after: TrialFile, one: Session, p: float | None) -> Across:
     different = p is not None and p < ALPHA
     return Across(
-        setting=f.setting, before=_middle(f.left), after=_middle(f.right), unit="boot" if f.by_boot else "run",
-        boots=(len(f.left), len(f.right)), failed=(_failed(before, f.setting), _failed(after, f.setting)),
-        ratio=f.contrast.ratio if f.contrast else None, p=p, different=different,
+        setting=f.setting,
+        before=_middle(f.left),
+        after=_middle(f.right),
+        unit="boot" if f.by_boot else "run",
+        boots=(len(f.left), len(f.right)),
+        failed=(_failed(before, f.setting), _failed(after, f.setting)),
+        ratio=f.contrast.ratio if f.contrast else None,
+        p=p,
+        different=different,
         better=(f.contrast.difference.median_ns > 0) == one.higher_is_better if different else None,
-    )  # fmt: skip
+    )
 
 
 def _common(file: TrialFile) -> Session:

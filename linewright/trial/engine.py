@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 class Meter:
-    """Share of the planned runs that are done, and the time left at their pace: at most, since a trial may end early."""
+    """Share of the planned runs that are done, and the longest time left: a trial may end early."""
 
     def __init__(self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._total, self._before, self._done, self._clock = total, done, done, clock
@@ -56,8 +56,9 @@ def judged(session: Session, samples: Iterable[Sample]) -> Trial:
     """What the counted runs of one session allow to be said."""
     runs = [
         Run(setting=s.setting, round=s.round, value=s.value, reason=s.reason)
-        for s in samples if not s.warm_up and s.session == session.session
-    ]  # fmt: skip
+        for s in samples
+        if not s.warm_up and s.session == session.session
+    ]
     return judge(
         runs, [s.name for s in session.settings], session.planned_rounds, session.precision, session.higher_is_better
     )
@@ -125,7 +126,15 @@ def no_figure(session: Session, reason: str) -> str:
 
 def _sample(session: Session, setting: Named, number: int, outcome: Outcome, warm_up: bool = False) -> Sample:
     return Sample(
-        linewright_trial_run=1, session=session.session, setting=setting.name, round=number, warm_up=warm_up,
-        value=outcome.value, reason=outcome.reason, wall_s=outcome.wall_s, cpu_s=outcome.cpu_s,
-        maxrss_bytes=outcome.maxrss_bytes, exit_code=outcome.exit_code,
-    )  # fmt: skip
+        linewright_trial_run=1,
+        session=session.session,
+        setting=setting.name,
+        round=number,
+        warm_up=warm_up,
+        value=outcome.value,
+        reason=outcome.reason,
+        wall_s=outcome.wall_s,
+        cpu_s=outcome.cpu_s,
+        maxrss_bytes=outcome.maxrss_bytes,
+        exit_code=outcome.exit_code,
+    )

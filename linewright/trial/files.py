@@ -1,4 +1,4 @@
-"""Trial files: JSON lines, a session's description and then one line for each run; docs/reference/records.md describes every field."""
+"""Trial files: JSON lines, one that describes a session, then one per run; docs/reference/records.md lists all fields."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Kind(Struct):
 
 
 def read(path: str, warn=lambda text: None) -> TrialFile:
-    """Every line of a trial file; a last line cut by a kill is dropped with a warning, anything else wrong is refused."""
+    """Every line of a trial file; a last line cut off by a kill is dropped with a warning, other errors are refused."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -166,10 +166,13 @@ def append_to(file: TrialFile, where: str) -> records.Writer:
 def here() -> dict:
     """The fields of a session that describe this machine and boot."""
     return dict(
-        arch=platform.machine(), cpu_model=_cpu_model(), cpus=os.cpu_count() or 0,
-        kernel=f"{platform.system()} {platform.release()}", boot_id=_text("/proc/sys/kernel/random/boot_id"),
+        arch=platform.machine(),
+        cpu_model=_cpu_model(),
+        cpus=os.cpu_count() or 0,
+        kernel=f"{platform.system()} {platform.release()}",
+        boot_id=_text("/proc/sys/kernel/random/boot_id"),
         boot_parameters=_text("/proc/cmdline"),
-    )  # fmt: skip
+    )
 
 
 def _text(path: str) -> str:

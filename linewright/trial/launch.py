@@ -1,10 +1,10 @@
 """Starts one program and reports what it took; run as a script of its own, standard library only.
 
-A process carries the largest memory of whoever started it across exec (Linux keeps the old image's high-water mark), so a
-program started by the command itself would never show less than Python with its numerical libraries. This script is small,
-and what it starts has a mark of its own. Its processor time is not the program's either.
+Linux keeps a process's largest resident memory across exec.  A program started by the command itself would therefore
+never show less than Python with its numerical libraries.  This script is small, and the process that it starts has its
+own high-water mark.  The script's processor time is not counted as the program's.
 
-Arguments: file descriptor for the report, changes to the environment as JSON, program, and its arguments from argv[0] on.
+Arguments: file descriptor for the report, changes to the environment as JSON, program, its arguments from argv[0] on.
 Report: one JSON object, {"errno"} or {"status", "wall_s", "cpu_s", "maxrss_bytes"}.
 """
 
@@ -26,8 +26,8 @@ def main() -> None:
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
     environment = {**given(), **json.loads(sys.argv[2])}
-    # What ends the program politely must leave this process to report it; Python's own ignored signals are not the program's.
-    # A hangup that we were told to survive (nohup) is not to end the program either.
+    # Signals that end the program must not end this process, which reports them.  The program does not inherit the
+    # signals that Python ignores, but it does inherit an ignored hangup (nohup).
     hangup = () if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else (signal.SIGHUP,)
     changed = (signal.SIGTERM, signal.SIGINT, *hangup)
     for number in changed:
@@ -43,8 +43,11 @@ def main() -> None:
     _, status, usage = os.wait4(child, 0)
     wall_s = time.perf_counter() - started
     answer = {
-        "status": status, "wall_s": wall_s, "cpu_s": usage.ru_utime + usage.ru_stime, "maxrss_bytes": usage.ru_maxrss * 1024,
-    }  # fmt: skip
+        "status": status,
+        "wall_s": wall_s,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "maxrss_bytes": usage.ru_maxrss * 1024,
+    }
     os.write(report, json.dumps(answer).encode())
 
 

@@ -57,7 +57,7 @@ def sentences(trial: Trial) -> list[str]:
 
 def _comparison(c: Paired, trial: Trial) -> str:
     if c.change_percent is None:
-        return f"{c.setting}: too few rounds with figures of both ({c.rounds}) to say anything about {c.setting} against {c.baseline}"
+        return f"{c.setting}: too few rounds with figures of both settings ({c.rounds}) to compare it with {c.baseline}"
     if c.different:
         word = "better" if c.better else "worse"
         return f"{c.setting}: {word} than {c.baseline}, {change_text(c.change_percent)}"

@@ -119,9 +119,13 @@ class Process:
         with os.fdopen(receive, "rb") as report:
             try:
                 process = subprocess.Popen(
-                    launcher, stdin=subprocess.DEVNULL, stdout=output if self._pattern else subprocess.DEVNULL, stderr=errors,
-                    process_group=0, pass_fds=(send,),
-                )  # fmt: skip
+                    launcher,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output if self._pattern else subprocess.DEVNULL,
+                    stderr=errors,
+                    process_group=0,
+                    pass_fds=(send,),
+                )
             except OSError as error:
                 raise UserError(f"cannot run {self._program}: {error.strerror}", "PROGRAM") from None
             finally:

@@ -67,9 +67,14 @@ class Command:
         """Run in a process group of its own, as a shell does: with SIGINT heeded, also when these tests run in the
         background of a script, where it is ignored and the ignoring inherited."""
         return subprocess.Popen(
-            self.arguments(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.directory, env=self.environment(),
-            start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # fmt: skip
+            self.arguments(*words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.directory,
+            env=self.environment(),
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
     def refused(self, *words: str) -> str:
         """Standard error of a request that must be refused: exit 2, one line, nothing on standard output."""

@@ -27,15 +27,18 @@ from linewright.report.parts import (
     once,
     shape,
     tip,
-)  # fmt: skip
+)
 from linewright.units import ns_text
 
 HEIGHT = 280
 WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
 STATES = {
-    "dirty_beyond": "dirty, beyond the caches", "dirty_l1": "dirty, in the first cache", "dirty_l2": "dirty, in the second cache",
-    "clean": "clean", "absent": "absent",
-}  # fmt: skip
+    "dirty_beyond": "dirty, beyond the caches",
+    "dirty_l1": "dirty, in the first cache",
+    "dirty_l2": "dirty, in the second cache",
+    "clean": "clean",
+    "absent": "absent",
+}
 
 
 def section(material: Material) -> Section | None:
@@ -56,8 +59,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="cache",
         title="Cache maintenance",
-        lead="Writing back or invalidating a list of entries. Points are measured passes, lines the fit: so much per line, per entry"
-        " and per wait. Where the two waits meet, one wait for the whole list saves nothing.",
+        lead="Writing back or invalidating a list of entries. Points are measured passes, lines are the fit: a term per"
+        " line, per entry and per wait. Where the two kinds of wait meet, one wait for the list saves nothing.",
         controls=[control] if len(states) > 1 else [],
         figures=figures,
         grids=[_terms(fits, material.several)] if fits else [],
@@ -74,11 +77,18 @@ def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str
     fit = next((fit for fit, of in fits if of is series and fit.group == group), None)
     per_line = {key: None if v is None else figure(v / lines) for key, v in interval("ns", s.issue).items()}
     return {
-        "series": series.label, "form": group.form, "state": group.state, "align": group.align_bytes,
-        "bytes": int(s.cell.params["entry_bytes"]), "entries": entries, "lines": lines,
-        "wait": WAITS[str(s.cell.params["wait"])], "contention": contention(s.cell), **per_line,
+        "series": series.label,
+        "form": group.form,
+        "state": group.state,
+        "align": group.align_bytes,
+        "bytes": int(s.cell.params["entry_bytes"]),
+        "entries": entries,
+        "lines": lines,
+        "wait": WAITS[str(s.cell.params["wait"])],
+        "contention": contention(s.cell),
+        **per_line,
         "fitted": figure(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
-    }  # fmt: skip
+    }
 
 
 def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, control: Control) -> Figure:
@@ -124,19 +134,34 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     whiskers = (
         base.transform_filter("datum.ns_low > 0").mark_rule().encode(x=x, y="ns_low:Q", y2="ns_high:Q", color=colour)
     )
-    fields = (("series", "machine"), ("form", "instruction"), ("wait", "wait"), ("bytes", "bytes an entry"), ("entries", "entries"), ("lines", "lines"),
-              ("ns:q", "ns a line"), ("ns_low:q", "from"), ("ns_high:q", "to"), ("fitted:q", "fitted"))  # fmt: skip
+    fields = (
+        ("series", "machine"),
+        ("form", "instruction"),
+        ("wait", "wait"),
+        ("bytes", "bytes an entry"),
+        ("entries", "entries"),
+        ("lines", "lines"),
+        ("ns:q", "ns a line"),
+        ("ns_low:q", "from"),
+        ("ns_high:q", "to"),
+        ("fitted:q", "fitted"),
+    )
     marks = shape("series", labels, rows) if material.several else shape("wait", waits, rows)
     points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, shape=marks, tooltip=tip(*fields))
     return Figure(
-        id="cache-line", title="Time per line",
-        text=f"Time of cache maintenance per line over entry size, for {', '.join(forms)}, with a wait behind each entry and with one.",
+        id="cache-line",
+        title="Time per line",
+        text=f"Time of cache maintenance per line over entry size, for {', '.join(forms)},"
+        " with one wait for the list and with one wait after each entry.",
         spec=finish(alt.layer(lines, whiskers, points), HEIGHT, [control]),
-    )  # fmt: skip
+    )
 
 
 def _bytes_axis(sizes: set[int]) -> alt.Axis:
-    label = "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
+    label = (
+        "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' :"
+        " datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
+    )
     return alt.Axis(values=sorted(sizes), labelExpr=label, labelAngle=0, labelOverlap="greedy")
 
 
@@ -148,13 +173,22 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
         longest[key] = max(longest.get(key, 0), saving.entries)
     rows = [
         {
-            "series": series.label, "form": saving.group.form, "state": saving.group.state, "bytes": saving.entry_bytes, "entries": saving.entries,
-            "saved": figure(saving.percent.value), "low": figure(saving.percent.low), "high": figure(saving.percent.high),
-            "each": figure(saving.each_ns / 1e3), "once": figure(saving.once_ns / 1e3),
+            "series": series.label,
+            "form": saving.group.form,
+            "state": saving.group.state,
+            "bytes": saving.entry_bytes,
+            "entries": saving.entries,
+            "saved": figure(saving.percent.value),
+            "low": figure(saving.percent.low),
+            "high": figure(saving.percent.high),
+            "each": figure(saving.each_ns / 1e3),
+            "once": figure(saving.once_ns / 1e3),
         }
         for saving, series in savings
-        if saving.percent and saving.group.align_bytes == 0 and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
-    ]  # fmt: skip
+        if saving.percent
+        and saving.group.align_bytes == 0
+        and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
+    ]
     base = alt.Chart(inline(rows)).transform_filter("datum.state == state")
     x = alt.X(
         "bytes:Q",
@@ -169,23 +203,42 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
     line = base.mark_line().encode(
         x=x, y=alt.Y("saved:Q", title="% of the time saved"), color=colour, **strokes, **detail
     )
-    fields = (("series", "machine"), ("form", "instruction"), ("bytes", "bytes an entry"), ("entries", "entries"), ("saved:q", "% saved"), ("low:q", "from"),
-              ("high:q", "to"), ("each:q", "µs, a wait each"), ("once:q", "µs, one wait"))  # fmt: skip
+    fields = (
+        ("series", "machine"),
+        ("form", "instruction"),
+        ("bytes", "bytes an entry"),
+        ("entries", "entries"),
+        ("saved:q", "% saved"),
+        ("low:q", "from"),
+        ("high:q", "to"),
+        ("each:q", "µs, a wait each"),
+        ("once:q", "µs, one wait"),
+    )
     points = base.mark_point(filled=True).encode(x=x, y="saved:Q", color=colour, tooltip=tip(*fields))
     return Figure(
-        id="cache-saved", title="What one wait saves",
-        text=f"Share of the time that one wait for the list saves against a wait behind each entry, over entry size, for {', '.join(forms)}.",
+        id="cache-saved",
+        title="What one wait saves",
+        text="Share of the time that one wait for the list saves against one wait after each entry,"
+        f" over entry size, for {', '.join(forms)}.",
         spec=finish(alt.layer(band, line, points), HEIGHT, [control]),
-    )  # fmt: skip
+    )
 
 
 def _terms(fits: list[tuple[Fit, Series]], several: bool) -> Grid:
     rows = [
         ([series.label] if several else [])
-        + [fit.group.form, STATES.get(fit.group.state, fit.group.state), str(fit.group.align_bytes), _span(fit.per_line), _span(fit.per_entry),
-           _span(fit.per_wait), str(fit.cells), f"{fit.worst_percent:.0f} %"]
+        + [
+            fit.group.form,
+            STATES.get(fit.group.state, fit.group.state),
+            str(fit.group.align_bytes),
+            _span(fit.per_line),
+            _span(fit.per_entry),
+            _span(fit.per_wait),
+            str(fit.cells),
+            f"{fit.worst_percent:.0f} %",
+        ]
         for fit, series in fits
-    ]  # fmt: skip
+    ]
     columns = (["machine"] if several else []) + [
         "instruction",
         "lines are",

@@ -23,7 +23,7 @@ from linewright.report.parts import (
     pixels,
     room,
     tip,
-)  # fmt: skip
+)
 from linewright.report.sections.matrix import by_operation
 
 
@@ -44,12 +44,15 @@ def section(material: Material) -> Section | None:
     return Section(
         id="fairness",
         title="Fairness",
-        lead="Each thread's share of the operations while all want the line; the timed thread is thread 0, and only it has work"
-        " between operations. Jain's index is 1 for equal shares and 1/threads when one thread has all.",
+        lead="Each thread's share of the operations while all use the line. The timed thread is thread 0. Only it"
+        " has work between operations. Jain's index is 1 for equal shares and 1/threads when one thread does everything.",
         controls=[control] if len(control.options) > 1 else [],
-        figures=[_figure(series, [s for s, of in cells if of is series], material, control) for series in material.series
-                 if any(of is series for _, of in cells)],
-    )  # fmt: skip
+        figures=[
+            _figure(series, [s for s, of in cells if of is series], material, control)
+            for series in material.series
+            if any(of is series for _, of in cells)
+        ],
+    )
 
 
 def _point(s: Summary) -> str:
@@ -60,22 +63,42 @@ def _point(s: Summary) -> str:
 def _figure(series: Series, cells: list[Summary], material: Material, control: Control) -> Figure:
     rows: list[dict[str, Any]] = [
         {
-            "label": f"{s.cell.operation} · {s.cell.form}", "point": _point(s), "thread": f"thread {thread}", "place": thread,
-            "share": figure(ops / sum(s.thread_ops)), "jain": figure(s.fairness), "cpu": s.cpus[thread] if thread < len(s.cpus) else None,
+            "label": f"{s.cell.operation} · {s.cell.form}",
+            "point": _point(s),
+            "thread": f"thread {thread}",
+            "place": thread,
+            "share": figure(ops / sum(s.thread_ops)),
+            "jain": figure(s.fairness),
+            "cpu": s.cpus[thread] if thread < len(s.cpus) else None,
         }
         for s in cells
         for thread, ops in enumerate(s.thread_ops)
-    ]  # fmt: skip
+    ]
     labels = sorted(once(row["label"] for row in rows), key=by_operation)
     threads = once(row["thread"] for row in rows)
     base = alt.Chart(inline(rows)).transform_filter("datum.point == point")
     y = alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360))
     legend = alt.Legend(title=None) if len(threads) <= 12 else None
     bars = base.mark_bar(height={"band": 0.62}).encode(
-        y=y, x=alt.X("share:Q", stack="zero", title="share of all operations", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5)),
-        color=alt.Color("thread:N", scale=alt.Scale(domain=threads), legend=legend), order="place:Q",
-        tooltip=tip(("label", "form"), ("point", "point"), ("thread", "thread"), ("cpu", "CPU"), ("share:q", "share"), ("jain:q", "Jain's index")),
-    )  # fmt: skip
+        y=y,
+        x=alt.X(
+            "share:Q",
+            stack="zero",
+            title="share of all operations",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(format="%", tickCount=5),
+        ),
+        color=alt.Color("thread:N", scale=alt.Scale(domain=threads), legend=legend),
+        order="place:Q",
+        tooltip=tip(
+            ("label", "form"),
+            ("point", "point"),
+            ("thread", "thread"),
+            ("cpu", "CPU"),
+            ("share:q", "share"),
+            ("jain:q", "Jain's index"),
+        ),
+    )
     jain = (
         base.transform_filter("datum.place == 0")
         .mark_text(align="left", dx=8)
@@ -83,7 +106,10 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
     )
     name = f"fairness-{material.series.index(series)}" if material.several else "fairness"
     return Figure(
-        id=name, title=series.label if material.several else "Shares of the threads; Jain's index on the right", broad=not material.several, least=room(labels),
+        id=name,
+        title=series.label if material.several else "Shares of the threads; Jain's index on the right",
+        broad=not material.several,
+        least=room(labels),
         text=f"Shares of the operations that each thread did, and Jain's index, for {len(labels)} forms.",
         spec=finish(alt.layer(bars, jain), pixels(len(labels)), [control]),
-    )  # fmt: skip
+    )

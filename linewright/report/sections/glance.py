@@ -27,7 +27,7 @@ from linewright.report.parts import (
     pixels,
     room,
     tip,
-)  # fmt: skip
+)
 
 LANES = 3
 """Contention classes drawn beside each other: alone, placebo and the shortest pause."""
@@ -44,7 +44,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="forms",
         title="Forms side by side",
-        lead="Time of one operation, the work around it included: medians, and where a repeat's median falls. Logarithmic.",
+        lead="Time of one operation with its work: medians, and the interval of a repeat's median. Logarithmic.",
         controls=[control] if len(works) > 1 else [],
         figures=[
             _figure(o, [c for c in cells if c[0].cell.operation == o], classes, material, control) for o in operations
@@ -76,9 +76,19 @@ def _figure(
     lanes = [f"{c} {label}" for c in classes for label in labels]
     most = max((len({row["lane"] for row in rows if row["form"] == form}) for form in forms), default=1)
     chart = dots(
-        rows, "ns", "ns per operation", alt.Y("form:N", title=None, sort=forms), hue("contention", classes), "lane", lanes, labels,
-        True, tip(*CELL_TIP, *NS_TIP), ["datum.work == work"], "work",
-    )  # fmt: skip
+        rows,
+        "ns",
+        "ns per operation",
+        alt.Y("form:N", title=None, sort=forms),
+        hue("contention", classes),
+        "lane",
+        lanes,
+        labels,
+        True,
+        tip(*CELL_TIP, *NS_TIP),
+        ["datum.work == work"],
+        "work",
+    )
     return Figure(
         id=f"forms-{operation}",
         title=operation,

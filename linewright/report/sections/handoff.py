@@ -26,7 +26,7 @@ from linewright.report.parts import (
     shape,
     tiles,
     tip,
-)  # fmt: skip
+)
 
 MEANING = {
     "cmpxchg_blind": "compare-and-swap until it succeeds",
@@ -55,8 +55,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="handoff",
         title="Core to core",
-        lead="One line handed back and forth between two cores. A figure is one handoff, half a round trip; published figures mean"
-        " one of these definitions and rarely say which.",
+        lead="One line handed back and forth between two cores. A figure is one handoff, half a round trip. Published"
+        " figures mean one of these definitions and rarely say which.",
         controls=[definitions] if maps and len(definitions.options) > 1 else [],
         figures=[_map(series, rows, material, definitions) for series in maps] + [_classes(rows, material)],
     )
@@ -65,14 +65,29 @@ def section(material: Material) -> Section | None:
 def _row(s: Summary, series: Series) -> dict[str, Any]:
     half = {key: None if value is None else figure(value / 2) for key, value in interval("ns", s.issue).items()}
     return {
-        "series": series.label, "form": s.cell.form, "cpus": s.cpus, "pair": f"CPU {s.cpus[0]} ↔ {s.cpus[1]}",
-        "place": PLACES.get(s.placement_class, s.placement_class or "unknown"), **half, "work": s.cell.work_iters,
-        "mark": doubt(s), "remark": remark(s), "launches": s.launches,
-    }  # fmt: skip
+        "series": series.label,
+        "form": s.cell.form,
+        "cpus": s.cpus,
+        "pair": f"CPU {s.cpus[0]} ↔ {s.cpus[1]}",
+        "place": PLACES.get(s.placement_class, s.placement_class or "unknown"),
+        **half,
+        "work": s.cell.work_iters,
+        "mark": doubt(s),
+        "remark": remark(s),
+        "launches": s.launches,
+    }
 
 
-TIP = (("series", "machine"), ("form", "definition"), ("pair", "cores"), ("place", "apart"), ("ns:q", "ns a handoff"), ("ns_low:q", "from"),
-       ("ns_high:q", "to"), ("remark", "note"))  # fmt: skip
+TIP = (
+    ("series", "machine"),
+    ("form", "definition"),
+    ("pair", "cores"),
+    ("place", "apart"),
+    ("ns:q", "ns a handoff"),
+    ("ns_low:q", "from"),
+    ("ns_high:q", "to"),
+    ("remark", "note"),
+)
 
 
 def _map(series: Series, rows: list[dict[str, Any]], material: Material, definitions: Control) -> Figure:
@@ -96,10 +111,11 @@ def _map(series: Series, rows: list[dict[str, Any]], material: Material, definit
     )
     return Figure(
         id=f"handoff-map-{material.series.index(series)}" if material.several else "handoff-map",
-        title=f"Map of {series.label}" if material.several else "Every pair of cores", broad=len(cpus) > 18,
+        title=f"Map of {series.label}" if material.several else "Every pair of cores",
+        broad=len(cpus) > 18,
         text=f"Map of {len(cpus)} by {len(cpus)} CPUs; colour is the time of a handoff.",
         spec=finish(chart, None, [definitions], fills=False),
-    )  # fmt: skip
+    )
 
 
 def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
@@ -127,7 +143,10 @@ def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
         .encode(x="ns_high:Q", y=y, yOffset=offset, text="mark:N")
     )
     return Figure(
-        id="handoff", title="By distance and definition",
+        id="handoff",
+        title="By distance and definition",
         text=f"Time of a handoff for {len(rows)} pairs and definitions, by how far the cores are apart.",
-        spec=finish(alt.layer(whiskers, points, marks), 18 * max(4, len(places) * (len(lanes) + 1)), left=beside(places)),
-    )  # fmt: skip
+        spec=finish(
+            alt.layer(whiskers, points, marks), 18 * max(4, len(places) * (len(lanes) + 1)), left=beside(places)
+        ),
+    )

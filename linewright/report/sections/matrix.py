@@ -30,13 +30,15 @@ from linewright.report.parts import (
     short,
     tiles,
     tip,
-)  # fmt: skip
+)
 from linewright.schema import Cell
 
 METRICS = {
-    "p50": "median, ns", "p99": "99th percentile of batch means, ns", "exposed": "exposed cost, ns",
+    "p50": "median, ns",
+    "p99": "99th percentile of batch means, ns",
+    "exposed": "exposed cost, ns",
     "rate": "all threads together, operations per µs",
-}  # fmt: skip
+}
 BROAD_STEP, STEP, ROW_STEP, BETWEEN = 46, 40, 23, 14
 ABREAST = 3
 """Contention classes side by side in a picture; the page's script puts as many as there is room for."""
@@ -53,11 +55,12 @@ def section(material: Material) -> Section | None:
     return Section(
         id="matrix",
         title="The matrix",
-        lead="Every form at every contention and work length: alone, beside a placebo, and contended with a pause of so many iterations"
-        " between the contender's operations. ◆ marks metastable cells, whose launches fall into groups; ? marks cells not to be relied on.",
+        lead="Every form at every contention and work length: alone, beside a placebo, and contended with so many"
+        " iterations of contender spacing. ◆ marks metastable cells, whose launches fall into groups; ? marks"
+        " unreliable cells.",
         controls=[metric],
         figures=[_figure(label, mine, domain, metric, material) for label, mine in rows.items() if mine],
-    )  # fmt: skip
+    )
 
 
 def _figure(
@@ -75,10 +78,20 @@ def _figure(
     chart = _chart(rows, classes, names, domain, step)
     index = [series.label for series in material.series].index(label)
     return Figure(
-        id=f"matrix-{index}" if material.several else "matrix", title=label if material.several else "Form × contention × work", broad=True,
-        text=f"Heat map of {len(names)} forms by contention and work iterations; colour is {', '.join(text for _, text in metric.options)}, to choose from.",
-        spec=finish(chart, None, [metric], fills=False, left=beside(names) - BETWEEN, abreast=BETWEEN + step * len({row["work"] for row in rows})),
-    )  # fmt: skip
+        id=f"matrix-{index}" if material.several else "matrix",
+        title=label if material.several else "Form × contention × work",
+        broad=True,
+        text=f"Heat map of {len(names)} forms by contention and work iterations;"
+        f" colour is {', '.join(text for _, text in metric.options)}, to choose from.",
+        spec=finish(
+            chart,
+            None,
+            [metric],
+            fills=False,
+            left=beside(names) - BETWEEN,
+            abreast=BETWEEN + step * len({row["work"] for row in rows}),
+        ),
+    )
 
 
 FREE = 0.1
@@ -103,12 +116,22 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
     exposed = s.exposed.median_ns if s.exposed else None
     width = "" if cell.width_bits in (64, 32) else f" u{cell.width_bits}"
     return {
-        "series": series.label, "label": f"{cell.operation} · {cell.form}{width}", "form": cell.form,
-        "contention": contention(cell), "work": cell.work_iters, "rank": contention_rank(cell), "place": place(cell),
-        "beside": cell.contender.replace("same_line", "contended"), "short": _short(cell),
-        "p50": figure(s.issue.median_ns), "p99": figure(s.batch.p99_ns if s.batch else None), "exposed": figure(exposed),
-        "rate": figure(s.total_mops) if s.total_mops > 0 else None, "mark": doubt(s), "remark": remark(s),
-    }  # fmt: skip
+        "series": series.label,
+        "label": f"{cell.operation} · {cell.form}{width}",
+        "form": cell.form,
+        "contention": contention(cell),
+        "work": cell.work_iters,
+        "rank": contention_rank(cell),
+        "place": place(cell),
+        "beside": cell.contender.replace("same_line", "contended"),
+        "short": _short(cell),
+        "p50": figure(s.issue.median_ns),
+        "p99": figure(s.batch.p99_ns if s.batch else None),
+        "exposed": figure(exposed),
+        "rate": figure(s.total_mops) if s.total_mops > 0 else None,
+        "mark": doubt(s),
+        "remark": remark(s),
+    }
 
 
 def _short(cell: Cell) -> str:
@@ -135,11 +158,24 @@ def _chart(
         "y": alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360)),
     }
     colour = alt.Color(
-        "shade:Q", scale=alt.Scale(type="log", domain=domain, nice=False, range="heatmap"),
-        legend=alt.Legend(title="cheap to dear (for the rate: slow to fast), logarithmic", gradientLength=260, format="~g", tickCount=4),
-    )  # fmt: skip
-    fields = (*CELL_TIP[:3], ("work", "work iterations"), ("p50:q", "median ns"), ("p99:q", "p99 ns"), ("exposed:q", "exposed ns"),
-              ("rate:q", "all threads, per µs"), ("remark", "note"))  # fmt: skip
+        "shade:Q",
+        scale=alt.Scale(type="log", domain=domain, nice=False, range="heatmap"),
+        legend=alt.Legend(
+            title="cheap to dear (for the rate: slow to fast), logarithmic",
+            gradientLength=260,
+            format="~g",
+            tickCount=4,
+        ),
+    )
+    fields = (
+        *CELL_TIP[:3],
+        ("work", "work iterations"),
+        ("p50:q", "median ns"),
+        ("p99:q", "p99 ns"),
+        ("exposed:q", "exposed ns"),
+        ("rate:q", "all threads, per µs"),
+        ("remark", "note"),
+    )
     layered = tiles(base, where, colour, "shade", tip(*fields), "said").properties(
         width=alt.Step(step), height=alt.Step(ROW_STEP)
     )

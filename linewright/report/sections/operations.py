@@ -22,11 +22,19 @@ from linewright.report.parts import (
     remark,
     tiles,
     tip,
-)  # fmt: skip
+)
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
-TIP = (("operation", "operation"), ("form", "form"), ("width", "width"), ("order", "order"), ("ns:q", "ns"), ("low:q", "from"), ("high:q", "to"),
-       ("remark", "note"))  # fmt: skip
+TIP = (
+    ("operation", "operation"),
+    ("form", "form"),
+    ("width", "width"),
+    ("order", "order"),
+    ("ns:q", "ns"),
+    ("low:q", "from"),
+    ("high:q", "to"),
+    ("remark", "note"),
+)
 
 
 def section(material: Material) -> Section | None:
@@ -55,14 +63,19 @@ def section(material: Material) -> Section | None:
         controls=controls,
         figures=[
             Figure(
-                id=f"operations-{operation}", title=operation,
+                id=f"operations-{operation}",
+                title=operation,
                 text=f"Heat map of {operation}: rows are operand widths, columns memory orders, colour is ns.",
-                spec=finish(_chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]), 26 * 4, [point, policy, machine]),
+                spec=finish(
+                    _chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]),
+                    26 * 4,
+                    [point, policy, machine],
+                ),
             )
             for operation in once(r["operation"] for r in rows)
             if (mine := [r for r in rows if r["operation"] == operation])
         ],
-    )  # fmt: skip
+    )
 
 
 def _row(s: Summary, series: Series) -> dict[str, Any]:
@@ -77,11 +90,20 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
         else f"work {cell.work_iters} included"
     )
     return {
-        "series": series.label, "operation": cell.operation.removeprefix("library_"), "width": f"{cell.width_bits} bit",
-        "form": cell.form, "order": cell.order, "policy": str(cell.params.get("policy", "default")),
-        "point": f"{what}, {contention(cell)}, ns", "ns": figure(value.median_ns), "low": figure(value.low_ns), "high": figure(value.high_ns),
-        "bits": cell.width_bits, "mark": doubt(s), "remark": remark(s),
-    }  # fmt: skip
+        "series": series.label,
+        "operation": cell.operation.removeprefix("library_"),
+        "width": f"{cell.width_bits} bit",
+        "form": cell.form,
+        "order": cell.order,
+        "policy": str(cell.params.get("policy", "default")),
+        "point": f"{what}, {contention(cell)}, ns",
+        "ns": figure(value.median_ns),
+        "low": figure(value.low_ns),
+        "high": figure(value.high_ns),
+        "bits": cell.width_bits,
+        "mark": doubt(s),
+        "remark": remark(s),
+    }
 
 
 def _domain(values: list[float]) -> list[float]:

@@ -24,7 +24,7 @@ from linewright.report.parts import (
     pixels,
     room,
     tip,
-)  # fmt: skip
+)
 
 OPERATIONS = ("percpu_add", "percpu_cmpxchg")
 METRICS = {"ns": "back to back", "exposed": "exposed"}
@@ -41,8 +41,9 @@ def section(material: Material) -> Section | None:
     return Section(
         id="percpu",
         title="Per-CPU counters",
-        lead="Adding to a counter of the current CPU, by a restartable sequence and by what is used instead: thread-local and racy"
-        " counters (floors: they count something else, or lose counts), atomics on an own line, and one shared line.",
+        lead="Adding to a counter of the current CPU, by a restartable sequence and by the alternatives: thread-local"
+        " and racy counters (floors: they count something else, or lose counts), atomics on an own line, and one"
+        " shared line.",
         controls=[c for c in (point, words) if len(c.options) > 1],
         figures=[f for f in figures if f is not None],
     )
@@ -53,10 +54,22 @@ def _point(s) -> dict[str, Any]:
     slots = s.cell.params.get("slots", 1)
     words = "one word" if slots == 1 else f"{slots} words in turn"
     if s.cell.work_iters == 0 or s.exposed is None:
-        return {"words": words, "point": "back to back" if s.cell.work_iters == 0 else f"work {s.cell.work_iters} included",
-                **{f"shown{end}": value for end, value in zip(("", "_low", "_high"), interval("x", s.issue).values(), strict=True)}}  # fmt: skip
-    return {"words": words, "point": f"exposed with {s.cell.work_iters} iterations of work",
-            **{f"shown{end}": value for end, value in zip(("", "_low", "_high"), interval("x", s.exposed).values(), strict=True)}}  # fmt: skip
+        return {
+            "words": words,
+            "point": "back to back" if s.cell.work_iters == 0 else f"work {s.cell.work_iters} included",
+            **{
+                f"shown{end}": value
+                for end, value in zip(("", "_low", "_high"), interval("x", s.issue).values(), strict=True)
+            },
+        }
+    return {
+        "words": words,
+        "point": f"exposed with {s.cell.work_iters} iterations of work",
+        **{
+            f"shown{end}": value
+            for end, value in zip(("", "_low", "_high"), interval("x", s.exposed).values(), strict=True)
+        },
+    }
 
 
 def _figure(operation: str, rows: list[dict[str, Any]], material: Material, controls: list[Control]) -> Figure | None:
@@ -69,10 +82,26 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, cont
     who = sorted(once(row["who"] for row in rows), key=lambda w: (w != "one thread", w))
     lanes = [w + label for w in who for label in labels]
     chart = dots(
-        rows, "shown", "ns per operation", alt.Y("form:N", title=None, sort=forms), hue("who", who), "lane", lanes, labels, False,
-        tip(*CELL_TIP, ("point", "cost"), ("shown:q", "ns"), ("shown_low:q", "from"), ("shown_high:q", "to"), *NS_TIP[3:]),
-        ["datum.point == point", "datum.words == words"], "point",
-    )  # fmt: skip
+        rows,
+        "shown",
+        "ns per operation",
+        alt.Y("form:N", title=None, sort=forms),
+        hue("who", who),
+        "lane",
+        lanes,
+        labels,
+        False,
+        tip(
+            *CELL_TIP,
+            ("point", "cost"),
+            ("shown:q", "ns"),
+            ("shown_low:q", "from"),
+            ("shown_high:q", "to"),
+            *NS_TIP[3:],
+        ),
+        ["datum.point == point", "datum.words == words"],
+        "point",
+    )
     return Figure(
         id=f"percpu-{operation.removeprefix('percpu_')}",
         title=operation.replace("_", " "),

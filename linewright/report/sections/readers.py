@@ -32,14 +32,16 @@ from linewright.report.parts import (
     ticks,
     tip,
     within,
-)  # fmt: skip
+)
 
 PAIR, GRACE = "readers_pair", "readers_grace"
 GROUPS: dict[str, str] = {
-    PAIR: "Enter and leave", "readers_lookup": "Find an object, hold it, let it go",
-    "readers_shape": "The two increments of a pair, by form", "readers_floor": "What sections are made of",
+    PAIR: "Enter and leave",
+    "readers_lookup": "Find an object, hold it, let it go",
+    "readers_shape": "The two increments of a pair, by form",
+    "readers_floor": "What sections are made of",
     GRACE: "Wait for readers",
-}  # fmt: skip
+}
 
 
 def section(material: Material) -> Section | None:
@@ -66,8 +68,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="readers",
         title="Readers and grace periods",
-        lead="What a read-side critical section costs its reader, beside what an updater pays to wait for readers. Cheap readers make"
-        " waiting dear: the choice is between the two.",
+        lead="What a read-side critical section costs its reader, and what an updater pays to wait for readers."
+        " Cheap readers have expensive grace periods: the choice is between the two.",
         controls=[control] if len(control.options) > 1 else [],
         figures=[f for f in figures if f is not None],
     )
@@ -82,7 +84,7 @@ def _point(row: dict[str, Any]) -> str:
 
 
 def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
-    """Each form as one point: its pair alone on one axis, its grace period on the other, beside readers where that was measured."""
+    """Each form as one point: its reader alone on one axis, its grace period on the other."""
     pairs: dict[tuple[str, str], dict[str, Any]] = {}
     waits: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
@@ -95,13 +97,20 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
                 waits[(*key, row["updater"])] = row
     joined = [
         {
-            "series": label, "form": form, "name": form + ("" if updater == "synchronize" else f", {updater}"),
-            "pair": pair["ns"], "pair_low": pair["ns_low"], "pair_high": pair["ns_high"],
-            "grace": wait["ns"], "grace_low": wait["ns_low"], "grace_high": wait["ns_high"], "waited": wait["point"],
+            "series": label,
+            "form": form,
+            "name": form + ("" if updater == "synchronize" else f", {updater}"),
+            "pair": pair["ns"],
+            "pair_low": pair["ns_low"],
+            "pair_high": pair["ns_high"],
+            "grace": wait["ns"],
+            "grace_low": wait["ns_low"],
+            "grace_high": wait["ns_high"],
+            "waited": wait["point"],
         }
         for (label, form, updater), wait in waits.items()
         if (pair := pairs.get((label, form)))
-    ]  # fmt: skip
+    ]
     if not joined:
         return None
     joined = within(within(joined, "pair"), "grace")
@@ -116,18 +125,29 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     )
     y = alt.Y("grace:Q", title=y_title, **log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]))
     colour = hue("form", forms_of(material, PAIR), forms)
-    fields = (("series", "machine"), ("name", "form"), ("pair:q", "ns enter and leave"), ("pair_low:q", "from"), ("pair_high:q", "to"),
-              ("grace:q", "ns a grace period"), ("grace_low:q", "from"), ("grace_high:q", "to"), ("waited", "measured with"))  # fmt: skip
+    fields = (
+        ("series", "machine"),
+        ("name", "form"),
+        ("pair:q", "ns enter and leave"),
+        ("pair_low:q", "from"),
+        ("pair_high:q", "to"),
+        ("grace:q", "ns a grace period"),
+        ("grace_low:q", "from"),
+        ("grace_high:q", "to"),
+        ("waited", "measured with"),
+    )
     across = base.mark_rule().encode(x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour)
     down = base.mark_rule().encode(y=alt.Y("grace_from:Q", title=y_title), y2="grace_to:Q", x=x, color=colour)
     points = base.mark_point(filled=True, size=110).encode(
         x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields)
     )
     return Figure(
-        id="readers-both", title="Reader against grace period", broad=True,
-        text="Each form as a point: what enter and leave cost a reader across, what a grace period costs upwards; both logarithmic.",
+        id="readers-both",
+        title="Reader against grace period",
+        broad=True,
+        text="Each form as a point: reader cost across, grace-period cost upwards; both logarithmic.",
         spec=finish(alt.layer(across, down, points), 340),
-    )  # fmt: skip
+    )
 
 
 def _group(
@@ -146,10 +166,28 @@ def _group(
     lanes = labels if by == "contention" else [c + label for c in classes for label in labels]
     filters = ["datum.point == point"] if operation != GRACE else []
     chart = dots(
-        mine, "ns", "ns", alt.Y("form:N", title=None, sort=forms), hue(by, classes), "lane", lanes, labels, True,
-        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP), filters, "point" if filters else "",
-    )  # fmt: skip
+        mine,
+        "ns",
+        "ns",
+        alt.Y("form:N", title=None, sort=forms),
+        hue(by, classes),
+        "lane",
+        lanes,
+        labels,
+        True,
+        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP),
+        filters,
+        "point" if filters else "",
+    )
     return Figure(
-        id=operation.replace("_", "-"), title=title, least=room(forms), text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
-        spec=finish(chart, pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms) if by == "point" else pixels(len(forms)), [control] if filters else [], left=beside(forms)),
-    )  # fmt: skip
+        id=operation.replace("_", "-"),
+        title=title,
+        least=room(forms),
+        text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
+        spec=finish(
+            chart,
+            pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms) if by == "point" else pixels(len(forms)),
+            [control] if filters else [],
+            left=beside(forms),
+        ),
+    )

@@ -25,7 +25,7 @@ from linewright.report.parts import (
     once,
     params_text,
     tip,
-)  # fmt: skip
+)
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
 UNITS = {"rate": "operations per µs", "ns": "ns per operation"}
@@ -45,8 +45,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="threads",
         title="Scaling over threads",
-        lead="Threads that all do the operation on one line without pause, or on their own where the form counts per CPU."
-        " A rate that falls as threads come is contention; one that doubles is none.",
+        lead="All threads do the operation on one line without contender spacing, or on their own where the form"
+        " counts per CPU. Contention shows as a rate that falls with more threads; without contention two threads double it.",
         controls=[metric],
         figures=[_figure(operation, rows, material, metric) for operation, rows in points.items()],
     )
@@ -108,7 +108,8 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metr
     return Figure(
         id=f"threads-{operation}",
         title=", ".join(x for x in (operation.replace("_", " "), rows[0]["which"].replace("_", " ")) if x),
-        text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by form; total rate or time, logarithmic.",
+        text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by form;"
+        " total rate or time, logarithmic.",
         spec=finish(alt.layer(line, points, title=_unit()), HEIGHT, [metric]),
     )
 

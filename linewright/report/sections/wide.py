@@ -26,7 +26,7 @@ from linewright.report.parts import (
     once,
     place,
     tip,
-)  # fmt: skip
+)
 
 OPERATIONS = {"wide_read": "reads", "wide_write": "writes", "wide_add": "adds"}
 HEIGHT = 260
@@ -49,7 +49,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="wide",
         title="Wide atomics",
-        lead=f"{widths}-bit reads and writes mixed: every thread does the same share of both. Time of one operation of the mix.",
+        lead=f"{widths}-bit reads and writes mixed: every thread does the same share of both."
+        " Time of one operation of the mix.",
         controls=[control] if len(names) > 1 else [],
         figures=[_figure(o, [c for c in cells if c[0].cell.operation == o], material, control) for o in shown],
     )
@@ -91,7 +92,8 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     )
     marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y=y, text="mark:N")
     return Figure(
-        id=f"wide-{operation.removeprefix('wide_')}", title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",
+        id=f"wide-{operation.removeprefix('wide_')}",
+        title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",
         text=f"Time of {operation} by form over the share of writes, for one thread and for several.",
         spec=finish(alt.layer(whiskers, line, points, marks), HEIGHT, [control]),
-    )  # fmt: skip
+    )

@@ -29,7 +29,7 @@ from linewright.report.parts import (
     measured,
     once,
     tip,
-)  # fmt: skip
+)
 from linewright.units import ns_text
 
 HEIGHT = 260
@@ -54,8 +54,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="exposed",
         title="Exposed cost over work",
-        lead="What an operation adds to a loop that does something else too: the loop, less the same loop without the operation."
-        f" One iteration of work takes {iteration} ns. Bands are intervals; a dashed line marks where two forms change places.",
+        lead="What an operation adds to a loop that also does other work: the loop minus the same loop without it."
+        f" One unit of work takes {iteration} ns. Bands are intervals; a dashed line marks where two forms cross over.",
         controls=[control] if len(control.options) > 1 else [],
         figures=[_figure(o, _serving(o, cells), crossed, material, control) for o in operations],
         grids=[_crossings(crossed, material.several)] if crossed else [],
@@ -73,8 +73,12 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
 
 
 def _figure(
-    operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]], material: Material, control: Control
-) -> Figure:  # fmt: skip
+    operation: str,
+    cells: list[tuple[Summary, Series]],
+    crossed: list[tuple[Crossover, Series]],
+    material: Material,
+    control: Control,
+) -> Figure:
     rows = [_row(s, series) for s, series in cells]
     labels = [series.label for series in material.series]
     base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
@@ -126,12 +130,16 @@ def _marks(
     at = {(where_of(s), series.label): contention(s.cell) for s, series in cells if s.cell.contender != "placebo"}
     return [
         {
-            "series": series.label, "contention": at[(c.where, series.label)], "x": (c.below + c.above) / 2,
-            "from": c.below, "to": c.above, "change": f"{c.cheaper_below} → {c.cheaper_above}",
+            "series": series.label,
+            "contention": at[(c.where, series.label)],
+            "x": (c.below + c.above) / 2,
+            "from": c.below,
+            "to": c.above,
+            "change": f"{c.cheaper_below} → {c.cheaper_above}",
         }
         for c, series in crossed
         if {c.cheaper_below, c.cheaper_above} <= forms and (c.where, series.label) in at
-    ]  # fmt: skip
+    ]
 
 
 def where_of(s: Summary) -> str:

@@ -1,4 +1,4 @@
-"""Wrong requests: one line on standard error that says what, where and what is allowed; exit 2; nothing measured or written."""
+"""Wrong requests get one line that says what, where and what is allowed; exit 2; nothing measured or written."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_cpu_outside_the_affinity_mask(real):
         pytest.skip("one CPU")
     said = real.apart(
         "measure", "--cpus", f"{allowed[0]},{allowed[1]}", preexec_fn=lambda: os.sched_setaffinity(0, {allowed[0]})
-    )  # fmt: skip
+    )
     assert said.returncode == 2
     assert f"CPU {allowed[1]} may not be used by this process" in said.stderr and said.stderr.count("\n") == 1
 

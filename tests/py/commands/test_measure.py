@@ -24,7 +24,24 @@ from linewright.schema import Cell, Plan
 from linewright.target.local import Progress
 from support.places import FAKE_PROBE
 
-SMALL = ["--only", "lock_add", "--only", "plain_add", "--budget", "5s", "--set", "lines=2", "--set", "contended_lines=2", "--set", "work=0,20", "--set", "contended_window_ms=2", "--set", "window_ms=0.5"]  # fmt: skip
+SMALL = [
+    "--only",
+    "lock_add",
+    "--only",
+    "plain_add",
+    "--budget",
+    "5s",
+    "--set",
+    "lines=2",
+    "--set",
+    "contended_lines=2",
+    "--set",
+    "work=0,20",
+    "--set",
+    "contended_window_ms=2",
+    "--set",
+    "window_ms=0.5",
+]
 
 PR_CAPBSET_DROP, CAP_IPC_LOCK = 24, 14
 """From linux/prctl.h and linux/capability.h."""
@@ -299,9 +316,12 @@ def test_a_terminal_gets_a_bar_and_no_plain_lines(command, out: Path):
     command.fake = {"pause_s": 0.05}
     ours, theirs = os.openpty()
     process = subprocess.Popen(
-        command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl"), stdout=subprocess.PIPE, stderr=theirs,
-        cwd=command.directory, env=command.environment() | {"TERM": "xterm-256color"},
-    )  # fmt: skip
+        command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl"),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        cwd=command.directory,
+        env=command.environment() | {"TERM": "xterm-256color"},
+    )
     os.close(theirs)
     drawn = b""
     while True:
@@ -333,9 +353,18 @@ def test_a_probe_that_cannot_answer(command):
 def test_a_reader_that_goes_away(command, out: Path):
     command("measure", "--only", "plain_add", "-o", "r.jsonl")
     shown = subprocess.run(
-        ["bash", "-c", 'set -o pipefail; "$@" | head -c 10 >/dev/null', "sh", *command.arguments("show", "r.jsonl", "--format", "csv")],
-        capture_output=True, text=True, env=command.environment(), cwd=command.directory,
-    )  # fmt: skip
+        [
+            "bash",
+            "-c",
+            'set -o pipefail; "$@" | head -c 10 >/dev/null',
+            "sh",
+            *command.arguments("show", "r.jsonl", "--format", "csv"),
+        ],
+        capture_output=True,
+        text=True,
+        env=command.environment(),
+        cwd=command.directory,
+    )
     assert shown.stderr == "" and shown.returncode == 0
 
 
@@ -343,8 +372,11 @@ def test_a_reader_that_went_away_before_the_first_line(command):
     """Click would make a closed pipe exit code 1, which is said to mean that a difference was found."""
     shown = subprocess.run(
         ["bash", "-c", 'exec 3> >(exit 0); wait $!; "$@" >&3', "sh", *command.arguments("measure", "--dry-run")],
-        capture_output=True, text=True, env=command.environment(), cwd=command.directory,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=command.environment(),
+        cwd=command.directory,
+    )
     assert shown.returncode == 0 and shown.stderr == "", shown
 
 
@@ -365,8 +397,11 @@ def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
     """A command whose descriptor 3 is a pipe that nobody reads any more."""
     return subprocess.run(
         ["bash", "-c", f"exec 3> >(exit 0); wait $!; {how}", "sh", *command.arguments(*words)],
-        capture_output=True, text=True, env=command.environment(), cwd=command.directory,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=command.environment(),
+        cwd=command.directory,
+    )
 
 
 def test_closed_and_full_outputs(command, out: Path):
@@ -374,8 +409,9 @@ def test_closed_and_full_outputs(command, out: Path):
     script = '"$@" <&- >&- 2>&-'
     closed = subprocess.run(
         ["bash", "-c", script, "sh", *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl")],
-        env=command.environment(), cwd=command.directory,
-    )  # fmt: skip
+        env=command.environment(),
+        cwd=command.directory,
+    )
     assert closed.returncode == 0 and len(rows_of(out)) == 6
     with open("/dev/full", "wb") as full:
         said = command.apart("show", "r.jsonl", capture_output=False, stdout=full, stderr=subprocess.PIPE)
@@ -436,9 +472,12 @@ def test_the_real_probe_takes_a_hangup_for_a_request(real, number: signal.Signal
         "cells": [cell],
     }
     process = subprocess.Popen(
-        [real.probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [real.probe],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     process.stdin.write(json.dumps(plan).encode())
     process.stdin.close()
     assert b"linewright_context" in process.stdout.readline()

@@ -87,8 +87,11 @@ def test_googles_own_tool_compares_two_exports(command, made):
         assert command("export", made, "--google-benchmark", "-o", name, "--only", "stadd").returncode == 0
     said = subprocess.run(
         [sys.executable, GOOGLES_COMPARE, "--no-color", "benchmarks", "a.json", "b.json"],
-        cwd=command.directory, capture_output=True, text=True, timeout=400,
-    )  # fmt: skip
+        cwd=command.directory,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
     assert said.returncode == 0, said.stderr
     assert "add/stadd/u64/relaxed/same_line" in said.stdout and "U Test, Repetitions: 5 vs 5" in said.stdout
 

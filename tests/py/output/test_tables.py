@@ -30,9 +30,18 @@ def record(base: float = 5.0, launch: int = 0, status: str = "ok", reason: str =
         "baseline_ns": [0.5] * 32,
     }
     return Record(
-        linewright_record=2, context_id=CONTEXT.context_id, id=cell.id, cell=cell, plan="one", launch=launch, status=status,
-        reason=reason, cpus=[0], total_mops=200.0, **(values if status in ("ok", "unreliable") else {}),
-    )  # fmt: skip
+        linewright_record=2,
+        context_id=CONTEXT.context_id,
+        id=cell.id,
+        cell=cell,
+        plan="one",
+        launch=launch,
+        status=status,
+        reason=reason,
+        cpus=[0],
+        total_mops=200.0,
+        **(values if status in ("ok", "unreliable") else {}),
+    )
 
 
 def printed(records: list[Record], width: int = 80, terminal: bool = False) -> str:

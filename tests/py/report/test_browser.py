@@ -1,4 +1,4 @@
-"""The report in headless Chromium: charts are drawn, controls work, nothing is fetched, nothing hostile runs, axe is content."""
+"""The report in headless Chromium: charts, controls, no request, no hostile script, no complaint of axe."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ def attempt(chromium: str, *words: str) -> subprocess.CompletedProcess[str] | No
     """One run of the browser in a process group of its own; None when it had to be ended."""
     script = HERE / "support" / "report_in_browser.py"
     process = subprocess.Popen(
-        [sys.executable, str(script), *words], env=os.environ | {"CHROMIUM": chromium}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, str(script), *words],
+        env=os.environ | {"CHROMIUM": chromium},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     try:
         out, error = process.communicate(timeout=ATTEMPT_S)
     except subprocess.TimeoutExpired:

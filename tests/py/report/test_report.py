@@ -188,9 +188,13 @@ def test_the_same_input_gives_the_same_page(files, tmp_path):
         "material = gather(sys.argv[1:], print); sys.stdout.write(page.render(material, sections(material)))"
     )
     again = subprocess.run(
-        [sys.executable, "-c", program, files["rmw"], files["percpu"]], env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
-        capture_output=True, text=True, timeout=2400, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program, files["rmw"], files["percpu"]],
+        env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        timeout=2400,
+        check=True,
+    )
     assert again.stdout == first
 
 
@@ -314,9 +318,14 @@ def test_the_command_writes_a_page_and_pictures(command, tmp_path):
 
 @pytest.mark.parametrize(
     "content, said",
-    [(None, "No such file"), (b"", "empty file"), (b"hello\n", "not a record file"), (b'{"benchmarks": []}\n', "not a line of records"),
-     (b"\x00\xff" * 99, "not a record file")],
-)  # fmt: skip
+    [
+        (None, "No such file"),
+        (b"", "empty file"),
+        (b"hello\n", "not a record file"),
+        (b'{"benchmarks": []}\n', "not a line of records"),
+        (b"\x00\xff" * 99, "not a record file"),
+    ],
+)
 def test_input_that_is_no_record_file_is_refused(content, said, command, tmp_path):
     if content is not None:
         (tmp_path / "a.jsonl").write_bytes(content)

@@ -1,4 +1,4 @@
-"""Opens a report in headless Chromium, uses it, and prints what happened as one JSON object: for test_report_browser.py.
+"""Opens a report in headless Chromium, uses it, and prints the outcome as one JSON object: for test_browser.py.
 
 A process of its own, so that a browser that hangs can be ended and tried again.
 """
@@ -47,7 +47,7 @@ class Watched:
 
 
 def until(page: Page, expression: str, argument: object = None, patience_s: float = PATIENCE_MS / 1000) -> bool:
-    """Whether an expression came true in time; asked from outside, since the page's policy forbids evaluation inside it."""
+    """Whether an expression became true in time; asked from outside, since the page's policy forbids evaluation."""
     end = time.monotonic() + patience_s
     while not page.evaluate(expression, argument):
         if time.monotonic() > end:
@@ -66,7 +66,8 @@ def marks(page: Page) -> dict[str, int]:
     """Shapes with a colour in each figure's picture: none when nothing was drawn."""
     return page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll("figure[data-figure]")].map((f) =>
-          [f.dataset.figure, [...f.querySelectorAll(".chart svg [class*=role-mark] path")].filter((p) => (p.getAttribute("d") || "").length > 4).length]))"""
+          [f.dataset.figure, [...f.querySelectorAll(".chart svg [class*=role-mark] path")]
+            .filter((p) => (p.getAttribute("d") || "").length > 4).length]))"""
     )
 
 

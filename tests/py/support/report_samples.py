@@ -55,17 +55,42 @@ def _record(cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.ra
         else list(range(min(cell.threads, 4)))
     )
     return Record(
-        linewright_record=2, context_id=name, id=cell.id, cell=cell, plan=plan, launch=launch, status="ok", stop="precision", cpus=cpus,
-        placement_class="same_l3" if len(cpus) > 1 and cpus[0] // 2 == cpus[1] // 2 else "other_l3" if len(cpus) > 1 else "",
-        window_ns=windows, window_line=[i % min(cell.lines, 12) for i in range(12)], baseline_ns=[0.3 * cell.work_iters] * 12,
-        batch=Quantiles(of="batch_mean", ops_per_sample=100, samples=12, p50_ns=ns, p95_ns=1.2 * ns, p99_ns=1.5 * ns, max_ns=2 * ns, histogram=[]),
-        thread_ops=[1000 + i * (cell.contender_iters + cell.work_iters) for i in range(cell.threads)], thread_ns=[ns] * cell.threads, total_mops=1000 * cell.threads / ns,
+        linewright_record=2,
+        context_id=name,
+        id=cell.id,
+        cell=cell,
+        plan=plan,
+        launch=launch,
+        status="ok",
+        stop="precision",
+        cpus=cpus,
+        placement_class="same_l3"
+        if len(cpus) > 1 and cpus[0] // 2 == cpus[1] // 2
+        else "other_l3"
+        if len(cpus) > 1
+        else "",
+        window_ns=windows,
+        window_line=[i % min(cell.lines, 12) for i in range(12)],
+        baseline_ns=[0.3 * cell.work_iters] * 12,
+        batch=Quantiles(
+            of="batch_mean",
+            ops_per_sample=100,
+            samples=12,
+            p50_ns=ns,
+            p95_ns=1.2 * ns,
+            p99_ns=1.5 * ns,
+            max_ns=2 * ns,
+            histogram=[],
+        ),
+        thread_ops=[1000 + i * (cell.contender_iters + cell.work_iters) for i in range(cell.threads)],
+        thread_ns=[ns] * cell.threads,
+        total_mops=1000 * cell.threads / ns,
         fairness=0.9 if cell.threads > 1 else 1.0,
-    )  # fmt: skip
+    )
 
 
 def matrix() -> list[tuple[Cell, float]]:
-    """Two forms of add that change places between 20 and 200 iterations of work, alone, beside a placebo and contended."""
+    """Two forms of add that cross over between 20 and 200 iterations of work, under each contention."""
     cells = []
     for work in (0, 20, 200):
         for form, ns in (
@@ -90,10 +115,20 @@ def matrix() -> list[tuple[Cell, float]]:
 def handoff() -> list[tuple[Cell, float]]:
     pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
     return [
-        (Cell(operation="handoff", form=form, order="full", contender="same_line", threads=2, placement=f"cpus:{a},{b}"), ns * (1 if a // 2 == b // 2 else 3))
+        (
+            Cell(
+                operation="handoff",
+                form=form,
+                order="full",
+                contender="same_line",
+                threads=2,
+                placement=f"cpus:{a},{b}",
+            ),
+            ns * (1 if a // 2 == b // 2 else 3),
+        )
         for a, b in pairs
         for form, ns in (("cmpxchg_blind", 60), ("store_load", 80))
-    ]  # fmt: skip
+    ]
 
 
 def percpu() -> list[tuple[Cell, float]]:
@@ -143,11 +178,20 @@ def wide() -> list[tuple[Cell, float]]:
 
 def operations() -> list[tuple[Cell, float]]:
     return [
-        (Cell(operation="library_fetch_add", form=f"op_fetch_add_{order}", width_bits=width, order=order, params={"policy": policy}), 3.0 + width / 64)
+        (
+            Cell(
+                operation="library_fetch_add",
+                form=f"op_fetch_add_{order}",
+                width_bits=width,
+                order=order,
+                params={"policy": policy},
+            ),
+            3.0 + width / 64,
+        )
         for width in (32, 64)
         for order in ("relaxed", "full")
         for policy in ("default", "store+prefetch")
-    ]  # fmt: skip
+    ]
 
 
 def readers() -> list[tuple[Cell, float]]:
@@ -175,12 +219,23 @@ def readers() -> list[tuple[Cell, float]]:
 
 
 PLANS = {
-    "rmw": matrix, "handoff": handoff, "percpu": percpu, "cache": cache, "wide": wide, "operations": operations, "readers": readers,
-}  # fmt: skip
+    "rmw": matrix,
+    "handoff": handoff,
+    "percpu": percpu,
+    "cache": cache,
+    "wide": wide,
+    "operations": operations,
+    "readers": readers,
+}
 SECTIONS = {
-    "rmw": ["forms", "matrix", "exposed", "threads", "fairness"], "handoff": ["handoff"], "percpu": ["threads", "percpu"],
-    "cache": ["cache"], "wide": ["threads", "wide"], "operations": ["operations"], "readers": ["threads", "readers"],
-}  # fmt: skip
+    "rmw": ["forms", "matrix", "exposed", "threads", "fairness"],
+    "handoff": ["handoff"],
+    "percpu": ["threads", "percpu"],
+    "cache": ["cache"],
+    "wide": ["threads", "wide"],
+    "operations": ["operations"],
+    "readers": ["threads", "readers"],
+}
 """Sections that each plan's records have something for, besides verdict, context and table."""
 
 
@@ -190,13 +245,38 @@ def sample(plan: str, **fields) -> list[Context | Record]:
 
 def hostile(most: float = 1e18) -> list[Context | Record]:
     """Every free text says HARM; figures are as large as they may be; one cell is broken in each way."""
-    values = run(matrix(), "rmw", cpu_model=HARM, kernel=HARM, boot_parameters=HARM, compiler=HARM, features=[HARM], cpu_ids=[HARM],
-                 governor=HARM, target=HARM, started_utc=HARM, rseq=HARM, tool_version=HARM)  # fmt: skip
+    values = run(
+        matrix(),
+        "rmw",
+        cpu_model=HARM,
+        kernel=HARM,
+        boot_parameters=HARM,
+        compiler=HARM,
+        features=[HARM],
+        cpu_ids=[HARM],
+        governor=HARM,
+        target=HARM,
+        started_utc=HARM,
+        rseq=HARM,
+        tool_version=HARM,
+    )
     name = values[0].context_id
     cell = Cell(operation="add", form="x" * 64, params={"p" * 60: "v" * 64})
     worst = dict(linewright_record=2, context_id=name, plan="rmw", launch=0)
-    values.append(Record(**worst, id=cell.id, cell=cell, status="unreliable", reason=HARM, window_ns=[most] * 8, total_mops=most,
-                         baseline_ns=[-most] * 8, metrics={"m" * 64: most}, discarded=Discarded(stolen=2**53, long_batch=1)))  # fmt: skip
+    values.append(
+        Record(
+            **worst,
+            id=cell.id,
+            cell=cell,
+            status="unreliable",
+            reason=HARM,
+            window_ns=[most] * 8,
+            total_mops=most,
+            baseline_ns=[-most] * 8,
+            metrics={"m" * 64: most},
+            discarded=Discarded(stolen=2**53, long_batch=1),
+        )
+    )
     for status in ("error", "unavailable"):
         broken = Cell(operation="add", form=f"form_{status}", work_iters=20)
         values.append(Record(**worst, id=broken.id, cell=broken, status=status, reason=HARM, flags=["odd_flag"]))

@@ -1,6 +1,6 @@
 """`linewright trial`: error rates and planted differences with a synthetic runner, plumbing with small real programs.
 
-No test depends on how long a program takes: figures that are compared come from the program's output or from the runner.
+No test depends on how long a program takes: compared figures come from the program's output or from the runner.
 """
 
 from __future__ import annotations
@@ -36,11 +36,26 @@ on_x86 = pytest.mark.skipif(platform.machine() == "aarch64", reason="tells what 
 
 def session(names=("a", "b"), **changes) -> Session:
     fields = dict(
-        linewright_trial=1, session="00000000000000aa", started_utc="2026-01-01T00:00:00Z", tool_version="0", command=["p"],
-        metric="wall", unit="s", higher_is_better=False, settings=[Named(name=n, environment={"WHICH": n}) for n in names],
-        planned_rounds=20, precision=1e-9, warmup_rounds=1, seed=1, arch="x86_64", cpu_model="m", cpus=2, kernel="k",
-        boot_id="boot", boot_parameters="",
-    )  # fmt: skip
+        linewright_trial=1,
+        session="00000000000000aa",
+        started_utc="2026-01-01T00:00:00Z",
+        tool_version="0",
+        command=["p"],
+        metric="wall",
+        unit="s",
+        higher_is_better=False,
+        settings=[Named(name=n, environment={"WHICH": n}) for n in names],
+        planned_rounds=20,
+        precision=1e-9,
+        warmup_rounds=1,
+        seed=1,
+        arch="x86_64",
+        cpu_model="m",
+        cpus=2,
+        kernel="k",
+        boot_id="boot",
+        boot_parameters="",
+    )
     return Session(**(fields | changes))
 
 
@@ -98,7 +113,7 @@ def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
     for settings in (2, 3, 5):
         enough = paired.fewest_rounds(settings)
         for planned in (enough - 1, enough):
-            changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1), strict=False))
+            changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1)))
             program = Synthetic(np.random.default_rng(2), changes, noise=1e-4, drift=0)
             names = list(changes)[:settings]
             found = engine.run(session(names, planned_rounds=planned), program).verdict
@@ -321,9 +336,23 @@ RATE = "echo rate $((1000 + STEP + $$ % 5))"
 
 def test_the_command_finds_a_planted_difference(command, tmp_path):
     answer = command(
-        "trial", "--env", "STEP=0", "--env", "STEP=100", "--runs", "12", "--metric", r"rate (\d+)", "--higher-is-better",
-        "--save", "t.jsonl", "--", "sh", "-c", RATE,
-    )  # fmt: skip
+        "trial",
+        "--env",
+        "STEP=0",
+        "--env",
+        "STEP=100",
+        "--runs",
+        "12",
+        "--metric",
+        r"rate (\d+)",
+        "--higher-is-better",
+        "--save",
+        "t.jsonl",
+        "--",
+        "sh",
+        "-c",
+        RATE,
+    )
     assert answer.returncode == 0, answer.stderr
     assert "STEP=100: better than STEP=0, +" in answer.stdout and "ended early: every setting differs" in answer.stdout
     assert "every run is in t.jsonl" in answer.stderr
@@ -514,7 +543,8 @@ def test_without_a_setting_there_is_nothing_to_try(command):
         (b'{"linewright_trial": 2}\n', "version 2"),
         (b'{"linewright_trial": 1}\n', "missing required field"),
         (
-            b'{"linewright_trial_run": 1, "session": "x", "setting": "a", "round": 0, "wall_s": 1, "cpu_s": 1, "maxrss_bytes": 1}\n',
+            b'{"linewright_trial_run": 1, "session": "x", "setting": "a", "round": 0, "wall_s": 1, "cpu_s": 1,'
+            b' "maxrss_bytes": 1}\n',
             "describes",
         ),
         (b"[" * 100_000 + b"\n", ":1"),
@@ -553,7 +583,7 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     assert os.path.exists(tmp_path / "ran")
 
 
-# ---- recipes of docs/guide/trial.md ---------------------------------------------------------------------------------------
+# ---- recipes of docs/guide/trial.md --------------------------------------------------------------------
 
 FUTEX = """# Running 'futex/{part}' benchmark:
 Run summary [PID 4242]: blocking on 96 threads (at [private] futex 0x55d0c8a3b0c0), {verb} 1 at a time.
@@ -562,7 +592,10 @@ Run summary [PID 4242]: blocking on 96 threads (at [private] futex 0x55d0c8a3b0c
 [Run 2]: {Verb} 96 of 96 threads in 8.8766 ms
 {Verb} 96 of 96 threads in 9.0000 ms (+-1.37%)
 """
-HASH = "[thread   1] futexes: 0x55 ... 0x56 [ 4718592 ops/sec ]\n\nAveraged 4717000 operations/sec (+- 0.12%), total secs = 10\n"
+HASH = (
+    "[thread   1] futexes: 0x55 ... 0x56 [ 4718592 ops/sec ]\n\n"
+    "Averaged 4717000 operations/sec (+- 0.12%), total secs = 10\n"
+)
 UNIXBENCH = """System Benchmarks {Which} Index              BASELINE       RESULT    INDEX
 Dhrystone 2 using register variables         116700.0   39000000.0   3341.9
 System Call Overhead                          15000.0    4500000.0   3000.0
@@ -594,7 +627,7 @@ Throughput {value} MB/sec  96 clients  96 procs  max_latency=9.123 ms
     ],
 )
 def test_the_expressions_of_the_documented_recipes_find_the_summary(file, output, value) -> None:
-    page = (ROOT / "docs/guide/trial.md").read_text()
+    page = (ROOT / "docs/guide/advise.md").read_text()
     line = next(line for line in page.splitlines() if f"--save {file}.jsonl" in line)
     expression = shlex.split(line)[shlex.split(line).index("--metric") + 1]
     assert runner.figure(runner.compile_metric(expression), output.encode()) == (value, "")
