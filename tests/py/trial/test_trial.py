@@ -627,7 +627,7 @@ Throughput {value} MB/sec  96 clients  96 procs  max_latency=9.123 ms
     ],
 )
 def test_the_expressions_of_the_documented_recipes_find_the_summary(file, output, value) -> None:
-    page = (ROOT / "docs/guide/advise.md").read_text()
+    page = (ROOT / "docs/guide/trial.md").read_text()
     line = next(line for line in page.splitlines() if f"--save {file}.jsonl" in line)
     expression = shlex.split(line)[shlex.split(line).index("--metric") + 1]
     assert runner.figure(runner.compile_metric(expression), output.encode()) == (value, "")
