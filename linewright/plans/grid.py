@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linewright.errors import UserError
+from linewright.plans.definition import Inputs
 from linewright.schema import Cell, Plan
 from linewright.target.estimate import estimate_s
 from linewright.target.probe import Form, Topology
 
-if TYPE_CHECKING:
-    from linewright.plans import Wish
-
-    CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
+CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
+"""Makes the cells of some contender spacings and works."""
 
 OPERATIONS = ("add", "fetch_add", "cmpxchg", "xchg", "read")
 """Operations on one line; forms of other operations belong to plans of their own."""
 
-GAPS = (0, 1, 10, 100, 1000, 10_000, 1_000_000)
+SPACINGS = (0, 1, 10, 100, 1000, 10_000, 1_000_000)
 """Iterations between a contender's operations: the published grid."""
 
 WORKS = (0, 10, 20, 100, 200, 300)
 """Work iterations between the timed thread's operations: the published grid."""
 
 THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
-    (GAPS, WORKS, 6),
-    (GAPS, WORKS, 4),
-    (GAPS, (0, 20, 100, 300), 4),
+    (SPACINGS, WORKS, 6),
+    (SPACINGS, WORKS, 4),
+    (SPACINGS, (0, 20, 100, 300), 4),
     ((0, 10, 100, 1000, 1_000_000), (0, 20, 100, 300), 4),
     ((0, 10, 1000, 1_000_000), (0, 20, 100, 300), 4),
     ((0, 10, 1000, 1_000_000), (0, 20, 300), 4),
@@ -36,7 +35,7 @@ THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
     ((0, 1000), (0, 100), 3),
     ((0,), (0, 100), 3),
 )
-"""Gaps, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them, for
+"""Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them, for
 every form alike, so that forms stay comparable cell by cell."""
 
 
@@ -55,15 +54,15 @@ def single_line_forms(forms: Sequence[Form], topology: Topology, generic: bool) 
 def matrix(
     forms: Sequence[Form],
     works: Sequence[int],
-    gaps: Sequence[int],
+    spacings: Sequence[int],
     values: Mapping[str, Any],
     single: str = "auto",
     double: str = "auto",
 ) -> Iterator[Cell]:
-    """Every form alone, beside a placebo and contended on its line, at the same works and gaps.
+    """Every form alone, beside a placebo and contended on its line, at the same works and spacings.
 
     `values` holds ``lines``, ``contended_lines`` and ``threads``; `single` and `double` place one thread and several.
-    Cells that differ in nothing but the form stand together: they share blocks, so drift, and their empty twins. The
+    Cells that differ in nothing but the form stand together: they share blocks, so drift, and their baseline loops. The
     empty loop is only run alone, and a form that loses counts when two threads share a line is not contended.
     """
     shared = [form for form in forms if form.operation != "none"]
@@ -75,9 +74,9 @@ def matrix(
         yield from (Cell(**common(form), work_iters=work, **apart) for form in forms)
     for work in works:
         yield from (Cell(**common(form), work_iters=work, **beside) for form in shared)
-    for gap in gaps:
+    for spacing in spacings:
         for work in works:
-            yield from (Cell(**common(form), work_iters=work, contender_iters=gap, **against) for form in atomic)
+            yield from (Cell(**common(form), work_iters=work, contender_iters=spacing, **against) for form in atomic)
 
 
 def partner(topology: Topology, cpu: int) -> int | None:
@@ -97,37 +96,37 @@ FILL = 0.9
 
 
 def richest(
-    wish: Wish, name: str, ladder: Iterable[tuple[Sequence[int], Sequence[int], int]], cells_of: CellsOf
+    inputs: Inputs, name: str, ladder: Iterable[tuple[Sequence[int], Sequence[int], int]], cells_of: CellsOf
 ) -> Plan:
-    """The first step of a ladder (gaps, works, fewest windows; richest first) that fits the budget, else the poorest.
+    """The first step of a ladder (spacings, works, fewest windows; richest first) that fits the budget, else the poorest.
 
-    Gaps and works that the user set take the ladder's place. `cells_of` makes the cells of a step. UserError when
+    Spacings and works that the user set take the ladder's place. `cells_of` makes the cells of a step. UserError when
     nothing that was asked for exists.
     """
-    values, chosen = wish.values, None
-    for gaps, works, windows in ladder:
-        gaps = gaps if values["contender_iters"] is None else values["contender_iters"]
+    values, chosen = inputs.values, None
+    for spacings, works, windows in ladder:
+        spacings = spacings if values["contender_iters"] is None else values["contender_iters"]
         works = works if values["work"] is None else values["work"]
         try:
-            cells = wish.keep(list(cells_of(tuple(gaps), tuple(works))))
+            cells = inputs.keep(list(cells_of(tuple(spacings), tuple(works))))
         except UserError:
             if chosen:  # what is wanted occurs in richer steps alone
                 break
             raise
         if not cells:
             asked = ", ".join(values["operations"])
-            raise UserError(f"the probe for {wish.topology.arch} has no form of {asked}", "--set operations")
+            raise UserError(f"the probe for {inputs.topology.arch} has no form of {asked}", "--set operations")
         chosen = Plan(
             linewright_plan=2,
             name=name,
             cells=cells,
-            budget_s=wish.budget_s,
+            budget_s=inputs.budget_s,
             launches=values["launches"],
             window_ms=values["window_ms"],
             contended_window_ms=values["contended_window_ms"],
             min_windows=windows,
         )
-        if estimate_s(chosen) <= FILL * wish.budget_s:
+        if estimate_s(chosen) <= FILL * inputs.budget_s:
             break
     assert chosen is not None  # no ladder is empty
     return chosen

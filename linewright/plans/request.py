@@ -9,6 +9,7 @@ import msgspec
 
 from linewright import plans
 from linewright.errors import UserError
+from linewright.plans.definition import Inputs, settings
 from linewright.records import select as patterns
 from linewright.schema import Plan
 from linewright.target.estimate import estimate_s
@@ -69,14 +70,14 @@ def _from_file(request: Request) -> Plan:
 
 def _from_registry(request: Request, target: Target, topology: Topology) -> Plan:
     built_in = plans.find(request.plan)
-    wish = plans.Wish(
+    inputs = Inputs(
         forms=target.forms(),
         topology=topology,
-        values=plans.settings(built_in, request.settings),
+        values=settings(built_in, request.settings),
         budget_s=request.budget_s or built_in.budget_s,
         keep=lambda cells: patterns.choose(cells, request.only),
     )
-    return built_in.build(wish)
+    return built_in.build(inputs)
 
 
 def check_cpus(cpus: Sequence[int], topology: Topology, where: str = "--cpus") -> None:

@@ -23,7 +23,7 @@ def least_windows(plan: Plan, cell: Cell) -> int:
 
 
 def cell_s(plan: Plan, cell: Cell) -> float:
-    """Shortest time of one cell in one launch, its share of the empty twins left out.
+    """Shortest time of one cell in one launch, its share of the baseline loops left out.
 
     Beside each of its first windows run short ones for single operations and, back to back, for completion.
     """
@@ -33,8 +33,8 @@ def cell_s(plan: Plan, cell: Cell) -> float:
     return (windows * (length_ms + WINDOW_MS) + beside * (plan.window_ms + WINDOW_MS)) / 1e3
 
 
-def twins_s(plan: Plan, block: Sequence[Cell]) -> float:
-    """Time of a block's empty twins: one window a round for each distinct loop around the operation."""
+def baselines_s(plan: Plan, block: Sequence[Cell]) -> float:
+    """Time of a block's baseline loops: one window a round for each distinct loop around the operation."""
     rounds: dict[tuple, int] = {}
     for cell in block:
         loop = (cell.work_iters, cell.threads, cell.contender_iters, cell.placement, cell.width_bits)
@@ -44,7 +44,7 @@ def twins_s(plan: Plan, block: Sequence[Cell]) -> float:
 
 def cells_s(plan: Plan, cells: Sequence[Cell]) -> float:
     """Shortest time of one launch of some cells, without starting it."""
-    return sum(cell_s(plan, cell) for cell in cells) + sum(twins_s(plan, block) for block in _blocks(plan, cells))
+    return sum(cell_s(plan, cell) for cell in cells) + sum(baselines_s(plan, block) for block in _blocks(plan, cells))
 
 
 def _blocks(plan: Plan, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:

@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupts:
     """Context manager: the first signal is kept in `caught` and handed to `on_signal`; later ones call it again.
 
-    A hangup that we were told to survive (``nohup``) stays ignored.
+    A hangup that is ignored on entry (``nohup``) stays ignored.
     """
 
     def __init__(self) -> None:

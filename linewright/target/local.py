@@ -204,7 +204,9 @@ class _Conversation:
         if isinstance(value, Context):
             self._context_id = value.context_id
         elif value.context_id != self._context_id or value.id not in self.missing:
-            raise RunError(f"linewright-probe, line {self._lines} of its output: a record nobody asked for: {value.id}")
+            raise RunError(
+                f"linewright-probe, line {self._lines} of its output: a record of a cell that the plan does not have: {value.id}"
+            )
         else:
             self.missing.discard(value.id)
         yield value

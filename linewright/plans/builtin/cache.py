@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form
@@ -40,21 +40,21 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """The grid, or the two published cells with and without one wait."""
-    published = wish.values["experiment"] == "published"
-    forms = [form for form in wish.forms if form.operation in OPERATIONS and form.arch == wish.topology.arch]
+    published = inputs.values["experiment"] == "published"
+    forms = [form for form in inputs.forms if form.operation in OPERATIONS and form.arch == inputs.topology.arch]
     if not any(form.available for form in forms):
         raise UserError("no cache-maintenance instruction here", "--plan cache", "x86-64, i386 and arm64 have them")
-    cells = list(_published(forms) if published else _grid(forms, wish.values))
-    windows = max(6, wish.values["iterations"] // 4) if published else 8
+    cells = list(_published(forms) if published else _grid(forms, inputs.values))
+    windows = max(6, inputs.values["iterations"] // 4) if published else 8
     return Plan(
         linewright_plan=2,
         name="cache",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=1,
-        window_ms=wish.values["window_ms"],
+        window_ms=inputs.values["window_ms"],
         min_windows=windows,
         max_windows=windows * 8,
         precision=0.02,

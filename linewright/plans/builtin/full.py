@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from linewright.plans import BuiltIn, Parameter, Wish, settings
 from linewright.plans.builtin import handoff, rmw
+from linewright.plans.definition import BuiltIn, Inputs, Parameter, settings
 from linewright.schema import Plan
 
 PARAMETERS = (
@@ -14,19 +14,21 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """Both plans' cells under one budget."""
-    chosen = [f"launches={wish.values['launches']}"]
-    matrix = replace(wish, values=settings(rmw.PLAN, [*chosen, "grid=full", f"cpus={wish.values['cpus']}"]), keep=list)
+    chosen = [f"launches={inputs.values['launches']}"]
+    matrix = replace(
+        inputs, values=settings(rmw.PLAN, [*chosen, "grid=full", f"cpus={inputs.values['cpus']}"]), keep=list
+    )
     plan = rmw.build(matrix)
     cells = plan.cells
-    if any(wish.topology.pairs.values()):
-        cells = cells + handoff.build(replace(wish, values=settings(handoff.PLAN, chosen), keep=list)).cells
+    if any(inputs.topology.pairs.values()):
+        cells = cells + handoff.build(replace(inputs, values=settings(handoff.PLAN, chosen), keep=list)).cells
     return Plan(
         linewright_plan=2,
         name="full",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=plan.launches,
         window_ms=plan.window_ms,
         contended_window_ms=50.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 
@@ -23,14 +23,14 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """Cells for the chosen pairs; UserError on a machine with one usable CPU."""
-    values, topology = wish.values, wish.topology
+    values, topology = inputs.values, inputs.topology
     if not any(topology.pairs.values()):
-        raise UserError("one usable CPU: there is nobody to hand a line to", "--plan handoff", "two CPUs are needed")
+        raise UserError("one usable CPU: a line is handed between two", "--plan handoff", "two CPUs are needed")
     every = values["pairs"] == "all" or (values["pairs"] == "auto" and len(topology.usable()) <= MANY)
     pairs = [pair for of_class in topology.pairs.values() for pair in (of_class if every else of_class[:1])]
-    forms = [form for form in wish.forms if form.operation == "handoff" and form.name in values["definitions"]]
+    forms = [form for form in inputs.forms if form.operation == "handoff" and form.name in values["definitions"]]
     cells = [
         Cell(
             **common(form),
@@ -47,8 +47,8 @@ def build(wish: Wish) -> Plan:
     return Plan(
         linewright_plan=2,
         name="handoff",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=values["launches"],
         contended_window_ms=values["contended_window_ms"],
         min_windows=6,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form
@@ -47,22 +47,22 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """Every wanted operation, width, order, policy and work; the table is long, so windows are few and short."""
-    values = wish.values
+    values = inputs.values
     cells = [
         cell
-        for form in wish.forms
+        for form in inputs.forms
         if form.operation in values["operations"]
         and form.width_bits in values["widths"]
         and form.order in values["orders"]
-        for cell in _cells(form, wish.topology.arch, values)
+        for cell in _cells(form, inputs.topology.arch, values)
     ]
     return Plan(
         linewright_plan=2,
         name="operations",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=values["launches"],
         window_ms=values["window_ms"],
         contended_window_ms=values["contended_window_ms"],

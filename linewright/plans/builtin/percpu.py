@@ -1,6 +1,6 @@
 """Plan `percpu`: what counting on the current CPU costs, by a sequence and by everything that is used instead.
 
-Each form is run back to back (work 0) and with work around it (what is left after the empty twin is taken off is its exposed
+Each form is run back to back (work 0) and with work around it (what is left after the baseline loop is subtracted is its exposed
 cost), on one word and going round many words, alone and with every thread counting at once.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form
@@ -30,23 +30,23 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """Every per-CPU form of this architecture at its word's width."""
-    values = wish.values
+    values = inputs.values
     for slots in values["slots"]:
         if slots & (slots - 1):
             raise UserError(f"bad value {slots}", "--set slots", "allowed: a list, each a power of two from 1 to 64")
-    width = 32 if wish.topology.arch == "i386" else 64
+    width = 32 if inputs.topology.arch == "i386" else 64
     forms = [
         f
-        for f in wish.forms
-        if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", wish.topology.arch)
+        for f in inputs.forms
+        if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", inputs.topology.arch)
     ]
     return Plan(
         linewright_plan=2,
         name="percpu",
-        cells=wish.keep([cell for form in forms for cell in _cells(form, values)]),
-        budget_s=wish.budget_s,
+        cells=inputs.keep([cell for form in forms for cell in _cells(form, values)]),
+        budget_s=inputs.budget_s,
         launches=values["launches"],
         window_ms=values["window_ms"],
         contended_window_ms=values["contended_window_ms"],

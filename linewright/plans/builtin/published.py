@@ -4,7 +4,7 @@ per-CPU atomics?", a Neoverse V2 class server), so that a machine's rows can be 
 from __future__ import annotations
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 
@@ -43,24 +43,24 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """The published rows with this architecture's forms; one line and one launch, as published."""
-    values, arch = wish.values, wish.topology.arch
+    values, arch = inputs.values, inputs.topology.arch
     if arch not in ("arm64", "x86_64", "i386"):
         raise UserError(f"no forms on {arch} that the published rows could be run with", "--plan published")
     width = 32 if arch == "i386" else 64
-    forms = {form.name: form for form in wish.forms if form.arch == arch and form.width_bits == width}
+    forms = {form.name: form for form in inputs.forms if form.arch == arch and form.width_bits == width}
     cells = []
     for name, points in CELLS.items():
         form = forms[name if arch == "arm64" else X86[name]]
-        for gap, work in points:
-            shared = {} if gap is None else {"contender": "same_line", "contender_iters": gap, "threads": 2}
+        for spacing, work in points:
+            shared = {} if spacing is None else {"contender": "same_line", "contender_iters": spacing, "threads": 2}
             cells.append(Cell(**common(form), work_iters=work, lines=1, **shared))
     return Plan(
         linewright_plan=2,
         name="published",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=1,
         window_ms=values["window_ms"],
         contended_window_ms=values["window_ms"],

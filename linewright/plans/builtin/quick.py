@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import matrix, richest
 from linewright.schema import Plan
 from linewright.target.probe import Form
 
 OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")
 RICHNESS = (((0, 100), 6), ((0,), 8), ((0,), 6), ((0,), 5), ((0,), 4), ((0,), 3))
-"""Contender gaps and fewest windows, richest first: the first that fits the budget is taken."""
+"""Contender spacings and fewest windows, richest first: the first that fits the budget is taken."""
 
 PARAMETERS = (
     Parameter("operations", "words", list(OPERATIONS), "operations whose forms are measured", choices=OPERATIONS),
@@ -26,20 +26,20 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """The richest quick plan whose fewest windows fit the budget, else the poorest."""
-    values, forms = wish.values, _forms(wish)
-    ladder = [(gaps, values["work"], windows) for gaps, windows in RICHNESS]
-    return richest(wish, "quick", ladder, lambda gaps, works: matrix(forms, works, gaps, values))
+    values, forms = inputs.values, _forms(inputs)
+    ladder = [(spacings, values["work"], windows) for spacings, windows in RICHNESS]
+    return richest(inputs, "quick", ladder, lambda spacings, works: matrix(forms, works, spacings, values))
 
 
-def _forms(wish: Wish) -> list[Form]:
+def _forms(inputs: Inputs) -> list[Form]:
     """Forms of this architecture at its own width; those that the CPU lacks stay, to be reported as such."""
-    arch, operations = wish.topology.arch, wish.values["operations"]
+    arch, operations = inputs.topology.arch, inputs.values["operations"]
     width = 32 if arch == "i386" else 64
     return [
         form
-        for form in wish.forms
+        for form in inputs.forms
         if form.arch in ("any", "generic", arch) and form.width_bits == width and form.operation in operations
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form
@@ -21,7 +21,7 @@ EXPEDITED = ("srcu", "srcu_signal_safe", "srcu_fast", "srcu_fast_updown")
 
 PARAMETERS = (
     Parameter("readers", "counts", None, "readers at once", 1, 4096),
-    Parameter("read_delay", "counts", [0, 200], "iterations of the work loop inside a section", 0, 100_000_000),
+    Parameter("read_delay", "counts", [0, 200], "units of work inside a read-side critical section", 0, 100_000_000),
     Parameter(
         "updater",
         "words",
@@ -29,7 +29,7 @@ PARAMETERS = (
         "how an updater waits beside the readers",
         choices=("none", "synchronize", "expedited"),
     ),
-    Parameter("kinds", "words", list(KINDS), "sections that protect, increments, floors, lookups", choices=KINDS),
+    Parameter("kinds", "words", list(KINDS), "read-side critical sections, increments, floors, lookups", choices=KINDS),
     Parameter("instances", "count", 64, "objects that lookups find, a power of two", 1, 1 << 14),
     Parameter("lines", "count", 8, "domains, locks and counters that each cell visits", 1, 64),
     Parameter("launches", "count", 5, "processes that each cell with several threads is run in", 1, 1000),
@@ -38,21 +38,21 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """Readers alone and together, then each updater beside them."""
-    values = wish.values
+    values = inputs.values
     if values["instances"] & (values["instances"] - 1):
         raise UserError(
             f"bad value {values['instances']}", "--set instances", "allowed: a power of two from 1 to 16384"
         )
     if "none" in values["updater"] and len(values["updater"]) > 1:
         raise UserError("none and an updater", "--set updater", "allowed: none, or a list of synchronize, expedited")
-    usable = max(len(wish.topology.usable()), 1)
+    usable = max(len(inputs.topology.usable()), 1)
     readers = values["readers"] or _by_machine(usable)
     forms = [
         f
-        for f in wish.forms
-        if f.operation in OPERATIONS and _wanted(f, values["kinds"]) and f.arch in ("any", wish.topology.arch)
+        for f in inputs.forms
+        if f.operation in OPERATIONS and _wanted(f, values["kinds"]) and f.arch in ("any", inputs.topology.arch)
     ]
     cells = list(_alone_and_together(forms, readers, values))
     for updater in values["updater"]:
@@ -61,8 +61,8 @@ def build(wish: Wish) -> Plan:
     return Plan(
         linewright_plan=2,
         name="readers",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=values["launches"],
         window_ms=values["window_ms"],
         contended_window_ms=values["contended_window_ms"],
@@ -96,7 +96,7 @@ def _params(form: Form, delay: int, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alone_and_together(forms: Sequence[Form], readers: Sequence[int], values: dict[str, Any]) -> Iterator[Cell]:
-    """Cells that differ in nothing but the form stand together: they share blocks, so drift, and their empty twins."""
+    """Cells that differ in nothing but the form stand together: they share blocks, so drift, and their baseline loops."""
     for count in readers:
         for delay in values["read_delay"]:
             for form in forms:

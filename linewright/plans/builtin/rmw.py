@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
-from linewright.plans.grid import GAPS, OPERATIONS, THINNED, WORKS, matrix, partner, richest, single_line_forms
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
+from linewright.plans.grid import OPERATIONS, SPACINGS, THINNED, WORKS, matrix, partner, richest, single_line_forms
 from linewright.schema import Cell, Plan
 
 PARAMETERS = (
@@ -28,38 +28,38 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """The richest thinning whose fewest windows fit the budget; the whole grid when it is asked for."""
-    values = wish.values
+    values = inputs.values
     for axis in ("work", "contender_iters"):
         if values["grid"] == "full" and values[axis] is not None:
             raise UserError(
                 f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own"
             )
-    ladder = THINNED if values["grid"] == "thinned" else ((GAPS, WORKS, 4),)
-    return richest(wish, "rmw", ladder, lambda gaps, works: _cells(wish, gaps, works))
+    ladder = THINNED if values["grid"] == "thinned" else ((SPACINGS, WORKS, 4),)
+    return richest(inputs, "rmw", ladder, lambda spacings, works: _cells(inputs, spacings, works))
 
 
-def _cells(wish: Wish, gaps: Sequence[int], works: Sequence[int]) -> Iterator[Cell]:
-    values = wish.values
+def _cells(inputs: Inputs, spacings: Sequence[int], works: Sequence[int]) -> Iterator[Cell]:
+    values = inputs.values
     forms = [
         form
-        for form in single_line_forms(wish.forms, wish.topology, values["generic"] == "yes")
+        for form in single_line_forms(inputs.forms, inputs.topology, values["generic"] == "yes")
         if form.operation in values["operations"]
     ]
-    for single, double in _placements(wish, values):
-        yield from matrix(forms, works, gaps, values, single, double)
+    for single, double in _placements(inputs, values):
+        yield from matrix(forms, works, spacings, values, single, double)
 
 
-def _placements(wish: Wish, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _placements(inputs: Inputs, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Placement of one thread and of two, for every CPU to be timed."""
     if values["cpus"] == "first":
         yield "auto", "auto"
         return
     if values["threads"] != 2:
         raise UserError("cpus=all places two threads", "--set threads", "allowed with cpus=all: 2")
-    for cpu in wish.topology.usable():
-        other = partner(wish.topology, cpu)
+    for cpu in inputs.topology.usable():
+        other = partner(inputs.topology, cpu)
         yield f"cpus:{cpu}", "auto" if other is None else f"cpus:{cpu},{other}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.plans import BuiltIn, Parameter, Wish
+from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form, Topology
@@ -48,29 +48,29 @@ PARAMETERS = (
 )
 
 
-def build(wish: Wish) -> Plan:
+def build(inputs: Inputs) -> Plan:
     """The mix, or the published experiment; UserError where there is nothing wider than a register to run."""
-    forms = [form for form in wish.forms if form.operation in OPERATIONS]
+    forms = [form for form in inputs.forms if form.operation in OPERATIONS]
     if not forms:
         raise UserError("no wide forms on this architecture", "--plan wide", "x86_64, i386 and arm64 have them")
-    return _published(wish, forms) if wish.values["experiment"] == "published" else _mix(wish, forms)
+    return _published(inputs, forms) if inputs.values["experiment"] == "published" else _mix(inputs, forms)
 
 
-def _mix(wish: Wish, forms: list[Form]) -> Plan:
-    values = wish.values
+def _mix(inputs: Inputs, forms: list[Form]) -> Plan:
+    values = inputs.values
     cells = [
         cell
         for form in forms
         if form.operation in values["operations"]
         for share in values["writes"]
         if _says_something(form, share)
-        for cell in _of_share(form, share, values, wish.topology)
+        for cell in _of_share(form, share, values, inputs.topology)
     ]
     return Plan(
         linewright_plan=2,
         name="wide",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=values["launches"],
         contended_window_ms=values["contended_window_ms"],
         min_windows=4,
@@ -109,11 +109,11 @@ def _placements(topology: Topology, threads: int) -> list[str]:
     return [f"cpus:{pairs[0]}" for pairs in topology.pairs.values() if pairs] or ["auto"]
 
 
-def _published(wish: Wish, forms: list[Form]) -> Plan:
-    values = wish.values
+def _published(inputs: Inputs, forms: list[Form]) -> Plan:
+    values = inputs.values
     by_name = {form.name: form for form in forms}
-    names = PUBLISHED if wish.topology.arch == "i386" else PUBLISHED_128
-    threads = max(len(wish.topology.usable()), 1) if values["threads"] == [1, 2] else max(values["threads"])
+    names = PUBLISHED if inputs.topology.arch == "i386" else PUBLISHED_128
+    threads = max(len(inputs.topology.usable()), 1) if values["threads"] == [1, 2] else max(values["threads"])
     cells = [
         Cell(
             **common(by_name[name]),
@@ -129,8 +129,8 @@ def _published(wish: Wish, forms: list[Form]) -> Plan:
     return Plan(
         linewright_plan=2,
         name="wide",
-        cells=wish.keep(cells),
-        budget_s=wish.budget_s,
+        cells=inputs.keep(cells),
+        budget_s=inputs.budget_s,
         launches=values["launches"],
         window_ms=window_ms,
         contended_window_ms=window_ms,

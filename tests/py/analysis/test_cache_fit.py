@@ -9,7 +9,8 @@ from linewright import plans
 from linewright.advice.advice import advise
 from linewright.analysis import cache_fit, summarise, verdict
 from linewright.errors import UserError
-from linewright.plans import Wish
+from linewright.plans import definition
+from linewright.plans.definition import Inputs
 from linewright.schema import Cell, Cpu
 from linewright.target.probe import Form, Topology
 from support.analysis_samples import context, record
@@ -27,7 +28,7 @@ X86 = [form("clwb", "clean"), form("clflushopt", "clean_invalidate"), form("clfl
 def build(*settings: str, forms: list[Form] = X86, arch: str = "x86_64"):
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0)])
     plan = plans.find("cache")
-    return plan.build(Wish(forms, topology, plans.settings(plan, settings), plan.budget_s, keep=list))
+    return plan.build(Inputs(forms, topology, definition.settings(plan, settings), plan.budget_s, keep=list))
 
 
 def cell(form_name: str, size: int, entries: int, wait: str, state: str = "dirty_beyond", align: int = 0) -> Cell:

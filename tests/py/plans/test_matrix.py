@@ -10,8 +10,9 @@ import pytest
 from linewright import plans
 from linewright.errors import UserError
 from linewright.output.export import published
-from linewright.plans import Wish
-from linewright.plans.grid import GAPS, WORKS, partner
+from linewright.plans import definition
+from linewright.plans.definition import Inputs
+from linewright.plans.grid import SPACINGS, WORKS, partner
 from linewright.schema import Cell, Cpu, Record
 from linewright.target.estimate import estimate_s
 from linewright.target.probe import Form, Topology
@@ -47,8 +48,8 @@ TWO = machine(2, {"same_l3": ["0,1"]})
 
 def build(name: str, *settings: str, forms: list[Form] = X86, topology: Topology = TWO, budget_s: float | None = None):
     built_in = plans.find(name)
-    wish = Wish(forms, topology, plans.settings(built_in, settings), budget_s or built_in.budget_s, keep=list)
-    return built_in.build(wish)
+    inputs = Inputs(forms, topology, definition.settings(built_in, settings), budget_s or built_in.budget_s, keep=list)
+    return built_in.build(inputs)
 
 
 def grid_of(cells: list[Cell], name: str) -> set[tuple]:
@@ -59,7 +60,7 @@ def test_the_full_grid_is_the_published_one_for_every_form() -> None:
     plan = build("rmw", "grid=full")
     want = {("none", 0, work, "auto") for work in WORKS} | {("placebo", 0, work, "auto") for work in WORKS}
     uncontended = set(want)
-    want |= {("same_line", gap, work, "auto") for gap in GAPS for work in WORKS}
+    want |= {("same_line", spacing, work, "auto") for spacing in SPACINGS for work in WORKS}
     for one in {cell.form for cell in plan.cells}:
         assert grid_of(plan.cells, one) == (uncontended if one == "plain_add" else want)
 
@@ -70,8 +71,8 @@ def test_thinning_fits_the_budget_and_treats_forms_alike(budget_s: float) -> Non
     assert estimate_s(plan) <= budget_s or plan.min_windows == 3
     grids = {frozenset(grid_of(plan.cells, one)) for one in {c.form for c in plan.cells} - {"plain_add"}}
     assert len(grids) == 1
-    gaps = sorted({c.contender_iters for c in plan.cells if c.contender == "same_line"})
-    assert gaps[0] == 0 and set(gaps) <= set(GAPS)
+    spacings = sorted({c.contender_iters for c in plan.cells if c.contender == "same_line"})
+    assert spacings[0] == 0 and set(spacings) <= set(SPACINGS)
 
 
 def test_more_budget_never_means_fewer_cells() -> None:

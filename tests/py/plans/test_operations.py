@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 
 import pytest
 
 from linewright import plans
-from linewright.plans import Wish
+from linewright.plans import definition
 from linewright.plans.builtin.operations import OPERATIONS, POLICIES
+from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.target.probe import Form, Topology
+from linewright.target.probe import Topology
+from support.forms import every_form
 from support.places import ROOT
-
-TABLE = (ROOT / "wire/forms/operations.def").read_text()
-ROWS = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", TABLE, re.M)
 
 
 def build(arch: str, *settings: str) -> Plan:
-    forms = [
-        Form(name=name, operation=operation, order=order, arch=of, width_bits=int(bits), needs=needs)
-        for of, name, operation, order, bits, needs in ROWS
-    ]
+    forms = [form for form in every_form() if form.operation.startswith("library_")]
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)], pairs={"same_l3": ["0,1"]})
     built_in = plans.find("operations")
-    return built_in.build(Wish(forms, topology, plans.settings(built_in, settings), 60, keep=list))
+    return built_in.build(Inputs(forms, topology, definition.settings(built_in, settings), 60, keep=list))
 
 
 def test_arm64_gets_every_class_width_order_policy_and_work() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 
@@ -12,29 +11,26 @@ import pytest
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.plans import Wish
+from linewright.plans import definition
+from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.target.probe import Form, Topology
+from linewright.target.probe import Topology
+from support.forms import every_form
 from support.places import ROOT
 
-ROW = re.compile(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", re.MULTILINE)
-ROWS = ROW.findall((ROOT / "wire/forms/percpu.def").read_text())
+FORMS = [form for form in every_form() if form.operation.startswith("percpu_")]
 
 
 def build(*settings: str, arch: str = "x86_64") -> Plan:
-    forms = [
-        Form(name=name, operation=operation, order=order, arch=of, width_bits=int(bits), needs=needs)
-        for of, name, operation, order, bits, needs in ROWS
-    ]
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)], pairs={"same_l3": ["0,1"]})
     built_in = plans.find("percpu")
-    return built_in.build(Wish(forms, topology, plans.settings(built_in, settings), 60, keep=list))
+    return built_in.build(Inputs(FORMS, topology, definition.settings(built_in, settings), 60, keep=list))
 
 
 @pytest.mark.parametrize(("arch", "bits"), [("x86_64", 64), ("i386", 32), ("arm64", 64)])
 def test_every_form_of_the_architecture_at_its_words_width(arch: str, bits: int) -> None:
     cells = build(arch=arch).cells
-    expected = {name for of, name, _, _, width, _ in ROWS if of in ("any", arch) and int(width) == bits}
+    expected = {form.name for form in FORMS if form.arch in ("any", arch) and form.width_bits == bits}
     assert {c.form for c in cells} == expected
     assert {c.width_bits for c in cells} == {bits}
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from linewright import plans
 from linewright.errors import UserError
 from linewright.output.progress import Meter
+from linewright.plans import definition
 from linewright.plans.builtin import quick
 from linewright.records.select import choose
 from linewright.schema import Cell, Cpu, Plan
@@ -45,11 +46,11 @@ def build(
     arch: str = "arm64", count: int = 16, budget_s: float = 60.0, only: tuple[str, ...] = (), **values: object
 ) -> Plan:
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)])
-    wish = plans.Wish(
-        forms=forms(arch, count), topology=topology, values=plans.settings(quick.PLAN, []) | values, budget_s=budget_s,
+    inputs = definition.Inputs(
+        forms=forms(arch, count), topology=topology, values=definition.settings(quick.PLAN, []) | values, budget_s=budget_s,
         keep=lambda cells: choose(cells, only),
     )  # fmt: skip
-    return quick.PLAN.build(wish)
+    return quick.PLAN.build(inputs)
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "arm64", "i386", "generic"])
@@ -74,8 +75,8 @@ def test_it_fits_a_minute_and_leaves_room_for_wide_intervals(count: int):
 
 
 def test_a_larger_budget_buys_gaps_and_windows():
-    gaps = {budget: {cell.contender_iters for cell in build(budget_s=budget).cells} for budget in (60.0, 600.0)}
-    assert gaps == {60.0: {0}, 600.0: {0, 100}}
+    spacings = {budget: {cell.contender_iters for cell in build(budget_s=budget).cells} for budget in (60.0, 600.0)}
+    assert spacings == {60.0: {0}, 600.0: {0, 100}}
     assert {cell.contender_iters for cell in build(contender_iters=[7]).cells if cell.contender == "same_line"} == {7}
 
 
@@ -150,7 +151,7 @@ def test_every_built_in_plan_states_what_its_parameters_take():
 def test_any_setting_is_taken_or_refused(text: str):
     for pair in (text, f"work={text}", f"window_ms={text}", f"operations={text}"):
         try:
-            plans.settings(quick.PLAN, [pair])
+            definition.settings(quick.PLAN, [pair])
         except UserError as error:
             assert "\n" not in str(error)
 

@@ -12,24 +12,21 @@ import pytest
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.plans import Wish
+from linewright.plans import definition
+from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.target.probe import Form, Topology
+from linewright.target.probe import Topology
+from support.forms import every_form
 from support.places import ROOT
 
-ROW = re.compile(r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", re.MULTILINE)
-ROWS = ROW.findall((ROOT / "wire/forms/readers.def").read_text())
-PROTECTING = [name for _, name, operation, *_ in ROWS if operation == "readers_pair"]
+FORMS = [form for form in every_form() if form.operation.startswith("readers_")]
+PROTECTING = [form.name for form in FORMS if form.operation == "readers_pair"]
 
 
 def build(*settings: str, arch: str = "x86_64", cpus: int = 2) -> Plan:
-    forms = [
-        Form(name=name, operation=operation, order=order, arch=of, width_bits=int(bits), needs=needs)
-        for of, name, operation, order, bits, needs in ROWS
-    ]
     topology = Topology(arch=arch, cpus=[Cpu(cpu=n) for n in range(cpus)], pairs={"same_l3": ["0,1"]})
     built_in = plans.find("readers")
-    return built_in.build(Wish(forms, topology, plans.settings(built_in, settings), 60, keep=list))
+    return built_in.build(Inputs(FORMS, topology, definition.settings(built_in, settings), 60, keep=list))
 
 
 def probe_of(arch: str) -> Path:
@@ -41,7 +38,7 @@ def probe_of(arch: str) -> Path:
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_form_of_the_architecture(arch: str) -> None:
-    expected = {name for of, name, *_ in ROWS if of in ("any", arch)}
+    expected = {form.name for form in FORMS if form.arch in ("any", arch)}
     assert {c.form for c in build(arch=arch).cells} == expected
 
 
@@ -257,7 +254,7 @@ def memory_instructions(body: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_reader_has_its_loops(arch: str) -> None:
-    forms = {name for of, name, *_ in ROWS if of in ("any", arch)}
+    forms = {form.name for form in FORMS if form.arch in ("any", arch)}
     names = {f"lw_reader_{form}" for form in forms} | {f"lw_reader_checked_{form}" for form in forms}
     assert {name for name in loops(arch) if not name.endswith("_form")} == names
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import subprocess
 from pathlib import Path
 
@@ -13,14 +12,14 @@ import pytest
 from linewright import plans
 from linewright.errors import UserError
 from linewright.output.export import published
-from linewright.plans import Wish
+from linewright.plans import definition
+from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.target.probe import Form, Topology
+from linewright.target.probe import Topology
+from support.forms import every_form
 from support.places import ROOT
 
-ROWS = re.findall(
-    r"^LW_FORM\((\w+), *(\w+), *(\w+), *(\w+), *(\d+), *(\w+)\)", (ROOT / "wire/forms/wide.def").read_text(), re.M
-)
+FORMS = [form for form in every_form() if form.operation.startswith("wide_")]
 
 
 def machine(arch: str = "i386", cpus: int = 2) -> Topology:
@@ -30,19 +29,15 @@ def machine(arch: str = "i386", cpus: int = 2) -> Topology:
 
 def build(*settings: str, topology: Topology | None = None) -> Plan:
     topology = topology or machine()
-    forms = [
-        Form(name=name, operation=operation, order=order, arch=arch, width_bits=int(bits), needs=needs)
-        for arch, name, operation, order, bits, needs in ROWS
-        if arch == topology.arch
-    ]
+    forms = [form for form in FORMS if form.arch == topology.arch]
     built_in = plans.find("wide")
-    return built_in.build(Wish(forms, topology, plans.settings(built_in, settings), 60, keep=list))
+    return built_in.build(Inputs(forms, topology, definition.settings(built_in, settings), 60, keep=list))
 
 
 def test_every_form_is_in_the_mix_of_every_architecture() -> None:
     for arch in ("i386", "x86_64", "arm64"):
         plan = build(topology=machine(arch))
-        assert {cell.form for cell in plan.cells} == {name for of, name, *_ in ROWS if of == arch}
+        assert {cell.form for cell in plan.cells} == {form.name for form in FORMS if form.arch == arch}
         assert {cell.width_bits for cell in plan.cells} == {64 if arch == "i386" else 128}
 
 
