@@ -24,9 +24,9 @@ def advise(
 ) -> int:
     """Say which setting the measurement supports, by how much and where, and what it cannot tell."""
     from linewright.advice import advice
-    from linewright.records import store
+    from linewright.analysis import loading
 
-    loaded = store.load(files, note, near=advice.one_word)
+    loaded = loading.load(files, note, near=advice.one_word)
     if not loaded.summaries:
         raise UserError("no finished cell to advise on", files[0], "the run ended before its first block of cells did")
     contexts = list(loaded.contexts.values())

@@ -79,10 +79,10 @@ def _windows(stored: Store, files: list[str], as_parquet: bool) -> Write:
 
 
 def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> Write:
+    from linewright.analysis import loading
     from linewright.output.export import csv, google_benchmark, parquet, rows
-    from linewright.records import store
 
-    loaded = store.load_from(stored)
+    loaded = loading.load_from(stored)
     _require(len(loaded.summaries), files)
     contexts = list(loaded.contexts.values())
     if google:

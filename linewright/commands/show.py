@@ -26,6 +26,7 @@ def show(
 ) -> int:
     """Show the result of one or several record files."""
     check_format(form)
+    from linewright.analysis import loading
     from linewright.output import result
     from linewright.records import store
 
@@ -35,7 +36,7 @@ def show(
             _require(len(stored), files)
             result.show_records(list(stored.contexts.values()), list(stored.records()), form)
         return DONE
-    loaded = store.load(files, note, only or ())
+    loaded = loading.load(files, note, only or ())
     _require(len(loaded.summaries), files)
     result.show_summaries(loaded.summaries, list(loaded.contexts.values()), form)
     return DONE

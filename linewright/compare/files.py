@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from linewright.analysis import Summary
+from linewright.analysis import Summary, loading
 from linewright.analysis.intervals import Estimate
 from linewright.compare.alike import Unlike, frequency_warning, unlike
 from linewright.compare.changes import Change, compare_all
@@ -15,7 +15,6 @@ from linewright.errors import UserError
 from linewright.output.labels import unique_labels
 from linewright.output.machine import describe
 from linewright.records import files as records
-from linewright.records import store
 from linewright.schema import Context, Interval
 from linewright.trial import boots
 from linewright.trial import files as trial_files
@@ -108,7 +107,7 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
 
 
 def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Measured:
-    loaded = store.load([path], warn, only)
+    loaded = loading.load([path], warn, only)
     if not loaded.summaries:
         raise UserError("no finished cell to compare", path, "the run ended before its first block of cells did")
     contexts = list(loaded.contexts.values())

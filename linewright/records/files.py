@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -18,19 +19,6 @@ from linewright.schema import VERSION, Context, Cpu, Plan, Record
 
 LONGEST_LINE = 8 * 1024 * 1024
 """Bytes. A record of 100 000 windows is below 4 MB; a longer line is no record and is not read into memory."""
-MOST_CONTEXTS = 32_768
-MOST_CONTEXT_BYTES = 64 * 1024 * 1024
-"""Launches of one file, and what their contexts may come to without the lists of CPUs that they share: they are held."""
-LONGEST_TEXT = 1000
-"""Characters of a reason, which is one sentence; what is longer is cut."""
-LONGEST_ID = 4096
-MOST_VALUES = {"window_ns": 100_000, "baseline_ns": 100_000, "completion_ns": 100_000, "completion_baseline_ns": 100_000} | dict.fromkeys(
-    ("cpus", "thread_ops", "thread_ns", "thread_ticks"), 4096
-) | {"flags": 64, "metrics": 1024}  # fmt: skip
-"""What a plan can ask for at most: windows, threads."""
-MOST_FIGURE = 1e18
-"""Thirty years for one operation, in ns: what is larger was never measured, and its powers would overflow."""
-
 MOST_BUCKET = (57 << 7) + 127
 """Histogram bucket of 2⁶⁴ - 1 ps: the last one that a probe has."""
 
@@ -122,9 +110,9 @@ def _cleaned(value: Context | Record) -> Context | Record:
     Names are checked by the schema and need no cleaning; here are the fields that hold free text.
     """
     if isinstance(value, Record):
-        if all(text.isprintable() and len(text) <= LONGEST_TEXT for text in (value.reason, value.placement_class)):
+        if all(text.isprintable() for text in (value.reason, value.placement_class)):
             return value
-        reason, placed = (one_line(text[:LONGEST_TEXT]) for text in (value.reason, value.placement_class))
+        reason, placed = map(one_line, (value.reason, value.placement_class))
         return msgspec.structs.replace(value, reason=reason, placement_class=placed)
     plain: dict[str, object] = {}
     for name in value.__struct_fields__:
@@ -156,24 +144,19 @@ def _other_version(kind: str, version: str, where: str) -> UserError:
 
 
 def _check_record(record: Record, where: str) -> None:
-    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64 bits, lists fit a plan."""
-    if len(record.id) > LONGEST_ID:
-        raise UserError(f"id of more than {LONGEST_ID} characters", where)
+    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64 bits."""
     if record.id != record.cell.id:
         raise UserError(f"id {record.id!r} is not that of its cell", where, f"the cell's is {record.cell.id}")
     for name in ("sum_expected", "sum_found"):
         if getattr(record, name) > U64_MAX:
             raise UserError(f"{name} overflows 64 bits", where)
-    for name, most in MOST_VALUES.items():
-        if len(getattr(record, name)) > most:
-            raise UserError(f"{name} of more than {most} values", where)
     for name in ("batch", "small_batch"):
         part = getattr(record, name)
         if part and any(bucket > MOST_BUCKET for bucket, _ in part.histogram):
             raise UserError(f"{name}.histogram has a bucket beyond {MOST_BUCKET}, the last", where)
     for name, values in _figures(record):
-        if not all(-MOST_FIGURE <= value <= MOST_FIGURE for value in values):
-            raise UserError(f"{name} holds a value that is not finite or beyond {MOST_FIGURE:g}", where)
+        if not all(map(math.isfinite, values)):
+            raise UserError(f"{name} holds a value that is not finite", where)
     if record.window_line and len(record.window_line) != len(record.window_ns):
         raise UserError("window_line and window_ns differ in length", where)
 
@@ -208,7 +191,6 @@ class Reader:
         self.warnings: list[str] = []
         self.contexts: dict[str, Context] = {}
         self._cpus: dict[str, list[Cpu]] = {}
-        self._held = 0
         self.good_end = 0
         """Byte offset behind the last good line; what follows it is a truncated line."""
         self.ends_with_newline = True
@@ -257,24 +239,15 @@ class Reader:
             return value
         known = self.contexts.get(value.context_id)
         if known is None:
-            if len(self.contexts) >= MOST_CONTEXTS:
-                raise UserError(f"more than {MOST_CONTEXTS} launches in one file", where, "split it")
-            known = self.contexts[value.context_id] = self._shared(value, where)
+            known = self.contexts[value.context_id] = self._shared(value)
         if known != value:
             raise UserError(f"context {value.context_id} occurs twice with different content", where)
         return known
 
-    def _shared(self, value: Context, where: str) -> Context:
+    def _shared(self, value: Context) -> Context:
         """The same with the list of CPUs of the machine's earlier launch, where it is equal: it is most of a context."""
         cpus = self._cpus.setdefault(value.machine_id, value.cpus)
-        if cpus is not value.cpus and cpus == value.cpus:
-            value = msgspec.structs.replace(value, cpus=cpus)
-            self._held += len(msgspec.json.encode(msgspec.structs.replace(value, cpus=[])))
-        else:
-            self._held += len(msgspec.json.encode(value))
-        if self._held > MOST_CONTEXT_BYTES:
-            raise UserError(f"its contexts come to more than {MOST_CONTEXT_BYTES >> 20} MiB", where, "split it")
-        return value
+        return value if cpus is value.cpus or cpus != value.cpus else msgspec.structs.replace(value, cpus=cpus)
 
 
 def _is_json(data: bytes) -> bool:

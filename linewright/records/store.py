@@ -8,21 +8,13 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from linewright.errors import UserError
 from linewright.records.files import Reader, stored_record
 from linewright.records.select import matches, unmatched
 from linewright.schema import Cell, Context, Record
 
-if TYPE_CHECKING:
-    from linewright.analysis import Summary
-    from linewright.analysis.near_far import CoreClass
-
-MOST_CELLS = 100_000
-"""Cells times machines of one request, as many as a plan may have."""
-MOST_OF_A_CELL = 32 * 1024 * 1024
-"""Bytes of one cell's records, which are in memory together: about two thousand launches of 512 windows."""
 COPIED_AT_ONCE = 1 << 20
 
 
@@ -41,7 +33,6 @@ class Store:
         self._warn = warn
         self._streams: list[BinaryIO] = []
         self._index: dict[tuple[str, str], array] = {}
-        self._bytes: dict[tuple[str, str], int] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Store:
@@ -63,8 +54,6 @@ class Store:
                     continue
                 record = line.value
                 if record.id not in wanted:
-                    if len(wanted) >= MOST_CELLS:
-                        raise UserError(f"more than {MOST_CELLS} different cells", path, "fewer files at once")
                     wanted[record.id] = not self._only or any(matches(record.id, pattern) for pattern in self._only)
                 if wanted[record.id]:
                     self._take(record, number, line.start, line.end - line.start)
@@ -78,28 +67,18 @@ class Store:
     def _take_context(self, context: Context, path: str) -> None:
         known = self.contexts.setdefault(context.context_id, context)
         if known != context:
-            raise UserError(f"context {context.context_id} is another one in an earlier file", path)
+            raise UserError(
+                f"context {context.context_id} differs from the one with the same id in an earlier file", path
+            )
 
     def _take(self, record: Record, file: int, start: int, length: int) -> None:
         machine = self.contexts[record.context_id].machine_id
         key = (machine, record.id)
         places = self._index.get(key)
         if places is None:
-            if len(self._index) >= MOST_CELLS:
-                raise UserError(
-                    f"more than {MOST_CELLS} cells and machines", self.paths[file], "fewer files at once, or --only"
-                )
             self.cells.setdefault(record.id, record.cell)
             places = self._index[key] = array("Q")
-            self._bytes[key] = 0
         places.extend((file, start, length))
-        self._bytes[key] += length
-        if self._bytes[key] > MOST_OF_A_CELL:
-            raise UserError(
-                f"more than {MOST_OF_A_CELL >> 20} MiB of records of {record.id}",
-                self.paths[file],
-                "fewer launches at once",
-            )
 
     def __len__(self) -> int:
         """Cells times machines."""
@@ -159,40 +138,3 @@ def _seekable(path: str) -> BinaryIO:
         raise UserError("is a directory", path, "expected a record file") from None
     except OSError as error:
         raise UserError(error.strerror or str(error), path, "expected a record file") from None
-
-
-class Loaded(NamedTuple):
-    """Record files as analysis wants them."""
-
-    contexts: dict[str, Context]
-    summaries: list[Summary]
-    classes: list[CoreClass]
-    """Near/far classes, line by line, of the records that `near` of `load` lets through; none without it."""
-
-
-def load(
-    paths: Sequence[str],
-    warn: Callable[[str], None],
-    only: Sequence[str] = (),
-    near: Callable[[Record], bool] | None = None,
-) -> Loaded:
-    """Summaries of record files in bounded memory; files without a record give none.
-
-    `near` asks for the near/far classes of the records that it chooses.
-    """
-    with Store(paths, warn, only) as store:
-        return load_from(store, near)
-
-
-def load_from(store: Store, near: Callable[[Record], bool] | None = None) -> Loaded:
-    """The same from a store that was not read yet."""
-    from linewright.analysis import summarise_groups
-    from linewright.analysis.near_far import Nearness
-
-    every, chosen = Nearness(store.contexts, told=0), Nearness(store.contexts)
-    see = [every.feed]
-    if near is not None:
-        see.append(lambda record: chosen.feed(record) if near(record) else None)
-    store.read(see)
-    summaries = summarise_groups(store.contexts, store.groups(), every.classes())
-    return Loaded(store.contexts, summaries, chosen.classes())
