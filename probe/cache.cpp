@@ -2,7 +2,7 @@
 //
 // Parameters of a cell: `entry_bytes`, `entries`, `wait` (each: a wait behind every entry; once: one at the end), `state`
 // (what the lines are before a pass: absent, clean, dirty_l1, dirty_l2, dirty_beyond), `align_bytes` (where in a line entries begin).
-// Bringing the lines into that condition is left out of the time. The empty twin walks the same list and leaves out the
+// Bringing the lines into that condition is left out of the time. The baseline loop walks the same list and leaves out the
 // instructions and the waits.
 #include "probe/families.hpp"
 
@@ -56,8 +56,8 @@ Arena &arena() {
 }
 
 std::size_t cache_bytes(int name, std::size_t fallback) {
-    long told = sysconf(name);
-    return told > 0 ? static_cast<std::size_t>(told) : fallback;
+    long value = sysconf(name);
+    return value > 0 ? static_cast<std::size_t>(value) : fallback;
 }
 
 // Where sysconf knows nothing (many arm64 systems), sizes that are common there.
@@ -130,7 +130,7 @@ void Pass::verify() {
     prepared = false;
 }
 
-// Preparation between two reads of the clock; the twin reads the clock just as often, so that its cost cancels.
+// Preparation between two reads of the clock; the baseline reads the clock just as often, so that its cost cancels.
 template <bool real> [[gnu::always_inline]] inline Pass &prepared_pass(Loop_args &args) {
     Pass &pass = *static_cast<Pass *>(args.state);
     std::uint64_t start = lw_ticks_ordered();
@@ -198,8 +198,8 @@ public:
 
     unsigned lines() const override { return 1; }
     Batch loop(unsigned) const override { return cell_.text("wait", "once") == "each" ? loop_.each : loop_.once; }
-    Batch empty(unsigned) const override { return walk_only; }
-    std::string twin_key() const override {
+    Batch baseline(unsigned) const override { return walk_only; }
+    std::string baseline_key() const override {
         return "cache/" + std::to_string(pass_.entries.size()) + "x" + std::to_string(cell_.number("entry_bytes", 4096)) +
                "+" + std::to_string(cell_.number("align_bytes", 0));
     }

@@ -113,8 +113,8 @@ public:
 
     unsigned lines() const override { return lines_.count(); }
     Batch loop(unsigned thread) const override { return thread == 0 ? ask_ : answer_; }
-    Batch empty(unsigned) const override { return no_handoff; }
-    std::string twin_key() const override { return "handoff/w" + std::to_string(cell_.work_iters) + cell_.placement; }
+    Batch baseline(unsigned) const override { return no_handoff; }
+    std::string baseline_key() const override { return "handoff/w" + std::to_string(cell_.work_iters) + cell_.placement; }
 
     Loop_args arguments(unsigned thread, unsigned line) override {
         auto value = lines_.load<Word>(line);

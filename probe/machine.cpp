@@ -224,14 +224,14 @@ bool emulated() {
 // Rate from two readings 20 ms apart, each the tightest of several bracketed ones.
 double calibrate_tick_ns() {
     auto reading = [] {
-        double best_gap = 1e18, ns = 0;
+        double shortest = 1e18, ns = 0;
         std::uint64_t ticks = 0;
         for (int i = 0; i < 16; ++i) {
             double before = monotonic_ns();
             std::uint64_t now = lw_ticks();
             double after = monotonic_ns();
-            if (after - before < best_gap) {
-                best_gap = after - before;
+            if (after - before < shortest) {
+                shortest = after - before;
                 ns = (before + after) / 2;
                 ticks = now;
             }
@@ -268,7 +268,7 @@ Clock read_clock() {
     return clock;
 }
 
-// Shortest of several timings: what the core does when nobody disturbs it.
+// Shortest of several timings: what the core does when it is not disturbed.
 template <class Body> double shortest_ns(const Clock &clock, Body body) {
     double best = 1e18;
     for (int i = 0; i < 15; ++i) {
@@ -344,7 +344,7 @@ std::string utc_now() {
     return text.data();
 }
 
-// Boot parameters that change what is measured; the rest of the command line is nobody's business.
+// Boot parameters that change what is measured; the rest of the command line is private and is not recorded.
 std::string boot_parameters() {
     std::string all = file_text("/proc/cmdline"), kept;
     std::size_t start = 0;

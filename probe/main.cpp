@@ -36,12 +36,15 @@ void complain(const std::string &what) {
 
 std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
 
-void print_forms(const probe::Machine &machine) {
+// Forms of this architecture, or the whole table: of other architectures no form is available.
+void print_forms(const probe::Machine &machine, bool all) {
     json forms = json::array();
     for (const wire::Form &form : wire::all_forms()) {
-        if (!wire::belongs_to(form, wire::this_arch))
+        const bool here = wire::belongs_to(form, wire::this_arch);
+        if (!here && !all)
             continue;
-        bool available = machine.has(form.needs);
+        const bool available = here && machine.has(form.needs);
+        const std::string lacking = here ? "this CPU lacks " + std::string(form.needs) : "of another architecture";
         forms.push_back({{"name", form.name},
                          {"operation", form.operation},
                          {"order", form.order},
@@ -49,8 +52,9 @@ void print_forms(const probe::Machine &machine) {
                          {"width_bits", form.width_bits},
                          {"needs", form.needs},
                          {"atomic", form.atomic()},
+                         {"identical", wire::identical_form(form.name)},
                          {"available", available},
-                         {"reason", available ? "" : "this CPU lacks " + std::string(form.needs)}});
+                         {"reason", available ? "" : lacking}});
     }
     std::cout << forms.dump(1) << std::endl;
 }
@@ -121,9 +125,14 @@ int main(int argc, char **argv) {
     CLI::App app{"Runs a plan of timed cells on this machine: plan (JSON) on standard input, a context line and one "
                  "record for each cell (JSON lines) on standard output."};
     app.set_version_flag("--version", "linewright-probe " LINEWRIGHT_VERSION);
-    bool list_forms = false, topology = false, context = false, check = false, quick = false;
+    bool topology = false, context = false, check = false, quick = false;
+    std::string list_forms;
     auto *modes = app.add_option_group("instead of running a plan");
-    modes->add_flag("--list-forms", list_forms, "print the forms of this architecture and which this CPU can run");
+    modes
+        ->add_flag(
+            "--list-forms{here}", list_forms,
+            "print the forms of this architecture and which this CPU can run; --list-forms=all: of every architecture")
+        ->check(CLI::IsMember({"here", "all"}));
     modes->add_flag("--topology", topology, "print the CPUs and how near they are to each other");
     modes->add_flag("--context", context, "print the context line alone");
     modes->add_flag("--check", check, "validate the plan on standard input; run nothing");
@@ -142,8 +151,8 @@ int main(int argc, char **argv) {
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
-    // A terminal that closes hangs up everybody in its group: finished cells are still said, as they are for the command
-    // that asks us to stop. Where a hangup is to be survived (nohup) it is.
+    // A terminal that closes hangs up every process of its group. Finished cells are still written, as on a request
+    // to stop. Where a hangup is to be survived (nohup) it is.
     struct sigaction hangup{};
     sigaction(SIGHUP, nullptr, &hangup);
     if (hangup.sa_handler != SIG_IGN)
@@ -151,8 +160,8 @@ int main(int argc, char **argv) {
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
     try {
         probe::Machine machine = probe::read_machine();
-        if (list_forms)
-            print_forms(machine);
+        if (!list_forms.empty())
+            print_forms(machine, list_forms == "all");
         else if (topology)
             print_topology(machine);
         else if (context)

@@ -74,9 +74,9 @@ public:
 
     unsigned lines() const override { return lines_.count(); }
     Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? run_empty : row_.loop; }
-    Batch empty(unsigned) const override { return run_empty; }
+    Batch baseline(unsigned) const override { return run_empty; }
     unsigned small_batch_ops() const override { return 16; }
-    std::string twin_key() const override {
+    std::string baseline_key() const override {
         return "operations/w" + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
                std::to_string(cell_.contender_iters) + "/" + cell_.placement;
     }

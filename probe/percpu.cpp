@@ -27,7 +27,7 @@ constexpr unsigned most_slots = 64;
 struct alignas(256) Seat {
     char *handle = nullptr; // per-CPU memory
     char *own = nullptr;    // this CPU's copy of it
-    char *shared = nullptr; // one copy for everybody
+    char *shared = nullptr; // one copy for all threads
     std::size_t last = 0;   // slots - 1
 };
 
@@ -100,7 +100,7 @@ template <class T> void run_racy(Loop_args &args) {
 
 enum class Where { own, getcpu, shared };
 
-// A single-line form of the table on this thread's copy, on the copy of the CPU asked for, or on everybody's.
+// A single-line form of the table on this thread's copy, on the copy of the CPU asked for, or on the one that all share.
 template <class T, auto Form, Where where> void run_form(Loop_args &args) {
     auto *seat = static_cast<Seat *>(args.state);
     char *base = where == Where::own ? seat->own : where == Where::shared ? seat->shared : seat->handle;
@@ -173,7 +173,7 @@ const Percpu_loop *find_loop(std::string_view form, unsigned bits) {
     return bits == 32 ? search(common_loops<std::uint32_t, 32>) : search(common_loops<std::uint64_t, 64>);
 }
 
-// What the cell's lines are made of: per-CPU memory and a shared twin of it, freed with the cell.
+// What the cell's lines are made of: per-CPU memory and a shared copy, freed with the cell.
 struct Row {
     char *handle;
     std::vector<std::uint64_t> shared_store;
@@ -203,8 +203,8 @@ public:
 
     unsigned lines() const override { return cell_.lines; }
     Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? empty_ : loop_; }
-    Batch empty(unsigned) const override { return empty_; }
-    std::string twin_key() const override {
+    Batch baseline(unsigned) const override { return empty_; }
+    std::string baseline_key() const override {
         return "percpu/s" + std::to_string(slots_) + "/w" + std::to_string(cell_.work_iters) + "/t" +
                std::to_string(cell_.threads) + "/ci" + std::to_string(cell_.contender_iters) + "/" + cell_.placement + "/u" +
                std::to_string(cell_.width_bits);

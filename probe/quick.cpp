@@ -72,7 +72,7 @@ int print_quick_table(const Machine &machine, std::atomic<bool> &stop) {
     hooks.record = [&](const wire::Record &record) {
         print_row(record);
         if (std::fflush(stdout) != 0)
-            stop = true; // nobody reads on, or the disk is full
+            stop = true; // the reader has gone, or the disk is full
     };
     hooks.stop = &stop;
     bool finished = run_plan(quick_plan(), machine, context.context_id, hooks);

@@ -72,9 +72,10 @@ struct Parameters {
 
 class Readers final : public Subject {
 public:
-    Readers(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &twin, const Parameters &parameters)
-        : cell_(cell), loops_(loops), twin_(twin), parameters_(parameters), grace_(cell.operation == "readers_grace"),
-          checked_(grace_ || parameters.updater != Updater::none), seats_(cell.threads) {
+    Readers(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &baseline, const Parameters &parameters)
+        : cell_(cell), loops_(loops), baseline_(baseline), parameters_(parameters),
+          grace_(cell.operation == "readers_grace"), checked_(grace_ || parameters.updater != Updater::none),
+          seats_(cell.threads) {
         for (unsigned line = 0; line < cell.lines; ++line)
             worlds_.push_back(std::make_unique<Reader_world>(parameters.instances));
     }
@@ -88,16 +89,16 @@ public:
 
     Batch loop(unsigned thread) const override {
         if (thread > 0 && cell_.contender == "placebo")
-            return empty(thread);
+            return baseline(thread);
         if (updates(thread))
             return parameters_.updater == Updater::expedited ? loops_.expedited : loops_.update;
         return checked_ ? loops_.checked : loops_.pairs;
     }
 
-    Batch empty(unsigned) const override { return checked_ ? twin_.checked : twin_.pairs; }
+    Batch baseline(unsigned) const override { return checked_ ? baseline_.checked : baseline_.pairs; }
 
-    std::string twin_key() const override {
-        return "readers/" + std::string(twin_.form) + (checked_ ? "/checked" : "") + "/d" +
+    std::string baseline_key() const override {
+        return "readers/" + std::string(baseline_.form) + (checked_ ? "/checked" : "") + "/d" +
                std::to_string(parameters_.read_delay) + "/n" + std::to_string(parameters_.instances) + "/t" +
                std::to_string(cell_.threads) + "/" + cell_.placement;
     }
@@ -173,7 +174,7 @@ private:
     }
 
     const wire::Cell cell_;
-    const Reader_loops &loops_, &twin_;
+    const Reader_loops &loops_, &baseline_;
     const Parameters parameters_;
     const bool grace_, checked_;
     std::vector<Reader_seat> seats_;
@@ -206,7 +207,7 @@ Parameters parameters_of(const wire::Cell &cell) {
     if (cell.operation != "readers_grace" && out.updater != Updater::none && cell.threads < 2)
         wrong("an updater is one of the threads: at least 2");
     if (cell.work_iters != 0 || cell.contender_iters != 0)
-        wrong("readers take read_delay, no work and no gap");
+        wrong("readers take read_delay, no work and no contender spacing");
     return out;
 }
 
@@ -214,13 +215,13 @@ Parameters parameters_of(const wire::Cell &cell) {
 
 bool is_reader_cell(const wire::Cell &cell) { return cell.operation.starts_with("readers_"); }
 
-Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &twin) {
+Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &baseline) {
     const Parameters parameters = parameters_of(cell);
     if (parameters.updater == Updater::synchronize && !loops.update)
         return {nullptr, "no updater can wait for readers of " + cell.form};
     if (parameters.updater == Updater::expedited && !loops.expedited)
         return {nullptr, "updaters of " + cell.form + " have no expedited way"};
-    auto subject = std::make_unique<Readers>(cell, loops, twin, parameters);
+    auto subject = std::make_unique<Readers>(cell, loops, baseline, parameters);
     std::string why;
     if (!subject->ready(why))
         return {nullptr, why};

@@ -46,7 +46,7 @@ struct Reader_world {
 
     alignas(reader_apart) lw_srcu domain{};
     bool domain_made = false;
-    alignas(reader_apart) std::size_t index = 0;   // of the SRCU-shaped pairs: read by everybody, never written here
+    alignas(reader_apart) std::size_t index = 0;   // of the SRCU-shaped pairs: read by every thread, never written here
     char *counters = nullptr;                      // per-CPU memory: locks[2], unlocks[2]
     unsigned instances = 1;
     alignas(reader_apart) std::uint32_t word = 0;  // reference count; readers of the spinning rwlock and its writer's bit
@@ -76,7 +76,8 @@ struct alignas(reader_apart) Reader_seat {
 struct Reader_loops {
     std::string_view form;
     Batch pairs = nullptr, checked = nullptr;
-    Batch update = nullptr, expedited = nullptr; // one operation: replace, wait for readers, poison; null: nobody can wait
+    Batch update = nullptr,
+          expedited = nullptr; // one operation: replace, wait for readers, poison; null: no updater can wait
     bool readers_sleep = false, updaters_sleep = false; // waiting for each other
     bool (*ready)(Reader_world &,
                   std::string &why) = nullptr; // makes what the form needs; false: not on this machine, and why
@@ -101,7 +102,7 @@ template <class Wait> [[gnu::always_inline]] inline void replace_guarded(Reader_
         ++world.failed;
         return;
     }
-    __atomic_store_n(&old->live, 0, __ATOMIC_RELAXED); // nobody looks: that is what is checked
+    __atomic_store_n(&old->live, 0, __ATOMIC_RELAXED); // no reader may see it: that is what is checked
     world.spare ^= 1;
     ++world.updates;
 }
@@ -113,8 +114,8 @@ template <class R, bool checked> [[gnu::always_inline]] inline void run_sections
 // Whether the cell is of this family.
 bool is_reader_cell(const wire::Cell &cell);
 
-// The cell over given loops and the twin whose loop lacks the reader; checks parameters (throws wire::Invalid).
-Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &twin);
+// The cell over given loops and the baseline, whose loop lacks the reader; checks parameters (throws wire::Invalid).
+Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &baseline);
 
 } // namespace lw::probe
 

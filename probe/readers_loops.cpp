@@ -22,7 +22,7 @@ namespace reader {
 
 struct None {};
 
-// What readers have by default: nothing to say at the end of a batch, nothing to prepare, nobody who can wait for them.
+// What readers have by default: no end of a batch, no preparation, no updater that can wait for them.
 struct Plain {
     static constexpr bool readers_sleep = false, updaters_sleep = false;
     void finish(Reader_seat &) const {}
@@ -97,7 +97,7 @@ struct srcu_fast_updown : Domain<LW_SRCU_FAST_UPDOWN> {
     [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_fast_updown(domain, c); }
 };
 
-// ---- one word or lock for everybody ----
+// ---- one word or lock for all threads ----
 
 // One shared count. Who waits for it to reach zero may wait for ever, so it has no updater.
 struct refcnt : Plain {
@@ -138,7 +138,7 @@ struct rwlock : refcnt {
     }
 };
 
-// The C library's sleeping readers-writer lock, told to let writers go first: with its default an updater may wait for ever.
+// The C library's sleeping readers-writer lock, set to let writers go first: with its default an updater may wait for ever.
 struct rwsem : Plain {
     static constexpr bool readers_sleep = true, updaters_sleep = true;
     pthread_rwlock_t *lock;
@@ -158,7 +158,7 @@ struct rwsem : Plain {
     }
 };
 
-// First come, first served, so that nobody starves.
+// First come, first served, so that no thread starves.
 [[gnu::always_inline]] inline std::uint32_t take(std::uint32_t &next, const std::uint32_t &owner) {
     const std::uint32_t ticket = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED); // ordered by the acquire below
     unsigned spins = 0;
@@ -313,7 +313,7 @@ template <auto Form> struct Shape : Plain {
         __asm__ volatile("" : : : "memory"); // forms without order of their own stay where they are
     }
     [[gnu::always_inline]] std::size_t enter() const {
-        const std::size_t i = __atomic_load_n(index, __ATOMIC_RELAXED); // written by nobody here
+        const std::size_t i = __atomic_load_n(index, __ATOMIC_RELAXED); // never written here
         add(lock_word(own, i));
         return i;
     }
@@ -329,7 +329,7 @@ struct srcu_percpu_rseq_add : Plain {
     const std::size_t *index;
     explicit srcu_percpu_rseq_add(Reader_seat &seat) : handle(seat.world->counters), index(&seat.world->index) {}
     [[gnu::always_inline]] std::size_t enter() const {
-        const std::size_t i = __atomic_load_n(index, __ATOMIC_RELAXED); // written by nobody here
+        const std::size_t i = __atomic_load_n(index, __ATOMIC_RELAXED); // never written here
         count(lock_word(handle, i), 1);
         return i;
     }
@@ -512,7 +512,7 @@ template <class Hold> struct Lookup : Domain<LW_SRCU_FAST> {
         seat.wrong += wrong;
         seat.retries += retries;
     }
-    // Afterwards every object is held by its slot alone, or by nobody.
+    // Afterwards every object is held by its slot alone, or by no thread.
     static bool settled(Reader_world &world, std::uint64_t pairs) {
         bool held = false;
         for (std::size_t slot = 0; slot < world.instances; ++slot)
@@ -521,7 +521,7 @@ template <class Hold> struct Lookup : Domain<LW_SRCU_FAST> {
     }
     static constexpr bool updaters_sleep = false;
 
-    // Puts an object that nobody holds into a slot drawn at random; the old one becomes free when its last holder lets go.
+    // Puts an object that no thread holds into a slot drawn at random; the old one becomes free when its last holder lets go.
     static void update(Reader_world &world) {
         world.random = step(world.random);
         const std::size_t slot = world.random & (world.instances - 1);
@@ -618,7 +618,7 @@ struct lookup_empty : Plain {
     explicit lookup_empty(Reader_seat &seat) : world(seat.world), random(seat.random), last(seat.world->instances - 1) {}
     [[gnu::always_inline]] None enter() {
         random = step(random);
-        Typesafe *object = __atomic_load_n(&world->slots[random & last], __ATOMIC_RELAXED); // looked at by nobody
+        Typesafe *object = __atomic_load_n(&world->slots[random & last], __ATOMIC_RELAXED); // not looked at
         __asm__ volatile("" : : "r"(object));
         return {};
     }
@@ -643,7 +643,7 @@ template <class R> constexpr Reader_loops loops_of(std::string_view form, Batch 
     if constexpr (requires(Reader_world &world) { R::update(world); })
         loops.update = run_updates<R>;
     if constexpr (requires(Reader_world &world) { R::expedited(world); } &&
-                  R::updaters_sleep) // a lookup's update waits for nobody
+                  R::updaters_sleep) // a lookup's update does not wait
         loops.expedited = run_expedited<R>;
     return loops;
 }

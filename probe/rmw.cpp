@@ -18,13 +18,13 @@ public:
     Batch loop(unsigned thread) const override {
         return thread > 0 && cell_.contender == "placebo" ? empty_.issue : loop_.issue;
     }
-    Batch empty(unsigned) const override { return empty_.issue; }
+    Batch baseline(unsigned) const override { return empty_.issue; }
     Batch completed() const override { return loop_.completed; }
-    Batch completed_empty() const override { return empty_.completed; }
+    Batch completed_baseline() const override { return empty_.completed; }
     unsigned small_batch_ops() const override { return 16; }
 
-    // Contended or not, the twin's contenders only spin: one twin serves every form with the same loop.
-    std::string twin_key() const override {
+    // Contended or not, the baseline's contenders only spin: one baseline serves every form with the same loop.
+    std::string baseline_key() const override {
         return "rmw/w" + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
                std::to_string(cell_.contender_iters) + "/" + cell_.placement + "/u" + std::to_string(cell_.width_bits);
     }
@@ -82,7 +82,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
         throw wire::Invalid(cell.id() + ": operation " + cell.operation + " takes no parameters");
     const Rmw_loop *empty = find_rmw_loop("empty", cell.width_bits);
     if (!empty)
-        throw wire::Invalid(cell.id() + ": no empty twin at this width");
+        throw wire::Invalid(cell.id() + ": no baseline loop at this width");
     return {std::make_unique<Rmw>(cell, *find_rmw_loop(cell.form, cell.width_bits), *empty), ""};
 }
 

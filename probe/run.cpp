@@ -1,4 +1,4 @@
-// Runs a plan block by block: at most 16 cells interleaved in random order, until each is precise enough or time is up.
+// Runs a plan block by block: the cells of a block interleaved in random order, until each is precise enough or time is up.
 #include "probe/run.hpp"
 
 #include "probe/stats.hpp"
@@ -32,7 +32,7 @@ unsigned least_windows(const wire::Plan &plan, const wire::Cell &cell) {
 }
 
 // Counts of a group of threads as metrics: each event per operation, the frequency where cycles are among them, and the
-// share of the time in which the counters really counted (below 1: they took turns with somebody else's).
+// share of the time in which the counters really counted (below 1: they took turns with another program's).
 void put_counts(std::map<std::string, double> &metrics, const std::string &who, const Counted &counted, std::uint64_t ops) {
     if (!counted.any() || ops == 0)
         return;
@@ -61,7 +61,7 @@ struct Cell_run {
     bool done = false;
 };
 
-struct Twin {
+struct Baseline {
     std::size_t batch_ops = 0;
     double ns = 0;         // this round's value
     bool fresh = false;    // measured in this round
@@ -145,18 +145,18 @@ private:
         return request;
     }
 
-    // The twin of a cell's loop, once a round for all cells that share it; a disturbed one is tried twice more.
-    const Twin &twin_of(Cell_run &run, std::map<std::string, Twin> &twins) {
-        Twin &twin = twins[run.subject->twin_key()];
-        for (int attempt = 0; attempt < 3 && !twin.fresh; ++attempt) {
+    // The baseline of a cell's loop, once a round for all cells that share it; a disturbed one is tried twice more.
+    const Baseline &baseline_of(Cell_run &run, std::map<std::string, Baseline> &baselines) {
+        Baseline &baseline = baselines[run.subject->baseline_key()];
+        for (int attempt = 0; attempt < 3 && !baseline.fresh; ++attempt) {
             Window_result window = run_window(*run.subject, machine_, run.cpus,
-                                              request(run, Mode::twin, plan_.window_ms, twin.batch_ops), nullptr);
-            twin.batch_ops = window.batch_ops;
-            twin.ns = window.ns_per_op;
-            twin.disturbed = !usable(window);
-            twin.fresh = !twin.disturbed || attempt == 2;
+                                              request(run, Mode::baseline, plan_.window_ms, baseline.batch_ops), nullptr);
+            baseline.batch_ops = window.batch_ops;
+            baseline.ns = window.ns_per_op;
+            baseline.disturbed = !usable(window);
+            baseline.fresh = !baseline.disturbed || attempt == 2;
         }
-        return twin;
+        return baseline;
     }
 
     static bool disturbed(const Window_result &window) { return window.stolen || window.switched || window.long_batch; }
@@ -170,10 +170,10 @@ private:
         run.done = true;
     }
 
-    void run_once(Cell_run &run, std::map<std::string, Twin> &twins) {
+    void run_once(Cell_run &run, std::map<std::string, Baseline> &baselines) {
         if (run.tries == 0)
             run.record.started_s = seconds_since(start_);
-        const Twin &twin = twin_of(run, twins);
+        const Baseline &baseline = baseline_of(run, baselines);
         Window_request timed = request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops);
         if (counters_.active()) {
             timed.counters = &counters_;
@@ -187,8 +187,8 @@ private:
             return fail(run, window.error);
         run.batch_ops = window.batch_ops;
         wire::Discarded &discarded = run.record.discarded;
-        if (disturbed(window) || twin.disturbed) {
-            // One cause for each window, the most telling first; a disturbed twin was switched out more often than not.
+        if (disturbed(window) || baseline.disturbed) {
+            // One cause for each window, the most telling first; a disturbed baseline was switched out more often than not.
             ++(window.stolen                           ? discarded.stolen
                : window.long_batch && !window.switched ? discarded.long_batch
                                                        : discarded.switched);
@@ -196,7 +196,7 @@ private:
             run.record.cpus = window.cpus;
             run.record.window_ns.push_back(window.ns_per_op);
             run.record.window_line.push_back(line);
-            run.record.baseline_ns.push_back(twin.ns);
+            run.record.baseline_ns.push_back(baseline.ns);
             run.timed.add(window.timed);
             run.others.add(window.others);
             run.others_ops += window.others_ops;
@@ -225,7 +225,7 @@ private:
             auto window = [&](Mode mode) {
                 return run_window(*run.subject, machine_, run.cpus, request(run, mode, plan_.window_ms, 0), nullptr);
             };
-            const Window_result with = window(Mode::completed), wait = window(Mode::completed_empty);
+            const Window_result with = window(Mode::completed), wait = window(Mode::completed_baseline);
             if (usable(with) && usable(wait)) {
                 run.record.completion_ns.push_back(with.ns_per_op);
                 run.record.completion_baseline_ns.push_back(wait.ns_per_op);
@@ -295,22 +295,22 @@ private:
         std::vector<Cell_run> runs;
         for (std::size_t i = first; i < end_cell; ++i)
             runs.push_back(prepare(plan_.cells[i]));
-        std::map<std::string, Twin> twins;
+        std::map<std::string, Baseline> baselines;
         std::vector<std::size_t> order(runs.size());
         for (std::size_t i = 0; i < order.size(); ++i)
             order[i] = i;
         std::size_t counted = 0;
         for (bool out_of_time = false; !stopping();) {
             std::ranges::shuffle(order, random_);
-            for (auto &[key, twin] : twins)
-                twin.fresh = false;
+            for (auto &[key, baseline] : baselines)
+                baseline.fresh = false;
             bool any = false;
             for (std::size_t index : order) {
                 Cell_run &run = runs[index];
                 if (run.done || stopping())
                     continue;
                 any = true;
-                run_once(run, twins);
+                run_once(run, baselines);
                 judge(run);
                 if (!run.done && out_of_time)
                     end(run, "budget");
@@ -357,7 +357,7 @@ private:
 } // namespace
 
 void check_plan(const wire::Plan &plan, const Machine &machine) {
-    choose_counters(plan.counters, "/", Counter_calls::of_kernel()); // throws for a name that nobody has
+    choose_counters(plan.counters, "/", Counter_calls::of_kernel()); // throws for an unknown name
     std::vector<unsigned> usable = usable_cpus(machine.topology, plan.cpus);
     for (const wire::Cell &cell : plan.cells) {
         make_subject(cell, machine);

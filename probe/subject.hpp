@@ -34,15 +34,15 @@ public:
     // The loop that a thread runs; thread 0 is the timed one.
     virtual Batch loop(unsigned thread) const = 0;
 
-    // The same loop with the operation left out: the twin of thread 0 and what a placebo runs.
-    virtual Batch empty(unsigned thread) const = 0;
+    // The same loop with the operation left out: the baseline of thread 0 and what a placebo runs.
+    virtual Batch baseline(unsigned thread) const = 0;
 
-    // Cells whose twins are the same loop share its windows; equal keys say so.
-    virtual std::string twin_key() const = 0;
+    // Cells whose baselines are the same loop share its windows; equal keys say so.
+    virtual std::string baseline_key() const = 0;
 
     // Each operation followed by what really waits for it, and the wait alone; null where that has no meaning.
     virtual Batch completed() const { return nullptr; }
-    virtual Batch completed_empty() const { return nullptr; }
+    virtual Batch completed_baseline() const { return nullptr; }
 
     // Called on the thread, pinned and before the window opens: where it may touch memory or register itself.
     virtual Loop_args arguments(unsigned thread, unsigned line) = 0;

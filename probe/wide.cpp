@@ -35,13 +35,13 @@ struct alignas(256) Slot {
     unsigned write_percent = 0;
     std::uint64_t writes = 0; // made
     std::uint64_t reads = 0;
-    std::uint64_t torn = 0; // values read that nobody wrote
+    std::uint64_t torn = 0; // values read that no thread wrote
     std::uint64_t failed = 0; // rounds, where they are counted
 };
 
 [[gnu::always_inline]] inline bool is_torn(Value v) { return v + 1 > 1; } // neither 0 nor all ones
 
-// The mix: the same count-down for every form and every share, so that one empty twin serves all of them.
+// The mix: the same count-down for every form and every share, so that one baseline loop serves all of them.
 template <class Read, class Write> [[gnu::always_inline]] inline void mix(Loop_args &args, Read read, Write write) {
     auto *slot = static_cast<Slot *>(args.state);
     const unsigned percent = slot->write_percent;
@@ -118,7 +118,7 @@ template <auto Form, Plain plain> void run_wide_add(Loop_args &args) {
 }
 
 void run_empty(Loop_args &args) {
-    Slot own = *static_cast<Slot *>(args.state); // a twin's operations are nobody's
+    Slot own = *static_cast<Slot *>(args.state); // a baseline's operations are not counted
     void *state = args.state;
     args.state = &own;
     mix(args, [] { __asm__ volatile(""); }, [] { __asm__ volatile(""); });
@@ -275,8 +275,8 @@ public:
 
     unsigned lines() const override { return lines_.count(); }
     Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? run_empty : loop_; }
-    Batch empty(unsigned) const override { return run_empty; }
-    std::string twin_key() const override {
+    Batch baseline(unsigned) const override { return run_empty; }
+    std::string baseline_key() const override {
         return "wide/p" + std::to_string(write_percent_) + "/w" + std::to_string(cell_.work_iters) + "/t" +
                std::to_string(cell_.threads) + "/ci" + std::to_string(cell_.contender_iters) + "/" + cell_.placement;
     }

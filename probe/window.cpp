@@ -26,7 +26,7 @@ namespace {
 // Two 128-byte lines: nothing that two threads write may share one, nor a pair that a prefetcher ties together.
 constexpr std::size_t apart = 256;
 
-enum Phase : unsigned { starting, open, closed, stop, abandoned };
+enum Phase : unsigned { starting, open, closed, stop };
 
 struct alignas(apart) Slot {
     std::atomic<unsigned> running{0}; // 1 after the first batch, 2 when the thread could not start
@@ -95,16 +95,16 @@ Batch loop_for(Subject &subject, Mode mode, unsigned thread) {
     switch (mode) {
     case Mode::timed:
     case Mode::small: return subject.loop(thread);
-    case Mode::twin: return subject.empty(thread);
+    case Mode::baseline: return subject.baseline(thread);
     case Mode::completed: return thread == 0 ? subject.completed() : subject.loop(thread);
-    case Mode::completed_empty: return thread == 0 ? subject.completed_empty() : subject.empty(thread);
+    case Mode::completed_baseline: return thread == 0 ? subject.completed_baseline() : subject.baseline(thread);
     }
     return nullptr;
 }
 
 bool counts(Mode mode) { return mode == Mode::timed || mode == Mode::small || mode == Mode::completed; }
 
-// A contender: pins itself, runs until told to stop, and notes its own operations and time between the first batch
+// A contender: pins itself, runs until the phase says stop, and notes its own operations and time between the first batch
 // boundary after the window opened and the last one before it closed.
 void contend(Subject &subject, const Machine &machine, Mode mode, unsigned thread, unsigned line, unsigned cpu,
              Shared &shared, Slot &slot, const std::vector<Counter_event> *events) {
@@ -131,7 +131,7 @@ void contend(Subject &subject, const Machine &machine, Mode mode, unsigned threa
             ops /= 2;
     };
     batch();
-    // Counted from here until the thread is told to stop, its own loop all the time: a system call at the window's edges
+    // Counted from here until the phase says stop, its own loop all the time: a system call at the window's edges
     // would delay it just then.
     Counters counters;
     std::uint64_t ops_before = all;
@@ -211,139 +211,192 @@ Real_time::~Real_time() {
         sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
+namespace {
+
+// One window while it is being run: the contenders' threads, what every thread counted, and the phase they all watch.
+class Window {
+public:
+    Window(Subject &subject, const Machine &machine, const std::vector<unsigned> &cpus, const Window_request &request)
+        : subject_(subject), machine_(machine), cpus_(cpus), request_(request), slots_(new Slot[cpus.size()]) {}
+
+    // Lets the contenders go, whatever phase they wait in.
+    ~Window() { shared_.phase.store(stop, std::memory_order_release); } // pairs with the contenders' acquire of `phase`
+
+    // Starts every contender and waits until each runs; false: `error` says why one does not.
+    bool start(std::string &error) {
+        try {
+            for (unsigned thread = 1; thread < cpus_.size(); ++thread)
+                contenders_.emplace_back(contend, std::ref(subject_), std::cref(machine_), request_.mode, thread,
+                                         request_.line, cpus_[thread], std::ref(shared_), std::ref(slots_[thread]),
+                                         request_.events);
+        } catch (const std::system_error &failure) { // a limit on threads or memory; those that were started are waiting
+            error = "a contender could not be started: " + failure.code().message();
+        }
+        slots_[0].args = subject_.arguments(0, request_.line);
+        for (unsigned thread = 1; thread <= contenders_.size(); ++thread) {
+            unsigned state;
+            // Acquire: pairs with the contender's release of `running`.
+            while ((state = slots_[thread].running.load(std::memory_order_acquire)) == 0)
+                std::this_thread::yield();
+            if (state == 2)
+                error = "the kernel refused to pin a contender to CPU " + std::to_string(cpus_[thread]);
+        }
+        return error.empty();
+    }
+
+    // Opens the window, times batches until it is long enough, and closes it. Only the timed thread calls this.
+    void time() {
+        Slot &self = slots_[0];
+        const Clock &clock = machine_.clock;
+        Batch run = loop_for(subject_, request_.mode, 0);
+        // Only now: a contender that has yet to start on this very CPU must not be shut out by us.
+        Real_time real_time;
+        warm_up(run);
+        self.args.ops = ops_;
+        self.args.excluded_ticks = 0;
+        const std::uint64_t length = std::max<std::uint64_t>(clock.ticks(request_.length_ms * 1e6), 1);
+        std::uint64_t stolen_before = stolen_ticks(cpus_);
+        Presence before = presence();
+        if (request_.counters)
+            request_.counters->start();
+        const std::uint64_t before_window = self.ops_all;
+        shared_.phase.store(open, std::memory_order_release); // pairs with the contenders' acquire of `phase`
+        const std::uint64_t lasted = request_.mode == Mode::small ? time_single(run, length) : time_batches(run, length);
+        shared_.phase.store(closed, std::memory_order_release); // pairs with the contenders' acquire of `phase`
+        self.ticks_window = lasted - self.args.excluded_ticks;
+        if (request_.counters)
+            self.counted = request_.counters->stop();
+        self.ops_all += taken_ * ops_;
+        self.ops_window = self.ops_all - before_window;
+        self.switched = switched_out(before);
+        self.cpu = static_cast<unsigned>(sched_getcpu());
+        run(self.args); // one more batch: contenders see the window close while the timed thread still runs
+        self.ops_all += ops_;
+        shared_.phase.store(stop, std::memory_order_release); // pairs with the contenders' acquire of `phase`
+        contenders_.clear();
+        subject_.leave(0, self.args);
+        stolen_ = stolen_ticks(cpus_) != stolen_before;
+    }
+
+    // What the threads counted, with the subject's own account of it.
+    void collect(Window_result &result) {
+        const Clock &clock = machine_.clock;
+        const Slot &self = slots_[0];
+        // A contender that was off its CPU when the window opened takes its own time from its return: it saw too little of
+        // the window. A millisecond is more than its longest spacing, in which it may have been both times.
+        const std::uint64_t missed = clock.ticks(1e6) + self.ticks_window / 20;
+        std::vector<Loop_args> args;
+        std::vector<std::uint64_t> every_op;
+        for (unsigned thread = 0; thread < cpus_.size(); ++thread) {
+            const Slot &slot = slots_[thread];
+            result.ops.push_back(slot.ops_window);
+            result.ns.push_back(clock.ns(slot.ticks_window));
+            result.ticks.push_back(slot.ticks_window);
+            result.cpus.push_back(slot.cpu);
+            bool away = slot.switched || slot.ticks_window + missed < self.ticks_window;
+            result.switched |= away && !(counts(request_.mode) && subject_.may_sleep(thread));
+            result.moved |= slot.cpu != cpus_[thread];
+            args.push_back(slot.args);
+            every_op.push_back(slot.ops_all);
+            (thread ? result.others : result.timed).add(slot.counted);
+            result.others_ops += slot.ops_counted;
+        }
+        if (counts(request_.mode))
+            subject_.account(request_.line, args, every_op);
+        result.stolen = stolen_;
+        result.batch_ops = ops_;
+        result.ns_per_op = clock.ns(self.ticks_window) / static_cast<double>(self.ops_window);
+    }
+
+    // Whether one batch was far longer than the others; otherwise the batches go into `samples`, where it is given.
+    void judge_batches(Window_result &result, wire::Histogram *samples) const {
+        const Clock &clock = machine_.clock;
+        auto seen = std::span(sample_buffer()).first(taken_);
+        if (clock.ns(std::ranges::max(seen)) > 1e6) { // a long batch: a millisecond, and ten median batches
+            std::vector<double> batches;
+            for (std::uint32_t ticks : seen)
+                batches.push_back(clock.ns(ticks));
+            result.long_batch = clock.ns(std::ranges::max(seen)) > 10 * median(batches);
+        }
+        if (!samples || result.switched || result.stolen || result.long_batch)
+            return;
+        const double overhead_ns = request_.mode == Mode::small ? request_.small_overhead_ns : clock.cost_ns;
+        for (std::uint32_t ticks : seen)
+            samples->add((clock.ns(ticks) - overhead_ns) / static_cast<double>(ops_));
+    }
+
+private:
+    // Settles the number of operations of a batch; warms the line, the code and the branch predictor.
+    void warm_up(Batch run) {
+        Slot &self = slots_[0];
+        ops_ = request_.mode == Mode::small ? request_.small_ops : request_.batch_ops;
+        if (ops_ == 0) {
+            ops_ = find_batch_ops(run, self.args, request_.batch_ns, machine_.clock, self.ops_all);
+            return;
+        }
+        self.args.ops = request_.mode == Mode::small ? 1000 : ops_;
+        run(self.args);
+        self.ops_all += self.args.ops;
+    }
+
+    // Batches between two reads of the clock each, which one batch shares with the next; ticks from first to last read.
+    std::uint64_t time_batches(Batch run, std::uint64_t length) {
+        Loop_args &args = slots_[0].args;
+        std::vector<std::uint32_t> &buffer = sample_buffer();
+        std::uint64_t excluded_before = 0, now = lw_ticks();
+        const std::uint64_t opened = now;
+        do {
+            std::uint64_t start = now;
+            run(args);
+            now = lw_ticks();
+            std::uint64_t excluded = args.excluded_ticks - excluded_before;
+            excluded_before = args.excluded_ticks;
+            buffer[taken_] = static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start - excluded, ~0u));
+        } while (++taken_ < buffer.size() && now - opened < length);
+        return now - opened;
+    }
+
+    // The same for a few operations at a time: the clock is read in order with what stands around it.
+    std::uint64_t time_single(Batch run, std::uint64_t length) {
+        Loop_args &args = slots_[0].args;
+        std::vector<std::uint32_t> &buffer = sample_buffer();
+        std::uint64_t now = lw_ticks_ordered();
+        const std::uint64_t opened = now;
+        do {
+            std::uint64_t start = lw_ticks_ordered();
+            run(args);
+            now = lw_ticks_ordered();
+            buffer[taken_] = static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start, ~0u));
+        } while (++taken_ < buffer.size() && now - opened < length);
+        return now - opened;
+    }
+
+    Subject &subject_;
+    const Machine &machine_;
+    const std::vector<unsigned> &cpus_;
+    const Window_request &request_;
+    Shared shared_;
+    std::unique_ptr<Slot[]> slots_;
+    std::size_t ops_ = 0, taken_ = 0; // operations of a batch, batches of the window
+    bool stolen_ = false;
+    std::vector<std::jthread> contenders_; // last: joined before what they use goes away
+};
+
+} // namespace
+
 Window_result run_window(Subject &subject, const Machine &machine, const std::vector<unsigned> &cpus,
                          const Window_request &request, wire::Histogram *samples) {
     Window_result result;
-    const Clock &clock = machine.clock;
-    const auto threads = static_cast<unsigned>(cpus.size());
-    Shared shared;
-    auto slots = std::make_unique<Slot[]>(threads);
-    std::vector<std::uint32_t> &buffer = sample_buffer();
-    std::size_t taken = 0;
-
     if (!pin_to(cpus[0])) {
         result.error = "the kernel refused to pin the timed thread to CPU " + std::to_string(cpus[0]);
         return result;
     }
-    std::vector<std::jthread> contenders;
-    try {
-        for (unsigned thread = 1; thread < threads; ++thread)
-            contenders.emplace_back(contend, std::ref(subject), std::cref(machine), request.mode, thread, request.line,
-                                    cpus[thread], std::ref(shared), std::ref(slots[thread]), request.events);
-    } catch (const std::system_error &error) { // a limit on threads or memory; those that were started wait for the window
-        shared.phase.store(abandoned, std::memory_order_release); // pairs with the contenders' acquire of `phase`
-        result.error = "a contender could not be started: " + error.code().message();
-        return result; // jthreads join
-    }
-
-    Slot &self = slots[0];
-    self.args = subject.arguments(0, request.line);
-    Batch run = loop_for(subject, request.mode, 0);
-    for (unsigned thread = 1; thread < threads; ++thread) {
-        unsigned state;
-        while ((state = slots[thread].running.load(std::memory_order_acquire)) == 0)
-            std::this_thread::yield();
-        if (state == 2)
-            result.error = "the kernel refused to pin a contender to CPU " + std::to_string(cpus[thread]);
-    }
-    if (!result.error.empty()) {
-        shared.phase.store(abandoned, std::memory_order_release);
-        return result; // jthreads join
-    }
-
-    // Only now: a contender that has yet to start on this very CPU must not be shut out by us.
-    Real_time real_time;
-    std::size_t ops = request.mode == Mode::small ? request.small_ops : request.batch_ops;
-    std::uint64_t all = 0;
-    if (ops == 0)
-        ops = find_batch_ops(run, self.args, request.batch_ns, clock, all);
-    else { // warm the line, the code and the branch predictor
-        self.args.ops = request.mode == Mode::small ? 1000 : ops;
-        run(self.args);
-        all += self.args.ops;
-    }
-    self.args.ops = ops;
-    self.args.excluded_ticks = 0;
-
-    const std::uint64_t length = std::max<std::uint64_t>(clock.ticks(request.length_ms * 1e6), 1);
-    std::uint64_t stolen_before = stolen_ticks(cpus);
-    Presence before = presence();
-    if (request.counters)
-        request.counters->start();
-    std::uint64_t before_window = all, now, opened, excluded_before = 0;
-    shared.phase.store(open, std::memory_order_release); // pairs with the contenders' acquire of `phase`
-    if (request.mode == Mode::small) {
-        opened = now = lw_ticks_ordered();
-        do {
-            std::uint64_t start = lw_ticks_ordered();
-            run(self.args);
-            now = lw_ticks_ordered();
-            buffer[taken] = static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start, ~0u));
-            all += ops;
-        } while (++taken < buffer.size() && now - opened < length);
-    } else {
-        opened = now = lw_ticks();
-        do {
-            std::uint64_t start = now;
-            run(self.args);
-            now = lw_ticks();
-            std::uint64_t excluded = self.args.excluded_ticks - excluded_before;
-            excluded_before = self.args.excluded_ticks;
-            buffer[taken] = static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start - excluded, ~0u));
-            all += ops;
-        } while (++taken < buffer.size() && now - opened < length);
-    }
-    shared.phase.store(closed, std::memory_order_release); // pairs with the contenders' acquire of `phase`
-    self.ticks_window = now - opened - self.args.excluded_ticks;
-    if (request.counters)
-        self.counted = request.counters->stop();
-    self.ops_window = all - before_window;
-    self.switched = switched_out(before);
-    self.cpu = static_cast<unsigned>(sched_getcpu());
-    run(self.args); // one more batch: contenders see the window close while the timed thread still runs
-    all += ops;
-    self.ops_all = all;
-    shared.phase.store(stop, std::memory_order_release); // pairs with the contenders' acquire of `phase`
-    contenders.clear();
-    subject.leave(0, self.args);
-    result.stolen = stolen_ticks(cpus) != stolen_before;
-
-    // A contender that was off its CPU when the window opened takes its own time from its return: it saw too little of
-    // the window. A millisecond is more than its longest pause, on which it may have been both times.
-    const std::uint64_t missed = clock.ticks(1e6) + self.ticks_window / 20;
-    std::vector<Loop_args> args;
-    std::vector<std::uint64_t> every_op;
-    for (unsigned thread = 0; thread < threads; ++thread) {
-        const Slot &slot = slots[thread];
-        result.ops.push_back(slot.ops_window);
-        result.ns.push_back(clock.ns(slot.ticks_window));
-        result.ticks.push_back(slot.ticks_window);
-        result.cpus.push_back(slot.cpu);
-        bool away = slot.switched || slot.ticks_window + missed < self.ticks_window;
-        result.switched |= away && !(counts(request.mode) && subject.may_sleep(thread));
-        result.moved |= slot.cpu != cpus[thread];
-        args.push_back(slot.args);
-        every_op.push_back(slot.ops_all);
-        (thread ? result.others : result.timed).add(slot.counted);
-        result.others_ops += slot.ops_counted;
-    }
-    if (counts(request.mode))
-        subject.account(request.line, args, every_op);
-
-    result.batch_ops = ops;
-    result.ns_per_op = clock.ns(self.ticks_window) / static_cast<double>(self.ops_window);
-    auto seen = std::span(buffer).first(taken);
-    double longest = clock.ns(std::ranges::max(seen));
-    if (longest > 1e6) { // a long batch: a millisecond, and ten median batches
-        std::vector<double> batches;
-        for (std::uint32_t ticks : seen)
-            batches.push_back(clock.ns(ticks));
-        result.long_batch = longest > 10 * median(batches);
-    }
-    if (samples && !result.switched && !result.stolen && !result.long_batch)
-        for (std::uint32_t ticks : seen)
-            samples->add((clock.ns(ticks) - (request.mode == Mode::small ? request.small_overhead_ns : clock.cost_ns)) /
-                         static_cast<double>(ops));
+    Window window(subject, machine, cpus, request);
+    if (!window.start(result.error))
+        return result;
+    window.time();
+    window.collect(result);
+    window.judge_batches(result, samples);
     return result;
 }
 
@@ -351,7 +404,7 @@ double small_batch_overhead_ns(Subject &subject, const Machine &machine, unsigne
     Loop_args args = subject.arguments(0, 0);
     args.work = 0;
     args.ops = small_ops;
-    Batch empty = subject.empty(0);
+    Batch empty = subject.baseline(0);
     std::vector<double> costs;
     for (int i = 0; i < 1001; ++i) {
         std::uint64_t start = lw_ticks_ordered();

@@ -12,11 +12,11 @@ namespace lw::probe {
 
 // What the threads do in a window.
 enum class Mode : unsigned char {
-    timed,           // the operation, batches of the cell's length
-    twin,            // every thread runs the loop with the operation left out
-    small,           // the operation in batches of a few, each timed by itself
-    completed,       // the operation followed by its wait
-    completed_empty, // the wait alone
+    timed,              // the operation, batches of the cell's length
+    baseline,           // every thread runs the loop with the operation left out
+    small,              // the operation in batches of a few, each timed by itself
+    completed,          // the operation followed by its wait
+    completed_baseline, // the wait alone
 };
 
 struct Window_request {
@@ -59,7 +59,7 @@ bool pin_to(unsigned cpu);
 
 // While it lives, the calling thread runs with real-time priority where that is permitted (root, CAP_SYS_NICE,
 // RLIMIT_RTPRIO), so that housekeeping waits for the end of the window instead of taking part in it. The kernel still
-// gives everybody else a twentieth of each second. Without permission nothing changes.
+// gives other processes a twentieth of each second. Without permission nothing changes.
 class Real_time {
 public:
     Real_time();

@@ -1,4 +1,4 @@
-// Expands wire/forms.def into data.
+// Expands wire/forms.def and wire/forms/identical.def into data.
 #include "wire/forms.hpp"
 
 #include <algorithm>
@@ -13,7 +13,23 @@ constexpr auto table = std::to_array<Form>({
 #undef LW_FORM
 });
 
+struct Identical {
+    Arch arch;
+    std::string_view name, same_as;
+};
+
+constexpr auto identical = std::to_array<Identical>({
+#define LW_IDENTICAL(arch, name, same_as) Identical{Arch::arch, #name, #same_as},
+#include "wire/forms/identical.def"
+#undef LW_IDENTICAL
+});
+
 } // namespace
+
+std::string_view identical_form(std::string_view name, Arch arch) {
+    auto found = std::ranges::find_if(identical, [&](const Identical &i) { return i.arch == arch && i.name == name; });
+    return found == identical.end() ? "" : found->same_as;
+}
 
 std::string_view arch_name(Arch arch) {
     constexpr std::array names{"any", "x86_64", "i386", "arm64", "generic"};

@@ -39,6 +39,9 @@ std::span<const Form> all_forms();
 // The row for a form at a width on an architecture; null when there is none.
 const Form *find_form(std::string_view name, unsigned width_bits, Arch arch = this_arch);
 
+// The form with the same machine code on an architecture; empty where there is none.
+std::string_view identical_form(std::string_view name, Arch arch = this_arch);
+
 // True when any architecture has a form of that name.
 bool known_form(std::string_view name);
 

@@ -58,7 +58,7 @@ bool is_placement(std::string_view text) {
     return digit;
 }
 
-// A JSON object read field by field: each access checks type and range, `finish` refuses what nobody asked for.
+// A JSON object read field by field: each access checks type and range, `finish` refuses fields that were not read.
 class Fields {
 public:
     Fields(const json &object, std::string path) : object_(object), path_(std::move(path)) {
@@ -288,35 +288,40 @@ std::string Cell::text(const std::string &key, const std::string &fallback) cons
     throw Invalid(fmt::format("{}: parameter {} is not a word", id(), key));
 }
 
-Plan parse_plan(const std::string &text) {
-    json document;
+namespace {
+
+json parse_document(const std::string &text) {
     try {
-        document = json::parse(text);
+        return json::parse(text);
     } catch (const json::parse_error &error) {
         throw Invalid(fmt::format("plan: not JSON at byte {}", error.byte));
     } catch (const json::exception &) { // a number that no double can hold
         throw Invalid("plan: not JSON: a number is out of range");
     }
-    Fields fields(document, "plan");
-    const json &version = fields.require("linewright_plan");
-    if (version != schema_version)
-        fields.fail("linewright_plan", fmt::format("version {} is unknown; this probe reads version {}",
-                                                   Fields::shorten(version), schema_version));
-    Plan plan;
-    plan.name = fields.name("name");
+}
+
+// Seed, precision, time and windows: the fields that hold one number.
+void parse_limits(Fields &fields, Plan &plan) {
+    auto count = [&](const char *key, std::uint64_t low, std::uint64_t high, unsigned &field) {
+        field = static_cast<unsigned>(fields.integer(key, low, high, field));
+    };
     plan.seed = fields.integer("seed", 0, std::uint64_t{1} << 53, plan.seed);
     plan.precision = fields.real("precision", 0, 0.5, plan.precision);
     plan.budget_s = fields.real("budget_s", 0, 604'800, plan.budget_s);
-    plan.launches = static_cast<unsigned>(fields.integer("launches", 1, 1000, plan.launches));
-    plan.block_cells = static_cast<unsigned>(fields.integer("block_cells", 1, 256, plan.block_cells));
     plan.window_ms = fields.real("window_ms", 0, 10'000, plan.window_ms);
     plan.contended_window_ms = fields.real("contended_window_ms", 0, 10'000, plan.contended_window_ms);
-    plan.min_windows = static_cast<unsigned>(fields.integer("min_windows", 1, 100'000, plan.min_windows));
-    plan.max_windows = static_cast<unsigned>(fields.integer("max_windows", 1, 100'000, plan.max_windows));
-    plan.line_windows = static_cast<unsigned>(fields.integer("line_windows", 1, 1000, plan.line_windows));
-    plan.launch = static_cast<unsigned>(fields.integer("launch", 0, 1000, plan.launch));
+    count("launches", 1, 1000, plan.launches);
+    count("launch", 0, 1000, plan.launch);
+    count("block_cells", 1, 256, plan.block_cells);
+    count("line_windows", 1, 1000, plan.line_windows);
+    count("min_windows", 1, 100'000, plan.min_windows);
+    count("max_windows", 1, 100'000, plan.max_windows);
     if (plan.max_windows < plan.min_windows)
         fields.fail("max_windows", fmt::format("{} is below min_windows {}", plan.max_windows, plan.min_windows));
+}
+
+// CPUs to use and events to count.
+void parse_lists(Fields &fields, Plan &plan) {
     if (const json *cpus = fields.find("cpus")) {
         if (!cpus->is_array())
             fields.fail("cpus", "is not an array");
@@ -332,17 +337,38 @@ Plan parse_plan(const std::string &text) {
             plan.counters.push_back(name.get<std::string>());
         }
     }
+}
+
+std::vector<Cell> parse_cells(Fields &fields) {
     const json &cells = fields.require("cells");
     if (!cells.is_array() || cells.empty() || cells.size() > 100'000)
         fields.fail("cells", "is not an array of 1 to 100000 cells");
+    std::vector<Cell> out;
     std::set<std::string> ids;
     for (std::size_t i = 0; i < cells.size(); ++i) {
         std::string path = fmt::format("plan.cells[{}]", i);
-        plan.cells.push_back(parse_cell(cells[i], path));
-        check_cell(plan.cells.back(), path);
-        if (!ids.insert(plan.cells.back().id()).second)
-            throw Invalid(fmt::format("{}: {} stands in the plan twice", path, plan.cells.back().id()));
+        out.push_back(parse_cell(cells[i], path));
+        check_cell(out.back(), path);
+        if (!ids.insert(out.back().id()).second)
+            throw Invalid(fmt::format("{}: {} stands in the plan twice", path, out.back().id()));
     }
+    return out;
+}
+
+} // namespace
+
+Plan parse_plan(const std::string &text) {
+    const json document = parse_document(text);
+    Fields fields(document, "plan");
+    const json &version = fields.require("linewright_plan");
+    if (version != schema_version)
+        fields.fail("linewright_plan", fmt::format("version {} is unknown; this probe reads version {}",
+                                                   Fields::shorten(version), schema_version));
+    Plan plan;
+    plan.name = fields.name("name");
+    parse_limits(fields, plan);
+    parse_lists(fields, plan);
+    plan.cells = parse_cells(fields);
     fields.finish();
     return plan;
 }

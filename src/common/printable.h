@@ -1,4 +1,4 @@
-/* Makes text of foreign origin, such as a path or a variable of the environment, safe to print on a terminal. */
+/* What a terminal may be given of a text that somebody else chose: a path, a variable of the environment. */
 #ifndef LW_PRINTABLE_H
 #define LW_PRINTABLE_H
 

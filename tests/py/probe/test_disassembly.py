@@ -1,7 +1,7 @@
 """Each timed loop of the built probe holds exactly the memory instructions of its form: no other, none missing.
 
 A compiler that spills to the stack inside a loop, picks another instruction for a builtin, or drops an operation whose
-value nobody wants would make a table that names one thing and times another.
+value is not used would make a table that names one thing and times another.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from linewright.plans.grid import OPERATIONS
+from linewright.target.probe import Form
+from support.forms import forms_of
 from support.places import ROOT
-
-TABLE = (ROOT / "wire" / "forms" / "rmw.def").read_text()
 
 X86 = {
     "empty": [],
@@ -64,13 +66,8 @@ def expected(arch: str, form: str) -> list[str]:
 
 
 def rows(arch: str) -> list[tuple[str, int]]:
-    """(form, bits) of every row of wire/forms/rmw.def that belongs to this architecture."""
-    found = re.findall(r"^LW_FORM\((\w+), *(\w+), *(\w+), *\w+, *(\d+),", TABLE, re.M)
-    return [
-        (form, int(bits))
-        for of, form, _operation, bits in found
-        if of in (arch, "any", "generic") and not (arch == "i386" and of == "generic" and bits == "64")
-    ]
+    """(form, bits) of every single-line form that belongs to this architecture."""
+    return [(form.name, form.width_bits) for form in forms_of(arch) if form.operation in ("none", *OPERATIONS)]
 
 
 def build(arch: str) -> Path:
@@ -159,6 +156,36 @@ def test_completion_loop_waits(arch: str, form: str, bits: int) -> None:
     assert_copies(found, expected(arch, form) + wait)
 
 
+def own_forms(arch: str) -> list[Form]:
+    """Single-line forms as the probe of an architecture lists them by itself."""
+    functions(arch)  # skips where there is no such probe
+    emulator = ["qemu-aarch64"] if arch == "arm64" else []
+    if emulator and not shutil.which(emulator[0]):
+        pytest.skip("no emulator here")
+    answer = subprocess.run([*emulator, build(arch), "--list-forms"], capture_output=True, check=True)
+    return [form for form in msgspec.json.decode(answer.stdout, type=list[Form]) if form.operation in OPERATIONS]
+
+
+def machine_code(arch: str, form: Form) -> list[str]:
+    """Instructions and operands of a form's function; branches are given relative to its beginning."""
+    code = functions(arch)[f"lw_loop_{form.name}_u{form.width_bits}"]
+    padding = re.compile(r"nop|data16|cs$|xchg +%ax,%ax$")
+    return [
+        re.sub(r"\b([0-9a-f]+) <.*>", lambda at: hex(int(at[1], 16) - code[0][0]), f"{mnemonic} {operands}").strip()
+        for _, mnemonic, operands in code
+        if not padding.match(f"{mnemonic} {operands}".strip())
+    ]
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+def test_forms_declared_identical_are_and_no_others(arch: str) -> None:
+    listed = own_forms(arch)
+    for builtin in (form for form in listed if form.arch == "generic"):
+        peers = [f for f in listed if f.arch == arch and f.width_bits == builtin.width_bits]
+        same = [f.name for f in peers if machine_code(arch, f) == machine_code(arch, builtin)]
+        assert same == [f.name for f in peers if f.name == builtin.identical], builtin.name
+
+
 def test_every_loop_is_looked_at() -> None:
     """A form added to the table without an expectation here must not go unseen."""
     for arch in ("x86_64", "i386", "arm64"):
@@ -168,14 +195,11 @@ def test_every_loop_is_looked_at() -> None:
 
 # ---- per-CPU counters (probe/percpu.cpp): templates, named by what they are instantiated with ----
 
-PERCPU = re.findall(
-    r"^LW_FORM\((\w+), *percpu_(\w+), *\w+, *\w+, *(\d+),", (ROOT / "wire" / "forms" / "percpu.def").read_text(), re.M
-)
 PERCPU_CASES = [
-    (arch, form, int(bits))
+    (arch, form.name.removeprefix("percpu_"), form.width_bits)
     for arch in ("x86_64", "i386", "arm64")
-    for of, form, bits in PERCPU
-    if of in (arch, "any") and int(bits) == (32 if arch == "i386" else 64)  # the widths of the plan
+    for form in forms_of(arch)
+    if form.operation.startswith("percpu_") and form.width_bits == (32 if arch == "i386" else 64)  # the plan's widths
 ]
 PERCPU_PLAIN = {"thread_local_add": "plain_add", "racy_add": "plain_add"}
 SEQUENCE = {
@@ -264,7 +288,7 @@ def test_handoff_loop_holds_its_definition(arch: str, definition: str, side: str
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
-def test_handoff_twin_touches_no_memory(arch: str) -> None:
+def test_handoff_baseline_touches_no_memory(arch: str) -> None:
     (name,) = [name for name in functions(arch) if "::no_handoff" in name]
     assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
 
@@ -272,7 +296,7 @@ def test_handoff_twin_touches_no_memory(arch: str) -> None:
 # ---- the library's operations (probe/operations.cpp): templates, named by the function that they call ----
 
 ORDERS = ("", "_relaxed", "_acquire", "_release", "_acq_rel")
-OPERATIONS = [
+LIBRARY = [
     ("add", ""),
     ("add", "_release"),
     *((op, order) for op in ("fetch_add", "xchg", "try_cmpxchg") for order in ORDERS),
@@ -281,7 +305,7 @@ OPERATION_CASES = [
     (arch, bits, op, order)
     for arch in ("x86_64", "i386", "arm64")
     for bits in (8, 16, 32, 64)
-    for op, order in OPERATIONS
+    for op, order in LIBRARY
     if (arch, bits) != ("i386", 64)  # calls into the library: tests/cpp/wide reads those
 ]
 OPERATION_X86 = {
