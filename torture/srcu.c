@@ -1,12 +1,13 @@
-/* linewright-torture srcu: readers, updaters and the things that go wrong around them, all at once; counts what a wrong
- * grace period would let a reader see.
+/* linewright-torture srcu: readers and updaters with signals, forks and delays, all at once. It counts what only a wrong grace
+ * period lets a reader see.
  *
- * An object is alive until a grace period has passed since it was replaced; then it is poisoned and used again. A section
- * that finds its object poisoned, or changed under it, is an error. Directed cases come first: readers whose stores and loads
- * are late are acted out between the steps of a grace period, which catches a wrong order at once and every time.
+ * An object is alive until a grace period has passed since it was replaced; then it is poisoned and used again. A reader that
+ * finds its object poisoned, or changed during its critical section, is an error. Directed cases come first: between the steps of
+ * a grace period the program performs what a reader with delayed stores and loads would do, which shows a wrong order at once
+ * and every time.
  * Built with the SRCU sources of the library and their LW_SRCU_TEST hooks. Exit code: 0, 1 errors found, 2 wrong request. */
 #define _GNU_SOURCE
-#include "srcu/internal.h"
+#include "srcu/domain.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -41,7 +42,7 @@ static uint64_t reads, handler_reads, handed_on, grace_periods, callbacks, domai
 
 static void error_found(const char *what)
 {
-    if (__atomic_fetch_add(&errors, 1, __ATOMIC_RELAXED) < 5) /* the count is for people, the first few for finding it */
+    if (__atomic_fetch_add(&errors, 1, __ATOMIC_RELAXED) < 5) /* the first few messages suffice; the count has all */
         fprintf(stderr, "linewright-torture: %s\n", what);
 }
 
@@ -122,7 +123,7 @@ static void make_alive(struct object *o)
 
 static uint64_t check(const struct object *o, const char *where)
 {
-    if (__atomic_load_n(&o->state, __ATOMIC_RELAXED) != ALIVE) /* relaxed: the section is what keeps it alive */
+    if (__atomic_load_n(&o->state, __ATOMIC_RELAXED) != ALIVE) /* relaxed: the critical section keeps it alive */
         error_found(where);
     return __atomic_load_n(&o->use, __ATOMIC_RELAXED);
 }
@@ -195,11 +196,11 @@ static struct {
     unsigned index; /* readers' when the grace period begins */
     unsigned on; /* the index that the reader's lock counts on */
     bool lock_late; /* the count waits in a store buffer */
-    bool inside; /* the section is open */
-    bool access_late; /* the section is over, a load of it is not performed yet */
+    bool inside; /* the reader is inside */
+    bool access_late; /* the reader has left, and one of its loads is not performed yet */
     bool leaves_at_flip; /* late with its access */
     bool others; /* another reader comes and goes between the sums */
-    unsigned looks;
+    unsigned scans;
     bool alive, wrong;
 } act;
 
@@ -241,11 +242,11 @@ static void act_leave(bool late)
 static void act_point(enum lw__srcu_point where)
 {
     if (where == LW__SRCU_AT_UNLOCKS_SUMMED) {
-        if (act.others && act.looks < 8) {
+        if (act.others && act.scans < 8) {
             lw__srcu_test_count(act.domain, act.on);
             lw__srcu_test_count(act.domain, 2 + act.on);
         }
-        if (++act.looks == 8)
+        if (++act.scans == 8)
             act_leave(false);
     }
     if (where == LW__SRCU_AT_FLIP && act.leaves_at_flip)
@@ -295,7 +296,7 @@ static void directed_cases(void)
     directed("directed: a reader of the index in use was not waited for", 0, false, false, false);
     directed("directed: a reader that counts late on the idle index was not waited for", 1, false, false, false);
     directed("directed: a count in a store buffer was missed by the first scan", 1, true, false, false);
-    directed("directed: a section's load was not over when its unlock was counted", 0, false, true, false);
+    directed("directed: a reader's load was not performed when its unlock was counted", 0, false, true, false);
     directed("directed: readers that come and go between the sums hid one that stays", 0, false, false, true);
 }
 
@@ -311,7 +312,7 @@ static void handler(int signal)
     lw_srcu_index c = enter(w);
     struct object *o = lw_srcu_dereference(w->current);
     uint64_t use = check(o, "in a signal handler: the object is poisoned");
-    check_again(o, use, "in a signal handler: the object changed inside the section");
+    check_again(o, use, "in a signal handler: the object changed inside the critical section");
     leave(w, c);
     count(&handler_reads);
     errno = saved;
@@ -319,7 +320,7 @@ static void handler(int signal)
 
 static struct handed {
     struct world *world;
-    lw_srcu_index cookie;
+    lw_srcu_index index;
     struct object *object;
     uint64_t use;
 } handed[HANDED];
@@ -336,10 +337,10 @@ static void hand_on(struct world *w)
         handed[handed_count++] = h;
     pthread_mutex_unlock(&handed_lock);
     if (!room)
-        lw_srcu_up_read_fast(&w->srcu, h.cookie);
+        lw_srcu_up_read_fast(&w->srcu, h.index);
 }
 
-/* Ends a section that somebody else began. */
+/* Ends a critical section that another thread began. */
 static bool take_up(void)
 {
     struct handed h = {NULL, {0, 0}, NULL, 0};
@@ -349,8 +350,8 @@ static bool take_up(void)
     pthread_mutex_unlock(&handed_lock);
     if (!h.world)
         return false;
-    check_again(h.object, h.use, "up: the object changed inside the section");
-    lw_srcu_up_read_fast(&h.world->srcu, h.cookie);
+    check_again(h.object, h.use, "up: the object changed inside the critical section");
+    lw_srcu_up_read_fast(&h.world->srcu, h.index);
     count(&handed_on);
     return true;
 }
@@ -369,7 +370,7 @@ static void migrate(uint64_t *rng)
     sched_setaffinity(0, sizeof all, &all);
 }
 
-static void section(uint64_t *rng)
+static void read_once(uint64_t *rng)
 {
     struct world *w = any_world(rng);
     uint64_t what = random_next(rng) % 1024;
@@ -387,7 +388,7 @@ static void section(uint64_t *rng)
     } else if (what < 140) {
         sched_yield();
     }
-    check_again(o, use, "the object changed inside the section");
+    check_again(o, use, "the object changed inside the critical section");
     leave(w, outer);
     if (w->flavour == LW_SRCU_FAST_UPDOWN && what > 1000)
         hand_on(w);
@@ -401,7 +402,7 @@ static void *reader(void *number)
     uint64_t rng = seed + 1000 * (uintptr_t)number;
     handler_rng = rng + 1;
     while (!stop)
-        section(&rng);
+        read_once(&rng);
     return NULL;
 }
 
@@ -409,12 +410,12 @@ static void *reader(void *number)
 
 static void wait_by_polling(struct world *w)
 {
-    unsigned long state = lw_srcu_start_poll(&w->srcu);
-    if (!state) {
+    unsigned long cookie = lw_srcu_start_poll(&w->srcu);
+    if (!cookie) {
         error_found("lw_srcu_start_poll");
         return;
     }
-    while (!lw_srcu_poll(&w->srcu, state))
+    while (!lw_srcu_poll(&w->srcu, cookie))
         pause_us(20);
 }
 
@@ -495,7 +496,7 @@ static void *churn(void *unused)
         }
         lw_srcu_index c = enter(&w);
         if (lw_srcu_cleanup(&w.srcu) != -EBUSY)
-            error_found("lw_srcu_cleanup with a section open is not refused");
+            error_found("lw_srcu_cleanup with a reader inside is not refused");
         leave(&w, c);
         if (random_next(&rng) % 2 && (lw_srcu_call(&w.srcu, &head, nothing) || lw_srcu_barrier(&w.srcu)))
             error_found("lw_srcu_barrier");
@@ -507,7 +508,7 @@ static void *churn(void *unused)
     return NULL;
 }
 
-/* In the child: only this thread; the sections of the others are gone and have to be forgotten. */
+/* In the child, which has this thread only: the critical sections of the other threads do not end and have to be forgotten. */
 static int child(void)
 {
     uint64_t rng = seed + 5;
@@ -575,7 +576,7 @@ static void spawn(void *(*run)(void *))
 
 static bool nothing_tried(void)
 {
-    uint64_t least = __atomic_load_n(&reads, __ATOMIC_RELAXED); /* a glance; the threads have ended where it matters */
+    uint64_t least = __atomic_load_n(&reads, __ATOMIC_RELAXED); /* approximate while threads run, exact at the end */
     uint64_t *const all[] = {&grace_periods, &callbacks, &domains, forking ? &forks : &domains};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
         least = least < __atomic_load_n(all[i], __ATOMIC_RELAXED) ? least : __atomic_load_n(all[i], __ATOMIC_RELAXED);
@@ -733,7 +734,7 @@ int main(int argc, char **argv)
     if (seconds)
         storm();
     printf(
-        "{\"torture\":\"srcu\",\"fast_flavours\":\"%s\",\"reads\":%llu,\"reads_in_handlers\":%llu,\"sections_handed_on\":%llu,"
+        "{\"torture\":\"srcu\",\"fast_flavours\":\"%s\",\"reads\":%llu,\"reads_in_handlers\":%llu,\"readers_handed_on\":%llu,"
         "\"grace_periods\":%llu,\"callbacks\":%llu,\"domains\":%llu,\"forks\":%llu,\"errors\":%llu}\n",
         text, (unsigned long long)reads, (unsigned long long)handler_reads, (unsigned long long)handed_on,
         (unsigned long long)grace_periods, (unsigned long long)callbacks, (unsigned long long)domains,

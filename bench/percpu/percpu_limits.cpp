@@ -99,10 +99,10 @@ struct Compare_and_store {
     [[gnu::always_inline]] static void add(char *q) { baseline::compare_and_store(q, 1); }
 };
 
-struct Two_stores { // the two stores that an announced sequence cannot do without: to the thread's area and to the word
+struct Two_stores { // the two stores that a published sequence cannot avoid: to the thread's area and to the word
     [[gnu::always_inline]] static void add(char *q) {
-        static thread_local std::uint64_t announced;
-        __asm__ volatile("movq %1, %0\n\taddq $1, (%1)" : "=m"(announced) : "r"(q) : "memory", "cc");
+        static thread_local std::uint64_t published;
+        __asm__ volatile("movq %1, %0\n\taddq $1, (%1)" : "=m"(published) : "r"(q) : "memory", "cc");
     }
 };
 

@@ -24,7 +24,7 @@
 
 namespace {
 
-constexpr std::size_t sections = 20'000;
+constexpr std::size_t readers = 20'000;
 constexpr unsigned rounds = 61;
 constexpr std::array<const char *, pair_count> names{
     "the loop alone",         "liburcu memb, inline (LGPL)",   "liburcu memb, called (not LGPL)",
@@ -88,8 +88,8 @@ lw_srcu *domain_of(unsigned pair) { return pair == SRCU_FAST_UPDOWN ? &updown : 
 
 double time_pair(unsigned pair, unsigned placement) {
     const double start = now_ns();
-    loops_at(placement)->loop[pair](domain_of(pair), sections);
-    return (now_ns() - start) / sections;
+    loops_at(placement)->loop[pair](domain_of(pair), readers);
+    return (now_ns() - start) / readers;
 }
 
 // ---- one thread ----
@@ -103,8 +103,8 @@ void pairs() {
                 if (round > 0) // the first only warms up
                     ns[pair][placement].push_back(t);
             }
-    std::printf("one thread, %u rounds of %zu sections at %d placements; ns for entering and leaving\n\n", rounds, sections,
-                placements);
+    std::printf("one thread, %u rounds of %zu critical sections at %d placements; ns for entering and leaving\n\n", rounds,
+                readers, placements);
     std::printf("  %-34s %8s %8s %8s   placements\n", "", "best", "median", "worst");
     std::vector<double> middle[pair_count]; // by round: the median placement
     double best[pair_count], worst[pair_count];
@@ -142,8 +142,8 @@ void pairs() {
 
 // ---- more threads ----
 
-// Each thread's ns per section while `cpus` of them run the same loop: all have begun before any is timed, and go on until all
-// have been. Nobody else takes part, so that threads of real-time priority cannot shut out whoever would end them.
+// Each thread's ns per critical section while `cpus` of them run the same loop: all have begun before any is timed, and go on until all
+// have been. No other thread takes part, so that threads of real-time priority cannot keep the one from running that ends them.
 std::vector<double> together(unsigned pair, const std::vector<unsigned> &cpus, double window_ns) {
     struct alignas(256) Seat {
         double ns = 0;
@@ -186,7 +186,8 @@ void scaling(const std::vector<unsigned> &cpus) {
     for (std::size_t n = 1; n < cpus.size(); n *= 2)
         counts.push_back(n);
     counts.push_back(cpus.size());
-    std::printf("scaling: each thread's ns per section, median thread, %u rounds of 8 ms\n\n  %-34s", times, "threads");
+    std::printf("scaling: each thread's ns per critical section, median thread, %u rounds of 8 ms\n\n  %-34s", times,
+                "threads");
     for (std::size_t n : counts)
         std::printf(" %8zu", n);
     std::printf("\n");

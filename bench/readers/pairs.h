@@ -13,7 +13,7 @@ extern "C" {
 enum { placements = 8 };
 enum pair { EMPTY, URCU_MEMB, URCU_MEMB_CALL, SRCU_FAST, SRCU_FAST_UPDOWN, SRCU_NORMAL, pair_count };
 
-/* `pairs` sections with nothing in them; liburcu's take no domain. */
+/* `pairs` empty critical sections; liburcu's take no domain. */
 typedef void (*pair_loop)(struct lw_srcu *domain, size_t pairs);
 
 /* One source, compiled once for each placement: its loops start 8 bytes later each time. */

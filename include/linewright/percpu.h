@@ -4,26 +4,26 @@
  *   lw_this_cpu_inc(hits);                                                this CPU's copy, no lock, no shared line
  *   printf("%llu", (unsigned long long)lw_percpu_sum_u64(hits));          all copies added up
  *
- * What lw_percpu_alloc() returns is a handle: pass it (or it plus an offset inside the allocation) to the functions
- * here. Dereferencing it faults, since it points into a page that is mapped for nobody.
+ * lw_percpu_alloc() returns a handle: pass it, or it plus an offset inside the allocation, to the functions here. Dereferencing
+ * it faults, because it points into a page without access rights.
  *
  * A word is used in ONE of two ways, for its whole life:
  * - counter (u32, u64): lw_this_cpu_{add,sub,inc,dec} and lw_percpu_sum_*. Each copy has a second word, which takes
- *   atomic adds where no restartable sequence could do it; a sum adds both. Reading one copy alone says nothing.
+ *   atomic adds where no restartable sequence could do the add; a sum adds both. Reading one copy alone says nothing.
  * - value (u8, u16, u32, u64, pointer): lw_this_cpu_{read,write,and,andnot,or,xchg,cmpxchg,add_return,fetch_add}.
  *
  * Ordering: every operation is relaxed. An operation is one step for everything that runs on the same CPU (other threads,
- * signal handlers) and never tears for those that sum or read from elsewhere; it orders nothing else.
+ * signal handlers) and never tears for a thread that sums or reads from another CPU; it orders nothing else.
  * "The current CPU" is the one at the moment of the step; the thread may be elsewhere when the function returns.
  *
- * Progress: a sequence that the kernel aborts is tried LW_PERCPU_TRIES times more, then the fall-back does the operation: for
+ * Progress: a sequence that the kernel aborts is repeated up to LW_PERCPU_TRIES times, then the fall-back does the operation: for
  * counters an atomic add of the second word (wait-free on most CPUs), for values the CPU's lock word (which waits for
- * another holder's few instructions, and is passed on in the order of the kernel's futex). Where the kernel cannot end the
- * sequences of a CPU for us (no membarrier of that kind: Linux before 5.10, a filter), values are atomic instructions from
+ * another holder's few instructions; the kernel's futex decides who is next). Where the kernel cannot abort the
+ * sequences of a CPU on request (no membarrier of that kind: Linux before 5.10, a filter), values are atomic instructions from
  * the start. No operation can spin for ever.
  *
  * Safe: in signal handlers, after fork (the child has a copy of all counts), before main, in destructors, in a dlopen()ed
- * library (which then stays loaded, since the kernel may look at its descriptors later), in static programs. Not in the
+ * library (which then stays loaded, because the kernel may read its descriptors later), in static programs. Not in the
  * child of vfork(), which runs on its parent's thread area: call exec or _exit only, as POSIX asks.
  */
 #ifndef LINEWRIGHT_PERCPU_H
@@ -35,8 +35,8 @@
 
 #include <linewright/api.h>
 
-/* A compiler that counts lines of assembly takes a sequence for something large and makes a function of it where it is used
- * a few times: 1.6 ns instead of 0.5. */
+/* A compiler that estimates size by lines of assembly takes a sequence for something large and calls it as a function: 1.6 ns
+ * instead of 0.5. */
 #define LW__INLINE static inline __attribute__((always_inline))
 
 #if defined(LW_NO_RSEQ)
@@ -64,10 +64,10 @@ extern "C" {
 #define LW_PERCPU_MAX_ALIGN 4096
 #define LW_PERCPU_TRIES 16
 
-/* What the inline code needs to know; final before the first handle exists. Read-only for users. */
+/* What the inline code reads; final before the first handle exists. Read-only for users. */
 struct lw_percpu_rt {
     ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
-    unsigned limit; /* what sequences compare the CPU field with: nr_cpus in the architecture's own form */
+    unsigned limit; /* what sequences compare the CPU field with: nr_cpus, encoded as the architecture needs it */
     unsigned value_limit; /* the same for value operations; 0: they use no sequences */
     unsigned nr_cpus; /* CPU numbers are below this */
     unsigned mode; /* enum lw_percpu_mode */
@@ -77,7 +77,7 @@ extern LW_API struct lw_percpu_rt lw_percpu_rt;
 /* ---- memory ---- */
 
 /* Zeroed memory, one copy per possible CPU. size: 1 … LW_PERCPU_MAX_SIZE bytes; align: a power of two up to
- * LW_PERCPU_MAX_ALIGN (0 means 8). Many allocations share a CPU's lines, two CPUs never share one. Pages come into being
+ * LW_PERCPU_MAX_ALIGN (0 means 8). Many allocations share a CPU's lines, two CPUs never share one. Pages are allocated
  * when a CPU first writes to them, on that CPU's node under the default memory policy.
  * Returns NULL with errno EINVAL (size or alignment) or ENOMEM. Not for signal handlers. */
 LW_API void *lw_percpu_alloc(size_t size, size_t align);
@@ -89,7 +89,7 @@ LW_API int lw_percpu_free(void *p);
 /* One more than the largest possible CPU number. Some numbers below it may belong to no CPU. */
 LW_API unsigned lw_percpu_nr_cpus(void);
 
-/* The copy of one CPU, to initialise it or to look at it. NULL with errno EINVAL when cpu >= lw_percpu_nr_cpus().
+/* The copy of one CPU, to initialise or to read it. NULL with errno EINVAL when cpu >= lw_percpu_nr_cpus().
  * Writing there while the CPU's own threads use the word loses one of the writes. */
 LW_API void *lw_per_cpu_ptr(const void *p, unsigned cpu);
 
@@ -101,7 +101,7 @@ enum lw_percpu_mode {
     LW_PERCPU_RSEQ_OWN, /* sequences, each thread registered by this library at its first operation */
 };
 
-/* The process's mode. why (may be NULL) receives a static sentence with the reason. */
+/* The process's mode. *why (`why` may be NULL) receives a static sentence with the reason. */
 LW_API enum lw_percpu_mode lw_percpu_mode(const char **why);
 
 /* True when the calling thread's operations are sequences now; false: its operations take the fall-back. */
@@ -113,14 +113,14 @@ enum lw__op { LW__READ, LW__WRITE, LW__XCHG, LW__AND, LW__OR, LW__FETCH_ADD, LW_
 
 LW_API void lw__percpu_add_slow_u32(uint32_t *p, uint32_t v);
 LW_API void lw__percpu_add_slow_u64(uint64_t *p, uint64_t v);
-/* Adds to the second word only: what lw_rseq_add_ulong()'s caller does when it got false. */
+/* Adds to the second word only: for callers of lw_rseq_add_ulong() that got false. */
 LW_API void lw__percpu_add_second_u32(uint32_t *p, uint32_t v);
 LW_API void lw__percpu_add_second_u64(uint64_t *p, uint64_t v);
 LW_API uint8_t lw__percpu_value_slow_u8(uint8_t *p, enum lw__op op, uint8_t v, uint8_t expected);
 LW_API uint16_t lw__percpu_value_slow_u16(uint16_t *p, enum lw__op op, uint16_t v, uint16_t expected);
 LW_API uint32_t lw__percpu_value_slow_u32(uint32_t *p, enum lw__op op, uint32_t v, uint32_t expected);
 LW_API uint64_t lw__percpu_value_slow_u64(uint64_t *p, enum lw__op op, uint64_t v, uint64_t expected);
-/* Keeps the object that holds `address` loaded for ever. */
+/* Keeps the object that contains `address` loaded for the life of the process. */
 LW_API void lw__percpu_pin(const void *address);
 
 /* The handle points one unit below CPU 0's copy. */
@@ -164,9 +164,10 @@ LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
         lw__percpu_add_slow_u64(p, v);
 }
 
-/* The same add for a place in the code that counts again and again with no other sequence of the thread in between: where
- * stores are the bottleneck (x86 with the word in the first-level cache) a quarter faster there, and slower than the plain
- * one in all other places, where sequences take turns. See docs/library/percpu.md. */
+/* Lazy add: skips publishing rseq_cs if it already points at this descriptor. For a loop that counts again and again with no
+ * other sequence of the thread in between: where
+ * stores are the bottleneck (x86 with the word in the first-level cache) it is a quarter faster. In all other places, where
+ * different sequences alternate, it is slower than the plain one. See docs/library/percpu.md. */
 LW__INLINE void lw_this_cpu_add_lazy_u32(uint32_t *p, uint32_t v)
 {
     if (__builtin_expect(
@@ -273,9 +274,9 @@ LW__VALUE_FUNCTIONS(16, uint16_t)
 LW__VALUE_FUNCTIONS(32, uint32_t)
 LW__VALUE_FUNCTIONS(64, uint64_t)
 
-/* ---- a counter as a thing ---- */
+/* ---- a counter as an object ---- */
 
-/* What most people want: add from anywhere, any time; sum now and then. 64 bits, wraps. */
+/* A statistics counter: add from any thread at any time; sum now and then. 64 bits, wraps. */
 struct lw_counter {
     uint64_t *words;
 };
@@ -302,7 +303,7 @@ static inline int64_t lw_counter_sum(const struct lw_counter *c)
     return (int64_t)lw_percpu_sum_u64(c->words);
 }
 
-/* No thread may use it any more. */
+/* No thread may use the counter any more. */
 static inline void lw_counter_destroy(struct lw_counter *c)
 {
     lw_percpu_free(c->words);
@@ -313,8 +314,8 @@ static inline void lw_counter_destroy(struct lw_counter *c)
 }
 #endif
 
-/* Every file with sequences keeps its object loaded: after dlclose() the kernel could still look for the descriptor that a
- * thread announced last. Costs one call per file at start-up. */
+/* Every file with sequences keeps its object loaded: after dlclose() the kernel could still read the descriptor that a thread
+ * published last. Costs one call per file at start-up. */
 static const char lw__percpu_here = 0;
 __attribute__((constructor)) static void lw__percpu_pin_this_object(void)
 {

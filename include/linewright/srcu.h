@@ -1,40 +1,44 @@
-/* Read-side sections that may sleep and migrate, in as many independent domains as one likes, without registering threads.
+/* SRCU: read-side critical sections that may sleep and migrate, in any number of independent domains, without registering
+ * threads.
  *
  *   LW_DEFINE_SRCU(routes, LW_SRCU_FAST);                       or lw_srcu_init(&domain, flavour)
  *
- *   lw_srcu_index c = lw_srcu_read_lock_fast(&routes);         reader: two increments, no shared line, no barrier
+ *   lw_srcu_index i = lw_srcu_read_lock_fast(&routes);          reader: two increments, no shared cache line, no barrier
  *   struct route *r = lw_srcu_dereference(current_route);
  *   … use *r, sleep, migrate, nest …
- *   lw_srcu_read_unlock_fast(&routes, c);
+ *   lw_srcu_read_unlock_fast(&routes, i);
  *
  *   lw_srcu_assign_pointer(current_route, new_route);           updater
- *   if (lw_srcu_synchronize(&routes) == 0)                      every section that could see the old one is over
+ *   if (lw_srcu_synchronize(&routes) == 0)                      every reader that could see the old route is done
  *       free(old);
  *
- * Flavours are fixed when the domain is made; a domain is used through its own functions only (debug builds check):
+ * A domain's flavour is fixed when the domain is made. Use a domain through its own flavour's functions only; debug builds
+ * check this:
  *
  *   flavour               functions                              reader's order     grace period
- *   LW_SRCU_NORMAL        lw_srcu_read_lock / unlock             full barriers      barriers only, any environment
+ *   LW_SRCU_NORMAL        lw_srcu_read_lock / unlock             full barriers      barriers only, works everywhere
  *   LW_SRCU_SIGNAL_SAFE   …_signal_safe                          full barriers      the same
  *   LW_SRCU_FAST          …_fast                                 compiler only      membarrier(PRIVATE_EXPEDITED)
  *   LW_SRCU_FAST_UPDOWN   …_fast_updown, and lw_srcu_down_read_fast / lw_srcu_up_read_fast:
  *                         down in one place, up in another thread, a timer or a signal handler
  *
- * Every reader function is async-signal-safe; LW_SRCU_NORMAL alone does not promise to stay so.
+ * Every reader function is async-signal-safe. LW_SRCU_NORMAL alone does not promise to stay so.
  *
- * Ordering. If a section's reads could come before the call of lw_srcu_synchronize() in any order that the program can observe,
- * then all of that section comes before its return; a section that begins later sees what was stored before the call. A
- * section orders nothing else: fast flavours are no barriers. docs/library/srcu.md has the argument.
+ * Ordering. If a read in a critical section could come before the call of lw_srcu_synchronize() in any order that the program can
+ * observe, then the whole critical section comes before the return of that call. A critical section that begins later sees what
+ * was stored before the call. A critical section orders nothing else: the fast flavours' functions are not barriers.
+ * docs/library/srcu.md has the argument.
  *
- * Errors are negative errno values. A grace period that cannot be proved over (membarrier taken away after init, say) is never
- * reported as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() false, and callbacks stay queued.
+ * Errors are negative errno values. If the library cannot prove a grace period over, for example because membarrier is denied
+ * after init, it never reports it as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() returns false, and callbacks
+ * stay queued.
  *
- * fork(): the child has the domains, the sections of the thread that forked, and all queued callbacks but the one that another
- * thread is running just then; its own worker runs them once it is needed. fork() waits for no callback. Sections that other
- * threads were in stay counted in the child for ever: see lw_srcu_forget_readers().
+ * fork(). The child has the domains, the critical sections of the thread that forked, and all queued callbacks except the one
+ * that another thread is running at that moment. Its own worker thread runs them when it is first needed. fork() does not wait
+ * for callbacks. Critical sections of other threads stay counted in the child for ever: see lw_srcu_forget_readers().
  *
- * LW_DEBUG, defined where the reader functions are called, checks cookies (used twice, of another domain), flavours, and
- * lw_srcu_synchronize() inside a section of the same thread; each says so on standard error and aborts.
+ * LW_DEBUG, defined where the reader functions are called, checks indices (used twice, of another domain), flavours, and
+ * lw_srcu_synchronize() inside a critical section of the same thread. Each violation prints one line and aborts.
  */
 #ifndef LINEWRIGHT_SRCU_H
 #define LINEWRIGHT_SRCU_H
@@ -55,9 +59,9 @@ enum lw_srcu_flavour { LW_SRCU_NORMAL = 1, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW
 
 struct lw__srcu_domain;
 
-/* Its fields are not for users. `pair` says where readers count now: the place of the current index' lock word, among the
- * calling thread's words where LW__SRCU_THREAD_WORDS, else as a per-CPU handle; unlocks are two words further on.
- * Below LW__SRCU_FIRST: 2 + index, and counting happens out of line. */
+/* Users do not access the fields. `pair` locates the lock counter of the current index: an offset in the calling thread's record
+ * where LW__SRCU_THREAD_WORDS, else a per-CPU handle; the unlock counter is two words further on. A value below LW__SRCU_FIRST is
+ * 2 + index, and readers count out of line. */
 struct lw_srcu {
     uintptr_t pair;
     struct lw__srcu_domain *domain;
@@ -65,13 +69,14 @@ struct lw_srcu {
     unsigned flavour;
 };
 
-/* What a lock returns and its unlock takes, once. Carries the domain's place and the index; `ticket` is used by LW_DEBUG. */
+/* A lock function returns it; the matching unlock function takes it, once. It may be stored and copied. `pair` locates the counters
+ * of the domain's index; LW_DEBUG uses `ticket`. */
 typedef struct lw_srcu_index {
     uintptr_t pair;
     uintptr_t ticket;
 } lw_srcu_index;
 
-/* A callback, usually a member of what is to be freed; the memory is the caller's until `fn` is called with it. */
+/* A callback, usually a member of the object to be freed. The memory must stay valid until `fn` is called with it. */
 struct lw_srcu_head {
     struct lw_srcu_head *next;
     void (*fn)(struct lw_srcu_head *);
@@ -82,27 +87,29 @@ struct lw_srcu_head {
 /* 0, -EINVAL (unknown flavour, NULL), -ENOMEM, or -EAGAIN (pthread resources). Not for signal handlers. */
 LW_API int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour);
 
-/* Ends a domain that nobody uses any more. -EBUSY while a section is open, -EAGAIN while callbacks are queued or a grace
- * period is waited for (lw_srcu_barrier() ends the former); states that somebody polls for end with it. The domain stays usable, lw_srcu_describe() has the counts, and
- * LINEWRIGHT_VERBOSE=1 prints them. -EINVAL when not initialised; -EPERM … when membarrier has been taken away. */
+/* Ends a domain that no thread uses any more. -EBUSY while a reader is inside; -EAGAIN while callbacks are queued (call
+ * lw_srcu_barrier() first) or a thread waits for a grace period; -EINVAL when not initialised; membarrier's error, such as -EPERM,
+ * when it is denied. After an error the domain stays usable, lw_srcu_describe() has the counts, and LINEWRIGHT_VERBOSE=1 prints
+ * them. Outstanding poll cookies become invalid. */
 LW_API int lw_srcu_cleanup(struct lw_srcu *s);
 
-/* One line about the domain as it is now: flavour, how its readers count, what ends its grace periods and why, open sections,
- * queued callbacks. At most size - 1 bytes and a NUL; returns the full length, as snprintf does. */
+/* Writes one line about the domain's present state: flavour, where its readers count, what ends its grace periods and why, readers
+ * inside, queued callbacks. At most size - 1 bytes and a NUL; returns the full length, as snprintf does. */
 LW_API int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size);
 
-/* In the child of fork(), by a thread that is in no section of this domain, with no other thread yet: forgets the sections
- * that the parent's other threads were in. 0 or -EINVAL. */
+/* Forgets the critical sections that the parent's other threads were in. For the child of fork() only, while it has one thread and
+ * that thread is in no critical section of this domain. 0 or -EINVAL. */
 LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 
-/* Takes the semicolon. Not "struct lw_srcu": in a namespace of C++ that would declare another type of the name. */
+/* Makes the macros below end in a semicolon. "struct lw_srcu;" would not do: inside a C++ namespace it declares another type. */
 #ifdef __cplusplus
 #define LW__SRCU_SEMICOLON static_assert(true, "")
 #else
 #define LW__SRCU_SEMICOLON _Static_assert(1, "")
 #endif
 
-/* A domain with static storage, ready before main (after constructors of priority 102 and below). In a file's scope, or a namespace's. */
+/* Defines a domain with static storage that is ready before main, after constructors of priority 102 and below. For file scope or
+ * namespace scope. */
 #define LW_DEFINE_SRCU(name_, flavour_)                                         \
     struct lw_srcu name_ = {0, NULL, #name_, 0};                                \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
@@ -112,56 +119,59 @@ LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
     LW__SRCU_SEMICOLON
 #define LW_DEFINE_STATIC_SRCU(name_, flavour_) static LW_DEFINE_SRCU(name_, flavour_)
 
-/* ---- updaters; none may be called inside a section of the same domain ---- */
+/* ---- updaters: none may be called inside a critical section of the same domain ---- */
 
-/* Waits for a grace period: every section that began before the call is over. Callers at the same time share grace periods
- * and sleep. 0, or an error: then nothing is known to be over, and nothing may be freed. */
+/* Waits for a grace period: until every critical section that began before the call is over. Concurrent callers share grace
+ * periods and sleep. 0, or an error: then nothing is known to be over, and nothing may be freed. */
 LW_API int lw_srcu_synchronize(struct lw_srcu *s) __attribute__((warn_unused_result));
 
-/* The same, looking again without long pauses: sooner over after a section ends, and dearer for the CPU it runs on. */
+/* The same with pauses of at most 50 us between scans: returns sooner after the last reader leaves and uses more CPU time. */
 LW_API int lw_srcu_synchronize_expedited(struct lw_srcu *s) __attribute__((warn_unused_result));
 
-/* Calls fn(head) after a grace period, on one thread that serves all domains, in the order of the calls for one domain (by one
- * thread, or ordered otherwise). fn may call anything here but lw_srcu_barrier(). 0, -EINVAL, or why that thread could not be
- * started. Not for signal handlers. */
+/* Calls fn(head) after a grace period, on one worker thread that serves all domains. Callbacks of one domain run in the order of
+ * the calls, where that order is defined. fn may call every function here except lw_srcu_barrier(). 0, -EINVAL, or the error of
+ * starting the worker thread. Not for signal handlers. */
 LW_API int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *));
 
-/* Waits until every callback that was queued before has returned. 0, -EDEADLK inside a callback, or the domain's error. */
+/* Waits until every callback that was queued before the call has returned. 0, -EDEADLK inside a callback, or membarrier's error. */
 LW_API int lw_srcu_barrier(struct lw_srcu *s) __attribute__((warn_unused_result));
 
-/* A state for lw_srcu_poll(): true once a full grace period has passed since it was taken. lw_srcu_get_state() starts nothing;
- * lw_srcu_start_poll() sees to it that the grace period comes (0: it could not; no state is 0). A state compares right for
- * ULONG_MAX / 4 grace periods. Polling never waits. */
+/* A cookie for lw_srcu_poll(), which returns true once a whole grace period has passed since the cookie was taken.
+ * lw_srcu_get_state() starts no grace period; lw_srcu_start_poll() has the worker thread run one. 0 is not a cookie:
+ * lw_srcu_start_poll() returns it when it cannot start the worker. A cookie stays valid for ULONG_MAX / 4 grace periods. Polling
+ * never waits. */
 LW_API unsigned long lw_srcu_get_state(struct lw_srcu *s);
 LW_API unsigned long lw_srcu_start_poll(struct lw_srcu *s);
-LW_API bool lw_srcu_poll(struct lw_srcu *s, unsigned long state);
+LW_API bool lw_srcu_poll(struct lw_srcu *s, unsigned long cookie);
 
 /* ---- stuck readers ---- */
 
-/* Called by whoever waits, with `text` a few lines: the domain, the age of the grace period in milliseconds, and which
- * threads and CPUs have counted what. It may be called on any thread, with locks of the library held: of the functions here it
- * may call lw_srcu_describe() only, and it must not fork(). */
+/* Called by a waiting thread or the worker. `text` is a few lines: the domain, the age of the grace period in milliseconds, and
+ * the counts of every thread and CPU. The library may hold locks during the call: of the functions here the hook may call
+ * lw_srcu_describe() only, and it must not fork(). */
 typedef void (*lw_srcu_stall_hook)(const struct lw_srcu *s, unsigned age_ms, const char *text, void *argument);
 
-/* Reports a grace period of this domain that takes longer than `after_ms`, then each time its age doubles. after_ms 0: never.
- * Without a hook the text goes to standard error under LINEWRIGHT_VERBOSE=1. At first: 10 000 ms, no hook. 0 or -EINVAL. */
+/* Has every grace period of this domain that takes longer than `after_ms` milliseconds reported, and reported again each time its
+ * age has doubled. after_ms 0: never. Without a hook the text goes to standard error under LINEWRIGHT_VERBOSE=1. Initially
+ * 10,000 ms and no hook. 0 or -EINVAL. */
 LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_hook hook, void *argument);
 
 /* ---- pointers ---- */
 
-/* Loads a pointer that updaters replace; for use inside a section. Reads through it see what was stored before
- * lw_srcu_assign_pointer(). (Consume, which compilers make an acquire.) */
+/* Loads a pointer that updaters replace, inside a critical section. Reads through it see what was stored before
+ * lw_srcu_assign_pointer(). Consume order, which compilers implement as acquire. */
 #define lw_srcu_dereference(p) __atomic_load_n(&(p), __ATOMIC_CONSUME)
 #define lw_srcu_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
 
-/* ---- readers: how they count; not for users ---- */
+/* ---- how readers count; not for users ---- */
 
 #define LW__SRCU_FIRST 64
 #define LW__SRCU_WORD sizeof(unsigned long)
 
 #if defined(__x86_64__) || defined(__i386__)
-/* One instruction adds to memory: neither a signal nor a preemption can come in between, so a word that belongs to one
- * thread needs no sequence. Elsewhere (load, add, store) the current CPU's words are counted on by sequences. */
+/* One instruction adds to memory, so neither a signal nor a preemption can interrupt it, and a word that belongs to one thread
+ * needs no restartable sequence. Other architectures load, add and store: readers there count on the current CPU's words by
+ * restartable sequences. */
 #define LW__SRCU_THREAD_WORDS 1
 #else
 #define LW__SRCU_THREAD_WORDS 0
@@ -173,7 +183,7 @@ LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
 LW_API uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_on, const char *where);
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
-/* Not the compiler's fence: ThreadSanitizer refuses to compile that. */
+/* In assembly because ThreadSanitizer refuses to compile the compiler's fence. */
 static inline void lw__srcu_full_fence(void)
 {
 #if defined(__x86_64__)
@@ -188,7 +198,7 @@ static inline void lw__srcu_full_fence(void)
 }
 
 #if LW__SRCU_THREAD_WORDS
-/* The calling thread's words; NULL before its first section and after its last destructor. Initial-exec: no call. */
+/* The calling thread's record; NULL before its first critical section and after its last destructor. Initial-exec: no call. */
 extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exec")));
 
 #ifdef __LP64__
@@ -200,10 +210,10 @@ extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exe
 __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool barrier)
 {
 #ifdef LW_THREAD_SANITIZER
-    /* It sees no assembly. Release and acquire, pairing with the sums in src/srcu/srcu.c, as the heavy barrier makes it. */
+    /* It does not see assembly. Release and acquire, pairing with the sums in src/srcu/records.c, stand for the heavy barrier. */
     __atomic_fetch_add((unsigned long *)(void *)word, 1, barrier ? __ATOMIC_SEQ_CST : __ATOMIC_ACQ_REL);
 #else
-    /* The address in one register: CPUs that rename memory words do it for that form. */
+    /* The address is in one register, because CPUs that rename memory words do so for that form only. */
     if (barrier) /* B and C: a locked add is a full barrier on both of its sides; pairs with HEAVY_BARRIER in src/srcu/gp.h */
         __asm__ volatile("lock; add" LW__SRCU_SUFFIX " $1, (%0)" : : "r"(word) : "memory", "cc");
     else
@@ -212,15 +222,15 @@ __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool 
 }
 #endif
 
-/* Relaxed load of `pair`: whichever index it gets, the count goes to that one, and the scan of both in a grace period allows
- * for late counting (gp_step() in src/srcu/gp.h). */
+/* Relaxed load of `pair`: either index will do. A grace period scans both, and so allows for a reader that counts late
+ * (gp_step() in src/srcu/gp.h). */
 __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_srcu *s, bool barrier)
 {
     uintptr_t pair = __atomic_load_n(&s->pair, __ATOMIC_RELAXED);
 #if LW__SRCU_THREAD_WORDS
     char *self = lw__srcu_self;
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
-        __asm__("" : "+r"(self)); /* keeps g++ from joining the two tests into arithmetic, which takes half as long again */
+        __asm__("" : "+r"(self)); /* keeps g++ from merging the two tests into arithmetic, which takes half as long again */
         if (__builtin_expect(self != NULL, 1)) {
             lw__srcu_add(self + pair, barrier);
             return pair;
@@ -228,7 +238,7 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
     }
 #else
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1) && __builtin_expect(lw_rseq_add_ulong((unsigned long *)pair, 1), 1)) {
-        if (barrier) /* B: count before section; pairs with HEAVY_BARRIER in src/srcu/gp.h */
+        if (barrier) /* B: count before critical section; pairs with HEAVY_BARRIER in src/srcu/gp.h */
             lw__srcu_full_fence();
         return pair;
     }
@@ -240,7 +250,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
 {
 #if LW__SRCU_THREAD_WORDS
     char *self = lw__srcu_self;
-    if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) { /* known after an inlined lock */
+    if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) { /* the compiler knows it after an inlined lock */
         __asm__("" : "+r"(self)); /* as in lw__srcu_lock() */
         if (__builtin_expect(self != NULL, 1)) {
             lw__srcu_add(self + pair + 2 * LW__SRCU_WORD, barrier);
@@ -249,7 +259,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
     }
 #else
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
-        if (barrier) /* C: section before count; pairs with HEAVY_BARRIER in src/srcu/gp.h */
+        if (barrier) /* C: critical section before count; pairs with HEAVY_BARRIER in src/srcu/gp.h */
             lw__srcu_full_fence();
         if (__builtin_expect(lw_rseq_add_ulong((unsigned long *)(pair + 2 * LW__SRCU_WORD), 1), 1))
             return;
@@ -260,24 +270,24 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
 
 #ifdef LW_DEBUG
 #define LW__SRCU_LOCKED(s, flavour, handed_on) lw__srcu_debug_lock(s, flavour, handed_on, __func__)
-#define LW__SRCU_UNLOCKING(s, flavour, c) lw__srcu_debug_unlock(s, flavour, c, __func__)
+#define LW__SRCU_UNLOCKING(s, flavour, index) lw__srcu_debug_unlock(s, flavour, index, __func__)
 #else
 #define LW__SRCU_LOCKED(s, flavour, handed_on) 0
-#define LW__SRCU_UNLOCKING(s, flavour, c) ((void)0)
+#define LW__SRCU_UNLOCKING(s, flavour, index) ((void)0)
 #endif
 
-#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                               \
-    __attribute__((always_inline)) static inline lw_srcu_index lock(struct lw_srcu *s)           \
-    {                                                                                            \
-        lw_srcu_index c;                                                                         \
-        c.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                       \
-        c.pair = lw__srcu_lock(s, barrier);                                                      \
-        return c;                                                                                \
-    }                                                                                            \
-    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_index c) \
-    {                                                                                            \
-        LW__SRCU_UNLOCKING(s, flavour, c);                                                       \
-        lw__srcu_unlock(s, c.pair, barrier);                                                     \
+#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                                   \
+    __attribute__((always_inline)) static inline lw_srcu_index lock(struct lw_srcu *s)               \
+    {                                                                                                \
+        lw_srcu_index index;                                                                         \
+        index.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                       \
+        index.pair = lw__srcu_lock(s, barrier);                                                      \
+        return index;                                                                                \
+    }                                                                                                \
+    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_index index) \
+    {                                                                                                \
+        LW__SRCU_UNLOCKING(s, flavour, index);                                                       \
+        lw__srcu_unlock(s, index.pair, barrier);                                                     \
     }
 
 /* ---- readers: one pair per flavour ---- */
@@ -286,7 +296,7 @@ LW__SRCU_READER(lw_srcu_read_lock, lw_srcu_read_unlock, LW_SRCU_NORMAL, true, fa
 LW__SRCU_READER(lw_srcu_read_lock_signal_safe, lw_srcu_read_unlock_signal_safe, LW_SRCU_SIGNAL_SAFE, true, false)
 LW__SRCU_READER(lw_srcu_read_lock_fast, lw_srcu_read_unlock_fast, LW_SRCU_FAST, false, false)
 LW__SRCU_READER(lw_srcu_read_lock_fast_updown, lw_srcu_read_unlock_fast_updown, LW_SRCU_FAST_UPDOWN, false, false)
-/* The cookie may be handed to another thread, a timer or a signal handler, by any means that orders the hand-over. */
+/* The index may be passed to another thread, a timer or a signal handler, by any means that orders the two. */
 LW__SRCU_READER(lw_srcu_down_read_fast, lw_srcu_up_read_fast, LW_SRCU_FAST_UPDOWN, false, true)
 
 #ifdef __cplusplus

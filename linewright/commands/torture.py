@@ -1,4 +1,4 @@
-"""`linewright torture`: everything at once against a part of the library, and a count of what went wrong."""
+"""`linewright torture`: a stress test of a part of the library, and a count of the errors it found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """How readers of the fast flavours counted, and what ended their grace periods."""
     reads: int
     reads_in_handlers: int
-    sections_handed_on: int
+    readers_handed_on: int
     grace_periods: int
     callbacks: int
     domains: int
@@ -55,7 +55,7 @@ def torture(
     seed: Annotated[int, typer.Option(help="Of the threads' choices; their interleaving is the machine's.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> int:
-    """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw what it must not."""
+    """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw a freed object."""
     _one_of(subject, SUBJECTS, "SUBJECT")
     _one_of(flavour, FLAVOURS, "--flavour")
     _between(seconds, 0, 86400, "--seconds")
@@ -123,6 +123,6 @@ def _run(program: Path, request: list[str], limit_s: int) -> Outcome:
 def _print(outcome: Outcome) -> None:
     from linewright.errors import one_line
 
-    print(one_line(outcome.fast_flavours.split("; 0 sections")[0]))
+    print(one_line(outcome.fast_flavours.split("; 0 readers")[0]))
     for name in Outcome.__struct_fields__[2:]:
         print(f"{getattr(outcome, name):>12}  {name.replace('_', ' ')}")

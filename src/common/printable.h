@@ -1,4 +1,4 @@
-/* What a terminal may be given of a text that somebody else chose: a path, a variable of the environment. */
+/* Makes text of foreign origin, such as a path or a variable of the environment, safe to print on a terminal. */
 #ifndef LW_PRINTABLE_H
 #define LW_PRINTABLE_H
 

@@ -1,22 +1,22 @@
-/* Per-CPU operations out of line: more attempts, then the fall-back that always ends; and sums.
+/* Per-CPU operations out of line: further attempts, then the fall-back, which always ends; and sums.
  *
  * Counters fall back to an atomic add of a second word. It is never touched by a sequence: a plain add and an atomic add
  * of one word would lose counts.
  *
- * Values have one word. Where the process has no sequences at all, or no membarrier that ends them, everybody uses atomic
- * instructions on it. Where it has both, and just this operation cannot use a sequence (its thread is not registered, or was
+ * Values have one word. Where the process has no sequences, or no membarrier that aborts them, every thread uses atomic
+ * instructions on it. Where it has both, and only this operation cannot use a sequence (its thread is not registered, or was
  * interrupted LW_PERCPU_TRIES times):
- *   1. take the lock word of the CPU's unit: sequences that test it from now on give up and come here;
- *   2. see to it that none is under way that tested it before. If this thread finds itself running on that CPU after it
+ *   1. take the lock word of the CPU's unit: sequences that test it from now on give up and take this fall-back;
+ *   2. make sure that no sequence is in progress that tested it before. If this thread finds itself running on that CPU after it
  *      stored the lock, all others there have been switched out since they tested, and will be aborted. Otherwise
  *      membarrier(EXPEDITED_RSEQ) on that CPU aborts them;
- *   3. now nobody else can write the word: plain load, plain store;
+ *   3. no other thread can write the word now: plain load, plain store;
  *   4. free the lock with release order.
  * Signals are blocked from 1 to 4, so that a handler of this thread cannot wait for its own thread's lock.
  *
  * Step 2 fails only in a thread that was denied membarrier after start-up (by a seccomp filter of its own) and was moved
  * between its two questions for the CPU. It unlocks and chooses again: every repetition needs a move by the scheduler within
- * these few instructions, and meanwhile the thread holds nobody up.
+ * these few instructions, and meanwhile the thread blocks no other.
  */
 #define _GNU_SOURCE
 #include "rseq.h"
@@ -37,20 +37,20 @@ typedef uint32_t word32;
 typedef uint16_t word16;
 typedef uint8_t word8;
 
-/* ---- where ---- */
+/* ---- which CPU ---- */
 
 static char *unit_of(const void *p, unsigned cpu)
 {
     return LW__CPU0((uintptr_t)p) + (size_t)cpu * LW_PERCPU_STRIDE;
 }
 
-/* Threads without sequences are spread by thread, not by CPU: asking for the CPU is a system call on some machines, and
- * its answer may be old by the time it is used. */
+/* Threads without sequences are spread by thread, not by CPU: asking for the CPU takes a system call on some machines, and
+ * its answer may be outdated by the time it is used. */
 static unsigned stripe(void)
 {
     static unsigned next;
     static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* its stripe plus one; 0: none yet */
-    if (!mine) /* relaxed: only spreads, and a draw lost to a signal handler does no harm */
+    if (!mine) /* relaxed: only spreads, and a number lost to a signal handler is harmless */
         mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
     return mine - 1;
 }
@@ -94,7 +94,7 @@ COUNTER(32)
 COUNTER(64)
 
 /* ---- the lock word of a unit ----
- * 0 free, else the holder's process number, with the top bit when somebody sleeps for it. The process number tells a lock
+ * 0 free, else the holder's process number, with the top bit set while a thread may sleep for it. The process number identifies a lock
  * that a child inherited in the middle of another thread's operation: its holder does not exist in the child. */
 
 #define SLEEPERS 0x80000000u
@@ -121,7 +121,7 @@ static void lock_unit(uint32_t *lock)
         if (seen & SLEEPERS ||
             __atomic_compare_exchange_n(lock, &seen, seen | SLEEPERS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, seen | SLEEPERS, NULL, NULL, 0);
-            want = me | SLEEPERS; /* others may sleep still */
+            want = me | SLEEPERS; /* other threads may still sleep */
         }
     }
 }
@@ -188,7 +188,7 @@ static void restore_signals(const uint64_t *old)
         return false;                                                                                              \
     }                                                                                                              \
                                                                                                                    \
-    /* No value sequences in this process: one word, atomic instructions by everybody. */                          \
+    /* No value sequences in this process: one word, atomic instructions by every thread. */                       \
     static uint##bits##_t atomic_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected) \
     {                                                                                                              \
         switch (op) {                                                                                              \
@@ -212,7 +212,7 @@ static void restore_signals(const uint64_t *old)
         return __atomic_load_n(w, __ATOMIC_RELAXED);                                                               \
     }                                                                                                              \
                                                                                                                    \
-    /* Step 3. The stores are single, for those that look from another CPU. */                                     \
+    /* Step 3. The stores are single, for threads that read from another CPU. */                                   \
     static uint##bits##_t alone_u##bits(word##bits *w, enum lw__op op, uint##bits##_t v, uint##bits##_t expected)  \
     {                                                                                                              \
         uint##bits##_t old = __atomic_load_n(w, __ATOMIC_RELAXED);                                                 \

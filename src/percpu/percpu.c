@@ -4,7 +4,7 @@
  *   a unit:   [ lock word, 128 bytes | words … 32 KiB | second words … 64 KiB )
  *
  * A handle points into the guard unit, which is never accessible: the copy of CPU c lies (c + 1) units further on.
- * Units are mapped without reserving memory and without huge pages, so that a page comes into being when its own CPU first
+ * Units are mapped without reserving memory and without huge pages, so that a page is allocated when its own CPU first
  * writes to it, on that CPU's node under the default policy, and thousands of possible CPUs cost addresses only.
  */
 #define _GNU_SOURCE
@@ -85,7 +85,7 @@ static char *map_units(size_t bytes)
         munmap(guard, bytes);
         return NULL;
     }
-    /* A huge page would span 32 CPUs' units and live on one node. Refused where the kernel has none: no harm. */
+    /* A huge page would span 32 CPUs' units and live on one node. A kernel without huge pages refuses; that is harmless. */
     (void)madvise(guard, bytes, MADV_NOHUGEPAGE);
     return guard;
 }
@@ -124,7 +124,7 @@ static unsigned find_run(const struct chunk *c, unsigned n, unsigned step)
     return 0;
 }
 
-/* Zeroes [p, p + bytes) only where it is not zero: reading a page that nobody wrote creates none, writing would create it
+/* Zeroes [p, p + bytes) only where it is not zero: reading a page that was never written allocates none, writing would create it
  * here instead of on its CPU's node. */
 static void clear(char *p, size_t bytes)
 {

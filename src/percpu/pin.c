@@ -1,4 +1,4 @@
-/* Keeps objects with sequences loaded: the kernel may look at a thread's last descriptor long after the code has run. */
+/* Keeps objects with sequences loaded: the kernel may read a thread's last descriptor long after the code has run. */
 #define _GNU_SOURCE
 #include <linewright/percpu.h>
 

@@ -1,7 +1,8 @@
-/* Restartable sequences, the run-time part: who registers threads, what to do where nobody can, and why. */
+/* Restartable sequences at run time: whether the libc or this library registers threads, and the reason where neither can. */
 #define _GNU_SOURCE
 #include "rseq.h"
 
+#include "../common/environment.h"
 #include "../common/printable.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ struct rseq_area {
     uint32_t padding[3];
 } __attribute__((aligned(32)));
 
-/* Where the kernel lists possible CPUs; tests put a list of their own here. */
+/* Where the kernel lists possible CPUs; tests use a list of their own. */
 #ifndef LW_POSSIBLE_CPUS
 #define LW_POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
 #endif
@@ -51,8 +52,8 @@ static const char *mode_reason = "no per-CPU memory has been allocated yet";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* This library's own area. Static TLS, so that its distance from the thread pointer is the same in every thread, and so
- * that a signal handler can use it without allocating. Its first state reads "no CPU": with the libc's area out of use, the
- * inline code looks here, finds no CPU number and takes the fall-back. */
+ * that a signal handler can use it without allocating. Its initial value means "no CPU": where the libc's area is not in use, the
+ * inline code reads this one, finds no CPU number and takes the fall-back. */
 static __thread struct rseq_area own_area __attribute__((tls_model("initial-exec"))) = {
     .cpu_id = CPU_UNINITIALIZED,
 };
@@ -75,10 +76,10 @@ static void own_unregister(void *unused)
     own_state = OWN_REFUSED;
     syscall(SYS_rseq, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
     own_area.cpu_id = CPU_UNINITIALIZED;
-    own_area.rseq_cs = 0; /* a hot sequence must not take an old announcement for one that is watched */
+    own_area.rseq_cs = 0; /* a lazy sequence must not take an old descriptor for a published one */
 }
 
-/* 0 or an errno. A signal handler that comes in between finds OWN_BUSY and takes the fall-back. */
+/* 0 or an errno. A signal handler that interrupts this finds OWN_BUSY and takes the fall-back. */
 static int own_register(void)
 {
     own_state = OWN_BUSY;
@@ -153,7 +154,7 @@ long lw__cpu_list_max(const char *list)
     return max;
 }
 
-/* The kernel fixes the possible CPUs at boot; those that come later (hotplug) are among them. Where sysfs cannot be read,
+/* The kernel fixes the possible CPUs at boot; hot-plugged CPUs are among them. Where sysfs cannot be read,
  * the size of the kernel's own affinity mask bounds them: memory is only reserved, so a generous bound costs addresses. */
 static unsigned count_cpus(void)
 {
@@ -172,7 +173,7 @@ static unsigned count_cpus(void)
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
     if (max < 0 && bytes > 0)
         max = bytes * 8 - 1;
-    for (long bit = bytes * 8 - 1; bit > max; bit--) /* a sysfs that hides CPUs this process may use */
+    for (long bit = bytes * 8 - 1; bit > max; bit--) /* a sysfs that does not list all CPUs this process may use */
         if (mask[(size_t)bit / (8 * sizeof *mask)] >> ((size_t)bit % (8 * sizeof *mask)) & 1)
             max = bit;
     return max < 0 ? 1 : (unsigned)max + 1;
@@ -219,15 +220,15 @@ static enum lw_percpu_mode try_own(void)
 
 static enum lw_percpu_mode choose_mode(void)
 {
-    const char *wish = secure_getenv("LINEWRIGHT_RSEQ");
-    bool own = wish && !strcmp(wish, "own");
+    const char *asked = secure_getenv("LINEWRIGHT_RSEQ");
+    bool own = asked && !strcmp(asked, "own");
     char shown[41];
-    if (wish && *wish && !own && strcmp(wish, "off") && strcmp(wish, "default"))
+    if (asked && *asked && !own && strcmp(asked, "off") && strcmp(asked, "default"))
         fprintf(stderr, "linewright: LINEWRIGHT_RSEQ=%s is not known; allowed: default, own, off\n",
-                lw_printable_text(shown, sizeof(shown), wish));
+                lw_printable_text(shown, sizeof(shown), asked));
 
-    lw_percpu_rt.offset = (char *)&own_area - lw__thread_pointer(); /* reads "no CPU" until something better is known */
-    if (wish && !strcmp(wish, "off")) {
+    lw_percpu_rt.offset = (char *)&own_area - lw__thread_pointer(); /* means "no CPU" until the mode is decided */
+    if (asked && !strcmp(asked, "off")) {
         mode_reason = "switched off by LINEWRIGHT_RSEQ=off";
         return LW_PERCPU_ATOMIC;
     }
@@ -247,8 +248,8 @@ static enum lw_percpu_mode choose_mode(void)
     if (own || !libc_knows)
         return try_own();
 
-    /* The libc could and did not: was it told not to, or can it not? Nonsense arguments tell, for a kernel that has
-     * sequences calls them invalid. Whoever switched them off is obeyed; LINEWRIGHT_RSEQ=own overrides. */
+    /* The libc supports registration and did not register. Invalid arguments show why: a kernel that has sequences answers
+     * EINVAL, so the libc was configured not to. That is respected; LINEWRIGHT_RSEQ=own overrides. */
     syscall(SYS_rseq, NULL, 0, 0, 0);
     mode_reason = errno == EINVAL
                       ? "switched off in the libc (GLIBC_TUNABLES=glibc.pthread.rseq=0); LINEWRIGHT_RSEQ=own overrides"
@@ -270,7 +271,7 @@ static void start(void)
     lw_percpu_rt.nr_cpus = count_cpus();
     lw_percpu_rt.limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
     lw_percpu_rt.mode = choose_mode();
-    /* The lock word of single threads needs the kernel to end the sequences of a CPU; without that, no value sequences. */
+    /* The lock word of single threads needs the kernel to abort the sequences of a CPU; without that, no value sequences. */
     if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC) {
         if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0))
             lw_percpu_rt.value_limit = lw_percpu_rt.limit;
@@ -278,12 +279,11 @@ static void start(void)
             mode_reason =
                 lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
                     ? "restartable sequences, registered by the libc, for counters; values take atomic instructions, since "
-                      "membarrier cannot end sequences here (before Linux 5.10, or denied)"
+                      "membarrier cannot abort sequences here (before Linux 5.10, or denied)"
                     : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
-                      "membarrier cannot end sequences here (before Linux 5.10, or denied)";
+                      "membarrier cannot abort sequences here (before Linux 5.10, or denied)";
     }
-    const char *verbose = secure_getenv("LINEWRIGHT_VERBOSE");
-    if (verbose && !strcmp(verbose, "1"))
+    if (lw_verbose())
         fprintf(stderr, "linewright: per-CPU operations: %s\n", mode_reason);
     errno = saved;
 }

@@ -4,7 +4,7 @@
 
 #include <linewright/percpu.h>
 
-/* The tests' build option: a hook between the steps of the lock word's way, where a test moves, interrupts or forks. */
+/* A build option of the tests: a hook between the steps of the fall-back for values, where a test migrates, interrupts or forks. */
 enum lw__step { LW__BEFORE_LOCK, LW__LOCKED, LW__LOADED };
 #ifdef LW_RSEQ_DELAY
 extern void (*volatile lw__pause_hook)(enum lw__step step);
@@ -16,10 +16,10 @@ extern void (*volatile lw__pause_hook)(enum lw__step step);
 /* Decides the mode once; every allocation calls it. 0, or a negative errno. */
 int lw__percpu_start(void);
 
-/* True when the calling thread may run sequences; registers it where that is this library's task. Async-signal-safe. */
+/* True when the calling thread may run sequences; registers it where this library has to. Async-signal-safe. */
 bool lw__rseq_thread_ready(void);
 
-/* Aborts every sequence that runs on `cpu` now, and makes what was stored before visible there. False: not available. */
+/* Aborts every sequence that runs on `cpu` now, and makes earlier stores of the caller visible there. False: not available. */
 bool lw__rseq_abort_cpu(unsigned cpu);
 
 /* Largest number in a list of the kernel's ("0-3,8,10-11"), or -1 when it is not such a list. */

@@ -1,6 +1,9 @@
-/* Deferred callbacks: one thread, started with the first, serves all domains and what is polled for. */
+/* Callbacks after a grace period: one thread, started when first needed, serves all domains and all requests for polling. */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "callbacks.h"
+
+#include "debug.h"
+#include "grace.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,17 +12,13 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-static uint32_t started; /* under start_lock */
+static uint32_t started; /* the worker exists; under start_lock */
 static uint32_t start_lock;
-static uint32_t bell; /* futex: rung when there is something to do */
-static struct lw_srcu_head *ready; /* what the worker runs now, under the registry: a child of fork() has the rest of it */
+static uint32_t wake_word; /* futex: changes when there is something to do */
+static struct lw_srcu_head
+    *ready; /* the rest of the batch being run, under the registry, so that a child of fork() has it */
 static struct lw__srcu_domain *ready_of;
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
-
-bool lw__srcu_in_callback(void)
-{
-    return in_callback;
-}
 
 /* ---- the worker ---- */
 
@@ -39,16 +38,17 @@ static void at_barrier(struct lw_srcu_head *head);
 
 static struct lw_srcu_head *next_ready(void)
 {
-    lw__srcu_registry_lock();
+    lw_futex_lock(&lw__srcu_registry);
     struct lw_srcu_head *head = ready;
     if (head)
         ready = head->next; /* before fn, which may free it */
-    lw__srcu_registry_unlock();
+    lw_futex_unlock(&lw__srcu_registry);
     return head;
 }
 
-/* No lock is held over a callback: fork() would wait for it, and it for what the forking thread holds.
- * The domain lives as long as it has callbacks queued; an lw_srcu_barrier() of its own is in a call, and is not counted. */
+/* No lock is held while a callback runs: fork() would wait for the lock, and the callback may wait for what the forking thread
+ * holds. A domain stays alive while it has callbacks queued. An entry of lw_srcu_barrier() is not counted as queued: its caller
+ * keeps the domain alive. */
 static void run_ready(void)
 {
     struct lw_srcu_head *head;
@@ -63,56 +63,58 @@ static void run_ready(void)
     }
 }
 
-/* Moves one domain on. Under the registry. True: callbacks of it are ready to run. Sets *look_again_ns (0: nothing to do). */
-static bool serve(struct lw__srcu_domain *d, unsigned *looks, uint64_t *look_again_ns)
+/* Advances one domain. Under the registry. True: callbacks of it are ready to run. Sets *pause_ns to how long to wait before the
+ * next call; 0: nothing to do. */
+static bool serve(struct lw__srcu_domain *d, unsigned *scans, uint64_t *pause_ns)
 {
-    *look_again_ns = 0;
+    *pause_ns = 0;
     if (!d->waiting) {
         d->waiting = reversed(__atomic_exchange_n(&d->incoming, NULL, __ATOMIC_ACQUIRE)); /* pairs with the push */
         if (d->waiting)
-            d->waiting_state = lw_srcu_get_state(d->srcu);
+            d->waiting_cookie = lw__srcu_cookie(d);
     }
-    unsigned long wanted = __atomic_load_n(&d->wanted, __ATOMIC_ACQUIRE); /* pairs with lw_srcu_start_poll() */
-    /* What was reached is forgotten, before the number comes round and it looks like one to come. Acquire: as the load. */
-    if (wanted && lw__srcu_reached(d, wanted) &&
-        __atomic_compare_exchange_n(&d->wanted, &wanted, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-        wanted = 0;
-    unsigned long wish = d->waiting && (!wanted || d->waiting_state - wanted <= ULONG_MAX / 2) ? d->waiting_state : wanted;
-    bool more = wish && !lw__srcu_reached(d, wish);
-    if (more && lw__srcu_trylock_word(&d->step_lock)) {
-        (void)lw__srcu_step(d, wish); /* an error stays with the domain; looked at again later */
-        *look_again_ns = lw__srcu_pause_ns(d, *looks);
-        lw__srcu_unlock_word(&d->step_lock);
-        more = !lw__srcu_reached(d, wish);
+    unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_request() */
+    /* A request that was reached is cleared, before seq overflows and makes it look like a future one. Acquire: as the load. */
+    if (requested && lw__srcu_reached(d, requested) &&
+        __atomic_compare_exchange_n(&d->requested, &requested, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        requested = 0;
+    unsigned long needed =
+        d->waiting && (!requested || d->waiting_cookie - requested <= ULONG_MAX / 2) ? d->waiting_cookie : requested;
+    bool more = needed && !lw__srcu_reached(d, needed);
+    if (more && lw_futex_trylock(&d->step_lock)) {
+        (void)lw__srcu_step(d, needed); /* an error stays with the domain, and the next round tries again */
+        *pause_ns = lw__srcu_pause_ns(d, *scans);
+        lw_futex_unlock(&d->step_lock);
+        more = !lw__srcu_reached(d, needed);
     }
-    if (d->waiting && lw__srcu_reached(d, d->waiting_state)) {
+    if (d->waiting && lw__srcu_reached(d, d->waiting_cookie)) {
         ready = d->waiting;
         ready_of = d;
         d->waiting = NULL;
         return true;
     }
-    if (more && *look_again_ns < 5000)
-        *look_again_ns = 5000;
+    if (more && *pause_ns < 5000)
+        *pause_ns = 5000;
     return false;
 }
 
-/* One round over all domains. Returns how long until the next (FUTEX_FOREVER: until the bell). */
-static uint64_t serve_all(unsigned *looks)
+/* One round over all domains. Returns the nanoseconds until the next (LW_FUTEX_FOREVER: until the wake-up word changes). */
+static uint64_t serve_all(unsigned *scans)
 {
-    uint64_t soonest = FUTEX_FOREVER;
-    lw__srcu_registry_lock();
+    uint64_t soonest = LW_FUTEX_FOREVER;
+    lw_futex_lock(&lw__srcu_registry);
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
         uint64_t pause;
-        if (serve(d, looks, &pause)) { /* callbacks may make and end domains: the list is looked at anew after them */
-            lw__srcu_registry_unlock();
+        if (serve(d, scans, &pause)) { /* callbacks may make and end domains, so the walk begins anew */
+            lw_futex_unlock(&lw__srcu_registry);
             run_ready();
-            *looks = 0;
+            *scans = 0;
             return 0;
         }
         if (pause && pause < soonest)
             soonest = pause;
     }
-    lw__srcu_registry_unlock();
+    lw_futex_unlock(&lw__srcu_registry);
     return soonest;
 }
 
@@ -120,19 +122,19 @@ static void *work(void *unused)
 {
     (void)unused;
     prctl(PR_SET_NAME, "lw-srcu");
-    run_ready(); /* in a child of fork(): what its parent's worker had not come to */
-    for (unsigned looks = 0;; looks++) {
-        uint32_t rung = __atomic_load_n(&bell, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_worker_wake() */
-        uint64_t pause = serve_all(&looks);
-        if (pause == FUTEX_FOREVER)
-            looks = 0;
+    run_ready(); /* in a child of fork(): the rest of the batch that its parent's worker was running */
+    for (unsigned scans = 0;; scans++) {
+        uint32_t seen = __atomic_load_n(&wake_word, __ATOMIC_ACQUIRE); /* pairs with wake_worker() */
+        uint64_t pause = serve_all(&scans);
+        if (pause == LW_FUTEX_FOREVER)
+            scans = 0;
         if (pause)
-            lw__srcu_sleep(&bell, rung, pause);
+            lw_futex_wait(&wake_word, seen, pause);
     }
     return NULL;
 }
 
-/* Signals are the program's business, so none is handled here. */
+/* The worker blocks all signals, so that the program's handlers run on the program's threads. */
 static int start_worker(void)
 {
     sigset_t all, old;
@@ -155,22 +157,32 @@ static int ensure_worker(void)
     if (__atomic_load_n(&started, __ATOMIC_RELAXED))
         return 0;
     int err = 0;
-    lw__srcu_lock_word(&start_lock);
+    lw_futex_lock(&start_lock);
     if (!started) {
         err = start_worker();
         if (!err)
-            __atomic_store_n(&started, 1, __ATOMIC_RELAXED); /* only says that one exists; the bell orders */
+            __atomic_store_n(&started, 1, __ATOMIC_RELAXED); /* only says that one exists; the wake-up word orders */
     }
-    lw__srcu_unlock_word(&start_lock);
+    lw_futex_unlock(&start_lock);
     return err;
 }
 
-int lw__srcu_worker_wake(void)
+static int wake_worker(void)
 {
     int err = ensure_worker();
-    __atomic_fetch_add(&bell, 1, __ATOMIC_RELEASE); /* pairs with work() */
-    lw__srcu_wake_all(&bell);
+    __atomic_fetch_add(&wake_word, 1, __ATOMIC_RELEASE); /* pairs with work() */
+    lw_futex_wake_all(&wake_word);
     return err;
+}
+
+int lw__srcu_request(struct lw__srcu_domain *d, unsigned long cookie)
+{
+    unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_RELAXED);
+    /* Release: pairs with the worker's acquire. Concurrent callers only ever raise it. 0 means no request, whatever seq is. */
+    while ((!requested || requested - cookie > ULONG_MAX / 2) &&
+           !__atomic_compare_exchange_n(&d->requested, &requested, cookie, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    return wake_worker();
 }
 
 /* ---- queueing ---- */
@@ -195,11 +207,11 @@ int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct
     head->fn = fn;
     __atomic_fetch_add(&d->queued, 1, __ATOMIC_RELAXED); /* before the push: never less than what is queued */
     if (push(d, head)) /* the first of a batch; the worker takes all that came by then */
-        (void)lw__srcu_worker_wake();
+        (void)wake_worker();
     return 0;
 }
 
-enum { WAITED_FOR, DONE, ABANDONED };
+enum { WAITED_FOR, DONE, ABANDONED }; /* who uses the entry: both, neither, only the worker */
 
 struct barrier {
     struct lw_srcu_head head; /* first: at_barrier() casts */
@@ -213,7 +225,7 @@ static void at_barrier(struct lw_srcu_head *head)
     if (__atomic_exchange_n(&b->state, DONE, __ATOMIC_ACQ_REL) == ABANDONED)
         free(b);
     else
-        lw__srcu_wake_all(&b->state); /* of a stale address perhaps: at worst a spurious wake-up */
+        lw_futex_wake_all(&b->state); /* the address may be stale: at worst a spurious wake-up */
 }
 
 /* 0, or the error of a domain whose grace periods cannot end. */
@@ -224,7 +236,7 @@ static int wait_for_barrier(struct lw__srcu_domain *d, struct barrier *b)
         uint32_t waited_for = WAITED_FOR;
         if (err && __atomic_compare_exchange_n(&b->state, &waited_for, ABANDONED, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             return -err;
-        lw__srcu_sleep(&b->state, WAITED_FOR, 50000000); /* not for ever: an error rings no bell */
+        lw_futex_wait(&b->state, WAITED_FOR, 50000000); /* not for ever: an error wakes no thread */
     }
     free(b);
     return 0;
@@ -246,9 +258,9 @@ int lw_srcu_barrier(struct lw_srcu *s)
         return -ENOMEM;
     int saved = errno;
     b->head.fn = at_barrier;
-    __atomic_store_n(&d->error, 0, __ATOMIC_RELAXED); /* of an earlier look; the worker's next one sets it anew */
+    __atomic_store_n(&d->error, 0, __ATOMIC_RELAXED); /* left by an earlier step; the worker's next step sets it again */
     push(d, &b->head);
-    (void)lw__srcu_worker_wake();
+    (void)wake_worker();
     err = wait_for_barrier(d, b);
     errno = saved;
     return err;
@@ -256,9 +268,9 @@ int lw_srcu_barrier(struct lw_srcu *s)
 
 /* ---- fork ---- */
 
-void lw__srcu_before_fork(void)
+void lw__srcu_callbacks_before_fork(void)
 {
-    lw__srcu_lock_word(&start_lock);
+    lw_futex_lock(&start_lock);
 }
 
 static unsigned long counted_in(const struct lw_srcu_head *list)
@@ -272,10 +284,10 @@ static unsigned long counted_in(const struct lw_srcu_head *list)
 /* The child's worker is started when something is queued, polled for or waited for there, and runs what it inherited. What is
  * queued is counted anew: a thread that is not in the child may have been between counting and queueing, or in a callback.
  * Where a callback forks, the child's one thread is the worker. */
-void lw__srcu_after_fork(bool child)
+void lw__srcu_callbacks_after_fork(bool child)
 {
     if (!child) {
-        lw__srcu_unlock_word(&start_lock);
+        lw_futex_unlock(&start_lock);
         return;
     }
     start_lock = 0;

@@ -1,6 +1,8 @@
-/* What LW_DEBUG checks of readers: each open section has a ticket, in a table that needs no lock and no allocation. */
+/* What LW_DEBUG checks of readers: each open critical section has a ticket, in a table that needs no lock and no allocation. */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "debug.h"
+
+#include "readers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,13 +10,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* So many sections at once are checked; further ones get ticket 0 and are not. A power of two. */
+/* Maximum number of open critical sections that are checked; any beyond this get ticket 0 and go unchecked. A power of two. */
 #define TICKETS 4096u
 
 struct ticket {
-    uintptr_t number; /* 0 free, 1 being written, else the ticket: TICKETS * use + place */
+    uintptr_t number; /* 0 free, 1 being written, else the ticket: TICKETS * use + index into the table */
     const struct lw_srcu *srcu;
-    int32_t thread; /* 0: handed on, belongs to none */
+    int32_t thread; /* 0: may be ended by any thread */
 };
 static struct ticket tickets[TICKETS];
 static uintptr_t uses = 1;
@@ -29,9 +31,9 @@ __attribute__((noreturn)) static void complain(const struct lw_srcu *s, const ch
 static void check_flavour(const struct lw_srcu *s, unsigned flavour, const char *where)
 {
     if (!lw__srcu_domain_of(s))
-        complain(s, where, "the domain is not initialised, or cleaned up");
+        complain(s, where, "the domain is not initialised, or has been cleaned up");
     if (lw__srcu_foreign(lw__srcu_domain_of(s)))
-        complain(s, where, "another copy of the library made the domain; its grace periods would not wait");
+        complain(s, where, "another copy of the library made the domain; its grace periods would not wait for this reader");
     if (s->flavour != flavour)
         complain(s, where, "the domain has another flavour; a domain is used through its own functions only");
 }
@@ -52,33 +54,34 @@ uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_o
         if (!__atomic_compare_exchange_n(&t->number, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
         uintptr_t number = use * TICKETS + place;
-        if (number < 2) /* the count came round */
+        if (number < 2) /* the count overflowed */
             number += TICKETS;
         __atomic_store_n(&t->srcu, s, __ATOMIC_RELAXED);
         __atomic_store_n(&t->thread, handed_on ? 0 : this_thread(), __ATOMIC_RELAXED);
-        __atomic_store_n(&t->number, number, __ATOMIC_RELEASE); /* pairs with the acquires of those who look */
+        __atomic_store_n(&t->number, number, __ATOMIC_RELEASE); /* pairs with the acquires in the other functions here */
         return number;
     }
     return 0;
 }
 
-void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where)
+void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index index, const char *where)
 {
     check_flavour(s, flavour, where);
-    if (!c.ticket)
+    if (!index.ticket)
         return;
-    struct ticket *t = &tickets[c.ticket % TICKETS];
-    if (__atomic_load_n(&t->number, __ATOMIC_ACQUIRE) != c.ticket)
-        complain(s, where, "the cookie was used before, or was never given out");
+    struct ticket *t = &tickets[index.ticket % TICKETS];
+    if (__atomic_load_n(&t->number, __ATOMIC_ACQUIRE) != index.ticket)
+        complain(s, where, "the index was used before, or no lock returned it");
     if (__atomic_load_n(&t->srcu, __ATOMIC_RELAXED) != s)
-        complain(s, where, "the cookie is of another domain");
+        complain(s, where, "the index belongs to another domain");
     if (__atomic_load_n(&t->thread, __ATOMIC_RELAXED) && t->thread != this_thread() && flavour != LW_SRCU_FAST_UPDOWN)
-        complain(s, where, "the section began in another thread; only lw_srcu_down_read_fast() may be handed on");
-    if (!__atomic_compare_exchange_n(&t->number, &c.ticket, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        complain(s, where, "the cookie is being used twice");
+        complain(s, where,
+                 "the critical section began in another thread; only one begun by lw_srcu_down_read_fast() may end there");
+    if (!__atomic_compare_exchange_n(&t->number, &index.ticket, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        complain(s, where, "two threads use the index at once");
 }
 
-/* Threads that never debugged have no tickets: in other builds this finds nothing. */
+/* Code compiled without LW_DEBUG takes no tickets; this then finds nothing. */
 void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where)
 {
     if (__atomic_load_n(&uses, __ATOMIC_RELAXED) == 1)
@@ -88,10 +91,11 @@ void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where)
         if (__atomic_load_n(&tickets[i].number, __ATOMIC_ACQUIRE) > 1 &&
             __atomic_load_n(&tickets[i].srcu, __ATOMIC_RELAXED) == s &&
             __atomic_load_n(&tickets[i].thread, __ATOMIC_RELAXED) == me)
-            complain(s, where, "called inside a section of the same domain by the same thread: it would wait for itself");
+            complain(s, where,
+                     "called inside a critical section of the same domain by the same thread: it would wait for itself");
 }
 
-/* ---- fork: the one thread of the child has another number, and what the others were in belongs to none ---- */
+/* ---- fork: the child's one thread has another number; the other threads' critical sections may be ended by any ---- */
 
 static int32_t forking; /* under the registry */
 
@@ -103,7 +107,7 @@ void lw__srcu_debug_before_fork(void)
 void lw__srcu_debug_after_fork(void)
 {
     int32_t me = this_thread();
-    for (unsigned i = 0; uses > 1 && i < TICKETS; i++) /* other builds: no page of the table comes into being */
+    for (unsigned i = 0; uses > 1 && i < TICKETS; i++) /* without LW_DEBUG no page of the table is touched */
         if (tickets[i].thread)
             tickets[i].thread = tickets[i].thread == forking ? me : 0;
 }

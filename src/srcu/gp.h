@@ -1,78 +1,60 @@
-/* The grace period of SRCU as a step machine: the one text that the library, the interleaver and a model checker compile.
+/* SRCU's grace period as a step machine: the library, the interleaver and the model checker's harness compile this text.
  *
- * Whoever includes this defines, for a domain type LW_GP_DOMAIN with fields phase and seq:
- *   LW_GP_SUM_UNLOCKS(d, i), LW_GP_SUM_LOCKS(d, i)   relaxed loads of every word of index i, added up
- *   LW_GP_HEAVY_BARRIER(d)   0, and then every thread of the process has executed a full barrier in between; or an errno
- *   LW_GP_FENCE()            a full barrier of this thread
- *   LW_GP_INDEX(d), LW_GP_FLIP(d)   the index that readers take; the other one from now on (relaxed)
- *   LW_GP_LOAD_SEQ(d), LW_GP_STORE_SEQ(d, v)         relaxed
+ * The including file defines, for a domain type LW_GP_DOMAIN with the fields phase and seq:
+ *   LW_GP_SUM_UNLOCKS(d, i), LW_GP_SUM_LOCKS(d, i)   adds up every counter of index i with relaxed loads
+ *   LW_GP_HEAVY_BARRIER(d)   0 after every thread of the process has executed a full barrier during the call; or an errno
+ *   LW_GP_FENCE()            a full barrier of the calling thread
+ *   LW_GP_INDEX(d)           the index that new readers take (relaxed load)
+ *   LW_GP_FLIP(d)            makes new readers take the other index (relaxed store)
+ *   LW_GP_LOAD_SEQ(d), LW_GP_STORE_SEQ(d, v)         relaxed load, release store
  *   LW_GP_POINT(name)        nothing, or a test's delay
  *
- * Readers: load the index; count a lock on it (1); section (2); count an unlock on the same index (3). They have a full
- * barrier B between 1 and 2 and C between 2 and 3, or (fast flavours) compiler barriers only.
+ * A reader loads the index, adds one to that index's locks (1), runs its critical section (2), and adds one to the same index's
+ * unlocks (3). Normal flavours have a full barrier B between 1 and 2 and a full barrier C between 2 and 3. Fast flavours have
+ * compiler barriers there.
  *
- * Why a scan that finds equal sums proves that every section it had to wait for is over. Unlocks are summed first: an unlock
- * in the sum has its lock counted before it, by its own or another thread, so the later sum of locks has it too (the barrier in
- * between keeps the two sums in order, and makes what one of them saw hold for the other). So locks >= unlocks, and
- * equality means that each lock that was seen has its unlock among those seen. For a section and the barrier, either
- *   - the lock count comes before the barrier of its thread: the sum of locks sees it, so its unlock was summed, so that was
- *     counted before the barrier of that thread, and the whole section is over before it: nothing of it can be delayed past
- *     the barrier. What the updater does after the scan comes later than all of it; or
- *   - the lock count comes after the barrier of its thread: then so does the section, and it sees everything that the updater
- *     did before the grace period. It need not be waited for.
- * With reader barriers, B and C stand for the barrier of the reader's thread (store buffering and message passing).
+ * Equal sums prove that every reader the scan had to wait for is done. The scan adds up unlocks first. An unlock that it saw was
+ * counted after its lock, so the later sum of locks includes that lock too; the barrier between the two sums keeps them in
+ * order and makes what the first sum saw hold for the second. Hence locks >= unlocks, and equality means that the unlock of
+ * every lock that was seen was seen as well. Consider one reader and the barrier that its thread executes for the scan:
+ *   - Its lock was counted before that barrier. Then the sum of locks includes it, so its unlock was summed, so the unlock was
+ *     counted before that barrier too. The whole critical section is before the barrier, and no access of it can be
+ *     delayed past the barrier. Whatever the updater does after the scan comes later.
+ *   - Its lock was counted after that barrier. Then its critical section is after the barrier as well, and sees everything that
+ *     the updater did before the grace period. It need not be waited for.
+ * For normal flavours B and C stand for the barrier of the reader's thread (store buffering and message passing).
  *
- * Why two scans. A reader may load the index, be put aside for long, and count then. With one scan of one index, new readers
- * could keep the sum from ever becoming equal; with a flip and one scan after it, a reader that loaded the old index before
- * an EARLIER flip counts on an index that nobody looks at any more: its section may have begun before this grace
- * period and would be missed. So both indices are scanned: the idle one before the flip, the one in use after it.
+ * Both indices are scanned. A reader may load the index, be preempted for long, and count only then. If one index were scanned
+ * without a flip, new readers could keep the sums from ever becoming equal. If only the index in use before the flip were
+ * scanned, a reader that loaded the other index before an EARLIER flip would count where no scan looks: it may have begun before
+ * this grace period and would be missed. So the idle index is scanned before the flip and the other one after it.
  *
- * Wrap: the sums are modulo 2^64 (2^32 on 32-bit machines). Equality is wrong only if exactly that many sections are open.
+ * Overflow: sums are modulo 2^64 (2^32 on 32-bit machines). Equality is wrong only with exactly that many readers inside.
  */
 
-/* LW_SRCU_MUTANT names one thing to leave out; the tests build each and see it caught. */
-#define LW_GP_KEEP_ALL 0
-#define LW_GP_NO_HEAVY_FIRST 1
-#define LW_GP_NO_HEAVY_SECOND 2
-#define LW_GP_LOCKS_FIRST 3
-#define LW_GP_ONLY_FIRST_SCAN 4
-#define LW_GP_ONLY_SECOND_SCAN 5
-#define LW_GP_NO_FLIP 6
-#define LW_GP_NO_STATE_FENCE 7
-#ifndef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT LW_GP_KEEP_ALL
-#endif
-
-/* True: no section on `index` that the grace period has to wait for. False: look again later. Sets *error when the barrier
- * could not be had; then nothing is known. */
-static bool gp_scan(LW_GP_DOMAIN *d, unsigned index, bool barrier, int *error)
+/* True: no reader that the grace period has to wait for is left on `index`. False: scan again later. Sets *error to the errno of
+ * a barrier that failed; then nothing is known. */
+static bool gp_scan(LW_GP_DOMAIN *d, unsigned index, int *error)
 {
-#if LW_SRCU_MUTANT == LW_GP_LOCKS_FIRST
-    unsigned long locks = LW_GP_SUM_LOCKS(d, index);
-    LW_GP_POINT(UNLOCKS_SUMMED);
-    *error = LW_GP_HEAVY_BARRIER(d);
-    LW_GP_POINT(BARRIER);
-    unsigned long unlocks = LW_GP_SUM_UNLOCKS(d, index);
-    (void)barrier;
-#else
     unsigned long unlocks = LW_GP_SUM_UNLOCKS(d, index);
     LW_GP_POINT(UNLOCKS_SUMMED);
-    /* A first look, which proves nothing, spares the barrier, and all that run its interruption, while sections are open. */
+    /* This first sum of locks proves nothing. While readers are inside it saves the barrier, and the interrupts that come with
+     * it. */
     if (LW_GP_SUM_LOCKS(d, index) != unlocks)
         return false;
-    if (barrier)
-        *error = LW_GP_HEAVY_BARRIER(d);
+    *error = LW_GP_HEAVY_BARRIER(d);
     LW_GP_POINT(BARRIER);
     unsigned long locks = LW_GP_SUM_LOCKS(d, index);
-#endif
     LW_GP_POINT(LOCKS_SUMMED);
     return !*error && locks == unlocks;
 }
 
-/* One look. 1: a grace period has ended; 0: not yet; negative: the barrier's errno.
- * No barriers of its own beyond those of the scans: a waiter that still reads the even number relies on this grace period, and
- * what it stored before (see gp_state()) is before the first scan's barrier; whoever sees the number of the end sees it after
- * the second scan's barrier. */
+/* Advances the grace period as far as it goes without waiting. 1: a grace period has ended; 0: not yet; negative: the barrier's
+ * errno.
+ *
+ * No barriers are needed beside those of the scans. A waiter that still reads the even number relies on this grace period: what
+ * it stored before gp_cookie() is before the first scan's barrier. A thread that sees the final number sees it after the
+ * second scan's barrier. */
 static int gp_step(LW_GP_DOMAIN *d)
 {
     int error = 0;
@@ -82,16 +64,13 @@ static int gp_step(LW_GP_DOMAIN *d)
         d->phase = LW__SRCU_FIRST_SCAN;
     }
     if (d->phase == LW__SRCU_FIRST_SCAN) {
-        if (LW_SRCU_MUTANT != LW_GP_ONLY_SECOND_SCAN &&
-            !gp_scan(d, LW_GP_INDEX(d) ^ 1, LW_SRCU_MUTANT != LW_GP_NO_HEAVY_FIRST, &error))
+        if (!gp_scan(d, LW_GP_INDEX(d) ^ 1, &error))
             return -error;
-        if (LW_SRCU_MUTANT != LW_GP_NO_FLIP)
-            LW_GP_FLIP(d);
+        LW_GP_FLIP(d);
         LW_GP_POINT(FLIP);
         d->phase = LW__SRCU_SECOND_SCAN;
     }
-    if (LW_SRCU_MUTANT != LW_GP_ONLY_FIRST_SCAN &&
-        !gp_scan(d, LW_GP_INDEX(d) ^ 1, LW_SRCU_MUTANT != LW_GP_NO_HEAVY_SECOND, &error))
+    if (!gp_scan(d, LW_GP_INDEX(d) ^ 1, &error))
         return -error;
     LW_GP_POINT(END);
     LW_GP_STORE_SEQ(d, LW_GP_LOAD_SEQ(d) + 1);
@@ -99,18 +78,17 @@ static int gp_step(LW_GP_DOMAIN *d)
     return 1;
 }
 
-/* The number that `seq` has once a grace period is over that had not begun when this was called. */
-static unsigned long gp_state(LW_GP_DOMAIN *d)
+/* The value of `seq` at which a whole grace period, begun after this call, is certain to be over. */
+static unsigned long gp_cookie(LW_GP_DOMAIN *d)
 {
-    /* What the caller stored before comes before any grace period that begins later: store buffering with the store of the
-     * odd number and the barrier of the first scan in gp_step(). */
-    if (LW_SRCU_MUTANT != LW_GP_NO_STATE_FENCE)
-        LW_GP_FENCE();
-    unsigned long state = (LW_GP_LOAD_SEQ(d) + 3) & ~1ul;
-    return state ? state : 2; /* 0 says "none"; one grace period more does no harm */
+    /* Orders the caller's earlier stores before any grace period that begins later: store buffering with the store of the odd
+     * number and the barrier of the first scan in gp_step(). */
+    LW_GP_FENCE();
+    unsigned long cookie = (LW_GP_LOAD_SEQ(d) + 3) & ~1ul;
+    return cookie ? cookie : 2; /* 0 means "no cookie"; waiting for one grace period more is harmless */
 }
 
-static bool gp_passed(unsigned long seq, unsigned long state)
+static bool gp_passed(unsigned long seq, unsigned long cookie)
 {
-    return seq - state <= ~0ul / 2;
+    return seq - cookie <= ~0ul / 2;
 }

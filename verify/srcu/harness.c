@@ -1,16 +1,16 @@
 /* For a stateless model checker of C11 (GenMC): the real step machine, two readers with their own barriers, one updater.
  *
  * Such checkers have no membarrier, so this is the normal flavour: the heavy barrier is the updater's own fence, B and C are
- * the readers'. Spinning is bounded by looks, as in tests/cpp/srcu/interleave.cpp. LW_SRCU_MUTANT, WITHOUT_B and WITHOUT_C
- * leave things out. */
+ * the readers'. The number of steps is bounded, as in tests/cpp/srcu/interleave.cpp. GP names the step machine to include;
+ * WITHOUT_B and WITHOUT_C leave the readers' barriers out. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifndef LOOKS
-#define LOOKS 2
+#ifndef STEPS
+#define STEPS 2
 #endif
 #define READERS 1
 #define SECTIONS 2
@@ -53,7 +53,7 @@ static int fence(void)
 #define LW_GP_LOAD_SEQ(d) atomic_load_explicit(&(d)->seq, memory_order_relaxed)
 #define LW_GP_STORE_SEQ(d, v) atomic_store_explicit(&(d)->seq, v, memory_order_release)
 #define LW_GP_POINT(name) ((void)0)
-#include "srcu/gp.h"
+#include GP
 
 static void count(atomic_ulong *word)
 {
@@ -83,9 +83,9 @@ static void *updater(void *unused)
 {
     for (int object = 0; object < PERIODS; object++) {
         atomic_store_explicit(&pointer, object + 1, memory_order_release);
-        unsigned long state = gp_state(&domain);
-        int left = LOOKS;
-        while (!gp_passed(atomic_load_explicit(&domain.seq, memory_order_acquire), state))
+        unsigned long cookie = gp_cookie(&domain);
+        int left = STEPS;
+        while (!gp_passed(atomic_load_explicit(&domain.seq, memory_order_acquire), cookie))
             if (gp_step(&domain) == 0 && --left == 0)
                 return unused;
         atomic_store_explicit(&freed[object], 1, memory_order_relaxed);

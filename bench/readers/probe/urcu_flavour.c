@@ -41,7 +41,7 @@ static void part(void) { CALL(_unregister_thread)(); }
 #endif
 #endif
 
-static inline __attribute__((always_inline)) uint64_t sections(size_t left, size_t delay, uint64_t **current) {
+static inline __attribute__((always_inline)) uint64_t readers(size_t left, size_t delay, uint64_t **current) {
     uint64_t wrong = 0;
 
     begin();
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) uint64_t sections(size_t left, size
             seen = __atomic_load_n(current, __ATOMIC_ACQUIRE); /* pairs with the release of `current` by the updater */
         for (size_t nops = delay; nops; --nops)
             lw_nop();
-        __asm__ volatile("" : : : "memory"); /* a section has an inside */
+        __asm__ volatile("" : : : "memory"); /* a critical section has an inside */
         if (current)
             wrong += __atomic_load_n(seen, __ATOMIC_RELAXED) != 1; /* ordered by what is under test */
         CALL(_read_unlock)();
@@ -66,11 +66,11 @@ static inline __attribute__((always_inline)) uint64_t sections(size_t left, size
 /* Without a delay the loop holds nothing but the pair. */
 static uint64_t pairs(size_t n, size_t delay, uint64_t **current) {
     (void)current;
-    return delay ? sections(n, delay, NULL) : sections(n, 0, NULL);
+    return delay ? readers(n, delay, NULL) : readers(n, 0, NULL);
 }
 
 static uint64_t checked(size_t n, size_t delay, uint64_t **current) {
-    return delay ? sections(n, delay, current) : sections(n, 0, current);
+    return delay ? readers(n, delay, current) : readers(n, 0, current);
 }
 
 const struct urcu_flavour NAME = {TEXT(NAME), pairs, checked, CALL(_synchronize_rcu), join, part};

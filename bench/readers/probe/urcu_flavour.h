@@ -1,4 +1,4 @@
-/* One of liburcu's flavours as the probe's cells use it: loops over sections, and an updater's wait. */
+/* One of liburcu's flavours as the probe's cells use it: loops over critical sections, and an updater's wait. */
 #ifndef LINEWRIGHT_BENCH_URCU_FLAVOUR_H
 #define LINEWRIGHT_BENCH_URCU_FLAVOUR_H
 
@@ -11,12 +11,12 @@ extern "C" {
 
 struct urcu_flavour {
     const char *name;
-    /* `sections` sections of `delay` one-NOP iterations each. With `current`, each looks at the word that *current points
+    /* `readers` critical sections of `delay` one-NOP iterations each. With `current`, each reads the word that *current points
      * to at its beginning, and at its end counts it as wrong unless it is 1; the count is returned. */
-    uint64_t (*pairs)(size_t sections, size_t delay, uint64_t **current);
-    uint64_t (*checked)(size_t sections, size_t delay, uint64_t **current);
+    uint64_t (*pairs)(size_t readers, size_t delay, uint64_t **current);
+    uint64_t (*checked)(size_t readers, size_t delay, uint64_t **current);
     void (*synchronize)(void);
-    void (*join)(void); /* each thread before its first section */
+    void (*join)(void); /* each thread before its first critical section */
     void (*part)(void); /* and after its last */
 };
 

@@ -87,7 +87,7 @@ static void plugin(const char *path) {
         CHECK(use && use(count, 1000) == (uint64_t)(i + 1) * 1000);
         expected += 1000, lw_this_cpu_fetch_add(value, 1000);
         CHECK(dlclose(handle) == 0);
-        usleep(2000); /* switched out and in again: the kernel looks at the descriptor */
+        usleep(2000); /* switched out and in again: the kernel reads the descriptor */
     }
     CHECK(lw_percpu_sum(count) == expected);
 }

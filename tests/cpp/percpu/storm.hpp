@@ -50,7 +50,7 @@ inline void move_to(int cpu) {
     sched_setaffinity(0, sizeof set, &set);
 }
 
-// Takes the calling thread's registration away, whoever made it; its operations use the fall-back from then on.
+// Removes the calling thread's registration, the libc's or the library's; its operations use the fall-back from then on.
 inline bool unregister_this_thread() {
 #if LW_HAVE_RSEQ
     if (!lw_percpu_thread_registered())

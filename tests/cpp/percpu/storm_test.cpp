@@ -48,7 +48,7 @@ struct State {
 State *state;
 std::atomic<uint64_t> handled{0};
 
-// One place in the code for workers, their signal handlers and forked children: each finds what another announced there.
+// One place in the code for workers, their signal handlers and forked children: each finds the descriptor another published.
 [[gnu::noinline]] void add_lazy64(uint64_t v) { lw_this_cpu_add_lazy(state->lazy64.p, v); }
 
 [[gnu::noinline]] void add_lazy32(uint32_t v) { lw_this_cpu_add_lazy(state->lazy32.p, v); }
@@ -60,7 +60,7 @@ void on_signal(int) {
     lw_this_cpu_add_return(state->value32.p, 3u);
     lw_this_cpu_add_return(state->value16.p, 3u);
     lw_this_cpu_fetch_add(state->value8.p, 3u);
-    // The last announcement is what the interrupted thread finds: now of one hot place, now of the other.
+    // The interrupted thread finds the descriptor published last: sometimes of one lazy add, sometimes of the other.
     if (handled.fetch_add(1, std::memory_order_relaxed) % 2)
         add_lazy32(1), add_lazy64(7);
     else
@@ -70,7 +70,7 @@ void on_signal(int) {
 int in_child() {
     const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
     const uint64_t lazy_before = lw_percpu_sum(state->lazy64.p);
-    for (int i = 0; i < 200; i++) // first: the parent's announcement is still in this thread's area
+    for (int i = 0; i < 200; i++) // first: the parent's descriptor is still published in this thread's area
         add_lazy64(1);
     for (int i = 0; i < 200; i++) {
         lw_this_cpu_inc(state->count64.p);
@@ -345,10 +345,10 @@ struct Left {
     timer_t timer;
     std::atomic<unsigned> moves, wrong;
     uint64_t seen[6]; // the words of the CPU that was left last
-    void look(unsigned cpu, uint64_t (&words)[6]) const {
+    void read(unsigned cpu, uint64_t (&words)[6]) const {
         words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
         words[2] = state->lazy64.at(cpu), words[3] = state->lazy32.at(cpu);
-        // Without membarrier they are atomic instructions, on the CPU that the thread was on when it looked: any may be right.
+        // Without membarrier they are atomic instructions, on the CPU that the thread was on when it asked: any may be right.
         const bool sequences = lw_percpu_rt.value_limit != 0;
         words[4] = sequences ? state->value64.at(cpu) : 0, words[5] = sequences ? state->value8.at(cpu) : 0;
     }
@@ -359,11 +359,11 @@ void on_signal_move(int) {
     const int saved = errno;
     const unsigned n = left.moves;
     uint64_t now[6];
-    left.look(static_cast<unsigned>(left.cpus[(n + 1) % 2]), now);
+    left.read(static_cast<unsigned>(left.cpus[(n + 1) % 2]), now);
     if (n && memcmp(now, left.seen, sizeof now))
         left.wrong++;
     storm::move_to(left.cpus[(n + 1) % 2]);
-    left.look(static_cast<unsigned>(left.cpus[n % 2]), left.seen);
+    left.read(static_cast<unsigned>(left.cpus[n % 2]), left.seen);
     left.moves = n + 1;
     // Two moves close together, to fall into one operation; then room for what they may have broken to show.
     itimerspec next = {};
@@ -414,7 +414,7 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
     EXPECT_EQ(s.value64.sum(), n * 0x100000001u);
 }
 
-// A thread that gives up its registration leaves its last announcement behind, which nobody watches any more.
+// A thread that gives up its registration leaves its last descriptor published, which the kernel does not honour any more.
 TEST(Counters, AnOldAnnouncementIsNotBelieved) {
     if (!lw_percpu_thread_registered())
         GTEST_SKIP() << "this thread has no sequences";

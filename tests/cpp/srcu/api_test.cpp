@@ -1,4 +1,4 @@
-// SRCU's interface, edge by edge: every flavour, both ways of counting, states, callbacks, refusals, fork, wrap, lost membarrier.
+// SRCU's interface, at its edges: every flavour, both ways of counting, cookies, callbacks, refusals, fork, overflow, denied membarrier.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -132,19 +132,19 @@ TEST(SrcuDefined, IsReadyAndNamed) {
     EXPECT_EQ(lw_srcu_synchronize(&defined_static), 0);
 }
 
-TEST_P(Srcu, CleanupRefusesOpenSectionsAndSaysSo) {
+TEST_P(Srcu, CleanupIsRefusedWhileReadersAreInside) {
     for (const auto flavour : all_flavours) {
         Domain d(flavour);
         const auto outer = enter(&d), inner = enter(&d);
         EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
-        EXPECT_NE(describe(&d).find("2 sections open"), std::string::npos) << describe(&d);
+        EXPECT_NE(describe(&d).find("2 readers inside"), std::string::npos) << describe(&d);
         leave(&d, inner);
         EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
         leave(&d, outer);
     }
 }
 
-TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers) {
+TEST_P(Srcu, WaitsForEarlierReadersOnly) {
     for (const auto flavour : all_flavours) {
         Domain d(flavour);
         for (int round = 0; round < 4; round++) { // either index
@@ -159,26 +159,26 @@ TEST_P(Srcu, WaitsForSectionsThatWereThereAndForNoOthers) {
             leave(&d, old);
             waiter.join();
         }
-        const auto state = lw_srcu_get_state(&d);
-        EXPECT_FALSE(lw_srcu_poll(&d, state));
+        const auto cookie = lw_srcu_get_state(&d);
+        EXPECT_FALSE(lw_srcu_poll(&d, cookie));
         EXPECT_EQ(lw_srcu_synchronize(&d), 0);
-        EXPECT_TRUE(lw_srcu_poll(&d, state));
+        EXPECT_TRUE(lw_srcu_poll(&d, cookie));
     }
 }
 
-TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler) {
+TEST_P(Srcu, AReaderEndsInAnotherThreadAndInASignalHandler) {
     static Domain *domain;
-    static lw_srcu_index cookie;
+    static lw_srcu_index handed_over;
     Domain d(LW_SRCU_FAST_UPDOWN);
     domain = &d;
     for (const bool by_signal : {false, true}) {
-        cookie = lw_srcu_down_read_fast(&d);
+        handed_over = lw_srcu_down_read_fast(&d);
         EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
         if (by_signal) {
-            signal(SIGUSR2, [](int) { lw_srcu_up_read_fast(domain, cookie); });
+            signal(SIGUSR2, [](int) { lw_srcu_up_read_fast(domain, handed_over); });
             raise(SIGUSR2);
         } else {
-            std::thread([&] { lw_srcu_up_read_fast(&d, cookie); }).join();
+            std::thread([&] { lw_srcu_up_read_fast(&d, handed_over); }).join();
         }
         EXPECT_EQ(lw_srcu_synchronize(&d), 0);
     }
@@ -186,12 +186,12 @@ TEST_P(Srcu, ASectionEndsInAnotherThreadAndInASignalHandler) {
 
 TEST_P(Srcu, CountsOutliveTheirThreads) {
     Domain d(LW_SRCU_FAST_UPDOWN);
-    std::vector<lw_srcu_index> cookies(40);
-    for (auto &c : cookies)
+    std::vector<lw_srcu_index> indices(40);
+    for (auto &c : indices)
         std::thread([&] { c = lw_srcu_down_read_fast(&d); }).join();
-    EXPECT_NE(describe(&d).find("40 sections open"), std::string::npos) << describe(&d);
+    EXPECT_NE(describe(&d).find("40 readers inside"), std::string::npos) << describe(&d);
     EXPECT_EQ(lw_srcu_synchronize(&defined), 0);
-    for (const auto c : cookies)
+    for (const auto c : indices)
         std::thread([&] { lw_srcu_up_read_fast(&d, c); }).join();
     EXPECT_EQ(lw_srcu_synchronize(&d), 0);
 }
@@ -215,13 +215,13 @@ TEST_P(Srcu, CountsWrap) {
     Domain d(LW_SRCU_FAST);
     lw__srcu_test_set_counts(d.domain, ULONG_MAX - 1);
     for (int round = 0; round < 4; round++) {
-        const auto state = lw_srcu_start_poll(&d);
+        const auto cookie = lw_srcu_start_poll(&d);
         const auto c = enter(&d), c2 = enter(&d);
         EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
         leave(&d, c);
         leave(&d, c2);
         EXPECT_EQ(lw_srcu_synchronize(&d), 0);
-        EXPECT_TRUE(lw_srcu_poll(&d, state));
+        EXPECT_TRUE(lw_srcu_poll(&d, cookie));
     }
 }
 
@@ -244,15 +244,15 @@ TEST_P(Srcu, StatesAskForAWholeGracePeriod) {
 TEST(SrcuStates, WrapAndAreForgottenOnceReached) {
     Domain d(LW_SRCU_NORMAL);
     for (const unsigned long seq : {2ul, ULONG_MAX / 2 + 1001, ULONG_MAX - 3, ULONG_MAX - 1}) {
-        lw__srcu_test_set_seq(d.domain, seq & ~1ul, 0); // nothing of the last round may look as if it were still to come
-        const auto state = lw_srcu_start_poll(&d);
-        while (!lw_srcu_poll(&d, state)) // comes by itself
+        lw__srcu_test_set_seq(d.domain, seq & ~1ul, 0); // no cookie of the last round may seem to lie in the future
+        const auto cookie = lw_srcu_start_poll(&d);
+        while (!lw_srcu_poll(&d, cookie)) // comes by itself
             std::this_thread::sleep_for(100us);
-        EXPECT_EQ(lw_srcu_barrier(&d), 0); // the worker has looked at the domain after that
+        EXPECT_EQ(lw_srcu_barrier(&d), 0); // by then the worker has served the domain
         EXPECT_EQ(lw_srcu_synchronize(&d), 0);
         const auto quiet = lw_srcu_get_state(&d);
         std::this_thread::sleep_for(2ms);
-        EXPECT_EQ(lw_srcu_get_state(&d), quiet) << "grace periods that nobody asked for";
+        EXPECT_EQ(lw_srcu_get_state(&d), quiet) << "grace periods without a request";
     }
 }
 
@@ -270,10 +270,10 @@ TEST_P(Srcu, ConcurrentWaitersAllReturn) {
     EXPECT_TRUE(lw_srcu_poll(&d, first));
 }
 
-// Late between looking and sleeping, as a preempted thread is: whoever drove has left by then, and rings for nobody any more.
-TEST(SrcuWaiters, SleepThroughNoWakeUp) {
+// Delays a waiter between checking and sleeping, as preemption does: the driver has left by then and wakes no thread any more.
+TEST(SrcuWaiters, MissNoWakeUp) {
     Domain d(LW_SRCU_NORMAL);
-    constexpr unsigned at_sleep = 7; // src/srcu/internal.h
+    constexpr unsigned at_sleep = 7; // src/srcu/domain.h
     static std::atomic<unsigned> late;
     late = 0;
     __atomic_store_n(
@@ -323,7 +323,7 @@ TEST_P(Srcu, CallbacksRunInOrderAndInBatches) {
     EXPECT_LT(lw_srcu_get_state(&d) - before, 2ul * count); // not one grace period each
 }
 
-TEST(SrcuCallbacks, WaitForSectionsAndMayMakeAndEndDomains) {
+TEST(SrcuCallbacks, WaitForReadersAndMayMakeAndEndDomains) {
     static std::atomic<int> ran, barrier_refused;
     ran = barrier_refused = 0;
     Domain d(LW_SRCU_FAST);
@@ -352,7 +352,7 @@ TEST(SrcuCallbacks, WaitForSectionsAndMayMakeAndEndDomains) {
     EXPECT_EQ(barrier_refused, 1);
 }
 
-TEST(SrcuCallbacks, QueuedOnesRefuseCleanup) {
+TEST(SrcuCallbacks, PreventCleanupWhileQueued) {
     Domain d(LW_SRCU_FAST);
     static std::atomic<bool> go;
     static lw_srcu_head blocker, head;
@@ -392,8 +392,8 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
     EXPECT_EQ(how.find("counts per thread") != std::string::npos, per_thread) << how;
     if (!per_thread)
         return;
-    std::vector<lw_srcu_index> cookies(40); // one thread after the other: all of them count in one record
-    for (auto &c : cookies)
+    std::vector<lw_srcu_index> indices(40); // one thread after the other: all of them count in one record
+    for (auto &c : indices)
         std::thread([&] { c = lw_srcu_down_read_fast(&warm); }).join();
     static std::atomic<bool> reported;
     static std::string text;
@@ -411,7 +411,7 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
     std::thread waiter([&] { EXPECT_EQ(lw_srcu_synchronize(&warm), 0); });
     while (!reported)
         std::this_thread::sleep_for(1ms);
-    for (const auto c : cookies)
+    for (const auto c : indices)
         lw_srcu_up_read_fast(&warm, c);
     waiter.join();
     EXPECT_NE(text.find("locks - unlocks = 40\n"), std::string::npos) << text;
@@ -419,14 +419,14 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
 
 TEST(SrcuDomains, MoreThanThereAreSlots) {
     std::vector<std::unique_ptr<Domain>> many;
-    std::vector<lw_srcu_index> cookies;
+    std::vector<lw_srcu_index> indices;
     for (int i = 0; i < 300; i++) {
         many.push_back(std::make_unique<Domain>(all_flavours[i % 4]));
-        cookies.push_back(enter(many.back().get()));
+        indices.push_back(enter(many.back().get()));
     }
     for (int i = 0; i < 300; i++) {
         EXPECT_EQ(lw_srcu_cleanup(many[i].get()), -EBUSY);
-        leave(many[i].get(), cookies[i]);
+        leave(many[i].get(), indices[i]);
     }
 }
 
@@ -477,7 +477,7 @@ TEST_P(Srcu, AChildGoesOn) {
         std::this_thread::sleep_for(100us);
     ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { ran++; }), 0);
     EXPECT_EQ(in_child([&] {
-                  if (lw_srcu_cleanup(&d) != -EBUSY) // the other thread's section is counted still
+                  if (lw_srcu_cleanup(&d) != -EBUSY) // the other thread's critical section is still counted
                       return 1;
                   if (lw_srcu_forget_readers(&d) || lw_srcu_synchronize(&d) || lw_srcu_barrier(&d))
                       return 2;
@@ -526,7 +526,7 @@ TEST(SrcuFork, InTheMiddleOfABatch) {
     EXPECT_EQ(ran, 4);
 }
 
-// The parent's thread had stored the number of the end and not yet that nothing is under way.
+// The parent had stored the final number and not yet that no grace period is in progress.
 TEST(SrcuFork, BetweenTheTwoStoresThatEndAGracePeriod) {
     if (std::getenv("LW_USER_EMULATION"))
         GTEST_SKIP() << "see AChildGoesOn";
@@ -534,14 +534,14 @@ TEST(SrcuFork, BetweenTheTwoStoresThatEndAGracePeriod) {
     lw__srcu_test_set_seq(d.domain, 2, 2);
     EXPECT_EQ(in_child([&] {
                   const auto c = enter(&d);
-                  const auto state = lw_srcu_start_poll(&d);
+                  const auto cookie = lw_srcu_start_poll(&d);
                   for (int i = 0; i < 50; i++) {
-                      if (lw_srcu_poll(&d, state))
-                          return 1; // with the section open
+                      if (lw_srcu_poll(&d, cookie))
+                          return 1; // with a reader inside
                       std::this_thread::sleep_for(200us);
                   }
                   leave(&d, c);
-                  while (!lw_srcu_poll(&d, state))
+                  while (!lw_srcu_poll(&d, cookie))
                       std::this_thread::sleep_for(100us);
                   return 0;
               }),
@@ -588,33 +588,33 @@ TEST(SrcuDomains, AreNotReadByAnotherCopyOfTheLibrary) {
 
 // ---- membarrier ----
 
-TEST(SrcuMembarrier, LostAfterInitEndsNoGracePeriod) {
+TEST(SrcuMembarrier, DeniedAfterInitEndsNoGracePeriod) {
     Domain d(LW_SRCU_FAST), normal(LW_SRCU_NORMAL);
     if (describe(&d).find("by membarrier") == std::string::npos)
         GTEST_SKIP() << describe(&d);
     static lw_srcu_head head;
     static std::atomic<int> ran;
     ran = 0;
-    const auto state = lw_srcu_get_state(&d);
+    const auto cookie = lw_srcu_get_state(&d);
     __atomic_store_n(&lw__srcu_test_membarrier, +[](int) { return EPERM; }, __ATOMIC_RELEASE);
     EXPECT_EQ(lw_srcu_synchronize(&d), -EPERM);
     EXPECT_EQ(lw_srcu_synchronize_expedited(&d), -EPERM);
     ASSERT_EQ(lw_srcu_call(&d, &head, [](lw_srcu_head *) { ran++; }), 0);
     EXPECT_EQ(lw_srcu_barrier(&d), -EPERM);
-    EXPECT_FALSE(lw_srcu_poll(&d, state));
+    EXPECT_FALSE(lw_srcu_poll(&d, cookie));
     EXPECT_EQ(lw_srcu_cleanup(&d), -EPERM);
     EXPECT_EQ(ran, 0);
-    EXPECT_NE(describe(&d).find("taken away"), std::string::npos) << describe(&d);
+    EXPECT_NE(describe(&d).find("denied"), std::string::npos) << describe(&d);
     EXPECT_EQ(lw_srcu_synchronize(&normal), 0); // needs none
     __atomic_store_n(&lw__srcu_test_membarrier, nullptr, __ATOMIC_RELEASE); // and it comes back
-    while (lw_srcu_barrier(&d) == -EPERM) // the worker may be in a look that it began before
+    while (lw_srcu_barrier(&d) == -EPERM) // the worker may be in a step that it began before
         ;
     EXPECT_EQ(ran, 1);
-    EXPECT_TRUE(lw_srcu_poll(&d, state));
+    EXPECT_TRUE(lw_srcu_poll(&d, cookie));
 }
 
 #if !defined(LW_SANITIZED)
-TEST(SrcuMembarrier, DeniedByARealFilterAfterInit) {
+TEST(SrcuMembarrier, IsDeniedByASeccompFilterAfterInit) {
     Domain d(LW_SRCU_FAST);
     if (describe(&d).find("by membarrier") == std::string::npos)
         GTEST_SKIP() << describe(&d);

@@ -1,4 +1,4 @@
-/* Wrong uses, compiled as a debug build does: each aborts. Called in a child process each. */
+/* Wrong uses, compiled as in a debug build. Each runs in a child process and aborts. */
 #define LW_DEBUG
 #include <linewright/srcu.h>
 
@@ -47,13 +47,13 @@ static void not_initialised(void) {
     (void)lw_srcu_read_lock_fast(&none);
 }
 
-/* Not wrong: returns. */
+/* Correct uses: return. */
 static void right_uses(void) {
     lw_srcu_index outer = lw_srcu_read_lock_fast(&a), inner = lw_srcu_read_lock_fast(&a);
     if (lw_srcu_synchronize(&b))
         return;
     lw_srcu_read_unlock_fast(&a, inner);
-    pid_t child = fork(); /* has this thread's section */
+    pid_t child = fork(); /* has this thread's critical section */
     lw_srcu_read_unlock_fast(&a, outer);
     int status = 0;
     if (lw_srcu_synchronize(&a) || (child && (waitpid(child, &status, 0) != child || status)))

@@ -1,10 +1,11 @@
-// Every interleaving of a few threads around the real step machine (src/srcu/gp.h), on a machine with store buffers and late
-// loads, so that a missing barrier or a wrong order of the scans is seen; and each mutant, which has to be seen.
+// Explores every interleaving of a few threads around the real step machine (src/srcu/gp.h) and around each of its mutants
+// (mutants.py), on a machine with store buffers and delayed loads. The original must never let a reader see a freed object;
+// every mutant must.
 //
-// The machine: a store waits in its thread's buffer, and reaches memory at any later time, in order per address only. The
-// load of a section's object is late: it may happen at any later time too, past the unlock. A fence waits for both. A heavy
-// barrier makes one thread after the other complete what it has begun, with anything in between.
-// Threads are ordinary functions that are run again from their start for every step, with the values they read before.
+// The machine: a store stays in its thread's buffer and reaches memory at any later time, in order per address only. The load of
+// a reader's object is delayed: it may happen at any later time, even after the unlock. A fence waits for both. A heavy
+// barrier makes one thread after the other complete what it has begun, with any steps of other threads in between.
+// Threads are ordinary functions. For every step a function runs again from its start and gets the values that it read before.
 #include <algorithm>
 #include <array>
 #include <csetjmp>
@@ -109,81 +110,42 @@ enum { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
 #define LW_GP_POINT(name) ((void)0)
 
 struct Machine {
+    const char *name;
     int (*step)(Domain *);
-    unsigned long (*state)(Domain *);
+    unsigned long (*cookie)(Domain *);
     bool (*passed)(unsigned long, unsigned long);
 };
-#define LW_SRCU_MUTANT 0
-namespace mutant_0 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 1
-namespace mutant_1 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 2
-namespace mutant_2 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 3
-namespace mutant_3 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 4
-namespace mutant_4 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 5
-namespace mutant_5 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 6
-namespace mutant_6 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define LW_SRCU_MUTANT 7
-namespace mutant_7 {
-#include "srcu/gp.h"
-}
-#undef LW_SRCU_MUTANT
-#define MACHINE(number) {mutant_##number::gp_step, mutant_##number::gp_state, mutant_##number::gp_passed}
-const Machine machines[] = {MACHINE(0), MACHINE(1), MACHINE(2), MACHINE(3), MACHINE(4), MACHINE(5), MACHINE(6), MACHINE(7)};
+#include "machines.h"
+const Machine machines[] = {MACHINES};
 const Machine *machine;
 
 // ---- the threads ----
 
-void section_begin(int me, int &index) {
+void reader_enters(int me, int &index) {
     index = load(index_word);
     add(lock_words + 2 * me + index);
     if (reader_barriers && !without_b)
         fence();
 }
-void section_body() { late_load(freed + load(pointer)); }
-void section_end(int me, int index) {
+void reader_reads() { late_load(freed + load(pointer)); }
+void reader_leaves(int me, int index) {
     if (reader_barriers && !without_c)
         fence();
     add(unlock_words + 2 * me + index);
 }
-void reader(int me, int sections) {
-    for (int i = 0; i < sections; i++) {
+void reader(int me, int times) {
+    for (int i = 0; i < times; i++) {
         int index;
-        section_begin(me, index);
-        section_body();
-        section_end(me, index);
+        reader_enters(me, index);
+        reader_reads();
+        reader_leaves(me, index);
     }
 }
-// Down here, up in `other`: the hand-over is a store-release, a fence here.
+// down() in one thread, up() in another: the hand-over is a store-release, here a fence and a store.
 void down(int me) {
     int index;
-    section_begin(me, index);
-    section_body();
+    reader_enters(me, index);
+    reader_reads();
     fence();
     store(mail, index + 1);
 }
@@ -191,24 +153,25 @@ void up(int me) {
     int index = load(mail) - 1;
     if (index < 0)
         return;
-    late_load(freed + load(pointer)); // a second look, also inside the section
-    section_end(me, index);
+    late_load(freed + load(pointer)); // a second look, also inside the critical section
+    reader_leaves(me, index);
 }
-// Replaces the object and waits; bounded looks, for what is over after more is over after fewer in another interleaving.
-void updater(int me, int objects, int looks) {
+// Replaces the object and waits. The number of steps is bounded: whatever ends after more steps ends after fewer in another
+// interleaving.
+void updater(int me, int objects, int steps) {
     Domain d;
     d.me = me;
     for (int object = 0; object < objects; object++) {
         store(pointer, object + 1);
-        const unsigned long wish = machine->state(&d);
-        int left = looks;
-        while (!machine->passed(static_cast<unsigned long>(load(seq_word)), wish))
+        const unsigned long cookie = machine->cookie(&d);
+        int left = steps;
+        while (!machine->passed(static_cast<unsigned long>(load(seq_word)), cookie))
             if (machine->step(&d) == 0 && --left == 0)
                 return;
         store(freed + object, 1);
     }
 }
-// Somebody else's grace periods, and a waiter who relies on them.
+// Grace periods that one thread advances, and a waiter in another thread that relies on them.
 void driver(int me, int periods) {
     Domain d;
     d.me = me;
@@ -220,8 +183,8 @@ void waiter(int me) {
     Domain d;
     d.me = me;
     store(pointer, 1);
-    const unsigned long wish = machine->state(&d);
-    if (machine->passed(static_cast<unsigned long>(load(seq_word)), wish))
+    const unsigned long cookie = machine->cookie(&d);
+    if (machine->passed(static_cast<unsigned long>(load(seq_word)), cookie))
         store(freed, 1);
 }
 
@@ -387,7 +350,7 @@ struct Explorer {
     }
 };
 
-// Whether some interleaving of some configuration reads a freed object; what ran is printed.
+// True: some interleaving of some configuration reads a freed object. Prints what ran.
 bool violated_somewhere(const char *name, bool all_configurations) {
     for (const Configuration &c : configurations) {
         configuration = &c;
@@ -413,20 +376,12 @@ bool violated_somewhere(const char *name, bool all_configurations) {
 } // namespace
 
 int main() {
-    static const char *const names[] = {"as it is",
-                                        "no barrier in the first scan",
-                                        "no barrier in the second scan",
-                                        "locks before unlocks",
-                                        "first scan only",
-                                        "second scan only",
-                                        "no flip",
-                                        "no fence before the state"};
     int wrong = 0;
     for (unsigned i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine = &machines[i];
-        const bool bad = violated_somewhere(names[i], i == 0);
+        const bool bad = violated_somewhere(machine->name, i == 0);
         if (bad != (i != 0)) {
-            std::printf("WRONG: '%s' %s\n", names[i], bad ? "fails" : "was not caught");
+            std::printf("WRONG: '%s' %s\n", machine->name, bad ? "fails" : "was not caught");
             wrong++;
         }
     }

@@ -58,7 +58,7 @@ def test_counts_of_a_short_run(command, program):
 @needs_program
 def test_the_table_names_every_count(command, program):
     answer = command("torture", "srcu", "--seconds", "0", "--flavour", "fast")
-    assert answer.returncode == 0 and "sections handed on" in answer.stdout and "flavour fast" in answer.stdout
+    assert answer.returncode == 0 and "readers handed on" in answer.stdout and "flavour fast" in answer.stdout
 
 
 def script(folder: Path, text: str) -> Path:
@@ -69,7 +69,7 @@ def script(folder: Path, text: str) -> Path:
 
 
 def counts(errors: int) -> str:
-    names = ("reads", "reads_in_handlers", "sections_handed_on", "grace_periods", "callbacks", "domains", "forks")
+    names = ("reads", "reads_in_handlers", "readers_handed_on", "grace_periods", "callbacks", "domains", "forks")
     return json.dumps({"torture": "srcu", "fast_flavours": "x", **dict.fromkeys(names, 1), "errors": errors})
 
 

@@ -1,16 +1,17 @@
 /* Restartable sequences for arm64: per-CPU steps that either commit on the CPU they read, or did not happen.
  *
- *   adrp/add desc ; str [rseq, #8]     announce: from label 31 to 32 the kernel watches over this thread.
- *   31: ldr w9, [rseq, #4]             the CPU, read inside the watch: migrating after this line aborts.
+ *   adrp/add desc ; str [rseq, #8]     publish the descriptor: from label 31 to 32 the kernel aborts this thread when it
+ *                                      preempts, migrates or signals it.
+ *   31: ldr w9, [rseq, #4]             the CPU, read inside the sequence: migrating after this line aborts.
  *       cmp w9, limit ; b.hs           unregistered (-1), refused (-2) or unknown CPU: all are >= limit unsigned.
  *       add x9, q, x9, lsl #16         address of this CPU's word in one register.
  *       ldr, op, str                   the store is the commit: one instruction, the last one. A naturally aligned store
- *                                      of up to 8 bytes is single-copy atomic for whoever sums from another CPU.
+ *                                      of up to 8 bytes is single-copy atomic for a thread that sums from another CPU.
  *   32:
  *   34: (elsewhere) abort              where the kernel sends the thread if it was preempted, migrated or got a signal
  *                                      between 31 and 32; the four bytes before it are the signature it checks.
  *
- * Exclusive or LSE instructions have no place here: the kernel's watch is what makes the steps one.
+ * Exclusive or LSE instructions have no place here: the kernel's abort is what makes the steps one.
  * Nothing here retries: the caller counts aborts and takes the fall-back, so that every operation ends.
  */
 #ifndef LINEWRIGHT_ARCH_ARM64_RSEQ_H
@@ -40,7 +41,7 @@
 #define LW__DELAY ""
 #endif
 
-/* What offsets of thread-local areas count from. */
+/* The address that offsets of thread-local areas are relative to. */
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
@@ -84,18 +85,18 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     "b.hs " out "\n\t"                                                              \
     "add x9, %[q], x9, lsl #16\n\t" LW__DELAY
 
-/* Value words share one word with the fall-back of single threads (see percpu.h). The lock word is 0 when free, so adding
+/* Value sequences and the fall-back of single threads use the same word (see percpu.h). The lock word is 0 when free, so adding
  * it changes no address, but makes every access of the word depend on it: a sequence that finds the lock free reads what
- * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu/percpu.c). */
+ * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu/ops.c). */
 #define LW__SEQ_TEST_LOCK(out)             \
     "and x10, x9, #0xffffffffffff0000\n\t" \
     "ldr w10, [x10]\n\t"                   \
     "cbnz w10, " out "\n\t"                \
     "add x9, x9, x10\n\t" LW__DELAY
 
-/* The end of the watch; `done`: what is to be done where nothing went wrong. Only unconditional branches lead into or out of
- * the section elsewhere: a conditional one reaches 1 MiB, and the linker may put the function (main, or one that is hot or
- * cold) further away. */
+/* The end of the sequence; `done`: code that runs after success. Only unconditional branches lead into or out of
+ * the section elsewhere: a conditional one reaches 1 MiB, and the linker may put the function (main, or one that is often or
+ * rarely called) further away. */
 #define LW__SEQ_END(done, abort)                                \
     "32:\t" done "\n\t"                                         \
     ".pushsection .text.lw_rseq_abort, \"ax?\", %%progbits\n\t" \
@@ -104,23 +105,23 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     ".popsection\n"
 
 /* Additive. True: added. False: nothing happened. */
-#define LW__SEQ_ADD(bits, r)                                                                                                   \
-    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                              \
-    {                                                                                                                          \
-        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t"           \
-                                             "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]")                                 \
-                     :                                                                                                         \
-                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v)                      \
-                     : "x9", "x10", "memory", "cc"                                                                             \
-                     : no);                                                                                                    \
-        return true;                                                                                                           \
-    no:                                                                                                                        \
-        return false;                                                                                                          \
-    }                                                                                                                          \
-    /* The hot form (arch/x86/rseq.h) is the same: whether a load and a comparison are cheaper than the store is not known. */ \
-    LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                         \
-    {                                                                                                                          \
-        return lw__seq_add_u##bits(q, v, off, limit);                                                                          \
+#define LW__SEQ_ADD(bits, r)                                                                                                  \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                             \
+    {                                                                                                                         \
+        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t"          \
+                                             "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]")                                \
+                     :                                                                                                        \
+                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v)                     \
+                     : "x9", "x10", "memory", "cc"                                                                            \
+                     : no);                                                                                                   \
+        return true;                                                                                                          \
+    no:                                                                                                                       \
+        return false;                                                                                                         \
+    }                                                                                                                         \
+    /* The lazy form (arch/x86/rseq.h) is the same: whether a load and a comparison cost less than the store is not known. */ \
+    LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                        \
+    {                                                                                                                         \
+        return lw__seq_add_u##bits(q, v, off, limit);                                                                         \
     }
 LW__SEQ_ADD(32, "w")
 LW__SEQ_ADD(64, "x")

@@ -1,4 +1,4 @@
-/* No restartable sequences on this architecture: every sequence reports that nothing happened, the fall-back does it. */
+/* No restartable sequences on this architecture: every sequence reports that nothing happened, and the fall-back does the operation. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_RSEQ_H
 #define LINEWRIGHT_ARCH_GENERIC_RSEQ_H
 

@@ -1,8 +1,8 @@
 /* Restartable sequences for 32-bit x86: 64-bit adds and the value operations; their shape and the 32-bit adds are in
  * arch/x86/rseq.h. What differs:
  * - 64 bits must commit with ONE instruction: an add/adc pair could be cut in two. As long as the upper half does not change,
- *   which for a counter of small steps is nearly always, that is a store of the lower half. Else it is cmpxchg8b, unlocked:
- *   within the watch nobody else on this CPU can come between.
+ *   which is nearly always so for a counter of small steps, that is a store of the lower half. Else it is cmpxchg8b, unlocked:
+ *   within the sequence no other thread of this CPU can come between.
  * - Six registers: value operations keep their operands in a record and use fixed registers.
  */
 #ifndef LINEWRIGHT_ARCH_I386_RSEQ_H
@@ -30,7 +30,7 @@ struct lw__seq_args {
 #define LW__DESCRIPTOR_ARGS LW__DESCRIPTOR("30b")
 #endif
 
-/* Announce, then the address of this CPU's word in %edi. The arguments are in (%esi). */
+/* Publishes the descriptor, then forms the address of this CPU's word in %edi. The arguments are in (%esi). */
 #define LW__SEQ_BEGIN_ARGS            \
     LW__SEQ_TABLE("30", "31f", "32f") \
     LW__DESCRIPTOR_ARGS               \
@@ -67,7 +67,7 @@ LW__INLINE bool lw__seq_add_u64(char *q, uint64_t v, ptrdiff_t off, unsigned lim
 {
     __asm__ goto(LW__SEQ_BEGIN("%l[no]") "movl (%%eax), %%ecx\n\t" LW__DELAY "movl %[upper], %%edx\n\t"
                                          "addl %[lower], %%ecx\n\t"
-                                         "adcl $0, %%edx\n\t" /* what the upper half would grow by */
+                                         "adcl $0, %%edx\n\t" /* by how much the upper half would change */
                                          "jnz %l[wide]\n\t" LW__DELAY "movl %%ecx, (%%eax)\n" LW__SEQ_END("jmp %l[no]")
                  :
                  : LW__SEQ_INPUTS, [lower] "g"((uint32_t)v), [upper] "g"((uint32_t)(v >> 32))
@@ -80,7 +80,7 @@ no:
     return false;
 }
 
-/* The hot form gains nothing here: its word is loaded and stored apart. */
+/* The lazy form gains nothing here: its word is loaded and stored by separate instructions. */
 LW__INLINE bool lw__seq_add_lazy_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
 {
     return lw__seq_add_u64(q, v, off, limit);
@@ -122,8 +122,8 @@ LW__SEQ_VALUES(8, "movzbl", "movb", "%%cl")
 LW__SEQ_VALUES(16, "movzwl", "movw", "%%cx")
 LW__SEQ_VALUES(32, "movl", "movl", "%%ecx")
 
-/* 64 bits: reading two halves is one read, for whoever writes this CPU's word in between ends the sequence, and a locked
- * word ends it before. */
+/* 64 bits: reading two halves is one read, because a write of this CPU's word in between aborts the sequence, and a held lock word
+ * ends it before. */
 #define LW__SEQ_VALUE64(name, body)                                                                            \
     LW__INLINE bool lw__seq_##name##_u64(char *q, uint64_t v, uint64_t expected, uint64_t *old, ptrdiff_t off, \
                                          unsigned limit)                                                       \

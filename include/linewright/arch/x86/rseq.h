@@ -3,8 +3,9 @@
  *
  * Every sequence has the same shape, and every step a reason (names of x86-64; the other differs in register names):
  *
- *   lea desc, %rax ; mov %rax, %fs:rseq_cs   announce: from label 31 to 32 the kernel watches over this thread.
- *   31: mov %fs:cpu_id-2, %eax               the CPU, read inside the watch: migrating after this line aborts. The four
+ *   lea desc, %rax ; mov %rax, %fs:rseq_cs   publish the descriptor: from label 31 to 32 the kernel aborts this thread when
+ *                                            it preempts, migrates or signals it.
+ *   31: mov %fs:cpu_id-2, %eax               the CPU, read inside the sequence: migrating after this line aborts. The four
  *                                            bytes begin in the middle of cpu_id_start, whose upper half is 0 with fewer
  *                                            than 2^16 CPUs: what is loaded is the CPU number times 64 KiB, the distance
  *                                            of its unit, and the shift costs nothing.
@@ -34,7 +35,7 @@
 
 /* What sequences compare their CPU field with, for `nr` CPUs; more than that many do not fit the field. */
 #define LW__RSEQ_LIMIT(nr) ((nr) << 16)
-#define LW__RSEQ_MOST_CPUS 0x7fffu /* the hot form takes bit 15 for a sign */
+#define LW__RSEQ_MOST_CPUS 0x7fffu /* the lazy form uses bit 15 as a sign */
 
 /* Build option of the tests: LW_RSEQ_DELAY pauses between any two steps, so that most sequences are interrupted. */
 #ifdef LW_RSEQ_DELAY
@@ -45,7 +46,7 @@
 #define LW__DELAY ""
 #endif
 
-/* What differs between the two: the address register, the thread pointer's segment, the field of a descriptor, how the
+/* The differences between the two: the address register, the thread pointer's segment, the fields of a descriptor, how the
  * CPU field is loaded with its sign, and how a descriptor's address is formed. A descriptor's address is not relative to
  * the instruction pointer on i386: position-independent code forms it from the global offset table's. */
 #ifdef __x86_64__
@@ -71,7 +72,7 @@ extern const char lw__got[] __asm__("_GLOBAL_OFFSET_TABLE_") __attribute__((visi
 #define LW__GOT
 #endif
 
-/* What offsets of thread-local areas count from. */
+/* The address that offsets of thread-local areas are relative to. */
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
@@ -111,7 +112,8 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     "movl " LW__AREA "2(" off "), " reg "\n\t" LW__DELAY "cmpl " limit ", " reg "\n\t" \
     "jae " out "\n\t"
 
-/* Announce, then the address of this CPU's word in the address register. `out` is where an unusable CPU number goes. */
+/* Publishes the descriptor, then forms the address of this CPU's word in the address register. An unusable CPU number jumps to
+ * `out`. */
 #define LW__SEQ_BEGIN(out)                    \
     LW__SEQ_TABLE("30", "31f", "32f")         \
     LW__DESCRIPTOR("30b")                     \
@@ -126,7 +128,7 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     ".long 0x53053053\n"                                       \
     "34:\t" abort "\n" more "\t.popsection\n"
 
-/* The end of the watch. */
+/* The end of the sequence. */
 #define LW__SEQ_END(abort) "32:\n\t" LW__SEQ_ELSEWHERE(abort, "")
 
 #define LW__SEQ_INPUTS [off] "r"(off), [limit] "g"(limit), [q] "r"(q)LW__GOT
@@ -145,17 +147,17 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
         return false;                                                                                       \
     }
 
-/* Additive and hot: the announcement is stored only when it is not there. It is there when this very sequence was the last
- * one that the thread announced and the kernel has not cleared it since; the kernel clears it when it preempts the thread or
- * delivers a signal outside [31, 32) (newer kernels not where the thread was in a system call), and aborts inside. Hence
- * - the comparison must lie INSIDE the watch: once it has found the announcement, there is no moment without a watch. A
- *   signal handler that announces another sequence, or this one, was either before 31 (the comparison sees its
- *   announcement) or has aborted this run;
+/* Lazy add: skips publishing rseq_cs if it already points at this descriptor. It does when this very sequence published last in
+ * this thread and the kernel has not cleared it since. The kernel clears it when it preempts the thread or delivers a signal
+ * outside [31, 32) (newer kernels not where the thread was in a system call), and aborts inside. Hence
+ * - the comparison must lie INSIDE the sequence: once it has found the descriptor published, no instruction runs unprotected. A
+ *   signal handler that publishes another descriptor, or this one, either ran before 31, and then the comparison sees what it
+ *   published, or has aborted this run;
  * - on a match only the sign of the CPU number is tested, which the addition of the address does: -1 and -2 carry. (A thread
- *   that gives up its registration leaves its announcement behind.) All others are of possible CPUs and below the limit, and
- *   most kernels leave the announcement only to a thread that stayed on the CPU that was checked when it was made (42).
- * No match: the whole sequence is run elsewhere under a second descriptor (40), in one attempt; then the first is announced
- * for the next time (42). If the kernel clears it again on the way, the next time is like this one. */
+ *   that gives up its registration leaves its descriptor published.) All others are of possible CPUs and below the limit, and
+ *   most kernels leave the descriptor published only for a thread that stayed on the CPU that was checked when it was (42).
+ * No match: the whole sequence runs elsewhere under a second descriptor (40), in one attempt; then the first descriptor is
+ * published for the next time (42). If the kernel clears it on the way, the next time is like this one. */
 #define LW__SEQ_ADD_LAZY(bits, suffix, imm)                                                                                                   \
     LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                                        \
     {                                                                                                                                         \

@@ -4,8 +4,8 @@
 
 #include "../x86/rseq.h"
 
-/* Value words share one word with the fall-back of single threads, which takes the CPU's lock word (first word of the
- * 64 KiB unit) and then sees to it that every sequence that tested it before is aborted. */
+/* Value sequences and the fall-back of single threads use the same word. The fall-back takes the CPU's lock word (the first word
+ * of the 64 KiB unit) and then has every sequence aborted that tested the lock word before. */
 #define LW__SEQ_TEST_LOCK     \
     "movq %%rax, %%rcx\n\t"   \
     "andq $-65536, %%rcx\n\t" \

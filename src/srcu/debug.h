@@ -1,0 +1,15 @@
+/* What LW_DEBUG checks outside of the readers' own calls. */
+#ifndef LINEWRIGHT_SRC_SRCU_DEBUG_H
+#define LINEWRIGHT_SRC_SRCU_DEBUG_H
+
+#include "domain.h"
+
+/* Aborts when the calling thread is in a critical section of the domain. `where`: the function to name. */
+void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where);
+/* The domain has no readers any more. */
+void lw__srcu_debug_forget(const struct lw_srcu *s);
+
+void lw__srcu_debug_before_fork(void);
+void lw__srcu_debug_after_fork(void); /* in the child */
+
+#endif

@@ -1,0 +1,93 @@
+/* What a domain says of itself: its line of description, and the report of a reader that does not leave. */
+#define _GNU_SOURCE
+#include "describe.h"
+
+#include "records.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Appends to text, never beyond `size`; *at counts what would have been written. */
+__attribute__((format(printf, 4, 5))) static void say(char *text, size_t size, size_t *at, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(*at < size ? text + *at : NULL, *at < size ? size - *at : 0, format, arguments);
+    va_end(arguments);
+    *at += n > 0 ? (size_t)n : 0;
+}
+
+static const char *flavour_name(unsigned flavour)
+{
+    static const char *const names[] = {"no flavour", "normal", "signal-safe", "fast", "fast-updown"};
+    return names[flavour <= LW_SRCU_FAST_UPDOWN ? flavour : 0];
+}
+
+static const char *barrier_text(const struct lw__srcu_domain *d)
+{
+    if (__atomic_load_n(&d->error, __ATOMIC_RELAXED))
+        return "grace periods cannot end: membarrier has been denied since the domain was made";
+    if (!d->reader_barriers)
+        return "grace periods by membarrier(PRIVATE_EXPEDITED)";
+    return d->why ? "readers have full barriers, because membarrier is not available" : "readers have full barriers";
+}
+
+int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size)
+{
+    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    size_t at = 0;
+    if (!d) {
+        say(text, size, &at, "not initialised");
+        return (int)at;
+    }
+    unsigned long open[2];
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned long unlocks = lw__srcu_sum(d, i, true);
+        open[i] = lw__srcu_sum(d, i, false) - unlocks;
+    }
+    say(text, size, &at, "%s%sflavour %s; counts per %s; %s; %lu readers inside, %lu callbacks queued",
+        s->name ? s->name : "", s->name ? ": " : "", flavour_name(s->flavour), d->slot ? "thread" : "CPU", barrier_text(d),
+        open[0] + open[1], __atomic_load_n(&d->queued, __ATOMIC_RELAXED));
+    return (int)at;
+}
+
+static void say_threads(struct lw__srcu_domain *d, char *text, size_t size, size_t *at)
+{
+    for (struct lw__srcu_record *r = lw__srcu_first_record(); r && d->slot; r = r->next) {
+        const struct lw__srcu_words *w = &r->slot[d->slot - 1];
+        for (unsigned i = 0; i < 2; i++) {
+            unsigned long locks = __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED);
+            unsigned long unlocks = __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED);
+            if (locks != unlocks)
+                say(text, size, at, "  thread %d%s, index %u: locks - unlocks = %ld\n",
+                    __atomic_load_n(&r->tid, __ATOMIC_RELAXED),
+                    __atomic_load_n(&r->in_use, __ATOMIC_RELAXED) ? "" : " (ended)", i, (long)(locks - unlocks));
+        }
+    }
+}
+
+static void say_cpus(struct lw__srcu_domain *d, char *text, size_t size, size_t *at)
+{
+    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) {
+        const struct lw__srcu_words *w = lw_per_cpu_ptr(d->cpu, cpu);
+        const struct lw__srcu_words *second = (const void *)((const char *)w + LW_PERCPU_SECOND);
+        for (unsigned i = 0; i < 2; i++) {
+            unsigned long locks =
+                __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED) + __atomic_load_n(&second->locks[i], __ATOMIC_RELAXED);
+            unsigned long unlocks =
+                __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED) + __atomic_load_n(&second->unlocks[i], __ATOMIC_RELAXED);
+            if (locks || unlocks)
+                say(text, size, at, "  CPU %u, index %u: %lu locks, %lu unlocks\n", cpu, i, locks, unlocks);
+        }
+    }
+}
+
+void lw__srcu_stall_text(struct lw__srcu_domain *d, uint64_t age_ms, char *text, size_t size)
+{
+    size_t at = 0;
+    say(text, size, &at, "grace period of domain %p%s%s not over after %llu ms (scan %u, index %u)\n", (void *)d->srcu,
+        d->srcu->name ? " " : "", d->srcu->name ? d->srcu->name : "", (unsigned long long)age_ms, d->phase,
+        lw__srcu_index_now(d) ^ 1);
+    say_threads(d, text, size, &at);
+    say_cpus(d, text, size, &at);
+}

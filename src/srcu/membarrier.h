@@ -1,0 +1,17 @@
+/* The barrier on all threads of the process, on which fast readers rely. */
+#ifndef LINEWRIGHT_SRC_SRCU_MEMBARRIER_H
+#define LINEWRIGHT_SRC_SRCU_MEMBARRIER_H
+
+#include "domain.h"
+
+/* Registers the process with the kernel; once at start-up, and in a child of fork(). */
+void lw__srcu_membarrier_start(void);
+void lw__srcu_membarrier_after_fork(void);
+/* True: fast flavours may rely on membarrier. */
+bool lw__srcu_have_membarrier(void);
+
+/* 0: every thread of this process has executed a full barrier during the call, or the domain's readers have their own.
+ * Else an errno. Keeps the caller's errno. */
+int lw__srcu_heavy_barrier(struct lw__srcu_domain *d);
+
+#endif
