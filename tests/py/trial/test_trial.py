@@ -113,7 +113,7 @@ def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
     for settings in (2, 3, 5):
         enough = paired.fewest_rounds(settings)
         for planned in (enough - 1, enough):
-            changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1)))
+            changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1), strict=False))
             program = Synthetic(np.random.default_rng(2), changes, noise=1e-4, drift=0)
             names = list(changes)[:settings]
             found = engine.run(session(names, planned_rounds=planned), program).verdict
