@@ -11,7 +11,8 @@
 
 #include <linewright/arch/measure.h>
 #include <linewright/cache.h>
-#include <linewright/cache_forms.h>
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(cache.h)
 
 #include <algorithm>
 #include <array>

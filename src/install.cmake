@@ -7,9 +7,8 @@ install(TARGETS linewright_headers linewright linewright_shared EXPORT linewrigh
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 set_target_properties(linewright_headers PROPERTIES EXPORT_NAME headers)
-# The modelled cache stays here with the tests: its library is not installed, so neither is its header.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/linewright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  COMPONENT library FILES_MATCHING PATTERN "*.h" PATTERN cache_model.h EXCLUDE)
+  COMPONENT library FILES_MATCHING PATTERN "*.h")
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/linewright)
 install(EXPORT linewright NAMESPACE linewright:: FILE linewright-targets.cmake DESTINATION ${package} COMPONENT library)

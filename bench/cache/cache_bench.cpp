@@ -3,7 +3,8 @@
 // Every round makes the memory dirty before each contestant and runs the contestants in a new random order, so that whatever
 // drifts meets all of them; a ratio is taken round by round, and its median and interval are over the rounds.
 #include <linewright/cache.h>
-#include <linewright/cache_forms.h>
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(cache.h)
 
 #include <libpmem.h>
 

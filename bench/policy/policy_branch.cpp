@@ -62,7 +62,7 @@ template <class Form, bool policy> [[gnu::noinline]] void loop(Word *p, unsigned
     }
 }
 
-// Empty twin: the same loop with the operation left out.
+// Baseline loop: the same loop with the operation left out.
 [[gnu::noinline]] void empty(Word *p, unsigned ops, unsigned work) {
     for (; ops; --ops) {
         __asm__ volatile("" : : "r"(p));
@@ -106,9 +106,9 @@ void compare(const char *name, Loop without, Loop with, unsigned work) {
             b = ns_per_operation(with, p, ops, work);
             a = ns_per_operation(without, p, ops, work);
         }
-        double twin = ns_per_operation(empty, p, ops, work);
-        alone.push_back(a - twin);
-        tested.push_back(b - twin);
+        double baseline = ns_per_operation(empty, p, ops, work);
+        alone.push_back(a - baseline);
+        tested.push_back(b - baseline);
         ratio.push_back(b / a);
         exposed.push_back(b - a);
     }

@@ -1,7 +1,7 @@
 // Power failures at any step, over the modelled cache: whatever lines reached memory, no record is torn or lost.
 #include "log.h"
 
-#include <linewright/cache_model.h>
+#include <cache_model/cache_model.h>
 
 #include <gtest/gtest.h>
 

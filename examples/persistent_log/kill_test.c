@@ -1,5 +1,5 @@
 /*
- * Kills a process that appends, thousands of times, and looks for what it was told had been written.
+ * Kills a process that appends, thousands of times, and looks for every record whose append had returned.
  *
  * SIGKILL ends the process between any two instructions, so it tears records.  It does not lose what is in the page
  * cache or the CPU's caches; crash_test.cpp does that, over the modelled cache.
@@ -107,7 +107,7 @@ static int inspect(const char *path, const struct progress *progress, struct rec
     return 0;
 }
 
-/* Bytes behind the tail that are not zero: what kills left half written and nobody has overwritten yet. */
+/* Bytes behind the tail that are not zero: records that a kill left half written and that are not overwritten yet. */
 static size_t leftover(const struct record_log *log)
 {
     size_t n = 0;

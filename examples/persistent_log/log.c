@@ -3,7 +3,12 @@
 #include "log.h"
 
 #include <linewright/cache.h>
-#include <linewright/cache_model.h>
+#ifdef LW_CACHE_MODEL /* crash_test: the memory is modelled */
+#include <cache_model/cache_model.h>
+#else
+#define lw_model_store(to, from, n) memcpy(to, from, n)
+#define lw_model_load(from, to, n) memcpy(to, from, n)
+#endif
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,7 +211,7 @@ int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
     if (error)
         return error;
     find_tail(log);
-    /* A record may be whole here and yet not durable: nobody was told of it, but what follows it depends on it. */
+    /* A record may be whole here and yet not durable: no append has returned for it, but the records behind it depend on it. */
     error = make_range_durable(log, 0, log->tail);
     if (error)
         return error;

@@ -18,7 +18,7 @@ extern "C" {
  *
  * The epoch is why a later append cannot bring back a dead record.  Several records may be appended at once, with one
  * wait; after a failure the second may be whole while the first is torn.  Were the first then written anew, the second
- * would follow it again, though nobody appended it in this life.  So every opening takes a new, larger epoch, made
+ * would follow it again, though no process has appended it since.  So every opening takes a new, larger epoch, made
  * durable before the first append, and a record of a smaller epoch than its predecessor's ends the log too.
  *
  * One process at a time, one thread at a time. Numbers are in the machine's byte order: the file is not for exchange.

@@ -1,10 +1,10 @@
 /* lw::atomic_ref<T>: the interface of C++20's std::atomic_ref, from C++17 on, made of the operations of atomic.h.
  *
- * T is trivially copyable and 1, 2, 4 or 8 bytes long, and stands at a multiple of `required_alignment`, its size: on
- * i386 that is more than the compiler gives an 8-byte type by itself (write `alignas(8)`), so there the constructor
- * looks, and ends the program with a line that says so (g++ refuses to compile what it can see).
- * Orders are those of the standard with one addition: memory_order_seq_cst read-modify-writes are fully ordered,
- * as unsuffixed operations of atomic.h are. Every member returns a value or needs none:
+ * T is trivially copyable and 1, 2, 4 or 8 bytes long. The object must be aligned to `required_alignment`, which is its
+ * size. On i386 that is more than the compiler gives an 8-byte type by itself: write `alignas(8)`. There the constructor
+ * checks it and ends the program with one line that says so; g++ refuses to compile a misalignment that it can see.
+ * Orders are those of the standard, with one addition: memory_order_seq_cst read-modify-writes are fully ordered, as
+ * unsuffixed operations of atomic.h are. Two groups of members differ in their form:
  *   - fetch_add and its like return the old value, so they never take a store form;
  *   - add, sub, and_, andnot, or_, xor_ are additions to the interface: void, relaxed or release, and under the
  *     policy `store` they are STADD and its like.

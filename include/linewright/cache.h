@@ -1,5 +1,5 @@
 /*
- * Cache maintenance for whole scatter lists: everything is issued, then waited for once.
+ * Cache maintenance for whole scatter lists: issues everything, then waits once.
  *
  * For memory shared with devices that do not see the CPU's caches, and for persistent memory.  Every function
  * works in whole cache lines of the hardware's size: a range covers each line that holds at least one of its
@@ -8,18 +8,18 @@
  *
  * Errors: 0, or
  *   -EINVAL      a length above half the address space, or a range that runs past its end; an unknown operation or
- *                direction; a list that is NULL and not empty.  Nothing of it was touched; of a list what stands before
- *                its first impossible entry has been done and waited for, nothing behind it.
- *   -EOPNOTSUPP  this machine has no instruction for it (see each function for what was done instead).
- * An address that is not mapped faults as a load from it would.
+ *                direction; a list that is NULL and not empty.  Nothing was done.  Of a list with an impossible entry, the
+ *                entries before it have been done and waited for, and none after it.
+ *   -EOPNOTSUPP  this machine has no instruction for it (each function says what was done instead).
+ * An unmapped address faults as a load from it would.
  *
  * Threads and signals: everything here may be called from any thread and from a signal handler, except
- * lw_cache_configure().  A batch belongs to one thread at a time.  The instruction is chosen before main() or
- * by the first call, whichever is earlier; on arm64 that executes each instruction once in a short-lived child
- * of which the program notices nothing (docs/library/cache.md says why).
+ * lw_cache_configure().  A batch belongs to one thread at a time.  The instructions are chosen before main() or
+ * by the first call, whichever is earlier.  On arm64 that executes each instruction once in a short-lived child process,
+ * which sends no signal and needs no wait() of the program.
  *
- * Ordering.  Maintenance is never ordered by itself.  Stores made by the calling thread before a call are
- * included in it.  What has been issued is in effect only after a wait:
+ * Ordering.  Maintenance is not ordered by itself.  It includes the calling thread's earlier stores.  It is in effect only
+ * after a wait:
  *   lw_cache_wait()          every later access of this thread (doorbell, copy, read) comes after it
  *   lw_cache_persist_wait()  every later store of this thread comes after it; later loads may not
  * The functions without `_nowait` wait before they return, if there was anything to wait for.
@@ -51,10 +51,9 @@ enum lw_cache_op {
 
 /*
  * LW_CACHE_INVALIDATE writes back first: no instruction open to a user program drops a dirty line without
- * that.  So a line that is dirty in the cache *overwrites what the device has written there*, whole line at a
- * time.  To receive data: lw_sync_for_device() (which leaves the lines clean), no stores to any of those lines,
- * the device writes, lw_sync_for_cpu().  A buffer that begins and ends on a multiple of lw_cache_granule()
- * shares no line with anything that somebody else might store to.
+ * that.  So a line that is dirty in the cache *overwrites what the device has written there*, the whole line.  To receive
+ * data: call lw_sync_for_device(), which leaves the lines clean; store to none of those lines; let the device write; call
+ * lw_sync_for_cpu().  A buffer that begins and ends on a multiple of lw_cache_granule() shares no line with other data.
  */
 
 /* One range: issue and wait.  Return 0, -EINVAL or -EOPNOTSUPP (nothing was done). */
@@ -116,9 +115,9 @@ LW_API int lw_sync_for_cpu(const struct iovec *list, size_t n, enum lw_dma_direc
  *   while (...) lw_cache_batch_add(&batch, piece, length);
  *   lw_cache_batch_flush(&batch);
  * Stores to a piece come before its add.  A piece may be issued only by a later add or by the flush (that is
- * how adjacent pieces merge), and is in effect only after the flush, which ends the batch.  What the device is known
- * to have written before a batch for the CPU begins is taken back; where that is learnt piece by piece, call
- * lw_cache_order() between the load that says so and the piece's add.
+ * how adjacent pieces merge), and is in effect only after the flush, which ends the batch.  A batch for the CPU takes back
+ * what the device is known to have written before the batch begins.  Where that becomes known piece by piece, call
+ * lw_cache_order() between the load that shows it and the piece's add.
  */
 struct lw_cache_batch {
     uintptr_t first; /* first line of the range not issued yet */
@@ -144,7 +143,7 @@ LW_API size_t lw_cache_line_size(void);
 /* Alignment at which a buffer shares no line with its neighbours at any level: the largest line (arm64 CTR_EL0.CWG). */
 LW_API size_t lw_cache_granule(void);
 
-/* What was chosen, by the names of the instructions; "none" where there is none. */
+/* The chosen instructions by name; "none" where there is none. */
 struct lw_cache_description {
     size_t line_bytes;
     size_t granule_bytes;

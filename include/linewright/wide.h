@@ -1,19 +1,17 @@
 /* Atomic operations wider than a register: eight bytes on i386, sixteen bytes on 64-bit machines.
  *
- *   wide_u64.h    i386: the whole lw_…_u64 set; elsewhere eight bytes are a register, and atomic.h has them
- *   wide_u128.h   64-bit: lw_{read,write,xchg,cmpxchg,try_cmpxchg}_u128 and lw_read_u128_rw
+ *   wide_u64.h    i386: reads and writes of eight bytes, and what atomic.h makes its other 64-bit operations of
+ *   wide_u128.h   64-bit machines: lw_{read,write,xchg,cmpxchg,try_cmpxchg}_u128 and lw_read_u128_rw
  *
- * Operands are declared lw_u64 and lw_u128: the plain types are aligned too little where it matters (i386 puts a
- * uint64_t member at a multiple of four). A misaligned operand is
- *   - a compile-time error where the compiler sees it: gcc, in C, for an object or member that is declared with
- *     less alignment, and in C++ for an address that it can compute; clang for every pointer to a type with less;
- *   - one line on standard error and abort() otherwise: on i386 in every locked operation, in reads and writes
- *     under -DLW_DEBUG. A lock that spans two cache lines is never taken. (On 64-bit machines the processor refuses
- *     by itself.)
+ * Declare operands lw_u64 and lw_u128. The plain types do not guarantee the alignment: i386 places a uint64_t member at a
+ * multiple of four. A misaligned operand is
+ *   - a compile-time error where the compiler can see it: gcc in C for an object or member declared with less alignment,
+ *     g++ for an address that it can compute, clang for every pointer to a type with less alignment;
+ *   - otherwise one line on standard error and abort(): on i386 in every locked operation, and in reads and writes under
+ *     -DLW_DEBUG. So no locked instruction ever spans two cache lines. (On 64-bit machines the processor faults by itself.)
  *
- * Which instruction an operation takes is decided once at start-up from what the CPU has, unless the compiler was
- * told already (-msse2, -mavx, -mcx16). -DLW_NO_POLICY leaves it to the compiler's options alone and needs no
- * library. docs/library/wide.md has the numbers. */
+ * The instructions are chosen once at start-up from the CPU's features, or by the compiler's options where these settle it
+ * (-msse2, -mavx, -mcx16). With -DLW_NO_POLICY the compiler's options alone decide, and no library is needed. */
 #ifndef LINEWRIGHT_WIDE_H
 #define LINEWRIGHT_WIDE_H
 
@@ -30,38 +28,30 @@
 #endif
 #if defined(LW_WIDE_GENERIC)
 #include "arch/generic/wide.h"
-#elif defined(__aarch64__)
-#include "arch/arm64/wide.h"
-#define LW_WIDE_ARM64 1
-#elif defined(__x86_64__)
-#include "arch/x86_64/wide.h"
-#define LW_WIDE_X86_64 1
-#elif defined(__i386__)
-#include "arch/i386/wide.h"
-#define LW_WIDE_I386 1
 #else
-#include "arch/generic/wide.h"
+#include "arch/select.h"
+#include LW_ARCH_HEADER(wide.h)
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What the CPU can, as bits of the word below. */
+/* The CPU's features, as bits of the word below. */
 #define LW_WIDE_READY 1u  /* the word has been set */
 #define LW_WIDE_VECTOR 2u /* one plain load or store of full width: SSE2 (i386), AVX (x86-64), LSE2 (arm64) */
 #define LW_WIDE_CAS 4u    /* CMPXCHG8B, CMPXCHG16B; always on arm64 */
 #define LW_WIDE_LSE 8u    /* arm64: CASP */
 
-/* The word that operations test; 0 until the library's constructor or the first operation has asked the CPU, which
- * each of them does by itself. Not to be written: lw_wide_use() does. */
+/* The word that operations test. It is 0 until the library's constructor or the first operation has asked the CPU. Write it
+ * only through lw_wide_use(). */
 LW_API extern uint32_t lw_wide_caps;
 
-/* Use nothing but `caps` of what this CPU has, from now on, in operations whose form the compiler's options did not
- * settle. All forms may meet on one operand, so it is safe at any time. Returns the bits now in use. */
+/* From now on use only those features of this CPU that are in `caps`, in operations whose form the compiler's options did
+ * not settle. Safe at any time, because all forms may act on the same operand. Returns the bits now in use. */
 LW_API uint32_t lw_wide_use(uint32_t caps);
 
-/* The ways out of line: the CPU was not asked yet, or lacks what the inline part takes for granted. */
+/* Out-of-line paths: the CPU was not asked yet, or lacks a feature that the inline path needs. */
 #if defined(LW_WIDE_I386)
 LW_API uint64_t lw_wide_read_u64(const lw_u64 *p);
 LW_API void lw_wide_write_u64(lw_u64 *p, uint64_t v);
@@ -94,7 +84,7 @@ LW_API void lw_wide_refuse(const char *operation, const char *lacks) __attribute
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* Called in no program: where the optimiser knows the address, it knows that it is wrong. */
+/* Never called: the optimiser keeps a call of it only where it knows the address to be misaligned. */
 void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operand: declare it lw_u64 or lw_u128")));
 #define LW_WIDE_CHECK_CONSTANT(p, bytes)                                                              \
     do {                                                                                              \
@@ -121,9 +111,9 @@ void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operan
 /* A compiler barrier: what makes a plain x86 load an acquire and a plain x86 store a release. */
 #define LW_WIDE_BARRIER() __asm__ __volatile__("" : : : "memory")
 
-/* The other compile-time half. An operation's name is also a macro that looks at the declared alignment of `*p`
- * first; in parentheses, or without arguments, it is the function itself. clang compares pointer types instead and
- * only has to be told to take it seriously; g++ forgets the member that an address was taken of. */
+/* The other compile-time check. An operation's name is also a macro that checks the declared alignment of `*p` first; in
+ * parentheses, or without arguments, it is the function itself. clang compares pointer types, and the pragma makes its
+ * warning an error. g++ does not know which member an address was taken of. */
 #define LW_WIDE_FIRST(p, ...) p
 #if defined(__clang__)
 #define LW_WIDE_CALL(f, bytes, ...)                                                                        \
@@ -141,6 +131,7 @@ void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operan
 
 #if defined(LW_WIDE_I386)
 #include "wide_u64.h"
+#include "atomic.h" /* the operations at 64 bits are rows of its table */
 #else
 #include "wide_u128.h"
 #endif

@@ -123,7 +123,7 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
     if (LW_U128_HAS_VECTOR()) {
         LW_WIDE_BARRIER();
         lw_movdqa_write_u128(p, v);
-        lw_lock_or_fence();
+        lw_full_fence();
     } else {
         lw_u128_xchg(p, v);
     }

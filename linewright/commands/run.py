@@ -100,7 +100,7 @@ def _usable(path: Path) -> Path:
     """LD_AUDIT is a list with colons, and the dynamic linker puts its own words for $ORIGIN and the like."""
     if ":" in str(path) or "$" in str(path):
         raise UserError(
-            f"the dynamic linker cannot be told of a path with ':' or '$': {path}",
+            f"LD_AUDIT cannot name a path with ':' or '$': {path}",
             LIBRARY,
             "allowed: any other path; LINEWRIGHT_AUDIT names it",
         )

@@ -1,4 +1,4 @@
-/* The policy word: read from LINEWRIGHT_ATOMICS before main, changed by lw_policy_set(), told by lw_policy_describe(). */
+/* The policy word: read from LINEWRIGHT_ATOMICS before main, changed by lw_policy_set(), reported by lw_policy_describe(). */
 #define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <linewright/policy.h>
 
 #if defined(__aarch64__)
+#include <linewright/arch/cpu.h>
 #include <sys/auxv.h>
-#define HWCAP_LSE (1ul << 8) /* HWCAP_ATOMICS of the kernel's interface */
 #define FORMS_DIFFER 1
 #else
 #define FORMS_DIFFER 0
@@ -19,8 +19,8 @@
     (LW_POLICY_AT(LW_POLICY_VOID, LW_POLICY_LLSC_BIT) | LW_POLICY_AT(LW_POLICY_FETCH, LW_POLICY_LLSC_BIT) | \
      LW_POLICY_AT(LW_POLICY_XCHG, LW_POLICY_LLSC_BIT) | LW_POLICY_AT(LW_POLICY_CAS, LW_POLICY_LLSC_BIT))
 
-/* Until the constructor below has run nobody has asked the CPU what it can: LL/SC runs on all of them. Forms
- * may meet on one word, so an operation before and one after the switch are atomic to each other. */
+/* Until the constructor below has run, the CPU's features are not known: LL/SC runs on every CPU. All forms may act on the
+ * same word, so an operation before the switch and one after it are atomic to each other. */
 uint32_t lw_policy_word = FORMS_DIFFER ? LLSC_EVERYWHERE : 0;
 
 /* Where the active policy came from, for lw_policy_describe(). */
@@ -30,7 +30,7 @@ static char setting[160] = "default";
 bool lw_has_lse(void)
 {
 #if defined(__aarch64__)
-    return (getauxval(AT_HWCAP) & HWCAP_LSE) != 0;
+    return (getauxval(AT_HWCAP) & LW_HWCAP_LSE) != 0;
 #else
     return false;
 #endif

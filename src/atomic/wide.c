@@ -5,6 +5,7 @@
 #include <linewright/wide.h>
 
 #if defined(__aarch64__)
+#include <linewright/arch/cpu.h>
 #include <sys/auxv.h>
 #elif defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -18,12 +19,12 @@ static uint32_t allowed = ~0u;
 
 #if defined(__aarch64__)
 
-/* Bits of the kernel's interface: HWCAP_ATOMICS (LSE) and HWCAP_USCAT (LSE2). Without LSE2, LDP is two loads. */
+/* Without LSE2, LDP may be two loads. */
 static uint32_t ask_cpu(void)
 {
     unsigned long hwcap = getauxval(AT_HWCAP);
 
-    return LW_WIDE_CAS | (hwcap & 1ul << 8 ? LW_WIDE_LSE : 0) | (hwcap & 1ul << 25 ? LW_WIDE_VECTOR : 0);
+    return LW_WIDE_CAS | (hwcap & LW_HWCAP_LSE ? LW_WIDE_LSE : 0) | (hwcap & LW_HWCAP_LSE2 ? LW_WIDE_VECTOR : 0);
 }
 
 #elif defined(__x86_64__)

@@ -354,7 +354,7 @@ int lw_sync_for_cpu(const struct iovec *list, size_t n, enum lw_dma_direction di
     return lw_cache_list(list, n, LW_CACHE_INVALIDATE);
 }
 
-enum { BATCH_OPEN = 0x5a }; /* unlikely in a structure that nobody began */
+enum { BATCH_OPEN = 0x5a }; /* unlikely in a structure that no lw_cache_batch_begin() has seen */
 
 int lw_cache_batch_begin(struct lw_cache_batch *batch, enum lw_cache_op op)
 {

@@ -39,26 +39,9 @@ static enum lw_cache_insn insn_by_name(const char *name, size_t n)
 /* Bits of the instructions that do what the field is for. */
 static uint32_t fitting(unsigned int field)
 {
-#if defined(LW_CACHE_MODEL)
-    uint32_t dropping = LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_FLUSH);
-
-    return field == LW_WORD_CLEAN        ? dropping | LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_PERSIST)
-           : field == LW_WORD_INVALIDATE ? dropping
-                                         : LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH);
-#elif defined(__x86_64__) || defined(__i386__)
-    uint32_t dropping = LW_BIT(LW_INSN_CLFLUSHOPT) | LW_BIT(LW_INSN_CLFLUSH);
-
-    return field == LW_WORD_INVALIDATE ? dropping : dropping | LW_BIT(LW_INSN_CLWB);
-#elif defined(__aarch64__)
-    uint32_t persisting = LW_BIT(LW_INSN_DC_CVAP) | LW_BIT(LW_INSN_DC_CVADP);
-
-    return field == LW_WORD_INVALIDATE ? LW_BIT(LW_INSN_DC_CIVAC)
-           : field == LW_WORD_PERSIST  ? persisting
-                                       : LW_BIT(LW_INSN_DC_CVAC) | LW_BIT(LW_INSN_DC_CIVAC) | persisting;
-#else
-    (void)field;
-    return 0;
-#endif
+    return field == LW_WORD_CLEAN        ? LW_CACHE_CLEANERS
+           : field == LW_WORD_INVALIDATE ? LW_CACHE_INVALIDATORS
+                                         : LW_CACHE_PERSISTERS;
 }
 
 static int choose(uint32_t *word, unsigned int field, const char *name, size_t n)

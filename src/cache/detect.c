@@ -1,39 +1,7 @@
-/* Finds the machine's cache-maintenance instructions and line size: by feature bit, and by trial where that is only the system's word. */
+/* Finds the machine's cache-maintenance instructions and line size: by feature bit, and by trial where the bit cannot be trusted. */
 #include "internal.h"
 
-#include <stddef.h>
-
-static uint32_t log2_of(uint32_t bytes)
-{
-    return bytes ? 31u - (uint32_t)__builtin_clz(bytes) : 6;
-}
-
-static uint32_t __attribute__((unused)) word_of(enum lw_cache_insn clean, enum lw_cache_insn invalidate,
-                                                enum lw_cache_insn persist, enum lw_cache_insn deep)
-{
-    return LW_BIT(LW_WORD_READY) | (uint32_t)clean << LW_WORD_CLEAN | (uint32_t)invalidate << LW_WORD_INVALIDATE |
-           (uint32_t)persist << LW_WORD_PERSIST | (uint32_t)deep << LW_WORD_DEEP;
-}
-
-static uint32_t geometry(uint32_t line, uint32_t granule)
-{
-    return log2_of(line) << LW_WORD_LINE | log2_of(granule) << LW_WORD_GRANULE;
-}
-
-#if defined(LW_CACHE_MODEL)
-
-#include <linewright/cache_model.h>
-
-uint32_t lw_cache_detect(void)
-{
-    uint32_t line = (uint32_t)lw_model_line_size();
-
-    return word_of(LW_INSN_CLEAN, LW_INSN_CLEAN_INVALIDATE, LW_INSN_PERSIST, LW_INSN_NONE) | geometry(line, line) |
-           (LW_BIT(LW_INSN_CLEAN) | LW_BIT(LW_INSN_CLEAN_INVALIDATE) | LW_BIT(LW_INSN_PERSIST) | LW_BIT(LW_INSN_FLUSH))
-               << LW_WORD_HAVE;
-}
-
-#elif defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
 
@@ -51,7 +19,7 @@ uint32_t lw_cache_detect(void)
     enum lw_cache_insn clean, drop;
 
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(d & LEAF1_EDX_CLFSH) || !(d & LEAF1_EDX_SSE2))
-        return LW_BIT(LW_WORD_READY) | geometry(64, 64);
+        return LW_BIT(LW_WORD_READY) | lw_word_geometry(64, 64);
     line = (b >> 8 & 0xff) * 8; /* CLFLUSH line size, in quadwords */
     clean = drop = LW_INSN_CLFLUSH;
     have |= LW_BIT(LW_INSN_CLFLUSH);
@@ -65,15 +33,14 @@ uint32_t lw_cache_detect(void)
             have |= LW_BIT(LW_INSN_CLWB);
         }
     }
-    return word_of(clean, drop, clean, LW_INSN_NONE) | geometry(line, line) | have << LW_WORD_HAVE;
+    return lw_word_of(clean, drop, clean, LW_INSN_NONE) | lw_word_geometry(line, line) | have << LW_WORD_HAVE;
 }
 
 #elif defined(__aarch64__)
 
-#include <sys/auxv.h>
+#include <linewright/arch/cpu.h>
 
-/* Values of the kernel's ABI, so that older headers do. */
-enum { HWCAP_DC_CVAP = 1 << 16, HWCAP2_DC_CVADP = 1 << 0 };
+#include <sys/auxv.h>
 
 static void try_base(void *line)
 {
@@ -92,18 +59,18 @@ static void try_cvadp(void *line)
 }
 
 /*
- * The feature words come from the kernel, or from whoever stands in for it: emulators advertise DC CVAP and
- * refuse it.  CVAC and CIVAC have no bit at all; a system may keep them from user programs.
+ * The feature words come from the kernel or an emulator, and emulators advertise DC CVAP but refuse it.  CVAC and CIVAC
+ * have no bit at all; a system may refuse them to user programs.
  */
 uint32_t lw_cache_detect(void)
 {
     uint64_t ctr = lw_mrs_ctr_el0();
     uint32_t smallest = 4u << (ctr >> 16 & 15); /* DminLine, log2 of words */
     uint32_t writeback = (ctr >> 24 & 15) ? 4u << (ctr >> 24 & 15) : 2048; /* CWG; 0: up to 2 KiB */
-    bool feature_p = getauxval(AT_HWCAP) & HWCAP_DC_CVAP;
-    bool feature_dp = getauxval(AT_HWCAP2) & HWCAP2_DC_CVADP;
+    bool feature_p = getauxval(AT_HWCAP) & LW_HWCAP_DC_CVAP;
+    bool feature_dp = getauxval(AT_HWCAP2) & LW_HWCAP2_DC_CVADP;
     char target[256] = {0};
-    uint32_t word = geometry(smallest, writeback), have = 0;
+    uint32_t word = lw_word_geometry(smallest, writeback), have = 0;
     bool p, dp;
 
     if (!lw_cache_trial(try_base, target))
@@ -115,8 +82,8 @@ uint32_t lw_cache_detect(void)
     if (p != feature_p || dp != feature_dp)
         word |= LW_BIT(LW_WORD_TRAPPED);
     return word | have << LW_WORD_HAVE |
-           word_of(LW_INSN_DC_CVAC, LW_INSN_DC_CIVAC, p ? LW_INSN_DC_CVAP : LW_INSN_NONE,
-                   dp ? LW_INSN_DC_CVADP : LW_INSN_NONE);
+           lw_word_of(LW_INSN_DC_CVAC, LW_INSN_DC_CIVAC, p ? LW_INSN_DC_CVAP : LW_INSN_NONE,
+                      dp ? LW_INSN_DC_CVADP : LW_INSN_NONE);
 }
 
 #else
@@ -127,12 +94,12 @@ uint32_t lw_cache_detect(void)
 {
     uint32_t line = 64;
 #ifdef _SC_LEVEL1_DCACHE_LINESIZE
-    long told = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+    long reported = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
 
-    if (told >= 4 && told <= 4096)
-        line = (uint32_t)told;
+    if (reported >= 4 && reported <= 4096)
+        line = (uint32_t)reported;
 #endif
-    return LW_BIT(LW_WORD_READY) | geometry(line, line);
+    return LW_BIT(LW_WORD_READY) | lw_word_geometry(line, line);
 }
 
 #endif

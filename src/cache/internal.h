@@ -3,7 +3,12 @@
 #define LINEWRIGHT_CACHE_INTERNAL_H
 
 #include <linewright/cache.h>
-#include <linewright/cache_forms.h>
+#ifdef LW_CACHE_MODEL
+#include <cache_model/forms.h>
+#else
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(cache.h)
+#endif
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +34,26 @@ enum {
 static inline enum lw_cache_insn lw_word_insn(uint32_t word, unsigned int field)
 {
     return (enum lw_cache_insn)((word >> field) & 7);
+}
+
+/* The part of a complete word that names the instructions. */
+static inline uint32_t lw_word_of(enum lw_cache_insn clean, enum lw_cache_insn invalidate, enum lw_cache_insn persist,
+                                  enum lw_cache_insn deep)
+{
+    return LW_BIT(LW_WORD_READY) | (uint32_t)clean << LW_WORD_CLEAN | (uint32_t)invalidate << LW_WORD_INVALIDATE |
+           (uint32_t)persist << LW_WORD_PERSIST | (uint32_t)deep << LW_WORD_DEEP;
+}
+
+/* log2 of a power of two; 0 bytes: not known, taken to be 64 */
+static inline uint32_t lw_log2_of(uint32_t bytes)
+{
+    return bytes ? 31u - (uint32_t)__builtin_clz(bytes) : 6;
+}
+
+/* The part that gives the line and the granule, both in bytes. */
+static inline uint32_t lw_word_geometry(uint32_t line, uint32_t granule)
+{
+    return lw_log2_of(line) << LW_WORD_LINE | lw_log2_of(granule) << LW_WORD_GRANULE;
 }
 
 static inline uintptr_t lw_word_line(uint32_t word)

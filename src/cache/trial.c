@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -22,7 +21,7 @@
  * makes bare system calls only; what it inherited from other threads (locks held) does not matter to these.
  */
 
-/* The kernel's struct sigaction, the same on x86 and arm64: the C library's function may be somebody's wrapper. */
+/* The kernel's struct sigaction, the same on x86 and arm64: the C library's function may be wrapped. */
 struct kernel_sigaction {
     void (*handler)(int);
     unsigned long flags;
@@ -70,43 +69,16 @@ static long start(unsigned long flags, void (*insn)(void *), void *arg)
     return child;
 }
 
-/* The wait status of a child when it has gone, -1 if that is not to be had.  After `patience_ms` it is killed; < 0: never. */
-static int status_of(pid_t child, int patience_ms)
+/* The wait status of a child that has gone; -1 if it cannot be had. */
+static int status_of(pid_t child)
 {
-    const struct timespec ms = {.tv_nsec = 1000000};
     int status = -1;
     pid_t gone;
 
-    while ((gone = waitpid(child, &status, __WALL | (patience_ms < 0 ? 0 : WNOHANG))) != child) {
-        if (gone < 0 && errno != EINTR)
-            return -1;
-        if (gone == 0 && patience_ms-- == 0)
-            kill(child, SIGKILL);
-        else if (gone == 0)
-            nanosleep(&ms, NULL);
-    }
-    return status;
-}
-
-/*
- * qemu-user insists on an exit signal (the program may see a SIGCHLD), and its child is a fork of the emulator.  What the
- * emulator's other threads had locked stays locked in it: of a test with six threads and 180 trials, one run in 70 on a
- * busy machine had a child that waited for ever in glib's slice allocator (qemu 7.2, glib 2.74).  So the wait has an end.
- */
-enum { EMULATED_ATTEMPTS = 3, EMULATED_PATIENCE_MS = 5000 };
-
-static int emulated_status(void (*insn)(void *), void *arg)
-{
-    int status = -1;
-
-    for (int attempt = 0; attempt < EMULATED_ATTEMPTS; attempt++) {
-        long child = start(CLONE_VFORK | SIGCHLD, insn, arg);
-
-        status = child > 0 ? status_of((pid_t)child, EMULATED_PATIENCE_MS) : -1;
-        if (status < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-            break;
-    }
-    return status;
+    do
+        gone = waitpid(child, &status, __WALL);
+    while (gone < 0 && errno == EINTR);
+    return gone == child ? status : -1;
 }
 
 bool lw_cache_trial(void (*insn)(void *), void *arg)
@@ -119,10 +91,10 @@ bool lw_cache_trial(void (*insn)(void *), void *arg)
     if (sigprocmask(SIG_SETMASK, &all, &before))
         return false;
     child = start(CLONE_VFORK, insn, arg);
+    if (child < 0 && errno == EINVAL) /* qemu-user insists on an exit signal, so there the program may see a SIGCHLD */
+        child = start(CLONE_VFORK | SIGCHLD, insn, arg);
     if (child > 0)
-        status = status_of((pid_t)child, -1);
-    else if (errno == EINVAL)
-        status = emulated_status(insn, arg);
+        status = status_of((pid_t)child);
     sigprocmask(SIG_SETMASK, &before, NULL);
     errno = saved;
     /* No child (a sandbox, a limit): not known to work, hence not used. */

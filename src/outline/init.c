@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
-#include "outline.h"
+#include <linewright/arch/cpu.h>
 
-#ifndef HWCAP_ATOMICS
-#define HWCAP_ATOMICS (1 << 8)
-#endif
+#include "outline.h"
 
 uint8_t lw_outline_forms[LW_OUTLINE_OPS];
 
@@ -17,7 +15,7 @@ uint8_t lw_outline_forms[LW_OUTLINE_OPS];
 __attribute__((constructor(101))) static void lw_outline_init(void)
 {
     char error[320];
-    int lse = (getauxval(AT_HWCAP) & HWCAP_ATOMICS) != 0;
+    int lse = (getauxval(AT_HWCAP) & LW_HWCAP_LSE) != 0;
 
     if (lw_outline_choose(secure_getenv("LINEWRIGHT_ATOMICS"), lse, lw_outline_forms, error, sizeof(error)) != 0)
         fprintf(stderr, "linewright: LINEWRIGHT_ATOMICS: %s; default is used\n", error);

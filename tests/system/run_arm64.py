@@ -9,7 +9,7 @@ state (the system's own package lists are not touched) and kept in ``${XDG_CACHE
 cannot be written.
 
 Exit code: 0 every command ended with 0; 1 one did not; 2 the request was wrong; 3 the machine did not come to its end;
-77 skipped, because qemu-system-aarch64 or the kernel cannot be had here (says which).
+77 skipped, because qemu-system-aarch64 or the kernel is missing here (says which).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SKIP = 77
 
 
 class Unavailable(Exception):
-    """Something this test needs cannot be had on this machine."""
+    """Something this test needs is missing on this machine."""
 
 
 # ---- the kernel ----

@@ -8,12 +8,7 @@
 
 #include "generic/forms.h"
 
-#if defined(__aarch64__)
-#include "arm64/forms.h"
-#elif defined(__x86_64__) && !defined(__ILP32__)
-#include "x86_64/forms.h"
-#elif defined(__i386__)
-#include "i386/forms.h"
-#endif
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(forms.h)
 
 #endif

@@ -2,12 +2,7 @@
 #ifndef LINEWRIGHT_ARCH_MEASURE_H
 #define LINEWRIGHT_ARCH_MEASURE_H
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <linewright/arch/x86/measure.h>
-#elif defined(__aarch64__)
-#include <linewright/arch/arm64/measure.h>
-#else
-#include <linewright/arch/generic/measure.h>
-#endif
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(measure.h)
 
 #endif

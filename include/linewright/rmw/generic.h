@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../arch/cpu.h"
 #include "../arch/thread_sanitizer.h"
 
 /* Sequentially consistent and full as the kernel means it are two things on weak machines: a later access may
@@ -13,7 +14,7 @@
 #ifdef LW_THREAD_SANITIZER
 #define LW_GENERIC_FULL_FENCE() ((void)0)
 #else
-#define LW_GENERIC_FULL_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define LW_GENERIC_FULL_FENCE() lw_full_fence()
 #endif
 
 #define LW_GENERIC_FETCH(bits, op, order, builtin, operand, memory_order, after)                       \

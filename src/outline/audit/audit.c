@@ -8,6 +8,7 @@
 #include <link.h>
 #include <linux/membarrier.h>
 
+#include <linewright/arch/cpu.h>
 #include <linewright/policy.h>
 
 #include "edit.h"
@@ -15,7 +16,6 @@
 #include "object.h"
 #include "self.h"
 
-#define HWCAP_LSE (1u << 8) /* HWCAP_ATOMICS of the kernel's interface */
 #define EXPORT __attribute__((visibility("default")))
 
 static struct lw_start start;
@@ -103,7 +103,7 @@ EXPORT unsigned la_version(unsigned version)
     verbose = text && text[0] == '1' && text[1] == '\0';
     if (!choose(lw_start_get(&start, "LINEWRIGHT_ATOMICS")))
         return 0;
-    if (!(start.hwcap & HWCAP_LSE)) {
+    if (!(start.hwcap & LW_HWCAP_LSE)) {
         if (verbose)
             lw_say_line("linewright: audit: this CPU has no LSE atomics, so helpers are LL/SC already;"
                         " the program runs unchanged",

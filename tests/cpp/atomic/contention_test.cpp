@@ -87,7 +87,7 @@ void all_at_once(const std::function<void(unsigned)> &body) {
         EXPECT_EQ(word, 0u) << bits << " bits, " << setting;                                                    \
     }
 
-// A token goes round by exchange: nobody may see a token twice or lose one.
+// A token goes round by exchange: no thread may see a token twice or lose one.
 #define TOKENS(bits)                                                                                  \
     {                                                                                                 \
         alignas(64) uint##bits##_t slot = 0;                                                          \

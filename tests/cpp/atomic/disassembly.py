@@ -4,6 +4,7 @@ Usage: disassembly.py INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; 
 
 A caller is one function per operation, width and order. Its atomic instructions (anything locked, exclusive,
 LSE, barrier, prefetch, acquire or release) are taken in address order and compared with the expected ones.
+With --expect=lse or --expect=llsc among the flags the forms of that build are expected, whatever is built (a control).
 With --barriers among the flags a caller stores to a plain variable before and after instead. Around an ordered operation
 both stores must be there: the compiler kept them apart. Around some relaxed ones only the second is, or nothing was shown.
 """
@@ -16,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from machine_code import OBJDUMP, Instruction, disassemble  # noqa: E402
 
 VOID_ORDERS = ("", "release")
 VALUE_ORDERS = ("", "relaxed", "acquire", "release", "acq_rel")
@@ -205,49 +209,41 @@ ARM64_ATOMIC = re.compile(
 X86_LOCKED = re.compile(r"^(add|and|or|xor|sub|xadd|cmpxchg)[bwlq]?$")
 
 
-def atomic_instruction(arch: str, instruction: str, operands: str) -> str | None:
+def atomic_instruction(arch: str, instruction: Instruction) -> str | None:
     """How an instruction is named above, or None for one that is none of ours."""
+    name, operands = instruction.mnemonic, instruction.operands
     if arch == "arm64":
-        if not ARM64_ATOMIC.match(instruction) or (
-            instruction in ("ldp", "stp") and re.search(r"\[(?:sp|x29)\b", operands)
-        ):
+        if not ARM64_ATOMIC.match(name) or (name in ("ldp", "stp") and re.search(r"\[(?:sp|x29)\b", operands)):
             return None
-        if instruction == "prfm":
+        if name == "prfm":
             return "prfm " + operands.split(",")[0].strip()
-        return f"{instruction} {operands.strip()}" if instruction in ("dmb", "dsb", "blr") else instruction
-    words = [instruction, *operands.split()]
-    if words[0] == "lock":
-        match = X86_LOCKED.match(words[1])
-        return f"lock {match[1]}" if match else "lock " + words[1]
-    if words[0].startswith("xchg") and "(" in operands:
+        return f"{name} {operands}" if name in ("dmb", "dsb", "blr") else name
+    if instruction.text.startswith("lock "):
+        match = X86_LOCKED.match(name)
+        return f"lock {match[1]}" if match else "lock " + name
+    if name.startswith("xchg") and "(" in operands:
         return "xchg"
-    return words[0] if words[0] in ("mfence", "prefetchw") else None
+    return name if name in ("mfence", "prefetchw") else None
 
 
-SYMBOL = re.compile(r"^[0-9a-f]+ <([\w.]+)>:$")
-LINE = re.compile(r"^\s+[0-9a-f]+:\s+(\S+)\s*(.*)$")
 CALL = re.compile(r"^(?:call|calll|callq|bl|jmp|b)$")
-TARGET = re.compile(r"<([\w.]+)(?:@plt)?>$")
 
 
-def disassembled(arch: str, objdump: str, program: Path) -> dict[str, list[str]]:
+def code_of(arch: str, program: Path) -> dict[str, list[Instruction]]:
+    return disassemble(program, OBJDUMP.get(arch, "objdump"), ("-d", "-j", ".text"))
+
+
+def disassembled(arch: str, program: Path) -> dict[str, list[str]]:
     """Function -> its atomic instructions, those of the functions it calls in their place (-O0 inlines nothing)."""
-    text = subprocess.run(
-        [objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True
-    ).stdout
     bodies: dict[str, list[tuple[str, str]]] = {}
-    current: list[tuple[str, str]] = []
-    for line in text.splitlines():
-        if symbol := SYMBOL.match(line):
-            current = bodies.setdefault(symbol[1], [])
-        elif line.startswith("Disassembly of section"):
-            current = []
-        elif match := LINE.match(line):
-            target = TARGET.search(match[2]) if CALL.match(match[1]) else None
-            if target:  # a jump inside the function reads <name+0x…> and is none of these
-                current.append(("call", target[1]))
-            elif found := atomic_instruction(arch, match[1], match[2]):
-                current.append(("", found))
+    for function_name, code in code_of(arch, program).items():
+        body = bodies.setdefault(function_name, [])
+        for instruction in code:
+            # a jump inside the function reads <name+0x…> and is none of these
+            if CALL.match(instruction.mnemonic) and re.fullmatch(r"[\w.]+(@plt)?", instruction.target):
+                body.append(("call", instruction.target.removesuffix("@plt")))
+            elif found := atomic_instruction(arch, instruction):
+                body.append(("", found))
 
     def expand(name: str) -> list[str]:
         out: list[str] = []
@@ -310,22 +306,19 @@ def is_copied(arch: str, name: str, bits: int, found: list[str], wanted: list[st
     return may and set(found) == set(wanted) and len(wanted) <= len(found) <= 3 * len(wanted)
 
 
-PLAIN_STORE = {"arm64": r"\tstr\s+s\d+, \[x", "x86": r"\tmovl\s+\$0x(?:3f800000|40000000),"}
+PLAIN_STORE = {"arm64": r"str s\d+, \[x", "x86": r"movl \$0x(?:3f800000|40000000),"}
 
 
-def barred(arch: str, policy: str, objdump: str, program: Path) -> list[str]:
+def barred(arch: str, policy: str, program: Path) -> list[str]:
     """Ordered operations around which the two plain stores have become one."""
-    text = subprocess.run(
-        [objdump, "-d", "-j", ".text", "--no-show-raw-insn", program], check=True, capture_output=True, text=True
-    ).stdout
-    bodies = {block.split(">:")[0].rpartition("<")[2]: block for block in text.split("\n\n")}
+    bodies = code_of(arch, program)
     store = re.compile(PLAIN_STORE["arm64" if arch == "arm64" else "x86"])
     bad, joined = [], 0
     for name, bits, order in operations(arch, policy):
         if name in ("read", "write") and not is_wide(arch, bits):
             continue  # the compiler's own
         relaxed = order == "relaxed" or (name in VOID and order == "") or (name == "write" and order == "")
-        found = len(store.findall(bodies["t_" + function(name, bits, order)]))
+        found = sum(bool(store.match(i.text)) for i in bodies["t_" + function(name, bits, order)])
         joined += relaxed and found == 1
         if not relaxed and found < 2:
             bad.append(f"{function(name, bits, order)}: {found} of the two plain stores around it")
@@ -335,8 +328,9 @@ def barred(arch: str, policy: str, objdump: str, program: Path) -> list[str]:
 def main(arguments: list[str]) -> int:
     include, arch, compiler, *flags = arguments
     barriers = "--barriers" in flags
-    flags = [f for f in flags if f != "--barriers"]
-    objdump = {"arm64": "aarch64-linux-gnu-objdump"}.get(arch, "objdump")
+    held_to = next((f.removeprefix("--expect=") for f in flags if f.startswith("--expect=")), "")
+    flags = [f for f in flags if f != "--barriers" and not f.startswith("--expect=")]
+    objdump = OBJDUMP.get(arch, "objdump")
     if not shutil.which(compiler) or not shutil.which(objdump):
         print(f"no {compiler} or no {objdump} here: nothing was checked")
         return 77
@@ -375,14 +369,14 @@ def main(arguments: list[str]) -> int:
         ):  # the erratum's veneers at the end of .text would be taken for the last function's
             command.append("-mno-fix-cortex-a53-843419")
         subprocess.run(command, check=True)
-        bad = barred(arch, policy, objdump, program) if barriers else []
-        functions = {} if barriers else disassembled(arch, objdump, program)
+        bad = barred(arch, policy, program) if barriers else []
+        functions = {} if barriers else disassembled(arch, program)
     if barriers:
         pass
     elif "-fsanitize=thread" in flags:
         bad = unseen_by_tsan(arch, functions)
     else:
-        bad = wrongs(arch, policy, functions, optimised="-O0" not in flags)
+        bad = wrongs(arch, held_to or policy, functions, optimised="-O0" not in flags)
     for line in bad:
         print(line)
     checked = sum(1 for _ in operations(arch, policy))

@@ -226,7 +226,7 @@ TEST(Operations, UpperBitsOfNarrowArgumentsDoNotCount) {
     lw_policy_set("default");
 }
 
-// Once it has written, the expected value may be somebody else's: here it lies where a store would end the test.
+// Once it has written, the expected value may belong to another thread: here it lies where a store would end the test.
 TEST(Operations, ExpectedIsLeftAloneBySuccess) {
     void *page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // zeros
     ASSERT_NE(page, MAP_FAILED);

@@ -1,4 +1,4 @@
-// The cache library on this machine's own instructions: results, edges, choice, and a trial that disturbs nobody.
+// The cache library on this machine's own instructions: results, edges, choice, and a trial that does not disturb the program.
 #include <linewright/cache.h>
 
 extern "C" {
@@ -69,9 +69,9 @@ TEST(Cache, geometry_is_the_hardwares) {
     EXPECT_EQ(d.line_bytes & (d.line_bytes - 1), 0u);
     EXPECT_EQ(d.granule_bytes & (d.granule_bytes - 1), 0u);
 #if defined(__x86_64__) || defined(__i386__)
-    const long told = sysconf(_SC_LEVEL1_DCACHE_LINESIZE); // the libc's own reading of CPUID
-    if (told > 0) {
-        EXPECT_EQ(d.line_bytes, static_cast<size_t>(told));
+    const long reported = sysconf(_SC_LEVEL1_DCACHE_LINESIZE); // the libc's own reading of CPUID
+    if (reported > 0) {
+        EXPECT_EQ(d.line_bytes, static_cast<size_t>(reported));
     }
 #elif defined(__aarch64__)
     EXPECT_EQ(d.line_bytes, size_t{4} << (lw_mrs_ctr_el0() >> 16 & 15));

@@ -8,9 +8,11 @@ check would prove nothing.
 """
 
 import re
-import subprocess
 import sys
-from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from machine_code import Instruction, disassemble  # noqa: E402
 
 X86 = {
     "maintenance": r"^(clwb|clflushopt|clflush)\b",
@@ -54,79 +56,42 @@ LEAKS = [
 ]
 
 
-@dataclass
-class Instruction:
-    address: int
-    text: str
-    target: str = ""
-    """Symbol that a jump or call goes to, from the relocation or the listing; ``name+0x12`` inside a function."""
-
-
-@dataclass
-class Function:
-    name: str
-    code: list[Instruction] = field(default_factory=list)
-
-
-def parse(listing: str) -> dict[str, Function]:
-    functions: dict[str, Function] = {}
-    current = None
-    for line in listing.splitlines():
-        if match := re.match(r"^[0-9a-f]+ <([^>]+)>:", line):
-            current = functions.setdefault(match[1], Function(match[1]))
-        elif current and (match := re.match(r"^\s*([0-9a-f]+):\s+(.*)$", line)):
-            text = match[2].strip()
-            if relocation := re.match(r"R_\S+\s+([A-Za-z_.][\w.]*)", text):
-                if current.code:
-                    current.code[-1].target = relocation[1]
-                continue
-            target = re.search(r"<([^>]+)>", text)
-            current.code.append(
-                Instruction(int(match[1], 16), re.sub(r"^(notrack|bnd) ", "", text), target[1] if target else "")
-            )
-    return functions
-
-
-def plain(name: str) -> str:
-    """A function's name without what the compiler appended: .isra.0, .part.0, .constprop.0, .cold."""
-    return name.split(".")[0]
-
-
 class Check:
-    def __init__(self, functions: dict[str, Function], rules: dict[str, str]) -> None:
+    def __init__(self, functions: dict[str, list[Instruction]], rules: dict[str, str]) -> None:
         self.functions, self.rules = functions, rules
 
     def is_a(self, kind: str, instruction: Instruction) -> bool:
-        return re.match(self.rules[kind], instruction.text) is not None
+        return re.match(self.rules[kind], re.sub("^(notrack|bnd) ", "", instruction.text)) is not None
 
-    def callee(self, function: Function, instruction: Instruction) -> str:
+    def callee(self, name_of_caller: str, instruction: Instruction) -> str:
         """The other function a call or jump goes to, or empty for a jump within this one."""
         name = instruction.target.split("+")[0].split("-")[0]
-        return "" if name == function.name and "+" in instruction.target else name
+        return "" if name == name_of_caller and "+" in instruction.target else name
 
-    def successors(self, function: Function, index: int) -> tuple[list[int], list[str], bool]:
+    def successors(self, name: str, index: int) -> tuple[list[int], list[str], bool]:
         """Where control may go: indices, functions left to, and whether it returns."""
-        instruction = function.code[index]
-        after = [index + 1] if index + 1 < len(function.code) else []
+        code = self.functions[name]
+        instruction = code[index]
+        after = [index + 1] if index + 1 < len(code) else []
         if self.is_a("return", instruction):
             return [], [], True
         jump = self.is_a("jump", instruction)
         if not jump and not self.is_a("branch", instruction):
             return after, [], False
         where = re.search(r"\b([0-9a-f]+) <", instruction.text)
-        local = [i for i, other in enumerate(function.code) if where and other.address == int(where[1], 16)]
-        callee = self.callee(function, instruction)
-        if callee and callee != function.name and callee in self.functions:
+        local = [i for i, other in enumerate(code) if where and other.address == int(where[1], 16)]
+        callee = self.callee(name, instruction)
+        if callee and callee != name and callee in self.functions:
             return ([] if jump else after), [callee], False
         if not local and jump and "*" in instruction.text:
             # a jump table: it may go anywhere in the function
-            return list(range(len(function.code))), [], False
+            return list(range(len(code))), [], False
         return local + ([] if jump else after), [], False
 
     def leaks(self, name: str, barrier: str, tainted: bool = False, seen: frozenset = frozenset()) -> bool:
         """Can `name` return with maintenance issued and no barrier after it? `tainted`: some was issued before entry."""
-        function = self.functions.get(name)
-        if function is None or (name, tainted) in seen:
+        code = self.functions.get(name)
+        if code is None or (name, tainted) in seen:
             return False
         seen = seen | {(name, tainted)}
         work, done = [(0, tainted)], set()
@@ -135,16 +100,16 @@ class Check:
             if (index, dirty) in done:
                 continue
             done.add((index, dirty))
-            instruction = function.code[index]
+            instruction = code[index]
             if self.is_a(barrier, instruction):
                 dirty = False
             elif self.is_a("maintenance", instruction):
                 dirty = True
             elif self.is_a("call", instruction):
-                called = self.callee(function, instruction)
+                called = self.callee(name, instruction)
                 if called in self.functions:
                     dirty = self.leaks(called, barrier, dirty, seen)
-            following, left_to, returns = self.successors(function, index)
+            following, left_to, returns = self.successors(name, index)
             if returns and dirty:
                 return True
             if any(self.leaks(other, barrier, dirty, seen) for other in left_to):
@@ -153,14 +118,12 @@ class Check:
         return False
 
     def has(self, name: str, kind: str) -> bool:
-        return any(self.is_a(kind, instruction) for instruction in self.functions[name].code)
+        return any(self.is_a(kind, instruction) for instruction in self.functions[name])
 
 
 def main(objdump: str, arch: str, archive: str) -> int:
-    listing = subprocess.run(
-        [objdump, "-dr", "--no-show-raw-insn", archive], capture_output=True, text=True, check=True
-    ).stdout
-    check = Check(parse(listing), RULES[arch])
+    functions = disassemble(archive, objdump, ("-dr",))
+    check = Check(functions, RULES[arch])
     wrong = []
     for name in WAITS_FOR_STORES:
         if check.leaks(name, "stores"):
@@ -171,7 +134,7 @@ def main(objdump: str, arch: str, archive: str) -> int:
     for name, kind in (("lw_cache_wait", "loads"), ("lw_cache_persist_wait", "stores"), ("lw_cache_order", "order")):
         if not check.has(name, kind):
             wrong.append(f"{name} holds no {kind} barrier")
-    if arch == "arm64" and re.search(r"\bdsb\s+(?!sy)", listing):
+    if arch == "arm64" and any(re.match("dsb (?!sy)", i.text) for code in functions.values() for i in code):
         wrong.append("a DSB of a smaller domain than the system")
     print("\n".join(wrong) or f"{arch}: every path waits")
     return 1 if wrong else 0

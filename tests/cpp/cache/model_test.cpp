@@ -1,6 +1,6 @@
 // The cache library over the modelled cache: every schedule, every edge, and the mistakes of its users that the model must see.
 #include <linewright/cache.h>
-#include <linewright/cache_model.h>
+#include <cache_model/cache_model.h>
 
 #include <gtest/gtest.h>
 

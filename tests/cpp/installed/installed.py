@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 COMPILERS = [("gcc", "g++"), ("clang-14", "clang++-14")]
 STANDARDS = ["c11", "c++17", "c++20"]
+M32 = "/usr/include/x86_64-linux-gnu"  # where Debian keeps the headers of the 32-bit C library too
 
 CMAKE_PROJECT = """\
 cmake_minimum_required(VERSION 3.20)
@@ -123,26 +124,38 @@ def built_by_find_package(prefix: Path, folder: Path, compilers: list[tuple[str,
 
 
 def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
-    """Every public header compiles by itself, first in a file, as C11 and as C++17; parts of another say so at their head."""
+    """Every installed header compiles by itself, first in a file, as C11 and as C++17; parts of another say so at their head."""
     count = 0
-    for header in sorted((prefix / "include/linewright").glob("*.h")):
+    include = prefix / "include"
+    for header in sorted((include / "linewright").rglob("*.h")):
         if re.search(r"part of \w+\.h|Included by \w+\.h", header.read_text()[:400]):
             continue
-        for cc, cxx in compilers:
-            for compiler, standard, language in ((cc, "c11", "c"), (cxx, "c++17", "c++")):
-                run(
-                    compiler,
-                    f"-std={standard}",
-                    *WARNINGS,
-                    f"-I{prefix / 'include'}",
-                    "-fsyntax-only",
-                    "-x",
-                    language,
-                    "-",
-                    input=f"#include <linewright/{header.name}>\nint nothing_else(void);\n",
-                )
-                count += 1
+        for compiler, standard, language in compilers_of(header.parent.name, compilers):
+            run(
+                *compiler,
+                f"-std={standard}",
+                *WARNINGS,
+                f"-I{include}",
+                "-fsyntax-only",
+                "-x",
+                language,
+                "-",
+                input=f"#include <{header.relative_to(include)}>\nint nothing_else(void);\n",
+            )
+            count += 1
     return count
+
+
+def compilers_of(folder: str, compilers: list[tuple[str, str]]) -> list[tuple[list[str], str, str]]:
+    """(command, standard, language) for the headers of a folder: those of one architecture need its compiler."""
+    if folder == "arm64":
+        pairs = [(["aarch64-linux-gnu-gcc"], ["aarch64-linux-gnu-g++"])]
+    elif folder == "i386":
+        pairs = [(["gcc-12", "-m32", "-idirafter", M32], ["g++-12", "-m32", "-idirafter", M32])]
+    else:
+        pairs = [([cc], [cxx]) for cc, cxx in compilers]
+    every = [(cc, "c11", "c") for cc, _ in pairs] + [(cxx, "c++17", "c++") for _, cxx in pairs]
+    return [choice for choice in every if shutil.which(choice[0][0])]
 
 
 MARK = '__attribute__((visibility("default")))'

@@ -31,7 +31,7 @@ TLS_ROOM = "glibc.rtld.optional_static_tls=16384"
 
 
 class Unavailable(Exception):
-    """The packages cannot be had here."""
+    """The packages are not available here."""
 
 
 class Apt:
@@ -124,7 +124,7 @@ def in_threads(work) -> None:
     def guarded(number: int) -> None:
         try:
             work(number)
-        except BaseException as failure:  # noqa: BLE001: handed on below
+        except BaseException as failure:  # handed on below
             failures.append(failure)
 
     threads = [threading.Thread(target=guarded, args=(number,)) for number in range(THREADS)]

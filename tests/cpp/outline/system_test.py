@@ -1,6 +1,6 @@
 """The auditing library under a real arm64 kernel, in an emulated machine: edits through the kernel, filters, set-user-id.
 
-Exit code 77 (skipped) where the emulator or the kernel cannot be had.
+Exit code 77 (skipped) where the emulator or the kernel is missing.
 """
 
 from __future__ import annotations

@@ -246,18 +246,18 @@ const struct {
 #undef F
 #undef F1
 
-// On a CPU without LSE a class that is told to take it, against the library's refusal, shows which operations listen.
+// On a CPU without LSE a class that is set to take it, although the library would refuse, shows which operations listen.
 TEST(PolicyClasses, AnOperationTakesTheFormOfItsOwnClass) {
     if (lw_has_lse())
         GTEST_SKIP() << "every form runs on this CPU: none gives itself away";
     const uint32_t llsc_everywhere = lw_policy_word;
     const auto before = std::signal(SIGILL, to_before_operation);
-    for (int told = 0; told < LW_POLICY_CLASSES; told++)
-        for (uint32_t bits : {0u, told == LW_POLICY_VOID ? LW_POLICY_STORE_BIT : LW_POLICY_PREFETCH_BIT}) {
-            lw_policy_word = (llsc_everywhere & ~LW_POLICY_AT(told, LW_POLICY_MASK)) | LW_POLICY_AT(told, bits);
+    for (int set_class = 0; set_class < LW_POLICY_CLASSES; set_class++)
+        for (uint32_t bits : {0u, set_class == LW_POLICY_VOID ? LW_POLICY_STORE_BIT : LW_POLICY_PREFETCH_BIT}) {
+            lw_policy_word = (llsc_everywhere & ~LW_POLICY_AT(set_class, LW_POLICY_MASK)) | LW_POLICY_AT(set_class, bits);
             for (const auto &operation : operations)
-                EXPECT_EQ(is_illegal(operation.run), operation.of_class == told)
-                    << operation.name << ' ' << told << ' ' << bits;
+                EXPECT_EQ(is_illegal(operation.run), operation.of_class == set_class)
+                    << operation.name << ' ' << set_class << ' ' << bits;
         }
     std::signal(SIGILL, before);
     lw_policy_word = llsc_everywhere;

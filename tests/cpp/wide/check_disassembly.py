@@ -1,28 +1,20 @@
 """Checks that each function of an object consists of the instructions that its source promises in `expect` lines."""
 
 import re
-import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from machine_code import disassemble  # noqa: E402
 
 EXPECT = re.compile(r"expect (\w+): ([^*]+?) *\*/")
-HEADER = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
-PREFIXES = {"lock", "notrack", "bnd", "rep", "data16"}
 
 
 def mnemonics(objdump: str, path: str) -> dict[str, list[str]]:
-    """Function name -> mnemonics in order, prefixes dropped; functions split off as `name.part` count for `name`."""
-    text = subprocess.run(
-        [objdump, "-d", "--no-show-raw-insn", path], check=True, capture_output=True, text=True
-    ).stdout
+    """Function name -> mnemonics in order; functions split off as `name.part` count for `name`."""
     functions: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in text.splitlines():
-        if head := HEADER.match(line.strip()):
-            current = functions.setdefault(head[1], [])
-        elif "\t" in line:
-            words = [word for word in line.split("\t", 1)[1].split() if word not in PREFIXES]
-            if words:
-                current.append(words[0])
+    for name, body in disassemble(path, objdump).items():
+        functions.setdefault(name.split(".")[0], []).extend(i.mnemonic for i in body if i.mnemonic)
     return functions
 
 

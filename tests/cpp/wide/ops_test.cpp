@@ -16,7 +16,7 @@
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
-// Linked with --wrap=getauxval: what the library is told of the CPU, with something added where a test says so.
+// Linked with --wrap=getauxval: the CPU's features as the library sees them, changed where a test says so.
 static unsigned long pretended_hwcap;
 extern "C" unsigned long __real_getauxval(unsigned long type);
 extern "C" unsigned long __wrap_getauxval(unsigned long type) {
@@ -247,7 +247,7 @@ TEST_P(Wide_ops, CompareExchange) {
             }
 }
 
-// Once it has written, the expected value may be somebody else's: here it lies where a store would end the test.
+// Once it has written, the expected value may belong to another thread: here it lies where a store would end the test.
 TEST_P(Wide_ops, ExpectedIsLeftAloneBySuccess) {
     void *page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // zeros
     ASSERT_NE(page, MAP_FAILED);

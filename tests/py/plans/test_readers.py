@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from linewright.plans import definition
 from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
 from linewright.target.probe import Topology
+from machine_code import OBJDUMP, Instruction, disassemble
 from support.forms import every_form
 from support.places import ROOT
 
@@ -197,33 +199,21 @@ OTHERS = {
     "arm64": {"readers_empty": [], "acqrel": ["ldar", "stlr"], "sched_clock": ["mrs"]},
 }  # fmt: skip
 OTHERS["i386"] = {name: insns for name, insns in OTHERS["x86_64"].items() if not name.startswith("srcu")}
-_code: dict[str, dict[str, list[str]]] = {}
 
 
-def loops(arch: str) -> dict[str, list[str]]:
-    """Each lw_reader_… function's instructions as text, in order."""
-    if arch not in _code:
-        objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
-        if not shutil.which(objdump):
-            pytest.skip(f"no {objdump} here")
-        text = subprocess.run(
-            [objdump, "-d", "--no-show-raw-insn", probe_of(arch)], capture_output=True, text=True, check=True
-        ).stdout
-        found: dict[str, list[str]] = {}
-        current: list[str] | None = None
-        for line in text.splitlines():
-            if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
-                name = heading.group(1)
-                current = found.setdefault(name, []) if name.startswith("lw_reader_") and "." not in name else None
-            elif current is not None and (insn := re.match(r"^\s*([0-9a-f]+):\s+(.*)$", line)):
-                current.append(f"{insn.group(1)} {insn.group(2)}")
-        _code[arch] = found
-    return _code[arch]
+@cache
+def loops(arch: str) -> dict[str, list[Instruction]]:
+    """Each lw_reader_… function's instructions, in order."""
+    objdump = OBJDUMP.get(arch, "objdump")
+    if not shutil.which(objdump):
+        pytest.skip(f"no {objdump} here")
+    code = disassemble(probe_of(arch), objdump)
+    return {name: body for name, body in code.items() if name.startswith("lw_reader_") and "." not in name}
 
 
 def without_delay(arch: str, form: str) -> list[str]:
     """Memory instructions (and clock reads) of the loop without a delay: of those that hold no NOP, the one with the most."""
-    code = [(int(line.split()[0], 16), line.split(maxsplit=1)[1]) for line in loops(arch)[f"lw_reader_{form}"]]
+    code = [(i.address, i.text) for i in loops(arch)[f"lw_reader_{form}"]]
     bodies = []
     for address, text in code:
         branch = re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)\s+(?:.*,\s*)?([0-9a-f]+) <", text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ import pytest
 
 from linewright.plans.grid import OPERATIONS
 from linewright.target.probe import Form
+from machine_code import OBJDUMP, disassemble
 from support.forms import forms_of
 from support.places import ROOT
 
@@ -74,33 +76,18 @@ def build(arch: str) -> Path:
     return ROOT / "build" / {"x86_64": "native"}.get(arch, arch) / "probe" / "linewright-probe"
 
 
-_disassembly: dict[str, dict[str, list[tuple[int, str, str]]]] = {}
-
-
+@cache
 def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
     """Every timed function as (address, mnemonic with prefix, operands)."""
-    if arch not in _disassembly:
-        objdump = "aarch64-linux-gnu-objdump" if arch == "arm64" else "objdump"
-        if not build(arch).exists() or not shutil.which(objdump):
-            pytest.skip(f"no {arch} probe built here")
-        text = subprocess.run(
-            [objdump, "-d", "-C", "--no-show-raw-insn", str(build(arch))], capture_output=True, text=True, check=True
-        ).stdout
-        result: dict[str, list[tuple[int, str, str]]] = {}
-        current: list[tuple[int, str, str]] | None = None
-        for line in text.splitlines():
-            if heading := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
-                name = heading.group(1)
-                wanted = name.startswith(("lw_loop_", "lw_completed_")) or re.match(
-                    r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name
-                )
-                current = result.setdefault(name, []) if wanted else None
-            elif current is not None and (
-                insn := re.match(r"^\s*([0-9a-f]+):\s+((?:lock |notrack )?\S+)\s*(.*)$", line)
-            ):
-                current.append((int(insn.group(1), 16), insn.group(2), insn.group(3)))
-        _disassembly[arch] = result
-    return _disassembly[arch]
+    objdump = OBJDUMP.get(arch, "objdump")
+    if not build(arch).exists() or not shutil.which(objdump):
+        pytest.skip(f"no {arch} probe built here")
+    return {
+        name: [(i.address, i.text.removesuffix(i.operands).strip(), i.operands) for i in code]
+        for name, code in disassemble(build(arch), objdump, ("-d", "-C")).items()
+        if name.startswith(("lw_loop_", "lw_completed_"))
+        or re.match(r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name)
+    }
 
 
 def loop_instructions(code: list[tuple[int, str, str]]) -> list[tuple[str, str]]:

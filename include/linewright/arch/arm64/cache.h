@@ -13,25 +13,25 @@
 /* Clean to the point of coherency: a dirty line is written where every agent sees it; the copy stays. */
 static inline void lw_dc_cvac(const void *line)
 {
-    __asm__ volatile("sys #3, c7, c10, #1, %0" : : "r"(line) : "memory");
+    __asm__ __volatile__("sys #3, c7, c10, #1, %[line]" : : [line] "r"(line) : "memory");
 }
 
 /* Clean and invalidate to the point of coherency.  DC IVAC, which would discard, is EL1's. */
 static inline void lw_dc_civac(const void *line)
 {
-    __asm__ volatile("sys #3, c7, c14, #1, %0" : : "r"(line) : "memory");
+    __asm__ __volatile__("sys #3, c7, c14, #1, %[line]" : : [line] "r"(line) : "memory");
 }
 
 /* Clean to the point of persistence (FEAT_DPB). */
 static inline void lw_dc_cvap(const void *line)
 {
-    __asm__ volatile("sys #3, c7, c12, #1, %0" : : "r"(line) : "memory");
+    __asm__ __volatile__("sys #3, c7, c12, #1, %[line]" : : [line] "r"(line) : "memory");
 }
 
 /* Clean to the point of deep persistence (FEAT_DPB2): survives what the point of persistence need not. */
 static inline void lw_dc_cvadp(const void *line)
 {
-    __asm__ volatile("sys #3, c7, c13, #1, %0" : : "r"(line) : "memory");
+    __asm__ __volatile__("sys #3, c7, c13, #1, %[line]" : : [line] "r"(line) : "memory");
 }
 
 /*
@@ -40,13 +40,13 @@ static inline void lw_dc_cvadp(const void *line)
  */
 static inline void lw_dsb_sy(void)
 {
-    __asm__ volatile("dsb sy" : : : "memory");
+    __asm__ __volatile__("dsb sy" : : : "memory");
 }
 
 /* Orders earlier loads and stores before later maintenance, without waiting for completion. */
 static inline void lw_dmb_sy(void)
 {
-    __asm__ volatile("dmb sy" : : : "memory");
+    __asm__ __volatile__("dmb sy" : : : "memory");
 }
 
 /* Cache geometry as this thread may rely on it (the kernel emulates the read where cores differ). */
@@ -54,7 +54,7 @@ static inline uint64_t lw_mrs_ctr_el0(void)
 {
     uint64_t ctr;
 
-    __asm__("mrs %0, ctr_el0" : "=r"(ctr));
+    __asm__("mrs %[ctr], ctr_el0" : [ctr] "=r"(ctr));
     return ctr;
 }
 
@@ -65,6 +65,11 @@ enum lw_cache_insn { LW_INSN_NONE, LW_INSN_DC_CVAC, LW_INSN_DC_CIVAC, LW_INSN_DC
     X(DC_CIVAC, "dc_civac", lw_dc_civac) \
     X(DC_CVAP, "dc_cvap", lw_dc_cvap)    \
     X(DC_CVADP, "dc_cvadp", lw_dc_cvadp)
+
+/* Bits, by the numbers above, of the instructions that may stand for each operation. */
+#define LW_CACHE_INVALIDATORS (1u << LW_INSN_DC_CIVAC)
+#define LW_CACHE_PERSISTERS (1u << LW_INSN_DC_CVAP | 1u << LW_INSN_DC_CVADP)
+#define LW_CACHE_CLEANERS (LW_CACHE_INVALIDATORS | LW_CACHE_PERSISTERS | 1u << LW_INSN_DC_CVAC)
 
 /* Does this instruction need the full fence on both sides, whatever it is used for? */
 static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)

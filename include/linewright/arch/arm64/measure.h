@@ -9,7 +9,7 @@
 static inline uint64_t lw_ticks(void)
 {
     uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    __asm__ __volatile__("mrs %[ticks], cntvct_el0" : [ticks] "=r"(ticks));
     return ticks;
 }
 
@@ -17,13 +17,13 @@ static inline uint64_t lw_ticks(void)
 static inline uint64_t lw_ticks_ordered(void)
 {
     uint64_t ticks;
-    __asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
+    __asm__ __volatile__("isb\n\tmrs %[ticks], cntvct_el0\n\tisb" : [ticks] "=r"(ticks) : : "memory");
     return ticks;
 }
 
 static inline void lw_nop(void)
 {
-    __asm__ volatile("nop");
+    __asm__ __volatile__("nop");
 }
 
 /* Waits for everything before it, a posted store-form atomic included: DSB completes them, DMB ISHLD would not wait
@@ -31,13 +31,13 @@ static inline void lw_nop(void)
 static inline void lw_wait_completion(const void *line)
 {
     (void)line;
-    __asm__ volatile("dsb ish" : : : "memory");
+    __asm__ __volatile__("dsb ish" : : : "memory");
 }
 
 /* One link of a chain of dependent register additions, one cycle each. */
 static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 {
-    __asm__ volatile("add %0, %0, %1" : "+r"(*x) : "r"(y));
+    __asm__ __volatile__("add %[x], %[x], %[y]" : [x] "+r"(*x) : [y] "r"(y));
 }
 
 #endif

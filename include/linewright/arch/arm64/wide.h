@@ -16,8 +16,12 @@
 #ifndef LINEWRIGHT_ARCH_ARM64_WIDE_H
 #define LINEWRIGHT_ARCH_ARM64_WIDE_H
 
+#define LW_WIDE_ARM64 1 /* wide.h takes these forms */
+
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "cpu.h" /* lw_full_fence */
 
 /* Eight bytes: aligned by the language already; the name is for code that is also built for i386 */
 typedef uint64_t lw_u64 __attribute__((aligned(8)));
@@ -30,11 +34,6 @@ static inline lw_u128 lw_u128_of(uint64_t lo, uint64_t hi)
 }
 
 /* Barriers */
-
-static inline void lw_wide_dmb_ish(void)
-{
-    __asm__ __volatile__("dmb ish" : : : "memory");
-}
 
 static inline void lw_wide_dmb_ishld(void)
 {
@@ -101,7 +100,7 @@ static inline void lw_stp_write_u128(lw_u128 *p, lw_u128 v)
 /* `dmb ish; stp`: a release. Pairs with the `dmb ishld` of lw_ldp_dmb_read_u128 */
 static inline void lw_dmb_stp_write_u128(lw_u128 *p, lw_u128 v)
 {
-    lw_wide_dmb_ish();
+    lw_full_fence();
     lw_stp_write_u128(p, v);
 }
 
@@ -109,7 +108,7 @@ static inline void lw_dmb_stp_write_u128(lw_u128 *p, lw_u128 v)
 static inline void lw_dmb_stp_dmb_write_u128(lw_u128 *p, lw_u128 v)
 {
     lw_dmb_stp_write_u128(p, v);
-    lw_wide_dmb_ish();
+    lw_full_fence();
 }
 
 /* Compare-exchange: whether `*old` was there; `*old` is then what was */
@@ -175,7 +174,7 @@ static inline bool lw_ldxp_stlxp_dmb_u128(lw_u128 *p, lw_u128 *old, lw_u128 desi
 {
     bool done = lw_ldxp_stlxp_u128(p, old, desired);
 
-    lw_wide_dmb_ish();
+    lw_full_fence();
     return done;
 }
 
@@ -239,7 +238,7 @@ static inline lw_u128 lw_ldxp_stlxp_dmb_xchg_u128(lw_u128 *p, lw_u128 v)
 {
     lw_u128 old = lw_ldxp_stlxp_xchg_u128(p, v);
 
-    lw_wide_dmb_ish();
+    lw_full_fence();
     return old;
 }
 
@@ -283,7 +282,7 @@ static inline lw_u128 lw_ldxp_stlxp_dmb_read_u128(lw_u128 *p)
 {
     lw_u128 v = lw_ldxp_stlxp_read_u128(p);
 
-    lw_wide_dmb_ish();
+    lw_full_fence();
     return v;
 }
 

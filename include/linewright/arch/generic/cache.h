@@ -2,8 +2,14 @@
 #ifndef LINEWRIGHT_ARCH_GENERIC_CACHE_H
 #define LINEWRIGHT_ARCH_GENERIC_CACHE_H
 
+#include "cpu.h"
+
 enum lw_cache_insn { LW_INSN_NONE, LW_INSN_COUNT };
 #define LW_CACHE_INSNS(X)
+
+#define LW_CACHE_INVALIDATORS 0u
+#define LW_CACHE_CLEANERS 0u
+#define LW_CACHE_PERSISTERS 0u
 
 static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)
 {
@@ -15,19 +21,19 @@ static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)
 #define LW_CACHE_WAIT_STORES "fence"
 static inline void lw_cache_arch_wait_stores(void)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    lw_full_fence();
 }
 
 #define LW_CACHE_WAIT_ALL "fence"
 static inline void lw_cache_arch_wait_all(void)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    lw_full_fence();
 }
 
 #define LW_CACHE_ORDER "fence"
 static inline void lw_cache_arch_order(void)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    lw_full_fence();
 }
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "cpu.h"
+
 /* Nanoseconds of the monotonic clock. */
 static inline uint64_t lw_ticks(void)
 {
@@ -20,19 +22,19 @@ static inline uint64_t lw_ticks_ordered(void)
 
 static inline void lw_nop(void)
 {
-    __asm__ volatile("nop");
+    __asm__ __volatile__("nop");
 }
 
 static inline void lw_wait_completion(const void *line)
 {
     (void)line;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    lw_full_fence();
 }
 
 static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 {
     *x += y;
-    __asm__ volatile("" : "+r"(*x));
+    __asm__ __volatile__("" : "+r"(*x));
 }
 
 #endif

@@ -20,13 +20,17 @@
 #ifndef LINEWRIGHT_ARCH_I386_WIDE_H
 #define LINEWRIGHT_ARCH_I386_WIDE_H
 
+#define LW_WIDE_I386 1 /* wide.h takes these forms */
+
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "../x86/cpu.h" /* lw_full_fence */
 
 /* Eight bytes at an address that is a multiple of eight, also inside a struct */
 typedef uint64_t lw_u64 __attribute__((aligned(8)));
 
-/* What XMM0 is to a compiler that was told the CPU has none: gcc refuses the name and never uses the register.
+/* What XMM0 is to a compiler whose options say that the CPU has none: gcc refuses the name and never uses the register.
  * So in such a translation unit no function may be given the attribute target("sse…") and use these forms, nor may
  * link-time optimisation inline it into a unit that was compiled with SSE. */
 #if defined(__SSE__) || defined(__clang__)
@@ -208,12 +212,6 @@ static inline void lw_fxam_fistp_write_u64(lw_u64 *p, uint64_t v)
         lw_fnsave_fistp_write_u64(p, v);
 }
 
-/* `lock or` of nothing into the stack: the full barrier that costs least, and no store address of ours */
-static inline void lw_lock_or_fence(void)
-{
-    __asm__ __volatile__("lock orl $0, (%%esp)" : : : "cc", "memory");
-}
-
 /* Read-modify-writes: a loop of `lock cmpxchg8b`, named by where its first comparand comes from */
 
 /* `lock cmpxchg8b` once: whether `*old` was there; `*old` is then what was */
@@ -295,7 +293,7 @@ LW_CMPXCHG8B_LOOP_FROM(xor, "xorl", "xorl")
  *   read_first    `movq`: never a torn comparand
  *   guess_first   no read: a constant, so that the first access already asks for the line; a second round follows
  *                 unless the constant was right
- *   last_value    no read: what this caller left there last time; right on the first round unless somebody came between */
+ *   last_value    no read: what this caller left there last time; right in the first round unless another thread has written since */
 #define LW_CMPXCHG8B_LOOP_STARTS(op, after)                                                               \
     static inline uint64_t lw_cmpxchg8b_loop_read_first_##op##_u64(lw_u64 *p, uint64_t v)                 \
     {                                                                                                     \

@@ -4,12 +4,14 @@
 
 #include <stdint.h>
 
+#include "cpu.h" /* lw_full_fence */
+
 /* The time-stamp counter. Not ordered against the loop around it: used on batches a thousand times longer than the
  * few instructions that can move across it. */
 static inline uint64_t lw_ticks(void)
 {
     uint32_t low, high;
-    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    __asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high));
     return ((uint64_t)high << 32) | low;
 }
 
@@ -18,13 +20,13 @@ static inline uint64_t lw_ticks(void)
 static inline uint64_t lw_ticks_ordered(void)
 {
     uint32_t low, high;
-    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+    __asm__ __volatile__("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
     return ((uint64_t)high << 32) | low;
 }
 
 static inline void lw_nop(void)
 {
-    __asm__ volatile("nop");
+    __asm__ __volatile__("nop");
 }
 
 /* Waits until every earlier store of this thread is globally visible: what "completed" means on x86. */
@@ -32,9 +34,9 @@ static inline void lw_wait_completion(const void *line)
 {
     (void)line;
 #if defined(__i386__) && !defined(__SSE2__)
-    __asm__ volatile("lock orl $0,(%%esp)" : : : "memory", "cc");
+    lw_full_fence();
 #else
-    __asm__ volatile("mfence" : : : "memory");
+    __asm__ __volatile__("mfence" : : : "memory");
 #endif
 }
 
@@ -42,7 +44,7 @@ static inline void lw_wait_completion(const void *line)
  * so that cores which fold immediate additions at rename cannot hide it). */
 static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 {
-    __asm__ volatile("add %1,%0" : "+r"(*x) : "r"(y) : "cc");
+    __asm__ __volatile__("add %[y],%[x]" : [x] "+r"(*x) : [y] "r"(y) : "cc");
 }
 
 #endif

@@ -15,8 +15,12 @@
 #ifndef LINEWRIGHT_ARCH_X86_64_WIDE_H
 #define LINEWRIGHT_ARCH_X86_64_WIDE_H
 
+#define LW_WIDE_X86_64 1 /* wide.h takes these forms */
+
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "../x86/cpu.h" /* lw_full_fence */
 
 /* Eight bytes: aligned by the language already; the name is for code that is also built for i386 */
 typedef uint64_t lw_u64 __attribute__((aligned(8)));
@@ -101,12 +105,6 @@ static inline void lw_movdqa_write_u128(lw_u128 *p, lw_u128 v)
 #else
     __asm__ __volatile__("movdqa %[v], (%[p])" : "=m"(*p) : [p] "r"(p), [v] "x"(wide));
 #endif
-}
-
-/* `lock or` of nothing into the stack: the full barrier that costs least, and no store address of ours */
-static inline void lw_lock_or_fence(void)
-{
-    __asm__ __volatile__("lock orl $0, (%%rsp)" : : : "cc", "memory");
 }
 
 /* `lock cmpxchg16b` once: whether `*old` was there; `*old` is then what was */

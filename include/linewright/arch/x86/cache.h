@@ -1,6 +1,6 @@
-/* x86 cache-maintenance forms: one line each, and the fences that order them. i386 uses this file too. */
-#ifndef LINEWRIGHT_ARCH_X86_64_CACHE_H
-#define LINEWRIGHT_ARCH_X86_64_CACHE_H
+/* x86 cache-maintenance forms: one line each, and the fences that order them. */
+#ifndef LINEWRIGHT_ARCH_X86_CACHE_H
+#define LINEWRIGHT_ARCH_X86_CACHE_H
 
 #include <stdint.h>
 
@@ -14,33 +14,33 @@
  */
 static inline void lw_clwb(const void *line)
 {
-    __asm__ volatile("clwb %0" : : "m"(*(const char *)line) : "memory");
+    __asm__ __volatile__("clwb %[line]" : : [line] "m"(*(const char *)line) : "memory");
 }
 
 static inline void lw_clflushopt(const void *line)
 {
-    __asm__ volatile("clflushopt %0" : : "m"(*(const char *)line) : "memory");
+    __asm__ __volatile__("clflushopt %[line]" : : [line] "m"(*(const char *)line) : "memory");
 }
 
 /*
  * Intel: ordered with writes, fences and other CLFLUSHes.  AMD processors without CLFLUSHOPT: ordered by
- * MFENCE alone, on both sides (AMD APM vol. 3), so whoever issues it fences before and after.
+ * MFENCE alone, on both sides (AMD APM vol. 3), so its issuer fences before and after.
  */
 static inline void lw_clflush(const void *line)
 {
-    __asm__ volatile("clflush %0" : : "m"(*(const char *)line) : "memory");
+    __asm__ __volatile__("clflush %[line]" : : [line] "m"(*(const char *)line) : "memory");
 }
 
 /* Older stores, CLWBs and CLFLUSHOPTs before younger stores.  Says nothing about younger loads. */
 static inline void lw_sfence(void)
 {
-    __asm__ volatile("sfence" : : : "memory");
+    __asm__ __volatile__("sfence" : : : "memory");
 }
 
 /* As SFENCE, and with loads on both sides: what a load that must see the effect of CLFLUSHOPT needs. */
 static inline void lw_mfence(void)
 {
-    __asm__ volatile("mfence" : : : "memory");
+    __asm__ __volatile__("mfence" : : : "memory");
 }
 
 /* The instructions by number, for code that is specialised for one of them (the number is a constant there). */
@@ -49,6 +49,11 @@ enum lw_cache_insn { LW_INSN_NONE, LW_INSN_CLWB, LW_INSN_CLFLUSHOPT, LW_INSN_CLF
     X(CLWB, "clwb", lw_clwb)                   \
     X(CLFLUSHOPT, "clflushopt", lw_clflushopt) \
     X(CLFLUSH, "clflush", lw_clflush)
+
+/* Bits, by the numbers above, of the instructions that may stand for each operation. */
+#define LW_CACHE_INVALIDATORS (1u << LW_INSN_CLFLUSHOPT | 1u << LW_INSN_CLFLUSH)
+#define LW_CACHE_CLEANERS (LW_CACHE_INVALIDATORS | 1u << LW_INSN_CLWB)
+#define LW_CACHE_PERSISTERS LW_CACHE_CLEANERS
 
 /* Does this instruction need the full fence on both sides, whatever it is used for? */
 static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)

@@ -1,10 +1,10 @@
 /*
  * A software model of a cache without coherency, behind the API of cache.h, for testing the code that uses it.
  *
- * Build the code under test with -DLW_CACHE_MODEL and link `linewright_cache_model` in place of `linewright`.  Maintenance
- * then acts on modelled memory, which exists twice: as the devices see it, and as the CPU's cache holds it.  The
- * code under test reads and writes it with lw_model_load() and lw_model_store(); without LW_CACHE_MODEL these are
- * plain copies, so that it is written once.  Addresses are names: they may be real or invented.
+ * Link `linewright_cache_model` in place of `linewright`; it defines LW_CACHE_MODEL for what is built with it.  Maintenance
+ * then acts on modelled memory, which exists twice: as the devices see it, and as the CPU's cache holds it.  The code
+ * under test reads and writes it with lw_model_load() and lw_model_store() where LW_CACHE_MODEL is defined, with memcpy()
+ * elsewhere.  Addresses are names: they may be real or invented.
  *
  * The model may do all that hardware may, and its schedule says how eagerly: lines are fetched without being asked
  * for and written back at any time; an issued instruction takes effect at any time before the wait for it, and even
@@ -23,8 +23,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#if defined(LW_CACHE_MODEL)
 
 enum lw_model_schedule {
     LW_MODEL_LAZY,  /* nothing happens before it must */
@@ -82,22 +80,6 @@ void lw_model_count(struct lw_model_counts *counts);
 /* Maintenance instructions that were issued on the line of this address. */
 unsigned int lw_model_touched(const void *line);
 size_t lw_model_line_size(void);
-
-#else
-
-#include <string.h>
-
-static inline void lw_model_store(void *to, const void *from, size_t n)
-{
-    memcpy(to, from, n);
-}
-
-static inline void lw_model_load(const void *from, void *to, size_t n)
-{
-    memcpy(to, from, n);
-}
-
-#endif
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 /* The modelled cache: memory twice over, maintenance that takes effect late, and an adversary that may do what hardware may. */
 #include <linewright/cache.h>
-#include <linewright/cache_forms.h>
-#include <linewright/cache_model.h>
+
+#include "cache_model.h"
+#include "forms.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -48,8 +49,7 @@ static struct {
 } model = {.line_bytes = 64};
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
-static uint64_t draw(void)
-{
+static uint64_t draw(void) {
     uint64_t z = model.random += UINT64_C(0x9e3779b97f4a7c15);
 
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -58,13 +58,11 @@ static uint64_t draw(void)
 }
 
 /* True always when eager, never when lazy, once in n when random. */
-static bool chance(unsigned int n)
-{
+static bool chance(unsigned int n) {
     return model.schedule == LW_MODEL_EAGER || (model.schedule == LW_MODEL_RANDOM && draw() % n == 0);
 }
 
-static struct line *find(uintptr_t at)
-{
+static struct line *find(uintptr_t at) {
     for (size_t i = 0; i < model.n_regions; i++) {
         size_t index = (at - model.regions[i].first) / model.line_bytes; /* wraps to a large number below first */
 
@@ -74,8 +72,7 @@ static struct line *find(uintptr_t at)
     return NULL;
 }
 
-static void fetch(struct line *line)
-{
+static void fetch(struct line *line) {
     if (line->present)
         return;
     memcpy(line->cached, line->memory, model.line_bytes);
@@ -84,8 +81,7 @@ static void fetch(struct line *line)
     line->dirty = false;
 }
 
-static void write_back(struct line *line)
-{
+static void write_back(struct line *line) {
     if (!line->present || !line->dirty)
         return;
     for (size_t i = 0; i < model.line_bytes; i++)
@@ -95,8 +91,7 @@ static void write_back(struct line *line)
     line->dirty = false;
 }
 
-static void drop(struct line *line)
-{
+static void drop(struct line *line) {
     if (!line->present)
         return;
     memcpy(line->old, line->cached, model.line_bytes);
@@ -104,8 +99,7 @@ static void drop(struct line *line)
     line->present = line->dirty = false;
 }
 
-static void perform(struct line *line, enum lw_cache_insn insn)
-{
+static void perform(struct line *line, enum lw_cache_insn insn) {
     if (insn == LW_INSN_DISCARD) {
         for (size_t i = 0; line->present && line->dirty && i < model.line_bytes; i++)
             model.counts.discarded += line->cached[i] != line->memory[i];
@@ -117,8 +111,7 @@ static void perform(struct line *line, enum lw_cache_insn insn)
         drop(line);
 }
 
-static void perform_pending(size_t i)
-{
+static void perform_pending(size_t i) {
     struct line *line = model.pending[i].line;
     enum lw_cache_insn insn = model.pending[i].insn;
 
@@ -128,8 +121,7 @@ static void perform_pending(size_t i)
 }
 
 /* Maintenance and stores to one line keep their program order on every architecture. */
-static void perform_pending_of(const struct line *line)
-{
+static void perform_pending_of(const struct line *line) {
     for (size_t i = 0; i < model.n_pending;)
         if (model.pending[i].line == line)
             perform_pending(i);
@@ -137,8 +129,7 @@ static void perform_pending_of(const struct line *line)
             i++;
 }
 
-static struct line *any_line(void)
-{
+static struct line *any_line(void) {
     struct region *region;
 
     if (!model.n_regions)
@@ -147,9 +138,8 @@ static struct line *any_line(void)
     return &region->lines[draw() % region->count];
 }
 
-/* Between any two steps of the program: one pending instruction, one eviction, one fetch that nobody asked for. */
-static void adversary(void)
-{
+/* Between any two steps of the program: one pending instruction, one eviction, one fetch that no access asked for. */
+static void adversary(void) {
     struct line *line;
 
     if (model.steps_to_hook && --model.steps_to_hook == 0)
@@ -168,8 +158,7 @@ static void adversary(void)
         fetch(line);
 }
 
-static void finish_device(void)
-{
+static void finish_device(void) {
     void (*device)(void *) = model.device;
 
     model.device = NULL;
@@ -178,15 +167,13 @@ static void finish_device(void)
 }
 
 /* Loads and stores before are done, and nothing after has begun. */
-static void full_fence(void)
-{
+static void full_fence(void) {
     for (size_t i = 0; i < model.n_regions; i++)
         for (size_t j = 0; j < model.regions[i].count; j++)
             model.regions[i].lines[j].stale = model.regions[i].lines[j].young = false;
 }
 
-void lw_model_insn(enum lw_cache_insn insn, const void *at)
-{
+void lw_model_insn(enum lw_cache_insn insn, const void *at) {
     struct line *line = find((uintptr_t)at);
 
     adversary();
@@ -211,8 +198,7 @@ void lw_model_insn(enum lw_cache_insn insn, const void *at)
     model.pending[model.n_pending++].insn = insn;
 }
 
-void lw_model_wait(int orders_loads)
-{
+void lw_model_wait(int orders_loads) {
     model.counts.waits++;
     finish_device();
     for (size_t i = 0; i < model.n_pending;)
@@ -224,15 +210,13 @@ void lw_model_wait(int orders_loads)
         full_fence();
 }
 
-void lw_model_order(void)
-{
+void lw_model_order(void) {
     model.counts.orders++;
     finish_device();
     full_fence();
 }
 
-void lw_model_await(void (*device)(void *), void *arg)
-{
+void lw_model_await(void (*device)(void *), void *arg) {
     adversary();
     finish_device();
     model.device = device;
@@ -242,15 +226,13 @@ void lw_model_await(void (*device)(void *), void *arg)
 }
 
 /* The largest piece of [at, at + n) that one access covers: within an aligned word, hence within a line. */
-static size_t piece(uintptr_t at, size_t n)
-{
+static size_t piece(uintptr_t at, size_t n) {
     size_t room = STORE_BYTES - at % STORE_BYTES;
 
     return n < room ? n : room;
 }
 
-static struct line *find_or_abort(uintptr_t at)
-{
+static struct line *find_or_abort(uintptr_t at) {
     struct line *line = find(at);
 
     if (!line)
@@ -258,8 +240,7 @@ static struct line *find_or_abort(uintptr_t at)
     return line;
 }
 
-void lw_model_store(void *to, const void *from, size_t n)
-{
+void lw_model_store(void *to, const void *from, size_t n) {
     uintptr_t at = (uintptr_t)to;
     const unsigned char *source = from;
 
@@ -282,8 +263,7 @@ void lw_model_store(void *to, const void *from, size_t n)
     }
 }
 
-void lw_model_load(const void *from, void *to, size_t n)
-{
+void lw_model_load(const void *from, void *to, size_t n) {
     uintptr_t at = (uintptr_t)from;
     unsigned char *target = to;
 
@@ -303,8 +283,7 @@ void lw_model_load(const void *from, void *to, size_t n)
     }
 }
 
-void lw_model_device_write(void *to, const void *from, size_t n)
-{
+void lw_model_device_write(void *to, const void *from, size_t n) {
     uintptr_t at = (uintptr_t)to;
     const unsigned char *source = from;
 
@@ -321,8 +300,7 @@ void lw_model_device_write(void *to, const void *from, size_t n)
     }
 }
 
-void lw_model_device_read(const void *from, void *to, size_t n)
-{
+void lw_model_device_read(const void *from, void *to, size_t n) {
     uintptr_t at = (uintptr_t)from;
     unsigned char *target = to;
 
@@ -338,15 +316,13 @@ void lw_model_device_read(const void *from, void *to, size_t n)
     }
 }
 
-void lw_model_at_step(uint64_t steps, void (*hook)(void *), void *arg)
-{
+void lw_model_at_step(uint64_t steps, void (*hook)(void *), void *arg) {
     model.steps_to_hook = hook ? steps : 0;
     model.hook = hook;
     model.hook_arg = arg;
 }
 
-void lw_model_crash(void)
-{
+void lw_model_crash(void) {
     model.device = NULL;
     for (size_t i = 0; i < model.n_pending; i++)
         if (model.schedule != LW_MODEL_LAZY && draw() % 2)
@@ -362,26 +338,20 @@ void lw_model_crash(void)
         }
 }
 
-void lw_model_count(struct lw_model_counts *counts)
-{
+void lw_model_count(struct lw_model_counts *counts) {
     *counts = model.counts;
     counts->pending = model.n_pending;
 }
 
-unsigned int lw_model_touched(const void *at)
-{
+unsigned int lw_model_touched(const void *at) {
     struct line *line = find((uintptr_t)at);
 
     return line ? line->touched : 0;
 }
 
-size_t lw_model_line_size(void)
-{
-    return model.line_bytes;
-}
+size_t lw_model_line_size(void) { return model.line_bytes; }
 
-void lw_model_end(void)
-{
+void lw_model_end(void) {
     for (size_t i = 0; i < model.n_regions; i++) {
         free(model.regions[i].lines);
         free(model.regions[i].bytes);
@@ -391,8 +361,7 @@ void lw_model_end(void)
     model.steps_to_hook = 0;
 }
 
-int lw_model_begin(const struct lw_model_config *config)
-{
+int lw_model_begin(const struct lw_model_config *config) {
     size_t line = config->line_bytes;
 
     if (line < STORE_BYTES || line > 2048 || line & (line - 1))
@@ -405,8 +374,7 @@ int lw_model_begin(const struct lw_model_config *config)
     return lw_cache_configure("default,noncoherent");
 }
 
-int lw_model_region(const void *base, size_t n)
-{
+int lw_model_region(const void *base, size_t n) {
     uintptr_t mask = model.line_bytes - 1, at = (uintptr_t)base;
     struct region *region = &model.regions[model.n_regions];
 

@@ -1,6 +1,6 @@
 /* Cache-maintenance forms of the modelled, non-coherent cache: each is an event that the model sees. */
-#ifndef LINEWRIGHT_ARCH_MODEL_CACHE_H
-#define LINEWRIGHT_ARCH_MODEL_CACHE_H
+#ifndef LINEWRIGHT_CACHE_MODEL_FORMS_H
+#define LINEWRIGHT_CACHE_MODEL_FORMS_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,30 +20,15 @@ void lw_model_insn(enum lw_cache_insn insn, const void *line);
 void lw_model_wait(int orders_loads);
 void lw_model_order(void);
 
-static inline void lw_model_clean(const void *line)
-{
-    lw_model_insn(LW_INSN_CLEAN, line);
-}
+static inline void lw_model_clean(const void *line) { lw_model_insn(LW_INSN_CLEAN, line); }
 
-static inline void lw_model_clean_invalidate(const void *line)
-{
-    lw_model_insn(LW_INSN_CLEAN_INVALIDATE, line);
-}
+static inline void lw_model_clean_invalidate(const void *line) { lw_model_insn(LW_INSN_CLEAN_INVALIDATE, line); }
 
-static inline void lw_model_persist(const void *line)
-{
-    lw_model_insn(LW_INSN_PERSIST, line);
-}
+static inline void lw_model_persist(const void *line) { lw_model_insn(LW_INSN_PERSIST, line); }
 
-static inline void lw_model_discard(const void *line)
-{
-    lw_model_insn(LW_INSN_DISCARD, line);
-}
+static inline void lw_model_discard(const void *line) { lw_model_insn(LW_INSN_DISCARD, line); }
 
-static inline void lw_model_flush(const void *line)
-{
-    lw_model_insn(LW_INSN_FLUSH, line);
-}
+static inline void lw_model_flush(const void *line) { lw_model_insn(LW_INSN_FLUSH, line); }
 
 #define LW_CACHE_INSNS(X)                                                    \
     X(CLEAN, "model_clean", lw_model_clean)                                  \
@@ -52,28 +37,20 @@ static inline void lw_model_flush(const void *line)
     X(DISCARD, "model_discard", lw_model_discard)                            \
     X(FLUSH, "model_flush", lw_model_flush)
 
-static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn)
-{
-    return insn == LW_INSN_FLUSH;
-}
+#define LW_CACHE_INVALIDATORS (1u << LW_INSN_CLEAN_INVALIDATE | 1u << LW_INSN_FLUSH)
+#define LW_CACHE_CLEANERS (LW_CACHE_INVALIDATORS | 1u << LW_INSN_CLEAN | 1u << LW_INSN_PERSIST)
+#define LW_CACHE_PERSISTERS (1u << LW_INSN_PERSIST | 1u << LW_INSN_FLUSH)
+
+static inline int lw_cache_insn_is_strict(enum lw_cache_insn insn) { return insn == LW_INSN_FLUSH; }
 
 #define LW_CACHE_WAIT_STORES "model_wait_stores"
-static inline void lw_cache_arch_wait_stores(void)
-{
-    lw_model_wait(0);
-}
+static inline void lw_cache_arch_wait_stores(void) { lw_model_wait(0); }
 
 #define LW_CACHE_WAIT_ALL "model_wait_all"
-static inline void lw_cache_arch_wait_all(void)
-{
-    lw_model_wait(1);
-}
+static inline void lw_cache_arch_wait_all(void) { lw_model_wait(1); }
 
 #define LW_CACHE_ORDER "model_order"
-static inline void lw_cache_arch_order(void)
-{
-    lw_model_order();
-}
+static inline void lw_cache_arch_order(void) { lw_model_order(); }
 
 #ifdef __cplusplus
 }

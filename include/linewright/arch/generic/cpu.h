@@ -1,0 +1,13 @@
+/* Any other architecture: full fence and the spin loop's hint. */
+#ifndef LINEWRIGHT_ARCH_GENERIC_CPU_H
+#define LINEWRIGHT_ARCH_GENERIC_CPU_H
+
+static inline void lw_full_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* No hint is known. */
+static inline void lw_cpu_relax(void) {}
+
+#endif

@@ -1,0 +1,31 @@
+/* The architecture compiled for: the one list of those that have a folder here, and what every folder holds.
+ *
+ *   cpu.h       full fence, the spin loop's hint, bits of the kernel's feature words
+ *   forms.h     the forms of 32- and 64-bit operations, one instruction sequence each
+ *   wide.h      the forms wider than a register
+ *   cache.h     cache maintenance: one line each, and the barriers
+ *   measure.h   clock, NOP and the wait for completion, for timed loops
+ *
+ * A new architecture is such a folder, rmw/<name>.h if atomic.h shall not be made of builtins, and an entry here. */
+#ifndef LINEWRIGHT_ARCH_SELECT_H
+#define LINEWRIGHT_ARCH_SELECT_H
+
+#if defined(__aarch64__)
+#define LW_ARCH_NAME "arm64"
+#define LW_ARCH_HEADER(file) <linewright/arch/arm64/file>
+#define LW_RMW_HEADER <linewright/rmw/arm64.h>
+#elif defined(__x86_64__)
+#define LW_ARCH_NAME "x86_64"
+#define LW_ARCH_HEADER(file) <linewright/arch/x86/file>
+#define LW_RMW_HEADER <linewright/rmw/x86.h>
+#elif defined(__i386__)
+#define LW_ARCH_NAME "i386"
+#define LW_ARCH_HEADER(file) <linewright/arch/x86/file>
+#define LW_RMW_HEADER <linewright/rmw/x86.h>
+#else
+#define LW_ARCH_NAME "generic"
+#define LW_ARCH_HEADER(file) <linewright/arch/generic/file>
+#define LW_RMW_HEADER <linewright/rmw/generic.h>
+#endif
+
+#endif
