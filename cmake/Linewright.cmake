@@ -1,22 +1,12 @@
 # Helpers shared by all rooms: warnings, sanitizers, and tests that know how to run under emulation.
 find_package(Threads REQUIRED)
 
-# The architecture built for, by the names of include/linewright/arch/.
-include(CheckSourceCompiles)
-function(lw_detect_arch out)
-  foreach(pair IN ITEMS "arm64:__aarch64__" "x86_64:__x86_64__" "i386:__i386__")
-    string(REPLACE ":" ";" pair "${pair}")
-    list(GET pair 0 arch)
-    list(GET pair 1 macro)
-    check_source_compiles(C "#ifndef ${macro}\n#error no\n#endif\nint main(void){return 0;}" LW_IS_${arch})
-    if(LW_IS_${arch})
-      set(${out} ${arch} PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
-  set(${out} generic PARENT_SCOPE)
-endfunction()
-lw_detect_arch(LW_ARCH)
+# The architecture built for, by the names of include/linewright/arch/select.h.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/arch.c "#include <linewright/arch/select.h>\nLW_ARCH_NAME\n")
+separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
+execute_process(COMMAND ${CMAKE_C_COMPILER} ${flags} -E -P -I ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_BINARY_DIR}/arch.c
+  OUTPUT_VARIABLE LW_ARCH OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE "[^a-z0-9_]" "" LW_ARCH "${LW_ARCH}")
 message(STATUS "Linewright: building for ${LW_ARCH}")
 
 # Warnings are errors for our own targets; sanitizers reach every target of a preset alike.

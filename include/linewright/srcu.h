@@ -48,6 +48,7 @@
 #include <stdint.h>
 
 #include <linewright/api.h>
+#include <linewright/arch/cpu.h>
 #include <linewright/arch/thread_sanitizer.h>
 #include <linewright/percpu.h>
 
@@ -183,20 +184,6 @@ LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
 LW_API uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_on, const char *where);
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
-/* In assembly because ThreadSanitizer refuses to compile the compiler's fence. */
-static inline void lw__srcu_full_fence(void)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("lock; orl $0, (%%rsp)" : : : "memory", "cc");
-#elif defined(__i386__)
-    __asm__ volatile("lock; orl $0, (%%esp)" : : : "memory", "cc");
-#elif defined(__aarch64__)
-    __asm__ volatile("dmb ish" : : : "memory");
-#else
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-}
-
 #if LW__SRCU_THREAD_WORDS
 /* The calling thread's record; NULL before its first critical section and after its last destructor. Initial-exec: no call. */
 extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exec")));
@@ -239,7 +226,7 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
 #else
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1) && __builtin_expect(lw_rseq_add_ulong((unsigned long *)pair, 1), 1)) {
         if (barrier) /* B: count before critical section; pairs with HEAVY_BARRIER in src/srcu/gp.h */
-            lw__srcu_full_fence();
+            lw_full_fence();
         return pair;
     }
 #endif
@@ -260,7 +247,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
 #else
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
         if (barrier) /* C: critical section before count; pairs with HEAVY_BARRIER in src/srcu/gp.h */
-            lw__srcu_full_fence();
+            lw_full_fence();
         if (__builtin_expect(lw_rseq_add_ulong((unsigned long *)(pair + 2 * LW__SRCU_WORD), 1), 1))
             return;
     }

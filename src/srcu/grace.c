@@ -11,15 +11,6 @@
 #include <stdio.h>
 #include <time.h>
 
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb"); /* tens of cycles; YIELD takes none on most cores */
-#endif
-}
-
 static void flip(struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED);
@@ -39,14 +30,14 @@ static void flip_and_settle(struct lw__srcu_domain *d)
     unsigned index = lw__srcu_index_now(d);
     unsigned long seen = lw__srcu_sum(d, index, false);
     flip(d);
-    lw__srcu_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
+    lw_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
     for (unsigned polls = 0; polls < 8; polls++) {
         unsigned long now = lw__srcu_sum(d, index, false);
         if (now == seen)
             return;
         seen = now;
         for (unsigned i = 0; i < 4; i++)
-            cpu_relax();
+            lw_cpu_relax();
     }
 }
 
@@ -54,7 +45,7 @@ static void flip_and_settle(struct lw__srcu_domain *d)
 #define LW_GP_SUM_UNLOCKS(d, i) lw__srcu_sum(d, i, true)
 #define LW_GP_SUM_LOCKS(d, i) lw__srcu_sum(d, i, false)
 #define LW_GP_HEAVY_BARRIER(d) lw__srcu_heavy_barrier(d)
-#define LW_GP_FENCE() lw__srcu_full_fence()
+#define LW_GP_FENCE() lw_full_fence()
 #define LW_GP_INDEX(d) lw__srcu_index_now(d)
 #define LW_GP_FLIP(d) flip_and_settle(d)
 #define LW_GP_LOAD_SEQ(d) __atomic_load_n(&(d)->seq, __ATOMIC_RELAXED)

@@ -40,6 +40,6 @@ bool lw__srcu_have_membarrier(void)
 
 int lw__srcu_heavy_barrier(struct lw__srcu_domain *d)
 {
-    lw__srcu_full_fence(); /* pairs with B and C in srcu.h */
+    lw_full_fence(); /* pairs with B and C in srcu.h */
     return d->reader_barriers ? 0 : membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }

@@ -47,7 +47,7 @@ static void count(struct lw__srcu_domain *d, unsigned word)
 #endif
     /* Fences: B after the lock's count and C before the unlock's; pair with HEAVY_BARRIER in gp.h. */
     if (d->reader_barriers)
-        lw__srcu_full_fence();
+        lw_full_fence();
     unsigned long *p = (unsigned long *)((uintptr_t)d->cpu + word * LW__SRCU_WORD);
 #ifdef LW_THREAD_SANITIZER
     __atomic_fetch_add(&d->seen_by_tsan, 1, __ATOMIC_RELEASE); /* pairs with sum_cpus(); no acquire: orders no readers */
@@ -58,7 +58,7 @@ static void count(struct lw__srcu_domain *d, unsigned word)
     lw__percpu_add_slow_u32((uint32_t *)p, 1);
 #endif
     if (d->reader_barriers)
-        lw__srcu_full_fence();
+        lw_full_fence();
 }
 
 uintptr_t lw__srcu_lock_slow(struct lw_srcu *s)
