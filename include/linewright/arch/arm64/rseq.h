@@ -1,4 +1,5 @@
 /* Restartable sequences for arm64: per-CPU steps that either commit on the CPU they read, or did not happen.
+ * Included by percpu.h.
  *
  *   adrp/add desc ; str [rseq, #8]     publish the descriptor: from label 31 to 32 the kernel aborts this thread when it
  *                                      preempts, migrates or signals it.

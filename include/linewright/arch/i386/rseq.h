@@ -1,5 +1,5 @@
 /* Restartable sequences for 32-bit x86: 64-bit adds and the value operations; their shape and the 32-bit adds are in
- * arch/x86/rseq.h. What differs:
+ * arch/x86/rseq.h. Included by percpu.h. What differs:
  * - 64 bits must commit with ONE instruction: an add/adc pair could be cut in two. As long as the upper half does not change,
  *   which is nearly always so for a counter of small steps, that is a store of the lower half. Else it is cmpxchg8b, unlocked:
  *   within the sequence no other thread of this CPU can come between.

@@ -1,5 +1,6 @@
 /* What the restartable sequences of x86-64 and i386 share: per-CPU steps that either commit on the CPU they read, or did
  * not happen.
+ * Included by percpu.h.
  *
  * Every sequence has the same shape, and every step a reason (names of x86-64; the other differs in register names):
  *
