@@ -88,6 +88,8 @@ class Price(Struct, frozen=True, kw_only=True):
     """Over the locked add under the same condition: contended where both were measured so, else alone."""
     reference: bool = False
     """This is the locked add itself."""
+    rank: int = 0
+    """Where there is no room for all, the highest ranks are left out first."""
 
 
 class Screen(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Short names for cells, in words, for tables whose rows are cells of several operations."""
+"""Names for cells: short ones for tables whose rows are cells of several operations, and whole ones in words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 
 from linewright.schema import Cell
+
+_OPERATIONS = {
+    "read": "load",
+    "xchg": "exchange",
+    "cmpxchg": "compare-and-swap",
+    "none": "loop without an operation",
+    "handoff": "handoff between cores",
+    "clean": "cache-line clean",
+    "clean_invalidate": "cache-line clean and invalidate",
+    "percpu_add": "counter",
+    "percpu_none": "counter loop without a counter",
+    "readers_pair": "reader",
+    "readers_grace": "grace period",
+    "readers_none": "reader loop without a reader",
+}
 
 
 def label(cell: Cell) -> str:
@@ -28,3 +43,24 @@ def unique_labels(cells: Sequence[Cell]) -> dict[str, str]:
     names = {cell.id: label(cell) for cell in cells}
     often = Counter(names.values())
     return {i: name if often[name] == 1 else i for i, name in names.items()}
+
+
+def in_words(cell: Cell) -> str:
+    """A cell as a person would say it: ``fetch_add by lock_xadd, second CPU on the line, 20 units of work``."""
+    operation = _OPERATIONS.get(cell.operation, cell.operation.replace("_", " "))
+    parts = [f"{operation} by {cell.form}" if cell.form not in ("empty", cell.operation) else operation]
+    parts.append(contention(cell))
+    if cell.work_iters:
+        parts.append(f"{cell.work_iters} units of work")
+    return ", ".join(parts)
+
+
+def contention(cell: Cell) -> str:
+    """Who else runs, in words: ``alone``, ``beside a spinning CPU``, ``second CPU on the line, 100 iterations apart``."""
+    if cell.contender == "none":
+        return "alone"
+    many = cell.threads > 2
+    if cell.contender == "placebo":
+        return f"beside {cell.threads - 1} spinning CPUs" if many else "beside a spinning CPU"
+    who = f"{cell.threads} CPUs on the line" if many else "second CPU on the line"
+    return who + (f", {cell.contender_iters} iterations apart" if cell.contender_iters else "")

@@ -12,6 +12,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from linewright.output.console import remark
+from linewright.output.labels import in_words
 from linewright.schema import Plan
 from linewright.target.estimate import LAUNCH_S, cells_s
 from linewright.target.local import Progress
@@ -27,9 +28,10 @@ class Meter:
     def __init__(self, launches: list[Plan], budget_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._weights = {launch.launch: LAUNCH_S + cells_s(launch, launch.cells) for launch in launches}
         self._cells = {launch.launch: len(launch.cells) for launch in launches}
+        self._names = {cell.id: in_words(cell) for launch in launches for cell in launch.cells}
         self._budget_s, self._clock = budget_s, clock
         self._start = clock()
-        self.launches = len(launches)
+        self.launches = max((launch.launch for launch in launches), default=0) + 1
         self.cells_total = sum(self._cells.values())
         self.share = 0.0
         self.cells_done = 0
@@ -57,10 +59,11 @@ class Meter:
         return min(self.elapsed_s * (1 / self.share - 1), max(0.0, self._budget_s - self.elapsed_s))
 
     def text(self, cell: str, launch: int) -> str:
+        """One line: the share, the time left, the launch, and the cell of this id in words."""
         left = self.left_s
         eta = f"{duration_text(left)} left" if left is not None else "starting"
-        of = f", launch {launch + 1}" if self.launches > 1 else ""
-        return f"{self.share:4.0%}  {self.cells_done}/{self.cells_total} cells{of}, {eta}  {cell}"
+        of = f", launch {launch + 1} of {self.launches}" if self.launches > 1 else ""
+        return f"{self.share:4.0%}, {eta}{of}: {self._names.get(cell, cell)}"
 
 
 class Lines:

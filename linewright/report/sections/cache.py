@@ -91,17 +91,21 @@ def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str
     }
 
 
+def _longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Aligned lists; of those that differ in their number of entries alone, the longest."""
+
+    def kind(row: dict[str, Any]) -> tuple:
+        return (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
+
+    most: dict[tuple, int] = {}
+    for row in rows:
+        most[kind(row)] = max(most.get(kind(row), 0), row["entries"])
+    return [row for row in rows if row["align"] == 0 and row["entries"] == most[kind(row)]]
+
+
 def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, control: Control) -> Figure:
     labels = [series.label for series in material.series]
-    most: dict[tuple, int] = {}
-    for row in rows:  # of lists that differ in length alone, the longest
-        key = (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
-        most[key] = max(most.get(key, 0), row["entries"])
-    rows = [
-        r
-        for r in rows
-        if r["align"] == 0 and r["entries"] == most[(r["series"], r["form"], r["state"], r["bytes"], r["wait"])]
-    ]
+    rows = _longest(rows)
     base = (
         alt.Chart(inline(rows))
         .transform_filter("datum.state == state")

@@ -83,8 +83,8 @@ def _point(row: dict[str, Any]) -> str:
     return ", ".join(x for x in (many, inside, updater, row["which"].replace("_", " ")) if x)
 
 
-def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
-    """Each form as one point: its reader alone on one axis, its grace period on the other."""
+def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each form that has both figures: its reader's, and its updater's beside readers where there are any."""
     pairs: dict[tuple[str, str], dict[str, Any]] = {}
     waits: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
@@ -95,7 +95,7 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
             known = waits.get((*key, row["updater"]))
             if known is None or (not known["readers"] and row["readers"]):
                 waits[(*key, row["updater"])] = row
-    joined = [
+    return [
         {
             "series": label,
             "form": form,
@@ -111,6 +111,11 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
         for (label, form, updater), wait in waits.items()
         if (pair := pairs.get((label, form)))
     ]
+
+
+def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
+    """Each form as one point: its reader alone on one axis, its grace period on the other."""
+    joined = _joined(rows)
     if not joined:
         return None
     joined = within(within(joined, "pair"), "grace")

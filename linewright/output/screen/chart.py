@@ -1,0 +1,138 @@
+"""The price list as a bar chart: what each remedy costs alone and with a second CPU, on a logarithmic scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.table import Table
+
+from linewright.analysis.screen_data import Figure, Price
+from linewright.output.columns import Column, table
+from linewright.output.screen import words
+from linewright.schema import Interval
+
+LONGEST_NS = 2000.0
+"""Costs above this are waits, not operations: their bars end in an arrow, and the scale is made for the others."""
+SHORTEST_BAR = 12
+"""Columns below which no bars are drawn."""
+
+
+class Signs(NamedTuple):
+    """Characters of the bars: those of Unicode, or ASCII where the stream's encoding has no others."""
+
+    alone: str
+    contended: str
+    beyond: str
+
+
+UNICODE = Signs("█", "░", "▶")
+ASCII = Signs("#", "-", ">")
+
+
+def signs_for(encoding: str) -> Signs:
+    """The signs that an encoding can express."""
+    try:
+        "".join(UNICODE).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+class Scale(NamedTuple):
+    """A logarithmic scale of so many columns from `low` to `high` ns, both powers of ten."""
+
+    low: float
+    high: float
+    columns: int
+
+    def at(self, value: float) -> int:
+        """Columns up to a value: at least 1, so that every cost is seen."""
+        decades = math.log10(self.high / self.low)
+        part = math.log10(max(value, self.low) / self.low) / decades
+        return max(1, min(self.columns, round(part * self.columns)))
+
+    def axis(self) -> str:
+        """The heading: each power of ten where a bar of that length ends."""
+        text = ""
+        for power in range(round(math.log10(self.low)), round(math.log10(self.high)) + 1):
+            label = f"{10.0**power:g}"
+            end = max(1, self.at(10.0**power)) if power > math.log10(self.low) else len(label)
+            if end - len(label) < len(text) and text:
+                continue
+            text = text.ljust(end - len(label)) + label
+        return text
+
+
+def scale_of(prices: Sequence[Price], columns: int) -> Scale | None:
+    """The scale that holds every operation's cost; None without any."""
+    values = [
+        f.ns.median_ns
+        for price in prices
+        for f in (price.alone, price.contended)
+        if f and 0 < f.ns.median_ns <= LONGEST_NS
+    ]
+    if not values:
+        return None
+    low = 10.0 ** math.floor(math.log10(min(values)))
+    high = 10.0 ** math.ceil(math.log10(max(values)))
+    return Scale(low, max(high, 10 * low), columns)
+
+
+def bar(price: Price, scale: Scale, signs: Signs) -> str:
+    """Solid up to the cheaper of the two figures, light from there to the dearer one."""
+    values = [f.ns.median_ns for f in (price.alone, price.contended) if f and f.ns.median_ns > 0]
+    if not values:
+        return ""
+    if min(values) > LONGEST_NS:
+        return signs.alone * (scale.columns - 1) + signs.beyond
+    solid = scale.at(min(values))
+    if max(values) > LONGEST_NS:
+        return signs.alone * solid + signs.contended * (scale.columns - solid - 1) + signs.beyond
+    light = scale.at(max(values)) - solid
+    return signs.alone * solid + signs.contended * light
+
+
+def ratio_text(ratio: Interval | None, reference: bool) -> str:
+    """``1`` for the locked add itself, ``14–20× less``, ``3.4–3.8× more`` or ``0.9–1.2×`` where it may be either."""
+    if reference:
+        return "1"
+    if ratio is None or not (math.isfinite(ratio.low_ns) and ratio.low_ns > 0 and math.isfinite(ratio.high_ns)):
+        return ""
+    low, high = ratio.low_ns, ratio.high_ns
+    if high < 1:
+        return f"{_times(1 / high, 1 / low)} less"
+    return f"{_times(low, high)} more" if low > 1 else _times(low, high)
+
+
+def _times(low: float, high: float) -> str:
+    digits = 0 if low >= 9.95 else 1
+    ends = [f"{end:.{digits}f}" for end in (low, high)]
+    return f"{ends[0]}×" if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}×"
+
+
+def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
+    """The price list, with bars as far as the width has room for them."""
+    signs = signs_for(encoding)
+    contended = any(price.contended for price in prices)
+    columns: list[Column[Price]] = [
+        Column("price list, ns", lambda price: price.name, text=True),
+        Column(f"alone {signs.alone}", lambda price: _figure(price.alone)),
+    ]
+    if contended:
+        columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
+    columns.append(Column("to locked add", lambda price: ratio_text(price.ratio, price.reference)))
+    room = width - sum(max([len(c.title), *(len(c.value(p)) for p in prices)]) + 1 for c in columns)
+    scale = scale_of(prices, room)
+    if scale and room >= SHORTEST_BAR:
+        columns.append(Column(scale.axis(), lambda price: bar(price, scale, signs), text=True))
+    made = table("", columns, prices, style=lambda price: "bold" if price.reference else "")
+    made.title = None
+    for column in made.columns:
+        column.header_style = "bold"
+    return made
+
+
+def _figure(found: Figure | None) -> str:
+    return words.figure(found) if found else ""

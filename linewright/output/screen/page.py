@@ -1,0 +1,122 @@
+"""The screen as a whole: blocks in order of importance, shortened until they fit 30 lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from linewright.analysis.saying import Sentence, render
+from linewright.analysis.screen_data import Price, Screen
+from linewright.errors import one_line
+from linewright.output.screen.chart import chart
+from linewright.output.screen.matrix import matrix
+
+LINES = 30
+"""Most lines of one machine's screen."""
+WIDEST = 100
+"""Most columns, also on a wider terminal: longer lines are hard to read."""
+NARROWEST = 60
+_SHORTER = (
+    ("limits", 1),
+    ("prices", 9),
+    ("rows", 5),
+    ("use", 3),
+    ("blank", 0),
+    ("prices", 6),
+    ("use", 1),
+    ("prices", 3),
+    ("rows", 1),
+)
+"""How the screen is shortened until it fits: each block down to this many, in this order."""
+
+
+def print_screens(screens: Sequence[Screen], console: Console) -> None:
+    """Print each machine's screen."""
+    for number, screen in enumerate(screens):
+        if number:
+            console.print()
+        for block in _fitted(screen, console):
+            console.print(block, width=_width(console))
+
+
+def _width(console: Console) -> int:
+    return max(NARROWEST, min(WIDEST, console.width))
+
+
+def _fitted(screen: Screen, console: Console) -> list[RenderableType]:
+    """The blocks, shortened in the order of `_SHORTER` where they would take more than `LINES`."""
+    amounts = {"limits": 3, "use": 4, "prices": len(screen.prices), "rows": len(screen.rows), "blank": 1}
+    blocks = list(_blocks(screen, console, amounts))
+    for name, fewest in _SHORTER:
+        while _height(blocks, console) > LINES and amounts[name] > fewest:
+            amounts[name] -= 1
+            blocks = list(_blocks(screen, console, amounts))
+    return blocks
+
+
+def _height(blocks: Sequence[RenderableType], console: Console) -> int:
+    options = console.options.update(width=_width(console))
+    return sum(len(console.render_lines(block, options)) for block in blocks)
+
+
+def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterator[RenderableType]:
+    width = _width(console)
+    blank = [Text("")] * amounts["blank"]
+    yield Text(one_line(", ".join([screen.title, *screen.facts])), style="bold")
+    yield Text(one_line(", ".join(screen.run)), style="dim")
+    if screen.warning:
+        yield Text(one_line(screen.warning), style="bold red")
+    yield from blank
+    for sentence in screen.headline:
+        yield from _wrapped(_text(sentence), "", width, "bold")
+    for number, sentence in enumerate(screen.use[: amounts["use"]]):
+        yield from _wrapped(_text(sentence), "    " if number else "USE ", width)
+    for number, sentence in enumerate(screen.set[:2]):
+        yield from _wrapped(_text(sentence), "    " if number else "SET ", width)
+    if screen.rows:
+        yield from blank
+        made, legend = matrix(_fewer_rows(screen, amounts["rows"]), width)
+        yield made
+        for line in legend:
+            yield from _wrapped(line, "", width, "dim")
+    if screen.prices:
+        yield from blank
+        yield chart(_weightiest(screen.prices, amounts["prices"]), width, console.encoding)
+    yield from _limits(screen, amounts["limits"], width)
+
+
+def _fewer_rows(screen: Screen, most: int) -> Screen:
+    """The matrix without its first rows, which are the cheap ones, when there is no room for all."""
+    return msgspec.structs.replace(screen, rows=screen.rows[len(screen.rows) - most :])
+
+
+def _weightiest(prices: Sequence[Price], most: int) -> list[Price]:
+    """The prices of the lowest ranks, in their own order."""
+    kept = sorted(range(len(prices)), key=lambda i: (prices[i].rank, i))[:most]
+    return [prices[i] for i in sorted(kept)]
+
+
+def _text(sentence: Sentence) -> str:
+    return one_line(render(sentence))
+
+
+def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Text]:
+    """Lines no longer than `width` behind a label, which is bold; further lines stand below the text."""
+    indent = " " * len(label)
+    for number, line in enumerate(textwrap.wrap(text, width - len(label)) or [""]):
+        yield Text.assemble((label, "bold") if not number else indent, (line, style))
+
+
+def _limits(screen: Screen, most: int, width: int) -> Iterator[Text]:
+    lines = [*screen.missing, *(_text(sentence) for sentence in screen.limits)]
+    for line in lines[:most]:
+        yield from _wrapped(one_line(line), "", width, "dim")
+    if len(lines) > most:
+        more = len(lines) - most
+        yield Text(
+            f"{more} more {'limit' if more == 1 else 'limits'} and every figure: linewright show --all.", style="dim"
+        )

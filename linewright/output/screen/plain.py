@@ -1,0 +1,85 @@
+"""The screen in linear order for screen readers: one statement a line, no columns, no bars, no signs to look up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linewright.analysis.saying import render
+from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Screen
+from linewright.errors import one_line
+from linewright.output.screen import words
+from linewright.output.screen.chart import ratio_text
+from linewright.output.screen.matrix import floor_line
+
+
+def lines(screens: Sequence[Screen]) -> list[str]:
+    """Every line of every machine's screen."""
+    return [one_line(line) for screen in screens for line in _of(screen)]
+
+
+def _of(screen: Screen) -> Iterator[str]:
+    yield f"Machine: {', '.join([screen.title, *screen.facts])}."
+    yield f"Run: {', '.join(screen.run)}."
+    if screen.warning:
+        yield f"Warning: {screen.warning}"
+    yield from map(render, screen.headline)
+    for label, sentences in (("Use", screen.use), ("Set", screen.set)):
+        yield from (f"{label}: {render(sentence)}" for sentence in sentences)
+    if screen.rows:
+        yield f"Matrix of {screen.width_bits}-bit operations, nanoseconds per operation."
+    for row in screen.rows:
+        for condition in screen.conditions:
+            if entry := row.entries.get(condition.key):
+                yield f"{row.name}, {words.where(condition)}: {_entry(entry, condition)}"
+    if noise := floor_line(screen):
+        yield noise
+    if screen.prices:
+        yield "Price list, nanoseconds per operation."
+    yield from map(_price, screen.prices)
+    yield from (f"Not measured: {text}" for text in screen.missing)
+    yield from (f"Limit: {render(sentence)}" for sentence in screen.limits)
+
+
+def _figure(found: Figure) -> str:
+    doubts = [
+        *(["several modes"] if found.metastable else []),
+        *(["unreliable, too many windows were disturbed"] if not found.reliable else []),
+    ]
+    return words.ns(found.ns.median_ns) + (f" ({', '.join(doubts)})" if doubts else "")
+
+
+def _entry(entry: Entry, condition: Condition) -> str:
+    if entry.default is None:
+        return f"{entry.why or 'no figure'}."
+    text = _figure(entry.default)
+    if condition.key == "contended" and (span := words.span(entry.default)):
+        text += f", interval {span.replace('–', ' to ')}"
+    return f"{text}.{_versus(entry, condition)}"
+
+
+def _versus(entry: Entry, condition: Condition) -> str:
+    versus = entry.versus
+    if versus is None:
+        return ""
+    name = words.form_name(versus.form, entry.default.form if entry.default else "")
+    change = words.change(versus)
+    if versus.answer == "same":
+        return f" {name}: the same within {words.same_within(condition)}."
+    if versus.answer == "undecided":
+        return f" {name}: undecided{f', {change} remains possible' if change else ''}."
+    if versus.answer == "slower":
+        return " Every other form costs more."
+    return f" {name}: {change}."
+
+
+def _price(price: Price) -> str:
+    parts = []
+    if price.alone:
+        parts.append(f"alone {_figure(price.alone)}")
+    if price.contended:
+        parts.append(f"with a second CPU {_figure(price.contended)}")
+    text = f"{price.name}: {', '.join(parts) or 'no figure'}"
+    if price.reference:
+        return f"{text}; the others are compared with it."
+    ratio = ratio_text(price.ratio, False).replace("–", " to ").replace("×", " times")
+    return f"{text}; {ratio} than the locked add.".replace("times than", "times") if ratio else f"{text}."

@@ -1,0 +1,97 @@
+"""Names and figures as the screen writes them: forms by their instructions, costs to three digits, intervals."""
+
+from __future__ import annotations
+
+import math
+
+from linewright.analysis.screen_data import Condition, Figure, Versus
+
+_PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_keep_": "PRFM keep", "prfm_strm_": "PRFM strm"}
+_LOOPS = {"guess_first": "guess first", "read_first": "read first"}
+_INSTRUCTIONS = {
+    "stadd": "STADD",
+    "ldadd": "LDADD",
+    "ldaddal": "LDADDAL",
+    "swp": "SWP",
+    "xchg": "XCHG",
+    "lock_add": "LOCK ADD",
+    "lock_xadd": "LOCK XADD",
+}
+
+
+def form_name(form: str, default: str = "") -> str:
+    """A form by its instructions; against `default` only what sets it apart, such as ``PREFETCHW``."""
+    for start, prefix in _PREFIXES.items():
+        if form.startswith(start):
+            rest = form.removeprefix(start)
+            return prefix if rest == default else f"{prefix} + {form_name(rest, default)}"
+    if form.startswith("llsc_"):
+        return "LL/SC"
+    for end, words in _LOOPS.items():
+        if form.endswith(end):
+            return words
+    return _INSTRUCTIONS.get(form, form)
+
+
+def ns(value: float | None) -> str:
+    """Nanoseconds to three digits; microseconds from 10,000 ns; a dash without a value."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if abs(value) >= 10_000:
+        return f"{value / 1000:.0f}k"
+    if abs(value) < 0.005:
+        return "0.0"
+    return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
+
+
+def figure(found: Figure | None) -> str:
+    """A cost with the marks of doubt: ``?`` for an unreliable cell, ``~`` for one with several modes."""
+    if found is None:
+        return "–"
+    return ns(found.ns.median_ns) + ("~" if found.metastable else "") + ("" if found.reliable else "?")
+
+
+def span(found: Figure) -> str:
+    """The ends of an interval to two digits, ``14–17``; one figure where they are equal; empty for no interval."""
+    if found.ns.confidence <= 0 or not (math.isfinite(found.ns.low_ns) and math.isfinite(found.ns.high_ns)):
+        return ""
+    ends = [_two_digits(end) for end in (found.ns.low_ns, found.ns.high_ns)]
+    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+
+
+def _two_digits(value: float) -> str:
+    size = abs(value)
+    return f"{value:.2f}" if size < 0.995 else f"{value:.1f}" if size < 9.95 else f"{value:.0f}"
+
+
+def change(versus: Versus) -> str:
+    """The interval of what a form changes: ``-52 to -48 %`` or ``-0.4 to +2.6 ns``; empty where there is none."""
+    if versus.low is None or versus.high is None:
+        return ""
+    if versus.scale == "ns":
+        return f"{versus.low:+.1f} to {versus.high:+.1f} ns"
+    low, high = (100 * (end - 1) for end in (versus.low, versus.high))
+    digits = 1 if max(abs(low), abs(high)) < 9.95 else 0
+    if max(abs(low), abs(high)) >= 995:
+        return f"×{versus.low:.1f} to ×{versus.high:.1f}"
+    return f"{low:+.{digits}f} to {high:+.{digits}f} %"
+
+
+def where(condition: Condition) -> str:
+    """A condition in words, as a heading and in sentences."""
+    if condition.key == "alone":
+        return "alone, back to back"
+    if condition.key == "work":
+        return f"alone, {condition.work_iters} units of work"
+    others = "a second CPU" if condition.threads <= 2 else f"{condition.threads - 1} more CPUs"
+    return f"{others} on the line"
+
+
+def same_within(condition: Condition) -> str:
+    """What ``=`` promises under a condition: ``5 %`` or ``0.5 ns``."""
+    return f"{condition.same:.1f} ns" if condition.scale == "ns" else f"{100 * condition.same:.0f} %"
+
+
+def floor(condition: Condition) -> str:
+    """What identical machine code differed by under a condition."""
+    return f"{condition.floor:.1f} ns" if condition.scale == "ns" else f"{100 * condition.floor:.1f} %"
