@@ -28,51 +28,66 @@ def register(app: typer.Typer) -> None:
     app.command("trial", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})(trial)
 
 
+CommandArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False),
+]
+SettingsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Settings of LINEWRIGHT_ATOMICS, separated by /; the first is the baseline.",
+        show_default="default/prefetch/load on arm64",
+    ),
+]
+EnvOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline."
+        " A single one is compared with the unchanged environment.",
+    ),
+]
+RunsOption = Annotated[int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)]
+PrecisionOption = Annotated[str, typer.Option(help="Half-width of every interval at which the trial may end.")]
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output."
+    ),
+]
+HigherOption = Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate.")]
+WarmupOption = Annotated[int, typer.Option(help="Rounds run first and not counted.")]
+LimitOption = Annotated[
+    str | None,
+    typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none"),
+]
+SeedOption = Annotated[int | None, typer.Option(help="Seed of the order.", show_default="random")]
+SaveOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Trial file; an existing one of the same program gets another session.",
+        show_default="results/trial-TIME.jsonl",
+    ),
+]
+ResumeOption = Annotated[str | None, typer.Option(help="Continue this trial file's last session.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
 def trial(
     context: typer.Context,
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False),
-    ] = None,
-    settings: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings of LINEWRIGHT_ATOMICS, separated by /; the first is the baseline.",
-            show_default="default/prefetch/load on arm64",
-        ),
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env",
-            help="A setting made of assignments, 'A=1 B=2'; repeatable, the first is the baseline."
-            " A single one is compared with the unchanged environment.",
-        ),
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)] = 20,
-    precision: Annotated[str, typer.Option(help="Half-width of every interval at which the trial may end.")] = "1%",
-    metric: Annotated[
-        str,
-        typer.Option(
-            help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output."
-        ),
-    ] = "wall",
-    higher_is_better: Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate.")] = False,
-    warmup: Annotated[int, typer.Option(help="Rounds run first and not counted.")] = 1,
-    limit: Annotated[
-        str | None,
-        typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none"),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order.", show_default="random")] = None,
-    save: Annotated[
-        str | None,
-        typer.Option(
-            help="Trial file; an existing one of the same program gets another session.",
-            show_default="results/trial-TIME.jsonl",
-        ),
-    ] = None,
-    resume: Annotated[str | None, typer.Option(help="Continue this trial file's last session.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    command: CommandArgument = None,
+    settings: SettingsOption = None,
+    env: EnvOption = None,
+    runs: RunsOption = 20,
+    precision: PrecisionOption = "1%",
+    metric: MetricOption = "wall",
+    higher_is_better: HigherOption = False,
+    warmup: WarmupOption = 1,
+    limit: LimitOption = None,
+    seed: SeedOption = None,
+    save: SaveOption = None,
+    resume: ResumeOption = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""
     if resume is not None:

@@ -1,4 +1,4 @@
-"""A trial in words: a row for each setting, failures by their reason, and one sentence for each comparison."""
+"""A trial in words: the decision on each setting first, then its figures, then what limits them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from linewright.analysis.intervals import Estimate
-from linewright.analysis.paired import Paired, Trial
+from linewright.analysis.paired import Paired, Setting, Trial
 from linewright.errors import one_line
+from linewright.output.columns import Column, table
 from linewright.trial.files import Sample, Session
 
 
@@ -38,32 +38,37 @@ def metric_text(session: Session) -> str:
 
 
 _WHY = {
-    "clear": "ended early: every setting differs",
-    "precise": "ended early: every interval is narrower than the precision asked",
-    "rounds": "all planned rounds were run",
+    "clear": "It ended early because every setting differs.",
+    "precise": "It ended early because every interval is narrower than the precision asked for.",
+    "rounds": "",
 }
 
 
-def sentences(trial: Trial) -> list[str]:
-    """One for each comparison, then modes and how the trial ended."""
-    said = [_comparison(c, trial) for c in trial.comparisons]
+def decisions(trial: Trial) -> list[str]:
+    """One sentence for each comparison with the baseline: the answer first, then its interval."""
+    return [_comparison(c, trial) for c in trial.comparisons]
+
+
+def limits(trial: Trial) -> list[str]:
+    """What the answers rest on, and what they do not cover."""
+    said = []
     for s in trial.settings:
         if len(s.modes) > 1:
             groups = ", ".join(f"{m.median_ns:.4g} ({m.share:.0%})" for m in s.modes)
-            said.append(f"{s.name}: the program itself has several figures: {groups}; no single number describes it")
-    ending = _WHY.get(trial.why, "ended before its next look, so nothing is claimed")
-    return [*said, f"{trial.rounds} of {trial.planned} rounds; {ending}"]
+            said.append(f"{s.name}: the program itself has several modes: {groups}. No single number describes it.")
+    ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
+    return [*said, f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip()]
 
 
 def _comparison(c: Paired, trial: Trial) -> str:
+    change = change_text(c.change_percent)
     if c.change_percent is None:
-        return f"{c.setting}: too few rounds with figures of both settings ({c.rounds}) to compare it with {c.baseline}"
+        return f"{c.setting}: undecided. Only {c.rounds} rounds have figures of both it and {c.baseline}."
     if c.different:
-        word = "better" if c.better else "worse"
-        return f"{c.setting}: {word} than {c.baseline}, {change_text(c.change_percent)}"
+        return f"{c.setting}: {'better' if c.better else 'worse'} than {c.baseline}, {change}."
     if not trial.look:
-        return f"{c.setting}: so far {change_text(c.change_percent)} against {c.baseline}, not judged between looks"
-    return f"{c.setting}: no difference from {c.baseline} found, {change_text(c.change_percent)}"
+        return f"{c.setting}: so far {change} against {c.baseline}; this is judged at the next interim analysis only."
+    return f"{c.setting}: undecided against {c.baseline}; {change} remains possible."
 
 
 def failures(session: Session, samples: Sequence[Sample]) -> list[str]:
@@ -72,37 +77,28 @@ def failures(session: Session, samples: Sequence[Sample]) -> list[str]:
     for setting in session.settings:
         reasons = Counter(s.reason for s in samples if s.setting == setting.name and not s.warm_up and s.value is None)
         answer += [
-            f"{setting.name}: {n} failed run{'s' if n > 1 else ''}, left out: {reason}"
+            f"{setting.name}: {n} failed run{'s' if n > 1 else ''} left out: {reason}"
             for reason, n in reasons.most_common()
         ]
     return answer
 
 
 def show(session: Session, samples: Sequence[Sample], trial: Trial, console: Console) -> None:
-    """The result on standard output."""
-    table = Table(
-        title=Text(one_line(f"{PurePath(session.command[0]).name}: {metric_text(session)}")),
-        title_justify="left",
-        box=None,
-        padding=(0, 2, 0, 0),
-        pad_edge=False,
+    """Print the decisions, then the figures of each setting, then what limits them."""
+    for line in decisions(trial):
+        console.print(Text(one_line(line), style="bold"))
+    if trial.comparisons:
+        console.print()
+    by_name = {c.setting: change_text(c.change_percent) for c in trial.comparisons}
+    columns = (
+        Column[Setting]("setting", lambda s: one_line(s.name), text=True, fold_at=7),
+        Column[Setting]("runs", lambda s: str(s.runs)),
+        Column[Setting]("failed", lambda s: str(s.failed)),
+        Column[Setting]("median", lambda s: value_text(s.median, session.unit)),
+        Column[Setting]("change (interval)", lambda s: by_name.get(s.name, "baseline" if by_name else "")),
     )
-    table.add_column("setting", overflow="fold")
-    for name in ("runs", "failed", "median", "change (interval)"):
-        table.add_column(name, justify="right", no_wrap=True)
-    by_name = {c.setting: c for c in trial.comparisons}
-    for s in trial.settings:
-        change = (
-            change_text(by_name[s.name].change_percent)
-            if s.name in by_name
-            else "baseline"
-            if trial.comparisons
-            else ""
-        )
-        table.add_row(
-            *map(Text, [one_line(s.name), str(s.runs), str(s.failed), value_text(s.median, session.unit), change])
-        )
-    console.print(table)
+    title = one_line(f"{PurePath(session.command[0]).name}: {metric_text(session)}")
+    console.print(table(title, columns, trial.settings, space=2))
     console.print()
-    for line in [*failures(session, samples), *sentences(trial)]:
-        console.print(Text(one_line(line)))
+    for line in [*failures(session, samples), *limits(trial)]:
+        console.print(Text(one_line(line), style="dim"))

@@ -130,9 +130,7 @@ def test_a_bimodal_program_is_recognised():
     assert len(a.modes) == 1 and len(b.modes) == 2
     from linewright.trial import report
 
-    assert any(
-        line.startswith("b: the program itself has several figures") for line in report.sentences(finished.verdict)
-    )
+    assert any(line.startswith("b: the program itself has several modes") for line in report.limits(finished.verdict))
 
 
 def test_it_stops_early_when_clear_and_interleaves_at_random():
@@ -169,7 +167,7 @@ def test_failed_runs_are_shown_and_never_averaged_in():
     from linewright.trial import report
 
     (line,) = report.failures(session(), finished.samples)
-    assert line == f"b: {b.failed} failed runs, left out: exit code 7"
+    assert line == f"b: {b.failed} failed runs left out: exit code 7"
     assert sum(s.warm_up for s in kept) == 2 and len(kept) == 42
 
 
@@ -354,7 +352,10 @@ def test_the_command_finds_a_planted_difference(command, tmp_path):
         RATE,
     )
     assert answer.returncode == 0, answer.stderr
-    assert "STEP=100: better than STEP=0, +" in answer.stdout and "ended early: every setting differs" in answer.stdout
+    assert (
+        "STEP=100: better than STEP=0, +" in answer.stdout
+        and "ended early because every setting differs" in answer.stdout
+    )
     assert "every run is in t.jsonl" in answer.stderr
     kept = files.read(str(tmp_path / "t.jsonl"))
     assert [s.name for s in kept.sessions[0].settings] == ["STEP=0", "STEP=100"]
@@ -370,7 +371,7 @@ def test_no_figure_in_any_run_is_no_result(command):
         "trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--save", "t.jsonl", "--", "sh", "-c", "exit 4"
     )
     assert said.returncode == 3 and "sh gives no figure under any setting: exit code 4" in said.stderr
-    assert "2 failed runs, left out: exit code 4" in said.stdout
+    assert "2 failed runs left out: exit code 4" in said.stdout
 
 
 def test_one_environment_is_held_against_the_one_as_it_is(command):
