@@ -43,7 +43,7 @@ register_all(app)
 
 
 def _give_back_the_locale() -> None:
-    """What we start gets the LC_CTYPE that we were given, not the one that Python writes in the C locale (PEP 538)."""
+    """Restore the LC_CTYPE that Python replaced in the C locale (PEP 538), since child processes inherit it."""
     if os.environ.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
         return
     try:
@@ -73,15 +73,14 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except SystemExit:
-        return (
-            _unread()
-        )  # Click or Rich met the closed pipe first and would leave with 1, "a difference"; we never leave so
+        # Click or Rich met the closed pipe first and would exit with 1, which means "a difference" here.
+        return _unread()
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INCOMPLETE)
     except OSError as error:
         if os.environ.get("LINEWRIGHT_DEBUG") == "1":
             raise
-        _unread()  # what is still buffered would be refused again at exit
+        _unread()  # the rest of the buffer would fail again at exit
         return _fail(
             f"{error.filename or 'standard output, or a temporary file'}: {error.strerror or error}", INCOMPLETE
         )
@@ -105,13 +104,13 @@ def _standard_streams() -> None:
 
 
 def _unread() -> int:
-    """Whoever read our output has seen enough; Python must not complain about it at exit."""
+    """Send the rest of standard output, which its reader closed, to /dev/null: Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return DONE
 
 
 def _usage(error: Exception) -> int:
-    """A usage error on one line; no arguments at all shows the help."""
+    """Print a usage error on one line, or the help where there were no arguments at all."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())
         return BAD_REQUEST
@@ -120,7 +119,7 @@ def _usage(error: Exception) -> int:
 
 
 def _exit_code(answer: object) -> int:
-    """What a command returned; Typer turns Ctrl-C outside of a run into 130."""
+    """The exit code of a command's answer; Typer turns Ctrl-C outside of a run into 130."""
     if answer == 130:
         return _fail("interrupted", INCOMPLETE)
     return answer if isinstance(answer, int) else DONE

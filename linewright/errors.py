@@ -9,7 +9,7 @@ DIFFERENT = 1
 BAD_REQUEST = 2
 INCOMPLETE = 3
 LONGEST_MESSAGE = 4000
-"""Characters: a hostile file's text is quoted, never poured onto the terminal."""
+"""Characters. Messages quote text from files, and a hostile file must not flood the terminal."""
 
 
 def one_line(text: str) -> str:
@@ -19,7 +19,7 @@ def one_line(text: str) -> str:
 
 
 class LinewrightError(Exception):
-    """Something to tell the user in one line; `exit_code` says whose fault it was."""
+    """A failure that the user reads as one line; `exit_code` says whether the request or the run was at fault."""
 
     exit_code = INCOMPLETE
 

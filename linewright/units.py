@@ -1,4 +1,4 @@
-"""What people type and read: durations, percentages, CPU lists, nanoseconds."""
+"""Quantities as text, as people type and read them: durations, percentages, CPU lists, nanoseconds."""
 
 from __future__ import annotations
 

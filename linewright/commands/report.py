@@ -65,7 +65,7 @@ def _check(out: str, files: list[str]) -> None:
 
 
 def _write(out: str, page: str) -> None:
-    """The page under another name first: whoever looks at it meanwhile sees the old one or the new one."""
+    """Write the page under another name and rename it: a reader sees the old page or the new one, whole."""
     place = os.path.realpath(out)  # a link stays a link
     beside = f"{place}.part"
     try:

@@ -100,7 +100,7 @@ def contention(cell: Cell) -> str:
 
 
 def place(cell: Cell) -> str:
-    """Where threads were told to run, in brackets; nothing where that was left to the probe."""
+    """Where the plan placed the threads, in brackets; nothing where the probe chose."""
     return (
         ""
         if cell.placement == "auto"

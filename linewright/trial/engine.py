@@ -22,7 +22,7 @@ class Finished(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One run that ended: what the display is told."""
+    """One run that ended, for the progress display."""
 
     id: str
     launch: int

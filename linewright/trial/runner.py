@@ -29,7 +29,7 @@ MOST_ROUNDS = 100
 """Times that a program's processes are looked for and killed: one may start another meanwhile."""
 NO_MATCH = "nothing in its output fits the metric's expression"
 TAIL = 4096
-"""Bytes of standard error from which a failed run's last line is told."""
+"""Bytes of standard error that are searched for a failed run's last line."""
 
 
 class Interrupted(Exception):
@@ -131,14 +131,14 @@ class Process:
             finally:
                 os.close(send)
             late = self._wait(process)
-            told = report.read()
+            text = report.read()
         if self._interrupts.caught:
             raise Interrupted
-        if late or not told:
+        if late or not text:
             took = time.perf_counter() - started
             reason = f"longer than --limit: ended after {took:.1f} s" if late else _failure(process.returncode, errors)
             return Outcome(None, reason, took, 0.0, 0, None)
-        found = json.loads(told)
+        found = json.loads(text)
         if "errno" in found:
             raise UserError(f"cannot run {self._program}: {os.strerror(found['errno'])}", "PROGRAM")
         code = os.waitstatus_to_exitcode(found["status"])

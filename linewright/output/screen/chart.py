@@ -81,7 +81,7 @@ def scale_of(prices: Sequence[Price], columns: int) -> Scale | None:
 
 
 def bar(price: Price, scale: Scale, signs: Signs) -> str:
-    """Solid up to the cheaper of the two figures, light from there to the dearer one."""
+    """Solid up to the cheaper of the two figures, light from there to the more expensive one."""
     values = [f.ns.median_ns for f in (price.alone, price.contended) if f and f.ns.median_ns > 0]
     if not values:
         return ""

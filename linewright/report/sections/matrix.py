@@ -161,7 +161,7 @@ def _chart(
         "shade:Q",
         scale=alt.Scale(type="log", domain=domain, nice=False, range="heatmap"),
         legend=alt.Legend(
-            title="cheap to dear (for the rate: slow to fast), logarithmic",
+            title="cheap to expensive (for the rate: slow to fast), logarithmic",
             gradientLength=260,
             format="~g",
             tickCount=4,

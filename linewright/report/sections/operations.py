@@ -107,7 +107,7 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
 
 
 def _domain(values: list[float]) -> list[float]:
-    """From zero to twice the dearest: a few percent must not look like much."""
+    """From zero to twice the most expensive: a few percent must not look like much."""
     return [min(0.0, *values), max(2 * max(values), 1.0)]
 
 
