@@ -52,7 +52,7 @@ ROOMS = "|".join(
     )
 )
 FILE = re.compile(rf"^(?:\./)?((?:{ROOMS})/[\w./+-]*)$")
-PLACEHOLDER = re.compile(r"(^|/)(AREA|ARCH|FAMILY|NAME|PLAN|PRESET)([/.]|$)")
+PLACEHOLDER = re.compile(r"(^|[/-])(AREA|ARCH|FAMILY|NAME|PLAN|PRESET)([/.]|$)")
 COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*(?:\.venv/bin/)?linewright (?=[a-z-])")
 COMMANDS = typer.main.get_command(app).commands
 # What these take is parsed by a C++ program of ours, whose source names its options.
