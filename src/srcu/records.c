@@ -114,6 +114,7 @@ void lw__srcu_records_after_fork(void) {}
 
 /* ---- slots ---- */
 
+#if LW__SRCU_THREAD_WORDS
 /* The slot's last domain ended with no reader inside, so no thread counts here now. A critical section that began in one thread
  * and ended in another left a surplus in one record and a deficit in the other; reports of the new domain must not show
  * them. */
@@ -125,6 +126,7 @@ static void clear_slot(unsigned slot)
             __atomic_store_n(&r->slot[slot - 1].unlocks[i], 0, __ATOMIC_RELAXED);
         }
 }
+#endif
 
 unsigned lw__srcu_take_slot(void)
 {
