@@ -27,16 +27,30 @@ def inspect(
         typer.Argument(metavar="PROGRAM|LIBRARY", help="An ELF file for arm64, x86-64 or i386.", show_default=False),
     ],
     json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    with_libraries: Annotated[
+        bool,
+        typer.Option(
+            "--with-libraries", help="One line for each library that is loaded with it, too (LD_LIBRARY_PATH counts)."
+        ),
+    ] = False,
 ) -> int:
     """List the atomic operations of a program or library by function, and sum up which of them can be switched."""
+    from linewright.elf import libraries
     from linewright.elf.inspection import inspect as look
 
     found = look(path)
+    needed = libraries.closure(path) if with_libraries else libraries.Closure((), ())
+    others = [look(library) for library in needed.objects]
     if json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(_for_programs(found)), indent=2) + b"\n")
+        data = _for_programs(found)
+        if with_libraries:
+            data |= {"libraries": [_for_programs(other) for other in others], "missing_libraries": list(needed.missing)}
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
         sys.stdout.flush()
     else:
         _print(found)
+        if with_libraries:
+            _print_libraries([found, *others], needed.missing)
     return DONE
 
 
@@ -57,10 +71,19 @@ def _for_programs(found: Inspection) -> dict:
                 "lse": dict(f.lse),
                 "llsc": f.llsc,
                 "locked": dict(f.locked),
+                "libatomic": dict(f.libatomic),
             }
             for f in found.functions
         ],
-        "helpers": {"recognised": dict(found.recognised), "own": dict(found.own), "unknown": dict(found.unknown)},
+        "helpers": {
+            "recognised": dict(found.recognised),
+            "own": dict(found.own),
+            "fixed": dict(found.fixed),
+            "unknown": dict(found.unknown),
+        },
+        "libatomic": list(found.libatomic),
+        "privileges": image.privileges,
+        "data": found.data,
         "sums": _sums(found),
         "switchable": {"run_time": _reached(found), "link_time": found.own.total() > 0},
     }
@@ -103,6 +126,30 @@ def _print(found: Inspection) -> None:
         console.print(one_line(sentence))
 
 
+def _print_libraries(objects: list[Inspection], missing: tuple[str, ...]) -> None:
+    from linewright.output.console import console_for
+
+    arm64 = objects[0].image.machine == "arm64"
+    columns = ("helpers", "their calls", "inlined LSE", "LL/SC") if arm64 else ("locked operations",)
+    table = _table("object")
+    for heading in columns:
+        table.add_column(heading, justify="right")
+    rows = [
+        (f.recognised.total(), s["helper_calls"], s["inlined_lse"], s["inlined_llsc"]) if arm64 else (s["locked"],)
+        for f, s in ((found, _sums(found)) for found in objects)
+    ]
+    for found, row in zip(objects, rows):
+        table.add_row(one_line(found.image.path), *map(str, row))
+    table.add_section()
+    table.add_row("all", *(str(sum(column)) for column in zip(*rows)))
+    console = console_for(sys.stdout)
+    console.print()
+    console.print(table)
+    if missing:
+        console.print(one_line(f"Not found: {', '.join(missing)}."))
+    console.print("Libraries that the program opens by itself are not known before it runs.")
+
+
 def _arm64_table(functions: tuple[Function, ...]):
     table = _table("function", "helper", "calls")
     for heading in ("store", "load", "swap", "cas", "LL/SC"):
@@ -116,9 +163,9 @@ def _arm64_table(functions: tuple[Function, ...]):
 def _calls(f: Function) -> str:
     shown = [
         f"{name.removeprefix('__aarch64_')}{f' ×{count}' if count > 1 else ''}"
-        for name, count in f.calls.most_common(_CALLS_SHOWN)
+        for name, count in (f.calls + f.libatomic).most_common(_CALLS_SHOWN)
     ]
-    return ", ".join(shown) + (" …" if len(f.calls) > _CALLS_SHOWN else "")
+    return ", ".join(shown) + (" …" if len(f.calls) + len(f.libatomic) > _CALLS_SHOWN else "")
 
 
 def _x86_table(functions: tuple[Function, ...]):
@@ -149,8 +196,11 @@ def summary(found: Inspection) -> list[str]:
     """What there is and what of it can be switched, in sentences."""
     sums = _sums(found)
     if found.image.machine != "arm64":
-        return [f"{_many(sums['locked'], 'locked operation')} in {_many(len(found.functions), 'function')}.",
-                "x86 has one form of each: there is nothing to switch."]  # fmt: skip
+        return [
+            f"{_many(sums['locked'], 'locked operation')} in {_many(len(found.functions), 'function')}.",
+            "x86 has one form of each: there is nothing to switch.",
+            *_not_counted(found),
+        ]
     lines = [
         f"Outlined helpers: {found.recognised.total()} known, {sums['helper_calls']} calls of helpers"
         + (f"; {found.own.total()} of liblinewright_outline" if found.own else "")
@@ -167,6 +217,14 @@ def summary(found: Inspection) -> list[str]:
             lines.append(
                 "Statically linked: `linewright run` cannot reach it; linking it with liblinewright_outline can."
             )
+        if found.image.privileges:
+            lines.append(
+                f"It has {found.image.privileges} rights: for users who gain rights by it the dynamic linker ignores the setting."
+            )
+    if found.fixed:
+        lines.append(
+            f"{_many(found.fixed.total(), 'helper')} without a test of the CPU (Rust's compiler_builtins): LL/SC on every CPU, left alone."
+        )
     if found.own:
         lines.append("LINEWRIGHT_ATOMICS governs the helpers of liblinewright_outline without `linewright run`.")
     if found.unknown:
@@ -178,4 +236,18 @@ def summary(found: Inspection) -> list[str]:
         if sums["inlined_lse"] or sums["inlined_llsc"]
         else "Nothing is inlined."
     )
+    return lines + _not_counted(found)
+
+
+def _not_counted(found: Inspection) -> list[str]:
+    """Atomic operations that the counts do not hold, or seem to be some and are none."""
+    lines = []
+    if found.libatomic:
+        lines.append(
+            f"It calls libatomic: {', '.join(found.libatomic)}. What these execute, at some sizes a lock, is in that library and not counted here."
+        )
+    if found.data:
+        lines.append(
+            f"{_many(found.data, 'pattern')} of atomic instructions outside of every function of known extent: most likely data, not counted."
+        )
     return lines

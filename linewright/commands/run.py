@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import signal
-import stat
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +19,12 @@ from linewright.output.console import note
 
 ORDER = 70
 LIBRARY = "liblinewright_audit.so"
-TLS_ROOM = ("glibc.rtld.optional_static_tls", 16384)
-"""Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries.
-The 512 bytes that it then keeps free for them are too few for jemalloc (2696 on Debian 12), and programs like redis
-do not start. Bytes for each thread; glibc before 2.33 knows no such setting."""
+TLS_TUNABLE = "glibc.rtld.optional_static_tls"
+"""Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries, and
+keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis would not
+start. The setting is in bytes for each thread; glibc before 2.33 has none."""
+TLS_LEAST = 16384
+"""Bytes asked for even where the libraries need less: libraries that the program opens later want some, too."""
 CHANGED = ("LD_AUDIT", "LINEWRIGHT_ATOMICS", "GLIBC_TUNABLES")
 """What a program's environment must say for a setting to be in force, and the program to start under it."""
 
@@ -50,7 +52,7 @@ def run(
     machine = platform.machine()
     if machine == "aarch64":
         warn_unswitched(program)
-        environment = switched(dict(os.environ), atomics, verbose, find_library())
+        environment = switched(dict(os.environ), atomics, verbose, find_library(), tls_room(program))
     else:
         note(
             f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged"
@@ -65,14 +67,47 @@ def run(
         raise UserError(f"cannot run {program}: {error.strerror}", "PROGRAM") from None
 
 
-def switched(environment: dict[str, str], atomics: str, verbose: bool, library: Path) -> dict[str, str]:
+def tls_room(program: str) -> int:
+    """Bytes of thread-local memory to ask the dynamic linker for; says what it cannot know or do."""
+    from linewright.elf import libraries
+
+    try:
+        needed = libraries.closure(program)
+        asking = {path: size for path in needed.objects if (size := libraries.dynamic(path).tls_bytes)}
+        interpreter = libraries.dynamic(program).interpreter
+    except UserError:
+        return TLS_LEAST  # a script, say: what it starts is not known
+    if needed.missing and asking:
+        note(f"not found, so their thread-local memory is not provided for: {', '.join(needed.missing)}")
+    room = max(TLS_LEAST, sum(asking.values()) + 4096)
+    if interpreter and sum(asking.values()) > 512 and not _has_tunable(interpreter):
+        largest = max(asking, key=asking.__getitem__)
+        note(
+            f"{interpreter} knows no {TLS_TUNABLE} (glibc before 2.33): the program may stop at its start with "
+            f"'cannot allocate memory in static TLS block', first for {largest}"
+        )
+    return -(-room // 1024) * 1024
+
+
+def _has_tunable(interpreter: str) -> bool:
+    try:
+        return TLS_TUNABLE.encode() in Path(interpreter).read_bytes()
+    except OSError:
+        return True  # it is another root's; nothing is known, nothing is said
+
+
+def switched(
+    environment: dict[str, str], atomics: str, verbose: bool, library: Path, room: int = TLS_LEAST
+) -> dict[str, str]:
     """The environment that has the dynamic linker load the auditing library, beside whichever is asked for already."""
     others = [path for path in environment.get("LD_AUDIT", "").split(":") if path and path != str(library)]
     environment["LD_AUDIT"] = ":".join([*others, str(library)])
     environment["LINEWRIGHT_ATOMICS"] = atomics
     tunables = environment.get("GLIBC_TUNABLES", "")
-    if TLS_ROOM[0] not in tunables:
-        environment["GLIBC_TUNABLES"] = f"{tunables}{':' if tunables else ''}{TLS_ROOM[0]}={TLS_ROOM[1]}"
+    if TLS_TUNABLE not in tunables:
+        environment["GLIBC_TUNABLES"] = f"{tunables}{':' if tunables else ''}{TLS_TUNABLE}={room}"
+    elif (given := re.search(rf"{re.escape(TLS_TUNABLE)}=(\d+)", tunables)) and int(given[1]) < room:
+        note(f"GLIBC_TUNABLES gives {given[1]} bytes of thread-local memory; this program may need {room}")
     if verbose:
         environment["LINEWRIGHT_VERBOSE"] = "1"
     return environment
@@ -121,20 +156,23 @@ def find_program(name: str) -> str:
 
 def warn_unswitched(program: str) -> None:
     """Say before the program starts why it will run unchanged, where that can be known."""
-    from linewright.elf.image import begin
+    from linewright.elf.image import begin, privileges
 
+    rights = privileges(program)
     file = os.stat(program)
-    if (file.st_mode & stat.S_ISUID and file.st_uid != os.geteuid()) or (
-        file.st_mode & stat.S_ISGID and file.st_gid != os.getegid()
-    ):
-        note(f"{program} takes another user's rights, so the dynamic linker ignores the setting: it runs unchanged")
-        return
-    if os.getuid() and _has_capabilities(program):
-        note(f"{program} has file capabilities, so the dynamic linker ignores the setting: it runs unchanged")
+    gains = {
+        "set-user-ID": file.st_uid != os.geteuid(),
+        "set-group-ID": file.st_gid != os.getegid(),
+        "file capabilities": os.getuid() != 0,
+    }
+    if gains.get(rights):
+        note(f"{program} takes other rights ({rights}), so the dynamic linker ignores the setting: it runs unchanged")
         return
     try:
         image = begin(program)
     except UserError:
+        if _is_32_bit(program):
+            note(f"{program} is a 32-bit program, which cannot load the 64-bit {LIBRARY}: it runs unchanged")
         return  # a script, say: what it starts is switched
     if image.machine != "arm64":
         note(f"{program} is no arm64 program: it runs unchanged")
@@ -144,8 +182,6 @@ def warn_unswitched(program: str) -> None:
         note(f"{program} is made for {image.unaudited}, whose dynamic linker knows no auditing: it runs unchanged")
 
 
-def _has_capabilities(program: str) -> bool:
-    try:
-        return bool(os.getxattr(program, "security.capability"))
-    except OSError:
-        return False
+def _is_32_bit(program: str) -> bool:
+    with open(program, "rb") as file:
+        return file.read(5) == b"\x7fELF\x01"

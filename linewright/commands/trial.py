@@ -202,15 +202,16 @@ def _assignments(text: str) -> dict[str, str]:
 
 def _policies(text: str, program: str) -> list:
     """Settings of the library; on arm64 all of them load the auditing library, so that nothing else differs."""
-    from linewright.commands.run import CHANGED, find_library, find_program, switched, warn_unswitched
+    from linewright.commands.run import CHANGED, find_library, find_program, switched, tls_room, warn_unswitched
     from linewright.trial.files import Named
 
     values = [policy.check(value.strip(), "--settings") or "default" for value in text.split("/")]
     if platform.machine() != "aarch64":
         return [Named(name=value, environment={"LINEWRIGHT_ATOMICS": value}) for value in values]
-    warn_unswitched(find_program(program))
-    library = find_library()
-    changed = [switched(dict(os.environ), value, False, library) for value in values]
+    path = find_program(program)
+    warn_unswitched(path)
+    library, room = find_library(), tls_room(path)
+    changed = [switched(dict(os.environ), value, False, library, room) for value in values]
     return [
         Named(name=value, environment={k: new[k] for k in CHANGED}) for value, new in zip(values, changed, strict=True)
     ]

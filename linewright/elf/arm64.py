@@ -47,6 +47,35 @@ def target(word: int, address: int) -> int:
     return address + 4 * (words - ((words & 1 << 25) << 1))
 
 
+def veneers(words: np.ndarray, address: int) -> dict[int, int]:
+    """Long-branch veneers, which linkers put where a target is out of a branch's reach: the address of each and its target.
+
+    `adrp x16, page; add x16, x16, #low; br x16`, or `ldr x16, 8 bytes on; br x16` and the target's address.
+    """
+    if len(words) < 4:
+        return {}
+    found = {}
+    near = (
+        ((words[:-3] & 0x9F00001F) == 0x90000010)
+        & ((words[1:-2] & 0xFFC003FF) == 0x91000210)
+        & (words[2:-1] == 0xD61F0200)
+    )
+    for i in map(int, np.flatnonzero(near)):
+        here = address + 4 * i
+        found[here] = _page(int(words[i]), here) + (int(words[i + 1]) >> 10 & 0xFFF)
+    far = (words[:-3] == 0x58000050) & (words[1:-2] == 0xD61F0200)
+    for i in map(int, np.flatnonzero(far)):
+        found[address + 4 * i] = int(words[i + 2]) | int(words[i + 3]) << 32
+    return found
+
+
+def _page(adrp: int, here: int) -> int:
+    """The page that an ADRP at `here` forms the address of."""
+    pages = (adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3
+    pages -= (pages & 1 << 20) << 1
+    return (here & ~0xFFF) + (pages << 12)
+
+
 def stub_slots(words: np.ndarray, address: int) -> dict[int, int]:
     """Call stubs: the address of each, with or without landing pad, and of the word that it jumps through."""
     if len(words) < 4:
@@ -60,10 +89,8 @@ def stub_slots(words: np.ndarray, address: int) -> dict[int, int]:
     )
     slots = {}
     for i in map(int, np.flatnonzero(begins)):
-        adrp, ldr, here = int(words[i]), int(words[i + 1]), address + 4 * i
-        pages = (adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3
-        pages -= (pages & 1 << 20) << 1
-        slot = (here & ~0xFFF) + (pages << 12) + 8 * (ldr >> 10 & 0xFFF)
+        here = address + 4 * i
+        slot = _page(int(words[i]), here) + 8 * (int(words[i + 1]) >> 10 & 0xFFF)
         slots[here] = slot
         if i and words[i - 1] == 0xD503245F:
             slots[here - 4] = slot

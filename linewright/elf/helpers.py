@@ -30,8 +30,9 @@ class Body:
     name: str
     address: int
     end: int
-    own: bool
-    """Linked from liblinewright_outline, so the setting governs it without an auditing library."""
+    kind: str
+    """known: the compiler's, which an auditing library can edit. own: linked from liblinewright_outline, so the setting
+    governs it without one. fixed: LL/SC without a test of the CPU, as Rust's compiler_builtins has it; nothing governs it."""
 
 
 def _body(op: str, size: int, order: str) -> tuple[int, ...]:
@@ -91,21 +92,48 @@ def find(words: np.ndarray, address: int, writable: tuple[tuple[int, int], ...])
             continue
         pad = 4 if i and words[i - 1] == BTI_C else 0
         if (body := _compilers(words, i)) or (body := _own(words, i)):
-            name, length, own = body
-            found.append(Body(name, here - pad, here + 4 * length, own))
+            name, length, kind = body
+            found.append(Body(name, here - pad, here + 4 * length, kind))
     return found
 
 
-def _compilers(words: np.ndarray, i: int) -> tuple[str, int, bool] | None:
+@cache
+def _by_first_words() -> dict[tuple[int, int], list[tuple[str, tuple[int, ...]]]]:
+    """LL/SC paths, name and words from the move that begins each to its return, by their first two words."""
+    found: dict[tuple[int, int], list[tuple[str, tuple[int, ...]]]] = {}
+    for candidates in _by_lse_word().values():
+        for name, (_branch, _lse, _return, *path) in candidates:
+            found.setdefault((path[0], path[1]), []).append((name, tuple(path)))
+    return found
+
+
+def find_fixed(words: np.ndarray, starts: np.ndarray, address: int) -> list[Body]:
+    """Helpers that are the LL/SC path alone, among the functions of `words` that begin at the addresses `starts`."""
+    inside = starts[(starts >= address) & (starts + 8 <= address + 4 * len(words)) & (starts % 4 == address % 4)]
+    found = []
+    for start in map(int, inside):
+        i = (start - address) // 4
+        pad = 1 if words[i] == BTI_C else 0
+        i += pad
+        if i + 1 >= len(words):
+            continue
+        for name, path in _by_first_words().get((int(words[i]), int(words[i + 1])), ()):
+            if tuple(map(int, words[i : i + len(path)])) == path:
+                found.append(Body(name, start, start + 4 * (pad + len(path)), "fixed"))
+                break
+    return found
+
+
+def _compilers(words: np.ndarray, i: int) -> tuple[str, int, str] | None:
     if i + 4 >= len(words):
         return None
     for name, body in _by_lse_word().get(int(words[i + 3]), ()):
         if i + 2 + len(body) <= len(words) and tuple(map(int, words[i + 2 : i + 2 + len(body)])) == body:
-            return name, 2 + len(body), False
+            return name, 2 + len(body), "known"
     return None
 
 
-def _own(words: np.ndarray, i: int) -> tuple[str, int, bool] | None:
+def _own(words: np.ndarray, i: int) -> tuple[str, int, str] | None:
     """Linewright's: bit 1 of the byte to the prefetch behind the body, bit 0 clear to the LL/SC path behind the return."""
     if (
         i + 6 >= len(words)
@@ -119,4 +147,4 @@ def _own(words: np.ndarray, i: int) -> tuple[str, int, bool] | None:
     if not names or prefetch + 1 >= len(words) or int(words[prefetch]) & 0xFFFFFC1F != 0xF9800011 or prefetch > i + 40:
         return None
     fenced = _DMB_ISH in map(int, words[i:prefetch])
-    return next((n for n in names if n.endswith("_sync") == fenced), names[0]), prefetch + 2 - i, True
+    return next((n for n in names if n.endswith("_sync") == fenced), names[0]), prefetch + 2 - i, "own"

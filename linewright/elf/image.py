@@ -1,13 +1,14 @@
-"""An ELF file as far as its code is concerned: text, functions, and what its call stubs lead to.
+"""An ELF file as far as its code is concerned: text, functions, imports, and what its call stubs lead to.
 
-Whatever the file says is checked against its size before it is used, so that a damaged or hostile file costs one line
-and no time: nothing here allocates more than a few times the file.
+Whatever the file says is checked against its size before it is used, so that a damaged or hostile file costs one line,
+little time and at most a few times its own size in memory. Text is a view of the file's bytes, never a copy.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ class Text:
     """Bytes that are executed, and the address they are executed at."""
 
     address: int
-    code: bytes
+    code: memoryview
 
     @property
     def end(self) -> int:
@@ -97,9 +98,27 @@ class Image(Beginning):
     """Address ranges, from and to, that the program can write for as long as it runs."""
     functions: tuple[Symbol, ...]
     """By address; without a symbol table what the unwind table knows, under made-up names."""
+    bodies: np.ndarray
+    """Address ranges of all functions whose extent is known, from and to, ascending and disjoint; the rest of a text is
+    padding or data. Empty where the file gives no extents."""
+    imports: frozenset[str]
+    """Functions that the dynamic linker has to find in other objects."""
+    privileges: str
+    """Why the dynamic linker ignores its environment for most users, or empty."""
     stubs: dict[int, str]
     """Words that call stubs load from, and the symbol that the dynamic linker puts there."""
     stripped: bool
+
+
+def privileges(path: str) -> str:
+    """The rights that a file takes when it is run, or empty: with them the dynamic linker ignores LD_AUDIT."""
+    mode = os.stat(path).st_mode
+    if mode & stat.S_ISUID or mode & stat.S_ISGID:
+        return "set-user-ID" if mode & stat.S_ISUID else "set-group-ID"
+    try:
+        return "file capabilities" if os.getxattr(path, "security.capability") else ""
+    except OSError:
+        return ""
 
 
 def load(path: str) -> Image:
@@ -111,9 +130,16 @@ def load(path: str) -> Image:
 
 def begin(path: str) -> Beginning:
     """Read the headers only, of a program of any size. Raises UserError as `load` does."""
+    with opened(path) as (_, beginning):
+        return beginning
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[ELFFile, Beginning]]:
+    """An open file to read more from. Whatever a damaged file raises inside becomes a UserError, one line."""
     with _opened(path) as file, _blamed(path, file.read(4)):
         elf = ELFFile(file)
-        return _beginning(path, elf, list(elf.iter_segments()))
+        yield elf, _beginning(path, elf, list(elf.iter_segments()))
 
 
 @contextmanager
@@ -179,16 +205,18 @@ def _image(path: str, raw: bytes) -> Image:
     beginning = _beginning(path, elf, segments)
     sections = _sections(elf)
     texts = _texts(raw, segments, sections)
-    if sum(len(text.code) for text in texts) > 2 * len(raw):
-        raise ValueError("its text overlaps itself")
     symbols = _symbols(elf, raw, sections, (".symtab", ".dynsym"))
     full = any(section.name == ".symtab" for section in sections)
+    unwound = _unwound(raw, segments)
     return Image(
         **(vars(beginning) | {"unaudited": beginning.unaudited or _unaudited_library(elf, raw, sections)}),
         path=path,
         texts=texts,
         writable=_writable(segments),
-        functions=_functions(symbols if full else symbols + _unwound(raw, segments), texts),
+        functions=_functions(symbols if full else symbols + unwound, texts),
+        bodies=_bodies(symbols + unwound, texts),
+        imports=_imports(elf, raw, sections),
+        privileges=privileges(path),
         stubs=_stubs(elf, raw, sections) if beginning.machine == "arm64" else {},
         stripped=not full,
     )
@@ -234,15 +262,19 @@ def _sections(elf: ELFFile) -> list[Section]:
 
 
 def _slice(raw: bytes, offset: int, size: int, what: str) -> bytes:
+    return bytes(_view(raw, offset, size, what))
+
+
+def _view(raw: bytes, offset: int, size: int, what: str) -> memoryview:
     if offset + size > len(raw):
         raise ValueError(f"{what} ends beyond the file")
-    return raw[offset : offset + size]
+    return memoryview(raw)[offset : offset + size]
 
 
 def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, ...]:
     """The executable sections; the executable segments where a file has shed its section table."""
     found = [
-        Text(s["sh_addr"], _slice(raw, s["sh_offset"], s["sh_size"], "a text section"))
+        (s["sh_addr"], s["sh_offset"], s["sh_size"], "a text section")
         for s in sections
         if s["sh_flags"] & _SHF_EXECINSTR
         and s["sh_flags"] & _SHF_ALLOC
@@ -251,15 +283,18 @@ def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, .
     ]
     if not found:
         found = [
-            Text(s["p_vaddr"], _slice(raw, s["p_offset"], s["p_filesz"], "a text segment"))
+            (s["p_vaddr"], s["p_offset"], s["p_filesz"], "a text segment")
             for s in segments
             if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_X and s["p_filesz"]
         ]
     if len(found) > 1000:
         raise ValueError(f"{len(found)} text sections")
-    if any(text.end > HIGHEST for text in found):
+    if sum(size for _, _, size, _ in found) > 2 * len(raw):
+        raise ValueError("its text overlaps itself")
+    texts = [Text(address, _view(raw, offset, size, what)) for address, offset, size, what in found]
+    if any(text.end > HIGHEST for text in texts):
         raise ValueError("its text lies where no program can")
-    return tuple(sorted(found, key=lambda text: text.address))
+    return tuple(sorted(texts, key=lambda text: text.address))
 
 
 def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str:
@@ -309,8 +344,35 @@ def _functions(symbols: list[Symbol], texts: tuple[Text, ...]) -> tuple[Symbol, 
     return tuple(by_address[address] for address in sorted(by_address))
 
 
+def _bodies(symbols: list[Symbol], texts: tuple[Text, ...]) -> np.ndarray:
+    """The union of the extents of those functions that have one."""
+    ranges = []
+    for symbol in symbols:
+        text = next((t for t in texts if t.address <= symbol.address < t.end), None)
+        if text is not None and symbol.size:
+            ranges.append((symbol.address, min(symbol.address + symbol.size, text.end)))
+    merged: list[list[int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return np.array(merged, dtype=np.int64).reshape(-1, 2)
+
+
+def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str]:
+    """Names of the dynamic symbol table's undefined functions (whose kind an old linker may leave open)."""
+    dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
+    if dynamic is None:
+        return frozenset()
+    table, names = _table(elf, raw, dynamic, sections)
+    kinds = table["info"] & 15
+    undefined = table[(table["shndx"] == 0) & ((kinds == _STT_FUNC) | (kinds == 0))]
+    return frozenset(name for s in undefined if (name := _name(names, int(s["name"]))))
+
+
 def _unwound(raw: bytes, segments: list) -> list[Symbol]:
-    """Beginnings of functions from the unwind table's index (.eh_frame_hdr in its usual encoding)."""
+    """Functions from the unwind table's index (.eh_frame_hdr in its usual encoding), with their sizes."""
     header = next((s for s in segments if s["p_type"] == "PT_GNU_EH_FRAME"), None)
     if header is None:
         return []
@@ -319,8 +381,29 @@ def _unwound(raw: bytes, segments: list) -> list[Symbol]:
     if len(data) < 12 or data[0] != 1 or data[1] & 15 not in (3, 11) or data[2] != 0x03 or data[3] != 0x3B:
         return []
     count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
-    starts = np.frombuffer(data, dtype="<i4", count=2 * count, offset=12)[::2].astype(np.int64) + header["p_vaddr"]
-    return [Symbol(int(start), 0, f"function at {int(start):#x}") for start in starts]
+    entries = np.frombuffer(data, dtype="<i4", count=2 * count, offset=12).astype(np.int64) + header["p_vaddr"]
+    starts, places = entries[::2], entries[1::2] + (header["p_offset"] - header["p_vaddr"])
+    return [
+        Symbol(int(start), _unwound_size(raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]),
+               f"function at {int(start):#x}")
+        for start, place in zip(starts, places)
+    ]  # fmt: skip
+
+
+def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
+    """A function's size from its unwind entry at file offset `place`, which is loaded at `address`; 0: not understood.
+
+    The entry is length, offset of its common part, beginning and size. How the beginning is encoded stands in the common
+    part; here each of the usual encodings is tried, and the one that gives the known beginning is right.
+    """
+    if not 0 <= place <= len(raw) - 24:
+        return 0
+    short, long = struct.unpack_from("<i", raw, place + 8)[0], struct.unpack_from("<q", raw, place + 8)[0]
+    if address + 8 + short == start or short & 0xFFFFFFFF == start:
+        return struct.unpack_from("<I", raw, place + 12)[0]
+    if start in (long, address + 8 + long):
+        return struct.unpack_from("<Q", raw, place + 16)[0] & (1 << 47) - 1
+    return 0
 
 
 def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linewright.elf import arm64, helpers, image
+from linewright.elf import arm64, helpers, image, x86
 
+_LIBATOMIC = re.compile(r"__atomic_(?!signal_fence|thread_fence)\w+$")
 _HELPER = re.compile(r"__aarch64_(cas(1|2|4|8|16)|(swp|ldadd|ldclr|ldset|ldeor)[1248])_(relax|acq|rel|acq_rel|sync)$")
 
 
@@ -30,6 +31,8 @@ class Function:
     """Inlined LSE instructions by form: store, load, swap, cas."""
     llsc: int = 0
     """Inlined LL/SC loops."""
+    libatomic: Counter[str] = field(default_factory=Counter)
+    """Calls of libatomic's functions, by name (arm64)."""
     locked: Counter[str] = field(default_factory=Counter)
     """Locked operations of x86 by mnemonic."""
 
@@ -44,24 +47,38 @@ class Inspection:
     """Helpers that the auditing library knows, by name."""
     own: Counter[str]
     """Helpers linked from liblinewright_outline."""
+    fixed: Counter[str]
+    """Helpers that are LL/SC without a test of the CPU, by name."""
     unknown: Counter[str]
     """Functions named like helpers whose machine code is another: left alone."""
+    libatomic: tuple[str, ...]
+    """Functions of libatomic that the file calls; what they execute stands in that library."""
+    data: int
+    """Words or bytes outside of every function of known extent that would be atomic instructions: most likely data."""
 
 
 def inspect(path: str) -> Inspection:
     """Read and look through a program or library. Raises UserError for a file that is none."""
     loaded = image.load(path)
     book = _Book(loaded)
+    kinds: dict[str, Counter[str]] = {"known": Counter(), "own": Counter(), "fixed": Counter()}
     if loaded.machine == "arm64":
-        recognised, own = _arm64(loaded, book)
+        for body in _arm64(loaded, book):
+            kinds[body.kind][body.name] += 1
     else:
         _x86(loaded, book)
-        recognised, own = Counter(), Counter()
-    known = recognised | own
+    known = kinds["known"] + kinds["own"] + kinds["fixed"]
     named = Counter(f.name for f in loaded.functions if loaded.machine == "arm64" and _HELPER.match(f.name))
     functions = tuple(book.by_start[start] for start in sorted(book.by_start))
     return Inspection(
-        loaded, functions, recognised, own, Counter({n: c - known[n] for n, c in named.items() if c > known[n]})
+        loaded,
+        functions,
+        kinds["known"],
+        kinds["own"],
+        kinds["fixed"],
+        Counter({n: c - known[n] for n, c in named.items() if c > known[n]}),
+        tuple(sorted(name for name in loaded.imports if _LIBATOMIC.match(name))),
+        book.data,
     )
 
 
@@ -72,7 +89,16 @@ class _Book:
         self.starts = [f.address for f in loaded.functions]
         self.names = {f.address: f.name for f in loaded.functions}
         self.texts = loaded.texts
+        self.bodies = loaded.bodies
         self.by_start: dict[int, Function] = {}
+        self.data = 0
+
+    def is_code(self, address: int) -> bool:
+        """Whether a function is known to reach over the address; what is not is counted as data."""
+        i = int(np.searchsorted(self.bodies[:, 0], address, side="right"))
+        inside = not len(self.bodies) or (i > 0 and address < self.bodies[i - 1, 1])
+        self.data += not inside
+        return bool(inside)
 
     def at(self, address: int) -> Function:
         """The function that an address is in: the last to begin before it in the same piece of text."""
@@ -92,9 +118,11 @@ def _words(text: image.Text) -> tuple[np.ndarray, int]:
     return np.frombuffer(text.code, dtype="<u4", count=count, offset=skip if count else 0), text.address + skip
 
 
-def _arm64(loaded: image.Image, book: _Book) -> tuple[Counter[str], Counter[str]]:
+def _arm64(loaded: image.Image, book: _Book) -> list[helpers.Body]:
     pieces = [_words(text) for text in loaded.texts]
+    starts = np.array(book.starts, dtype=np.int64)
     bodies = [body for words, address in pieces for body in helpers.find(words, address, loaded.writable)]
+    bodies += [body for words, address in pieces for body in helpers.find_fixed(words, starts, address)]
     targets = {f.address: f.name for f in loaded.functions if _HELPER.match(f.name)}
     for body in bodies:
         targets[body.address] = body.name
@@ -102,13 +130,16 @@ def _arm64(loaded: image.Image, book: _Book) -> tuple[Counter[str], Counter[str]
         book.named(body.address, body.name).contains[body.name] += 1
     for words, address in pieces:
         for stub, slot in arm64.stub_slots(words, address).items():
-            if _HELPER.match(name := loaded.stubs.get(slot, "")):
+            if _HELPER.match(name := loaded.stubs.get(slot, "")) or _LIBATOMIC.match(name):
                 targets[stub] = name
+    for words, address in pieces:
+        for veneer, led_to in arm64.veneers(words, address).items():
+            if led_to in targets:
+                targets[veneer] = targets[led_to]
     spans = sorted((body.address, body.end) for body in bodies)
     for words, address in pieces:
         _arm64_piece(words, address, book, targets, spans)
-    recognised = Counter(body.name for body in bodies if not body.own)
-    return recognised, Counter(body.name for body in bodies if body.own)
+    return bodies
 
 
 def _arm64_piece(
@@ -121,7 +152,7 @@ def _arm64_piece(
         for index in map(int, indices):
             at = address + 4 * index
             i = bisect_right(starts, at)
-            if not i or at >= spans[i - 1][1]:
+            if (not i or at >= spans[i - 1][1]) and book.is_code(at):
                 yield at
 
     found = arm64.find(words)
@@ -132,7 +163,9 @@ def _arm64_piece(
         book.at(at).llsc += 1
     for index in _calls_into(words, found.calls, address, targets):
         at = address + 4 * index
-        book.at(at).calls[targets[arm64.target(int(words[index]), at)]] += 1
+        name = targets[arm64.target(int(words[index]), at)]
+        of = book.at(at)
+        (of.calls if _HELPER.match(name) else of.libatomic)[name] += 1
 
 
 def _calls_into(words: np.ndarray, calls: np.ndarray, address: int, targets: dict[int, str]) -> list[int]:
@@ -146,11 +179,10 @@ def _calls_into(words: np.ndarray, calls: np.ndarray, address: int, targets: dic
 
 
 def _x86(loaded: image.Image, book: _Book) -> None:
-    from linewright.elf import x86
-
     for text in loaded.texts:
         cuts = [text.address, *(start for start in book.starts if text.address < start < text.end), text.end]
         for start, end in itertools.pairwise(cuts):
-            code = text.code[start - text.address : end - text.address]
+            code = bytes(text.code[start - text.address : end - text.address])
             for at, name in x86.locked(code, start, loaded.machine):
-                book.at(at).locked[name] += 1
+                if book.is_code(at):
+                    book.at(at).locked[name] += 1

@@ -123,7 +123,7 @@ def on_arm64(monkeypatch, tmp_path):
         raise Replaced
 
     monkeypatch.setattr(os, "execve", replace)
-    monkeypatch.setattr(run_command.output, "note", taken["said"].append)
+    monkeypatch.setattr(run_command, "note", taken["said"].append)
 
     def run(*command: str, **options) -> dict:
         with pytest.raises(Replaced):
@@ -175,7 +175,63 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypat
     if os.geteuid() == 0:
         shutil.chown(other, "nobody")
         other.chmod(0o4755)
-        assert "another user's rights" in on_arm64(str(other))["said"][-1]
+        assert "takes other rights (set-user-ID)" in on_arm64(str(other))["said"][-1]
+    foreign = tmp_path / "arm"
+    foreign.write_bytes(b"\x7fELF\1\1\1" + bytes(100))
+    foreign.chmod(0o755)
+    assert "is a 32-bit program" in on_arm64(str(foreign))["said"][-1]
+
+
+@pytest.fixture(scope="module")
+def wants_much_tls(tmp_path_factory):
+    """A program two of whose libraries want 40,000 and 15,000 bytes of thread-local memory, the first from the start."""
+    folder = tmp_path_factory.mktemp("tls")
+    for name, size, model in (("first", 40_000, "initial-exec"), ("second", 15_000, "global-dynamic")):
+        source = folder / f"{name}.c"
+        source.write_text(f"static __thread char room[{size}]; char *{name}(void) {{ return room; }}")
+        build(folder / f"lib{name}.so", source, "-shared", "-fPIC", f"-ftls-model={model}", f"-Wl,-soname,lib{name}.so")
+    (folder / "main.c").write_text(
+        "#include <stdio.h>\nchar *first(void), *second(void);\n"
+        'int main(void) { first()[1] = second()[1] = 1; static int v; __atomic_fetch_add(&v, 1, 5); return !puts("runs"); }'
+    )
+    return build(
+        folder / "program", folder / "main.c", folder / "libfirst.so", folder / "libsecond.so", "-Wl,-rpath,$ORIGIN"
+    )
+
+
+@needs_cross_compiler
+def test_the_static_tls_that_a_program_needs_is_asked_for(wants_much_tls, on_arm64, tmp_path, monkeypatch):
+    taken = on_arm64(str(wants_much_tls))
+    room = int(taken["environment"]["GLIBC_TUNABLES"].rpartition("=")[2])
+    assert 55_000 <= room <= 64_000 and taken["said"] == []
+    monkeypatch.setenv("GLIBC_TUNABLES", f"{run_command.TLS_TUNABLE}=1000")
+    said = on_arm64(str(wants_much_tls))["said"]
+    assert "gives 1000 bytes of thread-local memory; this program may need" in said[-1]
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    missing = tmp_path / "program"
+    shutil.copy(wants_much_tls, missing)
+    shutil.copy(wants_much_tls.with_name("libsecond.so"), tmp_path)
+    assert (
+        "not found, so their thread-local memory is not provided for: libfirst.so" in on_arm64(str(missing))["said"][-1]
+    )
+    monkeypatch.setattr(run_command, "_has_tunable", lambda interpreter: False)
+    assert "knows no glibc.rtld.optional_static_tls" in on_arm64(str(wants_much_tls))["said"][-1]
+
+
+@needs_cross_compiler
+@pytest.mark.skipif(
+    shutil.which("qemu-aarch64") is None or not AUDIT.is_file(), reason="needs the emulator and the arm64 library"
+)
+def test_with_that_room_the_program_starts_and_without_it_does_not(wants_much_tls):
+    room = run_command.tls_room(str(wants_much_tls))
+    for room_given, starts in ((run_command.TLS_LEAST, False), (room, True)):
+        wanted = run_command.switched({}, "prefetch", False, AUDIT, room_given)
+        emulator = ["qemu-aarch64", "-cpu", "max", "-L", "/usr/aarch64-linux-gnu"]
+        for name, value in wanted.items():
+            emulator += ["-E", f"{name}={value}"]
+        done = subprocess.run([*emulator, wants_much_tls], capture_output=True, text=True, timeout=300)
+        assert (done.stdout == "runs\n") == starts, done.stderr
+        assert starts or "static TLS" in done.stderr
 
 
 def test_the_library_must_be_one_that_can_be_named(monkeypatch, tmp_path):

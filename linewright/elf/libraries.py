@@ -1,0 +1,127 @@
+"""The libraries that the dynamic linker loads with a program, found as it finds them, without running anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from linewright.elf import image
+from linewright.errors import UserError
+
+_TRIPLETS = {"arm64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu", "i386": "i386-linux-gnu"}
+_MOST_TAGS = 10_000
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """What an object asks of the dynamic linker."""
+
+    machine: str
+    interpreter: str
+    needed: tuple[str, ...]
+    search: tuple[str, ...]
+    """Folders of DT_RUNPATH, or of DT_RPATH where there is none; ``$ORIGIN`` is filled in."""
+    tls_bytes: int
+    """Thread-local memory, with what its alignment may add."""
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A program's libraries in the order in which they are loaded, and the names that were not found."""
+
+    objects: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def dynamic(path: str) -> Dynamic:
+    """Read what an object asks for. Raises UserError, one line, for a file that is no program or library."""
+    with image.opened(path) as (elf, beginning):
+        needed: list[str] = []
+        folders: dict[str, str] = {}
+        tls = 0
+        for segment in elf.iter_segments():
+            if segment["p_type"] == "PT_TLS":
+                tls = segment["p_memsz"] + max(segment["p_align"], 1) - 1
+            if segment["p_type"] == "PT_DYNAMIC":
+                for count, tag in enumerate(segment.iter_tags()):
+                    if tag.entry.d_tag == "DT_NEEDED":
+                        needed.append(tag.needed)
+                    if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
+                        folders[tag.entry.d_tag] = tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath
+                    if count > _MOST_TAGS:
+                        raise ValueError("its dynamic section has no end")
+        origin = str(Path(path).resolve().parent)
+        search = folders.get("DT_RUNPATH", folders.get("DT_RPATH", ""))
+        filled = search.replace("$ORIGIN", origin).replace("${ORIGIN}", origin)
+        return Dynamic(
+            beginning.machine,
+            beginning.interpreter,
+            tuple(needed),
+            tuple(folder for folder in filled.split(":") if folder),
+            tls,
+        )
+
+
+def closure(path: str, environment: Mapping[str, str] = os.environ) -> Closure:
+    """Everything the program needs, breadth first; what it opens by itself later is not known."""
+    first = dynamic(path)
+    asked = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    usual = _usual_folders(first.machine)
+    objects: dict[str, str] = {}
+    missing: dict[str, None] = {}
+    queue = [(name, first.search) for name in first.needed]
+    for name, search in queue:
+        if name in objects or name in missing:
+            continue
+        found = _find(name, (*asked, *search, *usual), first.machine)
+        if found is None:
+            missing[name] = None
+            continue
+        objects[name] = found
+        further = dynamic(found)
+        queue += [(other, further.search) for other in further.needed]
+    return Closure(tuple(objects.values()), tuple(missing))
+
+
+def _find(name: str, folders: tuple[str, ...], machine: str) -> str | None:
+    candidates = [Path(name)] if "/" in name else [Path(folder, name) for folder in folders]
+    for candidate in candidates:
+        if candidate.is_file():
+            try:
+                if image.begin(str(candidate)).machine == machine:
+                    return str(candidate)
+            except UserError:
+                continue  # the dynamic linker, too, goes on to the next folder
+    return None
+
+
+def _usual_folders(machine: str) -> tuple[str, ...]:
+    triplet = _TRIPLETS[machine]
+    return (
+        *_configured(Path("/etc/ld.so.conf"), 0),
+        *(f"{above}/{triplet}" for above in ("/lib", "/usr/lib")),
+        *(f"{above}/{bits}" for above in ("", "/usr") for bits in (("lib32",) if machine == "i386" else ("lib64",))),
+        "/lib",
+        "/usr/lib",
+        f"/usr/{triplet}/lib",  # a cross compiler's
+    )
+
+
+def _configured(path: Path, depth: int) -> list[str]:
+    """Folders of the dynamic linker's configuration, and of the files that it includes."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return []
+    found: list[str] = []
+    for line in (line.partition("#")[0].strip() for line in lines):
+        if line.startswith("include ") and depth < 8:
+            pattern = line.removeprefix("include ").strip()
+            where = Path("/") if pattern.startswith("/") else path.parent
+            for included in sorted(where.glob(pattern.lstrip("/"))):
+                found += _configured(included, depth + 1)
+        elif line.startswith("/"):
+            found.append(line)
+    return found

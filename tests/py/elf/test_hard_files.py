@@ -1,0 +1,176 @@
+"""`linewright inspect` on files that used to mislead it or to cost it minutes: each was found by outside checking."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from linewright.elf.inspection import inspect
+from support.arm64_programs import SOURCES, TRIPLET, build, needs_cross_compiler, strip
+from support.places import ROOT
+
+TEXT_BYTES, HEADERS = 1 << 20, 65_000
+MEASURED = """
+import resource, sys
+from linewright.elf.inspection import inspect
+from linewright.errors import UserError
+try:
+    inspect(sys.argv[1])
+except UserError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def one_text_named_often(path: Path, table: str) -> Path:
+    """A 5 MB arm64 program whose 65,000 headers all name the same megabyte of text."""
+    end = 64 + TEXT_BYTES
+    segments, sections = (HEADERS, 0) if table == "segments" else (0, HEADERS)
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
+        "<HHIQQQIHHHHHH", 2, 183, 1, 0x400000, end if segments else 0, end if sections else 0, 0, 64, 56, segments, 64, sections, 0
+    )  # fmt: skip
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 64, 0x400000, 0x400000, TEXT_BYTES, TEXT_BYTES, 4096)
+    section = struct.pack("<IIQQQQIIQQ", 0, 1, 6, 0x400000, 64, TEXT_BYTES, 0, 0, 4, 0)
+    path.write_bytes(head + bytes(TEXT_BYTES) + (segment if segments else section) * HEADERS)
+    return path
+
+
+@pytest.mark.parametrize("table", ["segments", "sections"])
+def test_a_text_named_often_costs_no_memory(tmp_path, table):
+    path = one_text_named_often(tmp_path / table, table)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, path], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    said, megabytes = done.stdout.splitlines()
+    assert f"{HEADERS} text sections" in said
+    assert int(megabytes) < 400, "the text was copied"
+
+
+def native(tmp_path: Path, source: str, *flags: str) -> Path:
+    (tmp_path / "source.c").write_text(source)
+    return build(tmp_path / "program", tmp_path / "source.c", *flags, compiler=("gcc-12",))
+
+
+def test_a_text_of_prefixes_costs_no_time(tmp_path):
+    program = native(tmp_path, '__asm__(".text\\n.fill 65536, 1, 0xf0\\nnop"); int main(void) { return 0; }')
+    begun = time.monotonic()
+    assert not inspect(str(program)).functions
+    assert time.monotonic() - begun < 10
+
+
+TABLE = '__asm__(".text\\n.balign 16\\n.globl table\\ntable: .fill 64, 4, {word}\\n.balign 16");'
+
+
+def test_data_in_x86_text_is_not_shown_as_atomics(tmp_path):
+    locked = 0x0001_87F0  # lock xchg %eax,(%ecx) and a zero byte
+    source = TABLE.format(word=locked) + "int main(void) { static int v; return __atomic_fetch_add(&v, 1, 5); }"
+    found = inspect(str(native(tmp_path, source, "-s")))
+    assert sum(f.locked.total() for f in found.functions) == 1
+    assert found.data >= 32
+
+
+@needs_cross_compiler
+def test_data_in_arm64_text_is_not_shown_as_atomics(command, tmp_path):
+    (tmp_path / "source.c").write_text(
+        TABLE.format(word="0xb8200020")  # ldadd w0, w0, [x1]
+        + 'int main(void) { int v = 0; __asm__ volatile(".arch_extension lse\\n ldadd w0, w1, [%0]" :: "r"(&v) : "w0", "w1"); return v; }'
+    )
+    program = build(tmp_path / "program", tmp_path / "source.c")
+    for path in (program, strip(program)):
+        found = inspect(str(path))
+        assert sum(f.lse.total() for f in found.functions) == 1, path
+        assert found.data == 64
+    assert (
+        "64 patterns of atomic instructions outside of every function of known extent"
+        in command("inspect", path).stdout
+    )
+
+
+@needs_cross_compiler
+@pytest.mark.parametrize("linker", ["bfd", "lld"])
+def test_calls_over_long_branch_veneers_are_seen(tmp_path, linker):
+    (tmp_path / "near.c").write_text("extern int far(int *); int main(void) { int v = 0; return far(&v); }")
+    (tmp_path / "far.c").write_text(
+        '__attribute__((section(".far"), noinline)) int far(int *p) { return __atomic_fetch_add(p, 1, 5); }'
+    )
+    (tmp_path / "script").write_text("SECTIONS { .far 0x20000000 : { *(.far) } } INSERT AFTER .bss;")
+    compiler = ("clang-19", "--target=aarch64-linux-gnu", "-moutline-atomics") if linker == "lld" else None
+    program = build(
+        tmp_path / "program", "-no-pie", f"-fuse-ld={linker}", tmp_path / "near.c", tmp_path / "far.c",
+        f"-Wl,-T,{tmp_path / 'script'}", *(() if compiler is None else ()), **({"compiler": compiler} if compiler else {}),
+    )  # fmt: skip
+    by_name = {f.name: dict(f.calls) for f in inspect(str(program)).functions}
+    assert by_name["far"] == {"__aarch64_ldadd4_acq_rel": 1}
+
+
+@needs_cross_compiler
+def test_rights_that_a_program_takes_are_said(command, tmp_path):
+    program = build(tmp_path / "program", SOURCES / "sums.c")
+    assert "set-user-ID" not in command("inspect", program).stdout
+    program.chmod(0o4755)
+    assert "set-user-ID rights" in command("inspect", program).stdout
+    assert json.loads(command("inspect", "--json", program).stdout)["privileges"] == "set-user-ID"
+
+
+LLSC_ONLY = """
+    .text
+    .globl __aarch64_ldadd4_acq_rel
+    .type __aarch64_ldadd4_acq_rel, %function
+__aarch64_ldadd4_acq_rel:
+    mov w16, w0
+0:  ldaxr w0, [x1]
+    add w17, w0, w16
+    stlxr w15, w17, [x1]
+    cbnz w15, 0b
+    ret
+    .size __aarch64_ldadd4_acq_rel, . - __aarch64_ldadd4_acq_rel
+    .section .note.GNU-stack, "", %progbits
+"""
+
+
+@needs_cross_compiler
+def test_helpers_without_a_test_of_the_cpu_are_named_as_what_they_are(command, tmp_path):
+    """The helpers of Rust's compiler_builtins, where a program is not linked with libgcc's: LL/SC on every CPU."""
+    (tmp_path / "helper.S").write_text(LLSC_ONLY)
+    (tmp_path / "main.c").write_text("int main(void) { static int v; return __atomic_fetch_add(&v, 1, 4); }")
+    program = build(tmp_path / "program", tmp_path / "main.c", tmp_path / "helper.S")
+    found = inspect(str(program))
+    assert dict(found.fixed) == {"__aarch64_ldadd4_acq_rel": 1}
+    assert not found.unknown and not found.recognised
+    main = next(f for f in found.functions if f.name == "main")
+    assert dict(main.calls) == {"__aarch64_ldadd4_acq_rel": 1} and not main.llsc
+    assert "1 helper without a test of the CPU" in command("inspect", program).stdout
+
+
+@needs_cross_compiler
+def test_calls_of_libatomic_are_flagged(command, tmp_path):
+    source = tmp_path / "wide.c"
+    source.write_text(
+        "__extension__ typedef unsigned __int128 wide; wide v;\n"
+        "wide old(void) { return __atomic_load_n(&v, 5); } int main(void) { return (int)old(); }"
+    )
+    program = build(tmp_path / "wide", source, "-latomic")
+    found = inspect(str(program))
+    assert found.libatomic == ("__atomic_load_16",)
+    assert any(f.libatomic["__atomic_load_16"] for f in found.functions)
+    assert "It calls libatomic: __atomic_load_16." in command("inspect", program).stdout
+
+
+@needs_cross_compiler
+def test_with_libraries_looks_through_each(command, tmp_path):
+    library = build(tmp_path / "libsums.so", SOURCES / "sums.c", "-shared", "-fPIC", "-Wl,-soname,libsums.so")
+    program = build(tmp_path / "program", SOURCES / "calls_sums.c", library, "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed")
+    answer = command("inspect", "--with-libraries", "--json", program)
+    data = json.loads(answer.stdout)
+    names = {Path(other["path"]).name: other for other in data["libraries"]}
+    assert {"libsums.so", "libc.so.6", "ld-linux-aarch64.so.1"} <= set(names)
+    assert names["libsums.so"]["sums"]["helper_calls"] == 10 and data["missing_libraries"] == []
+    library.unlink()
+    text = command("inspect", "--with-libraries", program).stdout
+    assert "Not found: libsums.so." in text and f"{TRIPLET}" in text
