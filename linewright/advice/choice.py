@@ -1,8 +1,7 @@
 """Which setting of the library a machine's measurements support: each class of operations against what it does by default.
 
-A setting holds for a whole process, so a candidate must be certainly better than the default at one point at least
-(contention × work) and certainly worse at none.  Certainty is the verdict's: intervals that do not overlap, and p values
-corrected by Holm's method over every comparison made here for one machine.
+A setting holds for a whole process.  It is recommended only if it is shown not to be worse at every measured point, of
+which at least one is contended, and shown to be better at one.
 """
 
 from __future__ import annotations
@@ -12,12 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.intervals import Contrast, Estimate, contrast, holm
+from linewright.analysis.contrast import SAME_NS, Judged
+from linewright.analysis.findings import Against, Finding, findings
 from linewright.analysis.summary import Summary
-from linewright.analysis.verdict import ALPHA, apart, comparable, condition, lone_launch, point_of, policy_of
-from linewright.schema import Cell, Context, Interval
+from linewright.analysis.words import condition
+from linewright.families import LIBRARY
+from linewright.schema import Context, Interval
 
-REACH: dict[str, dict[str, str]] = {
+NOT_WORSE = 0.05
+"""A setting may cost this share more, upper end of the interval, before it counts as possibly worse."""
+
+REACH: Mapping[str, Mapping[str, str]] = {
     "void": {
         "stadd": "store", "prfm_strm_stadd": "store,prefetch", "ldadd": "load", "prfm_strm_ldadd": "load,prefetch",
         "llsc_add": "llsc", "prfm_strm_llsc_add": "llsc,prefetch",
@@ -37,8 +41,11 @@ REACH: dict[str, dict[str, str]] = {
 """Forms that a class of policy.h takes, by the words that choose them.  The library's prefetch is PSTL1STRM, so forms
 with PSTL1KEEP are not among them; a loop that reads first is what the library's conditional operations are."""
 
-LIBRARY = {"void": "library_add", "fetch": "library_fetch_add", "xchg": "library_xchg", "cas": "library_cmpxchg"}
-"""The operation of plan `operations` that stands for each class; its cells name their setting themselves."""
+OPERATIONS: Mapping[str, tuple[str, str]] = {
+    "void": ("add", "library_add"), "fetch": ("fetch_add", "library_fetch_add"), "xchg": ("xchg", "library_xchg"),
+    "cas": ("cmpxchg", "library_cmpxchg"),
+}  # fmt: skip
+"""The operation whose forms a class chooses among, and the library's, whose cells name their setting themselves."""
 
 CLASS_WORDS = {
     "void": "operations without a value", "fetch": "operations that return the value", "xchg": "exchanges",
@@ -46,7 +53,7 @@ CLASS_WORDS = {
 }  # fmt: skip
 
 
-class Against(Struct, frozen=True, kw_only=True):
+class Point(Struct, frozen=True, kw_only=True):
     """One candidate against the default at one point."""
 
     operations: str
@@ -54,22 +61,20 @@ class Against(Struct, frozen=True, kw_only=True):
     choice: str
     """``store``, ``load`` or ``llsc``, perhaps with ``,prefetch``."""
     form: str
-    """The form; of a library operation its name, width and setting."""
     default_form: str
     condition: str
     """Contention in words."""
+    contended: bool
     contender_iters: int
     work_iters: int
     cpu: int
+    figure: str
+    """``issue`` or ``exposed``."""
     ns: Interval
     default_ns: Interval
-    difference: Interval
-    """ns that the candidate takes more than the default; negative: less."""
-    ratio: Estimate | None
-    """Candidate over default; None where only percentiles are known."""
-    p: float | None
-    finding: str
-    """``better``, ``worse``, ``same`` (within noise) or ``one_launch`` (not judged)."""
+    judged: Judged
+    not_worse: bool
+    """Shown: the upper end of the interval is below `NOT_WORSE` more."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -81,19 +86,12 @@ class Choice(Struct, frozen=True, kw_only=True):
     choice: str
     """What to set; equal to `default` when no setting is supported."""
     why: str
-    """``better`` (a setting is supported), ``noise``, ``default_best``, ``depends`` (better here, worse there),
-    ``default_unmeasured`` (the best of what was measured; the default's form is not in the records) or ``one_launch``."""
+    """``better`` (a setting is supported), ``default_best`` (each candidate is shown to be worse somewhere or the same),
+    ``depends`` (better here, worse there), ``measure_more`` (undecided, or no contended point), ``published`` (no
+    intervals), ``default_unmeasured`` (the form taken by default is not in the records)."""
     also: list[str]
-    """Choices that serve as well within noise."""
-    points: list[Against]
-
-
-class _Pair(Struct, frozen=True):
-    operations: str
-    choice: str
-    candidate: Summary
-    default: Summary
-    contrast: Contrast | None
+    """Other choices that are supported."""
+    points: list[Point]
 
 
 def default_choice(features: Iterable[str]) -> str:
@@ -101,166 +99,112 @@ def default_choice(features: Iterable[str]) -> str:
     return "load" if "lse" in features else "llsc"
 
 
-def choice_of(cell: Cell, operations: str, default: str) -> str:
-    """The choice that a cell stands for in a class, or nothing: by its form, or by the setting of a library operation.
+def choice_of(name: str, operation: str, operations: str, default: str) -> str:
+    """The choice that a form, or a setting of a library operation, stands for in a class; empty where it is none.
 
-    A setting that only spells the default out is measured twice then, and the cell under ``default`` is taken.
+    A setting that only spells the default out is measured twice, and the cell under ``default`` is taken.
     """
-    if cell.operation != LIBRARY[operations]:
-        return REACH[operations].get(cell.form, "")
-    setting = policy_of(cell)
-    form = next((item for item in setting.split(",") if item in ("store", "load", "llsc")), "")
-    if not set(setting.split(",")) <= {"default", "store", "load", "llsc", "prefetch"} or form == default:
+    if operation not in LIBRARY.operations:
+        return REACH[operations].get(name, "")
+    words = name.split(",")
+    form = next((word for word in words if word in ("store", "load", "llsc")), "")
+    if not set(words) <= {"default", "store", "load", "llsc", "prefetch"} or form == default:
         return ""
-    return (form or default) + (",prefetch" if "prefetch" in setting else "")
+    return (form or default) + (",prefetch" if "prefetch" in words else "")
 
 
-def _label(cell: Cell) -> str:
-    return f"{cell.form}_u{cell.width_bits} under {policy_of(cell)}" if policy_of(cell) else cell.form
+def _not_worse(row: Against, f: Finding) -> bool:
+    c = row.judged.contrast
+    if c is None or row.judged.why in ("one_launch", "few_launches"):
+        return False
+    if c.scale == "ratio":
+        return c.high < 1 + NOT_WORSE
+    return c.high < max(SAME_NS, NOT_WORSE * f.default_ns.median_ns)
 
 
-def _by_point(summaries: Iterable[Summary], operations: str, default: str) -> dict[tuple, dict[str, Summary]]:
-    """The class's choices that were measured, by point; equal order only, since a stronger form costs more for a reason."""
-    answer: dict[tuple, dict[str, Summary]] = {}
-    for s in summaries:
-        choice = choice_of(s.cell, operations, default)
-        if choice and comparable(s):
-            answer.setdefault(point_of(s.cell), {})[choice] = s
-    return answer
-
-
-def _finding(pair: _Pair, p: float | None) -> str:
-    ours, base = pair.candidate, pair.default
-    if lone_launch(ours, base):
-        return "one_launch"
-    certain = p < ALPHA if p is not None else ours.published and base.published
-    if not certain or not apart(ours.issue, base.issue):
-        return "same"
-    return "better" if ours.issue.median_ns < base.issue.median_ns else "worse"
-
-
-def _difference(pair: _Pair) -> Interval:
-    if pair.contrast:
-        return pair.contrast.difference
-    ours, base = pair.candidate.issue, pair.default.issue
-    return Interval(
-        median_ns=ours.median_ns - base.median_ns, low_ns=ours.low_ns - base.high_ns, high_ns=ours.high_ns - base.low_ns,
-        confidence=min(ours.confidence, base.confidence),
+def _point(f: Finding, row: Against, operations: str, choice: str) -> Point:
+    library = f.operation in LIBRARY.operations
+    name = f"{f.default_id.split('/')[1]}_u{f.width_bits} under " if library else ""
+    return Point(
+        operations=operations, choice=choice, form=name + row.form, default_form=name + f.default,
+        condition=condition(f), contended=f.contender == "same_line", contender_iters=f.contender_iters,
+        work_iters=f.work_iters, cpu=f.cpu, figure=f.figure, ns=row.ns, default_ns=f.default_ns, judged=row.judged,
+        not_worse=_not_worse(row, f),
     )  # fmt: skip
 
 
-def _against(pair: _Pair, p: float | None) -> Against:
-    cell = pair.candidate.cell
-    return Against(
-        operations=pair.operations, choice=pair.choice, form=_label(cell), default_form=_label(pair.default.cell),
-        condition=condition(cell), contender_iters=cell.contender_iters, work_iters=cell.work_iters,
-        cpu=pair.candidate.cpus[0] if pair.candidate.cpus else -1,
-        ns=pair.candidate.issue, default_ns=pair.default.issue, difference=_difference(pair),
-        ratio=pair.contrast.ratio if pair.contrast else None, p=p, finding=_finding(pair, p),
-    )  # fmt: skip
-
-
-def _pairs(points: Mapping[tuple, Mapping[str, Summary]], operations: str, base: str) -> list[_Pair]:
-    return [
-        _Pair(operations, choice, s, members[base], contrast(s.unit_ns, members[base].unit_ns))
-        for members in points.values() if base in members
-        for choice, s in members.items() if choice != base
-    ]  # fmt: skip
-
-
-def against_default(summaries: Sequence[Summary], default: str) -> dict[str, list[Against]]:
-    """Every candidate against the default's form, class by class, corrected over all of one machine's comparisons.
-
-    Where a class's default form was not measured, its candidates stand against the dearest of them (see `Choice.why`).
-    """
-    pairs: list[_Pair] = []
-    for operations in REACH:
-        points = _by_point(summaries, operations, default)
-        base = default if any(default in members for members in points.values()) else _dearest(points)
-        pairs += _pairs(points, operations, base)
-    corrected = iter(holm([p.contrast.p for p in pairs if p.contrast]))
-    answer: dict[str, list[Against]] = {}
-    for pair in pairs:
-        answer.setdefault(pair.operations, []).append(_against(pair, next(corrected) if pair.contrast else None))
+def points_of(found: Sequence[Finding], default: str) -> dict[str, list[Point]]:
+    """Every candidate of every class against the default, from the corrected findings of one machine."""
+    answer: dict[str, list[Point]] = {}
+    for operations, served in OPERATIONS.items():
+        if operations == "void" and not any(f.operation == "add" for f in found):
+            served = ("fetch_add", *served)  # forms that return a value serve those who do not want it
+        for f in found:
+            if f.operation in served:
+                for row in f.rows:
+                    choice = choice_of(row.form, f.operation, operations, default)
+                    if choice:
+                        answer.setdefault(operations, []).append(_point(f, row, operations, choice))
     return answer
 
 
-def _dearest(points: Mapping[tuple, Mapping[str, Summary]]) -> str:
-    cost: dict[str, list[float]] = {}
-    for members in points.values():
-        for choice, s in members.items():
-            cost.setdefault(choice, []).append(math.log(max(s.issue.median_ns, 1e-6)))
-    return max(cost, key=lambda c: sum(cost[c]) / len(cost[c])) if cost else ""
-
-
-def _gain(rows: Sequence[Against]) -> float:
+def _gain(rows: Sequence[Point]) -> float:
     """Mean logarithm of candidate over default; below zero: cheaper."""
-    usable = [
-        math.log(r.ns.median_ns / r.default_ns.median_ns)
-        for r in rows
-        if min(r.ns.median_ns, r.default_ns.median_ns) > 0
+    logs = [
+        math.log(p.ns.median_ns / p.default_ns.median_ns)
+        for p in rows
+        if min(p.ns.median_ns, p.default_ns.median_ns) > 0
     ]
-    return sum(usable) / len(usable) if usable else 0.0
+    return sum(logs) / len(logs) if logs else 0.0
 
 
-def _place(r: Against) -> tuple:
-    """Where a candidate was held against the default: rows of two candidates that share it can be compared."""
-    return r.condition, r.work_iters, r.cpu, r.default_form
+def supported(rows: Sequence[Point]) -> bool:
+    """The rule: shown not worse at every point, one of them contended, and shown better at one."""
+    return (
+        any(p.contended for p in rows) and all(p.not_worse for p in rows) and any(p.judged.cheaper for p in rows)
+    )  # fmt: skip
 
 
-def _never_apart(a: Sequence[Against], b: Sequence[Against]) -> bool:
-    """Whether two candidates' intervals overlap wherever both were measured."""
-    at = {_place(r): r for r in b}
-    shared = [(r, at[_place(r)]) for r in a if _place(r) in at]
-    return bool(shared) and all(not apart(x.ns, y.ns) for x, y in shared)
-
-
-def choose(operations: str, rows: Sequence[Against], default: str) -> Choice:
-    """The supported setting of one class: the largest gain, and of those alike within noise the simplest."""
-    by_choice: dict[str, list[Against]] = {}
-    for row in rows:
+def choose(operations: str, rows: Sequence[Point], default: str) -> Choice:
+    """The supported setting of one class with the largest gain, the simpler one of two that gain as much within 2 %."""
+    against = [
+        p for p in rows if REACH[operations].get(p.default_form) == default or p.default_form.endswith(" under default")
+    ]
+    by_choice: dict[str, list[Point]] = {}
+    for row in against or rows:
         by_choice.setdefault(row.choice, []).append(row)
-    found = {choice: {r.finding for r in members} for choice, members in by_choice.items()}
-    supported = sorted(
-        (c for c in found if "better" in found[c] and "worse" not in found[c]), key=lambda c: _gain(by_choice[c])
-    )
-    names = {form for form, c in REACH[operations].items() if c == default}
-    measured = any(r.default_form in names or r.default_form.endswith(" under default") for r in rows)
-    if not supported:
-        return Choice(
-            operations=operations,
-            default=default,
-            choice=default,
-            why=_why_not(found.values()),
-            also=[],
-            points=list(rows),
-        )
-    alike = [c for c in supported if c == supported[0] or _never_apart(by_choice[c], by_choice[supported[0]])]
-    best = min(alike, key=lambda c: (c.count(","), supported.index(c)))
-    why = "better" if measured else "default_unmeasured"
+    ranked = sorted((c for c in by_choice if supported(by_choice[c])), key=lambda c: _gain(by_choice[c]))
+    why, choice = _why(by_choice), default
+    if not against:
+        why = "default_unmeasured"
+    elif ranked:
+        why = "better"
+        alike = [c for c in ranked if _gain(by_choice[c]) < _gain(by_choice[ranked[0]]) + 0.02]
+        choice = min(alike, key=lambda c: (c.count(","), ranked.index(c)))
     return Choice(
-        operations=operations,
-        default=default,
-        choice=best,
-        why=why,
-        also=[c for c in alike if c != best],
-        points=list(rows),
-    )
+        operations=operations, default=default, choice=choice, why=why,
+        also=[c for c in ranked if c != choice] if why == "better" else [], points=list(rows),
+    )  # fmt: skip
 
 
-def _why_not(found: Iterable[set[str]]) -> str:
-    kinds = list(found)
-    if any({"better", "worse"} <= k for k in kinds):
+def _why(by_choice: Mapping[str, Sequence[Point]]) -> str:
+    """Why no candidate is supported."""
+    points = [p for rows in by_choice.values() for p in rows]
+    if all(p.judged.why == "published" for p in points):
+        return "published"
+    mixed = [rows for rows in by_choice.values() if any(p.judged.cheaper for p in rows)]
+    if any(any(p.judged.slower for p in rows) for rows in mixed):
         return "depends"
-    every = set().union(*kinds)
-    if "worse" in every:
-        return "default_best"
-    return "one_launch" if every == {"one_launch"} else "noise"
+    settled = [
+        any(p.judged.slower for p in rows) or all(p.judged.answer == "same" for p in rows)
+        for rows in by_choice.values()
+    ]
+    return "default_best" if all(settled) else "measure_more"
 
 
-def choices(summaries: Sequence[Summary], default: str) -> list[Choice]:
+def choices(found: Sequence[Finding], default: str) -> list[Choice]:
     """Each class that at least two choices were measured for."""
-    return [choose(operations, rows, default) for operations, rows in against_default(summaries, default).items()]
+    return [choose(operations, rows, default) for operations, rows in points_of(found, default).items()]
 
 
 def setting_of(chosen: Iterable[Choice]) -> str:
@@ -292,7 +236,7 @@ class OneSetting(Struct, frozen=True, kw_only=True):
     midr: str
     capacity: int
     cost_percent: float
-    """At the worst point where the difference is certain; 0 where none is."""
+    """At the worst point where the setting is shown to cost more; 0 where none is."""
     where: str
 
 
@@ -305,39 +249,35 @@ def core_types(summaries: Sequence[Summary], contexts: Iterable[Context], defaul
             groups.setdefault(described[s.cpus[0]], []).append(s)
     answers = []
     for (midr, capacity), members in sorted(groups.items(), key=lambda item: -item[0][1]):
-        own = choices(members, default)
+        own = choices(findings(members), default)
         cpus = sorted({s.cpus[0] for s in members})
         answers.append(CoreType(midr=midr, capacity=capacity, cpus=cpus, choices=own, setting=setting_of(own)))
     return answers
 
 
 def one_setting(types: Sequence[CoreType]) -> list[OneSetting]:
-    """For every setting that some type wants, and the default: its certain cost on each type at the worst point."""
+    """For every setting that some type wants, and the default: what it is shown to cost on each type at the worst point."""
     wanted: dict[str, dict[str, str]] = {"default": {}}
     for t in types:
         wanted[t.setting] = {c.operations: c.choice for c in t.choices}
-    answers = []
-    for setting, chosen in wanted.items():
-        for t in types:
-            cost, where = max((_cost(c, chosen.get(c.operations, c.default)) for c in t.choices), default=(0.0, ""))
-            answers.append(
-                OneSetting(setting=setting, midr=t.midr, capacity=t.capacity, cost_percent=cost, where=where)
-            )
-    return answers
+    return [
+        OneSetting(setting=setting, midr=t.midr, capacity=t.capacity, cost_percent=cost, where=where)
+        for setting, chosen in wanted.items()
+        for t in types
+        for cost, where in [max((_cost(c, chosen.get(c.operations, c.default)) for c in t.choices), default=(0.0, ""))]
+    ]
 
 
 def _cost(own: Choice, taken: str) -> tuple[float, str]:
-    """Largest certain loss of `taken` against the type's own choice, in percent, and where."""
-
-    def at(choice: str) -> dict[tuple, Interval]:
-        if choice == own.default:
-            return {_place(r): r.default_ns for r in own.points}
-        return {_place(r): r.ns for r in own.points if r.choice == choice}
-
-    mine, theirs = at(own.choice), at(taken)
+    """Largest loss shown against the default: of `taken`, or of taking the default where another setting is better."""
     worst = (0.0, "")
-    for key, ns in theirs.items():
-        if key in mine and ns.low_ns > mine[key].high_ns and mine[key].median_ns > 0:
-            loss = 100 * (ns.median_ns / mine[key].median_ns - 1)
-            worst = max(worst, (loss, f"{key[0]}, {key[1]} iterations of work"))
+    if taken == own.choice:
+        return worst
+    for p in own.points:
+        loss = 0.0
+        if p.choice == taken and p.judged.slower:
+            loss = 100 * (p.ns.median_ns / p.default_ns.median_ns - 1) if p.default_ns.median_ns > 0 else 0.0
+        elif p.choice == own.choice and taken == own.default and p.judged.cheaper:
+            loss = 100 * (p.default_ns.median_ns / p.ns.median_ns - 1) if p.ns.median_ns > 0 else 0.0
+        worst = max(worst, (loss, f"{p.condition}, {p.work_iters} units of work"))
     return worst

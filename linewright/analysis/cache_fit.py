@@ -17,13 +17,15 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from linewright.analysis.intervals import CONFIDENCE, Estimate, contrast
+from linewright.analysis.contrast import CONFIDENCE, FEWEST_LAUNCHES, paired
+from linewright.analysis.intervals import Estimate
+from linewright.analysis.saying import Clause, Sentence
 from linewright.analysis.summary import Summary
+from linewright.families import CACHE
 from linewright.schema import Cell
 
-OPERATIONS = ("clean", "clean_invalidate")
 NEGLIGIBLE_PERCENT = 2.0
-"""A saving below this, or one whose interval includes none, no longer matters."""
+"""A saving below this does not matter."""
 TRAPPED_NS = 200.0
 """Per line on clean lines: more than any processor takes, as much as a system call does."""
 
@@ -60,17 +62,22 @@ class Saving(Struct, frozen=True, kw_only=True):
     each_ns: float
     once_ns: float
     percent: Estimate | None
-    """Saved of the time with a wait behind each; None where too few windows tell."""
+    """Saved of the time with a wait behind each; None with fewer launches than a claim needs."""
 
     @property
     def matters(self) -> bool:
-        """Whether the saving is seen and not negligible."""
-        return self.percent is not None and self.percent.low > 0 and self.percent.value >= NEGLIGIBLE_PERCENT
+        """Shown to be more than negligible."""
+        return self.percent is not None and self.percent.low > NEGLIGIBLE_PERCENT
+
+    @property
+    def negligible(self) -> bool:
+        """Shown to be no more than negligible."""
+        return self.percent is not None and self.percent.high <= NEGLIGIBLE_PERCENT
 
 
 def concerns(cell: Cell) -> bool:
     """Whether a cell is a pass of cache maintenance."""
-    return cell.operation in OPERATIONS and "entry_bytes" in cell.params
+    return cell.operation in CACHE.operations and "entry_bytes" in cell.params
 
 
 def group_of(cell: Cell) -> Group:
@@ -134,10 +141,9 @@ def savings(summaries: Iterable[Summary]) -> list[Saving]:
 
 
 def _saving(key: tuple[Group, int, int], once: Summary, each: Summary) -> Saving:
-    compared = contrast(once.unit_ns, each.unit_ns)
-    ratio = compared.ratio if compared else None
+    ratio = paired(once.by_launch, each.by_launch)
     percent = None
-    if ratio:
+    if ratio and ratio.launches >= FEWEST_LAUNCHES:
         percent = Estimate(value=100 * (1 - ratio.value), low=100 * (1 - ratio.high), high=100 * (1 - ratio.low))
     return Saving(
         group=key[0], entry_bytes=key[1], entries=key[2],
@@ -146,74 +152,97 @@ def _saving(key: tuple[Group, int, int], once: Summary, each: Summary) -> Saving
 
 
 def vanishes_at(of_group: Sequence[Saving]) -> int | None:
-    """Smallest entry size from which on no measured list gains; None while the largest still does."""
-    sizes = sorted({s.entry_bytes for s in of_group})
-    mattering = {s.entry_bytes for s in of_group if s.matters}
-    beyond = [size for size in sizes if not mattering or size > max(mattering)]
-    return beyond[0] if beyond else None
+    """Smallest entry size from which on every measured list is shown to gain nothing that matters; None without one."""
+    answer = None
+    for size in sorted({s.entry_bytes for s in of_group}, reverse=True):
+        if not all(s.negligible for s in of_group if s.entry_bytes == size):
+            break
+        answer = size
+    return answer
 
 
-def sentences(summaries: Iterable[Summary], line_bytes: int) -> list[str]:
+def sentences(summaries: Iterable[Summary], line_bytes: int) -> list[Sentence]:
     """Which instruction, what one wait is worth, at which entry size it stops to matter; only what the intervals support."""
     passes = usable(summaries)
     found = fits(passes, line_bytes)
-    said = [*_instruction(found), *_wait(found), *_end(savings(passes)), *_trapped(found)]
-    return said or ["Too few lists were measured without disturbance to say what a line or a wait costs."]
+    arch = passes[0].arch if passes else ""
+    texts = [*_instruction(found), *_wait(found), *_end(savings(passes)), *_trapped(found, arch)]
+    texts = texts or ["too few lists were measured without disturbance to say what a line or a wait costs"]
+    return [Sentence(lead="cache maintenance", clauses=[Clause(text=text)], family=CACHE.name) for text in texts]
+
+
+def _dirty(found: Iterable[Fit]) -> list[Fit]:
+    return [f for f in found if f.group.state == "dirty_beyond" and f.group.align_bytes == 0]
 
 
 def _instruction(found: Sequence[Fit]) -> list[str]:
     """The cheapest instruction that keeps lines and the cheapest of all, on dirty lines, where they are apart."""
-    here = [f for f in found if f.group.state == "dirty_beyond" and f.group.align_bytes == 0]
+    here = _dirty(found)
     if len(here) < 2:
         return []
     best, *others = sorted(here, key=lambda f: f.per_line.value)
-    apart = [f for f in others if f.per_line.low > best.per_line.high]
+    dearer = [f for f in others if f.per_line.low > best.per_line.high]
     text = f"{best.group.form} writes dirty lines back in {_ns(best.per_line)} ns each"
-    if len(apart) == len(others):
-        rest = ", ".join(f"{f.group.form} {_ns(f.per_line)}" for f in others)
-        return [f"{text}, less than {rest}."]
-    rest = ", ".join(f"{f.group.form} {_ns(f.per_line)}" for f in others if f not in apart)
-    return [f"{text}; no setting: the difference to {rest} is within noise."]
+    if dearer:
+        text += f", less than {', '.join(f'{f.group.form} {_ns(f.per_line)}' for f in dearer)}"
+    rest = [f for f in others if f not in dearer]
+    if rest:
+        text += f"; undecided against {', '.join(f'{f.group.form} {_ns(f.per_line)}' for f in rest)}"
+    return [text]
 
 
 def _wait(found: Sequence[Fit]) -> list[str]:
     return [
-        f"A wait behind {f.group.form} costs {_ns(f.per_wait)} ns ({f.group.state}), as much as"
-        f" {f.per_wait.value / f.per_line.value:.0f} lines."
-        for f in found
-        if f.group.state == "dirty_beyond" and f.group.align_bytes == 0 and f.per_line.low > 0 and f.per_wait.low > 0
+        f"a wait behind {f.group.form} costs {_ns(f.per_wait)} ns ({f.group.state}), {_in_lines(f)}"
+        for f in _dirty(found)
+        if f.per_line.low > 0 and f.per_wait.low > 0
     ]
+
+
+def _in_lines(f: Fit) -> str:
+    """A wait in lines of the same instruction."""
+    lines = f.per_wait.value / f.per_line.value
+    return (
+        f"as much as {lines:.0f} lines"
+        if lines >= 1.5
+        else f"{'about as much as' if lines >= 0.75 else 'less than'} one line"
+    )
 
 
 def _end(every: Sequence[Saving]) -> list[str]:
-    said = []
+    texts = []
     groups = sorted({s.group for s in every if s.group.state == "dirty_beyond" and s.group.align_bytes == 0})
     for group in groups:
         own = [s for s in every if s.group == group]
-        most = max(own, key=lambda s: s.percent.value if s.percent else -1.0)
-        if not most.matters:
-            said.append(f"{group.form}: one wait for the list saves nothing that can be told from noise.")
-            continue
-        end = vanishes_at(own)
-        limit = (
-            f"; from entries of {end} bytes on nothing that matters"
-            if end
-            else "; it still matters at the largest entries measured"
-        )
-        if len({s.entry_bytes for s in own}) == 1:
-            limit = ""
-        said.append(
-            f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at {most.entry_bytes} bytes{limit}."
-        )
-    return said
+        gains = [s for s in own if s.matters]
+        if gains:
+            most = max(gains, key=lambda s: s.percent.low)
+            text = (
+                f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at {most.entry_bytes} bytes"
+                f" ({most.percent.low:.0f} to {most.percent.high:.0f} %)"
+            )
+            end = vanishes_at(own)
+            texts.append(text + (f"; from entries of {end} bytes on nothing that matters" if end else ""))
+        elif all(s.negligible for s in own):
+            texts.append(
+                f"{group.form}: one wait for the list saves less than {NEGLIGIBLE_PERCENT:g} % at every size measured"
+            )
+        elif any(s.percent is None for s in own):
+            texts.append(f"{group.form}: whether one wait for the list saves anything needs {FEWEST_LAUNCHES} launches")
+        else:
+            widest = max(own, key=lambda s: s.percent.high - s.percent.low).percent
+            texts.append(
+                f"{group.form}: undecided whether one wait for the list saves anything:"
+                f" {widest.low:.0f} to {widest.high:.0f} % remains possible"
+            )
+    return texts
 
 
-def _trapped(found: Sequence[Fit]) -> list[str]:
+def _trapped(found: Sequence[Fit], arch: str) -> list[str]:
+    """Only arm64 kernels trap cache maintenance, for errata; on other architectures a long time has other causes."""
     slow = [f for f in found if f.group.state in ("absent", "clean") and f.per_line.low > TRAPPED_NS]
-    return [
-        f"{f.group.form} takes {_ns(f.per_line)} ns on {f.group.state} lines: as much as a system call, so the kernel probably traps it."
-        for f in slow
-    ]
+    cause = ": as much as a system call, so the kernel may trap it" if arch == "arm64" else ""
+    return [f"{f.group.form} takes {_ns(f.per_line)} ns on {f.group.state} lines{cause}" for f in slow]
 
 
 def _ns(value: Estimate) -> str:

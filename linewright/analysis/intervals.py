@@ -19,9 +19,6 @@ from linewright.analysis.modes import cut
 from linewright.schema import Interval
 
 CONFIDENCE = 0.95
-RESAMPLES = 999
-"""Odd, so that the 2.5 % and 97.5 % quantiles fall on replicates."""
-
 MANY_GROUPS = 12
 """Groups above which order statistics are fine enough to replace Student's t."""
 UNLIKELY = 0.01
@@ -68,34 +65,6 @@ def order_ranks(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float
     return k, n - 1 - k, max(0.0, 1 - 2 * float(stats.binom.cdf(k, n, 0.5)))
 
 
-def order_statistic(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
-    """Median of independent values with its order-statistic interval; `confidence` of the answer is what was reached."""
-    array = np.sort(finite(values))
-    if array.size == 0:
-        return None
-    low, high, reached = order_ranks(array.size, confidence)
-    return Interval(median_ns=median(array), low_ns=float(array[low]), high_ns=float(array[high]), confidence=reached)
-
-
-def _resampled_medians(values: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """`draws` medians of resamples (with replacement) of `values`, without making the resamples.
-
-    The k-th smallest of n uniform draws is Beta(k, n-k+1); a resample's k-th smallest is therefore the sorted value
-    at index floor(n·Beta).  For even n the next one up follows from the minimum of the n-k draws above it.
-    """
-    n = values.size
-    ordered = np.sort(values)
-    if n == 1:
-        return np.full(draws, ordered[0])
-    k = (n + 1) // 2
-    position = rng.beta(k, n - k + 1, draws)
-    lower = ordered[np.minimum((position * n).astype(np.int64), n - 1)]
-    if n % 2:
-        return lower
-    position = 1 - (1 - position) * rng.random(draws) ** (1 / (n - k))
-    return lower / 2 + ordered[np.minimum((position * n).astype(np.int64), n - 1)] / 2
-
-
 def medians_of(groups: Groups) -> np.ndarray:
     """Each group's median."""
     sizes = {values.size for values in groups}
@@ -104,31 +73,6 @@ def medians_of(groups: Groups) -> np.ndarray:
     ordered = np.sort(np.array(groups), axis=1)
     half = ordered.shape[1] // 2
     return ordered[:, half] if ordered.shape[1] % 2 else ordered[:, half - 1] / 2 + ordered[:, half] / 2
-
-
-def replicates(groups: Groups, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
-    """Hierarchical bootstrap: launches drawn with replacement, windows drawn within each; medians of launch medians.
-
-    Of more than `MANY_GROUPS` groups (lines) whole groups alone are drawn: their spread holds the windows' noise.
-    """
-    rng = np.random.default_rng(seed)
-    count = len(groups)
-    if count == 1:
-        return _resampled_medians(groups[0], resamples, rng)
-    if count > MANY_GROUPS:
-        return _resampled_medians(medians_of(groups), resamples, rng)
-    chosen = rng.integers(0, count, (resamples, count))
-    medians = np.empty((resamples, count))
-    for index, values in enumerate(groups):
-        hit = chosen == index
-        medians[hit] = _resampled_medians(values, int(np.count_nonzero(hit)), rng)
-    medians.sort(axis=1)
-    return medians[:, count // 2] if count % 2 else medians[:, count // 2 - 1] / 2 + medians[:, count // 2] / 2
-
-
-def centre(groups: Groups) -> float:
-    """Median of the groups' medians."""
-    return median(medians_of(groups))
 
 
 def _exp(value: float) -> float:
@@ -155,16 +99,13 @@ def _median_variance(medians: np.ndarray) -> float:
     return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
-def repeat_interval(
-    groups: Groups, confidence: float = CONFIDENCE, seed: int = 1, logarithmic: bool = True
-) -> Interval | None:
+def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, logarithmic: bool = True) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
 
-    The wider, on each side, of the hierarchical bootstrap's percentile range and a range predicted from the spread
-    between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's t, above by order
-    statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's median could reasonably
-    land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for times, which vary by
-    factors; differences of times do not.
+    Predicted from the spread between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's t,
+    above by order statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's median
+    could reasonably land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for times,
+    which vary by factors; differences of times do not.
     """
     groups = [values for values in groups if values.size]
     if not groups:
@@ -173,24 +114,16 @@ def repeat_interval(
         return _single(groups[0], confidence)
     medians = medians_of(groups)
     middle = median(medians)
-    low, high = _quantiles(replicates(groups, seed=seed), confidence)
     logarithmic = logarithmic and bool((medians > 0).all())
     below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic)
     if logarithmic:
         below, above = _exp(below), _exp(above)
     return Interval(
         median_ns=middle,
-        low_ns=float(min(low, below, middle)),
-        high_ns=float(max(high, above, middle)),
+        low_ns=float(min(below, middle)),
+        high_ns=float(max(above, middle)),
         confidence=confidence,
     )
-
-
-def _quantiles(values: np.ndarray, confidence: float) -> tuple[float, float]:
-    """The outer quantiles of replicates, at whole ranks."""
-    ordered = np.sort(values)
-    k = round((1 - confidence) / 2 * (ordered.size + 1)) - 1
-    return float(ordered[k]), float(ordered[ordered.size - 1 - k])
 
 
 def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
@@ -239,90 +172,3 @@ def _single(values: np.ndarray, confidence: float) -> Interval | None:
     return Interval(
         median_ns=median(ordered), low_ns=float(ordered[low]), high_ns=float(ordered[high]), confidence=reached
     )
-
-
-class Contrast(Struct, frozen=True, kw_only=True):
-    """One cell against another: difference (ns) and ratio (first over second), with intervals and a p value of 'equal'."""
-
-    difference: Interval
-    ratio: Estimate | None
-    """None where a median is not positive: a ratio means nothing there."""
-    p: float
-
-
-def _welch(a: np.ndarray, b: np.ndarray, floor: float) -> tuple[float, float]:
-    """Standard error of the difference of medians and its degrees of freedom; `floor` is an added variance."""
-    parts = [(_median_variance(x), x.size - 1) for x in (a, b) if x.size > 1]
-    variance = sum(v for v, _ in parts) + floor
-    below = sum(v * v / d for v, d in parts)
-    degrees = variance**2 / below if below > 0 else 1e6
-    return math.sqrt(variance), max(1.0, min(degrees, 1e6))
-
-
-def _gaps(a: np.ndarray, b: np.ndarray, of_medians: float) -> tuple[float, float]:
-    """Difference of the medians and, of few units, of the means, the smaller first."""
-    if max(a.size, b.size) > MANY_GROUPS:
-        return of_medians, of_medians
-    of_means = float(a.mean() - b.mean())
-    return min(of_medians, of_means), max(of_medians, of_means)
-
-
-def contrast(
-    a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE, relative_floor: float = 0.0
-) -> Contrast | None:
-    """Compare two cells by their units' medians (launches, or lines of one launch): Welch's t on the logarithm.
-
-    Few units in two modes have a median that jumps from one to the other, while Welch's t speaks of means: with up to
-    `MANY_GROUPS` units a difference counts as far as medians and means both show it, and the intervals hold both.
-    `relative_floor` is a relative standard deviation added to both sides, for luck that the units cannot show.
-    None when either side is empty or neither has two units and no floor is given.
-    """
-    a, b = finite(a), finite(b)
-    if not a.size or not b.size or (max(a.size, b.size) < 2 and relative_floor == 0):
-        return None
-    median_a, median_b = median(a), median(b)
-    positive = bool((a > 0).all() and (b > 0).all())
-    if positive:
-        x, y, floor = np.log(a), np.log(b), 2 * relative_floor**2
-        gap = math.log(median_a) - math.log(median_b)
-    else:
-        x, y, floor = a, b, relative_floor**2 * (median_a**2 + median_b**2)
-        gap = median_a - median_b
-    error, degrees = _welch(x, y, floor)
-    low, high = _gaps(x, y, gap)
-    sure = max(low, -high, 0.0)
-    p = float(2 * special.stdtr(degrees, -sure / error)) if error > 0 else (1.0 if sure == 0 else 0.0)
-    reach = min(_t(confidence, degrees) * error, 50.0) if positive else _t(confidence, degrees) * error
-    ratio = None
-    linear = reach
-    if positive:
-        ratio = Estimate(
-            value=median_a / median_b,
-            low=_exp(low - reach),
-            high=_exp(high + reach),
-            confidence=confidence,
-        )
-        spread, degrees_linear = _welch(a, b, relative_floor**2 * (median_a**2 + median_b**2))
-        linear = _t(confidence, degrees_linear) * spread
-    low, high = _gaps(a, b, median_a - median_b)
-    return Contrast(
-        difference=Interval(
-            median_ns=median_a - median_b,
-            low_ns=low - linear,
-            high_ns=high + linear,
-            confidence=confidence,
-        ),
-        ratio=ratio,
-        p=p,
-    )
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjusted p values, in the order given: the chance of one false claim among all stays below alpha."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [1.0] * len(p_values)
-    running = 0.0
-    for rank, index in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = running
-    return adjusted

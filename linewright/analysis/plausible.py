@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import msgspec
 
-from linewright.analysis.intervals import contrast
+from linewright.analysis.contrast import paired
 from linewright.analysis.summary import Summary
+from linewright.families import BASELINES, FLOORS, ONE_LINE
 from linewright.schema import Cell, Context
-
-FLOORS = frozenset({"plain_add", "empty", "percpu_racy_add", "percpu_thread_local_add", "read_twice_read"})
-"""Forms that are no atomic operation: bounds that nobody may be advised to use. They lose counts, count something else,
-or tear."""
 
 MEANING: dict[str, str] = {
     "metastable": "The launches fall into separate groups: read the modes and their shares, not one number.",
     "bimodal_lines": "Lines fall into separate groups: their home nodes, or their positions in a cache, differ.",
-    "one_launch": "Contended, but only one launch: its luck is not in the interval; measure with at least 5 launches.",
-    "short_span": "The interval holds for this run: machine states may outlast it. Join runs made at other times; `--format csv` has the wider one for another run (repeat_low_ns to repeat_high_ns).",
+    "one_launch": "Only one launch: its luck is not in the interval, and nothing is claimed; measure with at least 5 launches.",
+    "short_span": "All launches lie close together in time: another run may meet the machine in another state. Join runs made at other times.",
+    "baseline_not_proportional": "The loop around the operation does not take time in proportion to its work, so exposed costs are withheld.",
+    "baseline_not_steady": "The loop around the operation does not repeat within 10 %, so exposed costs are withheld.",
+    "same_cpu": "The contender ran on the timed thread's CPU: the figure is of two threads sharing one CPU, not of contention.",
     "emulated": "Run by an emulator: the times mean nothing, only the sums do.",
     "faster_than_floor": "Cheaper than a plain add or than one core cycle: most likely the loop does not hold the operation.",
-    "doubled": "Exactly 2.00 times its uncontended twin: most likely two threads share one CPU or one core.",
-    "negative_cost": "Below its empty twin by more than noise: most likely the two loops are placed or clocked differently.",
+    "doubled": "Exactly 2.00 times the uncontended figure: most likely two threads share one CPU or one core.",
+    "negative_cost": "Below its baseline loop by more than noise: most likely the two loops are placed or clocked differently.",
     "zero_cost": "No cost at all where the operation cannot be free: most likely it was optimised away.",
     "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are in the contended figures too.",
     "coarse_clock": "A batch lasts fewer than 100 ticks of the clock: percentiles are quantised.",
@@ -40,22 +40,23 @@ TICKS = 100
 """Fewest clock ticks in a batch for its percentiles to show under 1 % of the clock's step."""
 
 
-Twins = Mapping[tuple, list[Summary]]
+Neighbours = Mapping[tuple, list[Summary]]
+"""The measured cells of one machine by `_key`."""
 
 
-def _twin_key(cell: Cell, contender: str, **changes: object) -> tuple:
-    """What a cell shares with its twin under another contender: everything but threads, lines, placement and pause."""
+def _key(cell: Cell, contender: str, **changes: object) -> tuple:
+    """What a cell shares with the same one under another contender: all but threads, lines, placement and spacing."""
     cell = msgspec.structs.replace(cell, **changes) if changes else cell
     params = tuple(sorted(cell.params.items()))
     return (cell.operation, cell.form, cell.width_bits, cell.order, cell.work_iters, params, contender)
 
 
-def _twins(summaries: list[Summary]) -> dict[tuple, list[Summary]]:
-    """The measured cells of one machine by twin key."""
+def _neighbours(summaries: list[Summary]) -> dict[tuple, list[Summary]]:
+    """The measured cells of one machine by `_key`."""
     answer: dict[tuple, list[Summary]] = {}
     for summary in summaries:
         if summary.issue is not None:
-            answer.setdefault(_twin_key(summary.cell, summary.cell.contender), []).append(summary)
+            answer.setdefault(_key(summary.cell, summary.cell.contender), []).append(summary)
     return answer
 
 
@@ -64,16 +65,16 @@ def _cycle(summary: Summary, contexts: Mapping[str, Context]) -> float:
     return max(lengths, default=0.0)
 
 
-READ_MODIFY_WRITE = frozenset({"add", "fetch_add", "xchg", "cmpxchg"})
+READ_MODIFY_WRITE = frozenset(ONE_LINE.operations) - {"read"}
 
 
-def _below_floor(summary: Summary, twins: Twins, cycle: float) -> bool:
+def _below_floor(summary: Summary, neighbours: Neighbours, cycle: float) -> bool:
     cell = summary.cell
     if cell.operation not in READ_MODIFY_WRITE or cell.form in FLOORS or summary.issue is None:
         return False
     if cell.contender == "same_line" or cell.work_iters:
         return False
-    floors = twins.get(_twin_key(cell, "none", operation="add", form="plain_add", order="relaxed"), [])
+    floors = neighbours.get(_key(cell, "none", operation="add", form="plain_add", order="relaxed"), [])
     return summary.issue.high_ns < cycle or any(summary.issue.high_ns < floor.issue.low_ns for floor in floors)
 
 
@@ -86,15 +87,20 @@ def _may_share(summary: Summary, contexts: Mapping[str, Context]) -> bool:
     return len(set(cores)) < len(cores)
 
 
-def _doubled(summary: Summary, twins: Twins, contexts: Mapping[str, Context]) -> bool:
+def _same_cpu(summary: Summary) -> bool:
+    """Whether threads that should run beside each other are recorded on one CPU."""
+    return summary.cell.contender != "none" and len(set(summary.cpus)) < len(summary.cpus)
+
+
+def _doubled(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]) -> bool:
     cell = summary.cell
     if cell.contender == "none" or summary.issue is None or not _may_share(summary, contexts):
         return False
     kinds = ("none", "placebo") if cell.contender == "same_line" else ("none",)
     return any(
-        twin.issue.median_ns > 0 and abs(summary.issue.median_ns / twin.issue.median_ns - 2) <= 2 * DOUBLED
+        other.issue.median_ns > 0 and abs(summary.issue.median_ns / other.issue.median_ns - 2) <= 2 * DOUBLED
         for kind in kinds
-        for twin in twins.get(_twin_key(cell, kind), [])
+        for other in neighbours.get(_key(cell, kind), [])
     )
 
 
@@ -106,25 +112,19 @@ def _negative(summary: Summary) -> bool:
 def _zero(summary: Summary, cycle: float) -> bool:
     """Back to back, a loop around an operation cannot run faster than a tenth of a cycle per turn."""
     cell = summary.cell
-    if summary.issue is None or cell.operation == "none" or cell.work_iters:
+    if summary.issue is None or cell.operation in BASELINES or cell.work_iters:
         return False
     return summary.issue.median_ns <= (ZERO_CYCLES * cycle if cycle > 0 else 0.0)
 
 
-def _placebo_differs(summary: Summary, twins: Twins) -> bool:
+def _placebo_differs(summary: Summary, neighbours: Neighbours) -> bool:
     if summary.cell.contender != "placebo":
         return False
-    for twin in twins.get(_twin_key(summary.cell, "none"), []):
-        if summary.issue is None or twin.issue.median_ns <= 0:
+    for other in neighbours.get(_key(summary.cell, "none"), []):
+        if summary.issue is None or other.issue.median_ns <= 0:
             continue
-        apart = summary.issue.low_ns > twin.issue.high_ns or summary.issue.high_ns < twin.issue.low_ns
-        found = contrast(summary.unit_ns, twin.unit_ns)
-        if (
-            apart
-            and found
-            and found.p < 0.01
-            and abs(summary.issue.median_ns / twin.issue.median_ns - 1) > PLACEBO_MARGIN
-        ):
+        found = paired(summary.by_launch, other.by_launch)
+        if found and found.p < 0.01 and found.nearest > PLACEBO_MARGIN:
             return True
     return False
 
@@ -136,17 +136,18 @@ def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
     return tick > 0 and summary.batch.p50_ns * summary.batch.ops_per_sample < TICKS * tick
 
 
-def flags_of(summary: Summary, twins: Twins, contexts: Mapping[str, Context]) -> list[str]:
-    """Names (keys of `MEANING`) of what is implausible about one cell; `twins` holds its machine's cells."""
+def flags_of(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]) -> list[str]:
+    """Names (keys of `MEANING`) of what is implausible about one cell; `neighbours` holds its machine's cells."""
     cycle = _cycle(summary, contexts)
     checks = {
+        "same_cpu": _same_cpu(summary),
         "no_context": not any(i in contexts for i in summary.context_ids),
         "emulated": summary.emulated,
-        "faster_than_floor": _below_floor(summary, twins, cycle),
-        "doubled": _doubled(summary, twins, contexts),
+        "faster_than_floor": _below_floor(summary, neighbours, cycle),
+        "doubled": _doubled(summary, neighbours, contexts),
         "negative_cost": _negative(summary),
         "zero_cost": _zero(summary, cycle),
-        "placebo_differs": _placebo_differs(summary, twins),
+        "placebo_differs": _placebo_differs(summary, neighbours),
         "coarse_clock": _coarse(summary, contexts),
     }
     return [name for name, found in checks.items() if found]
@@ -157,9 +158,9 @@ def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> lis
     machines: dict[str, list[Summary]] = {}
     for summary in summaries:
         machines.setdefault(summary.machine_id, []).append(summary)
-    twins = {machine: _twins(members) for machine, members in machines.items()}
+    neighbours = {machine: _neighbours(members) for machine, members in machines.items()}
     return [
-        msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, twins[s.machine_id], contexts)}))
+        msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, neighbours[s.machine_id], contexts)}))
         for s in summaries
     ]
 

@@ -1,7 +1,8 @@
 """What readers cost, how that grows with their number, and what their updaters wait: the two sides of one choice.
 
-A reader is a form of operation ``readers_pair``; its updater is the same form of operation ``readers_grace``.  Cells that differ
-in nothing but the form are compared; a figure that decides anything comes from intervals that separate.
+A reader is a form of operation ``readers_pair``; its updater is the same form of operation ``readers_grace``.  One
+correction covers every comparison made here: each form with its own figure for one reader, and reader and updater of
+each form with those of the default form.
 """
 
 from __future__ import annotations
@@ -10,19 +11,32 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.intervals import Estimate, contrast
+from linewright.analysis.contrast import (
+    QUESTIONS,
+    Contrast,
+    Judged,
+    corrected,
+    difference_ns,
+    judge,
+    paired,
+    undecided,
+)
+from linewright.analysis.findings import lacking
+from linewright.analysis.intervals import Estimate
+from linewright.analysis.saying import Clause, Sentence, join, number
 from linewright.analysis.summary import Summary
-from linewright.analysis.verdict import apart, join, lone_launch, number
+from linewright.families import READERS, default_of, family_of
 from linewright.schema import Cell, Interval
 
-SECTIONS = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")
-FLAT = 1.10
-"""A reader whose cost with all readers lies below this many times that of one alone, interval included, scales."""
+SCALED = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")
+"""Operations whose cost is compared with that of one reader alone."""
+FLAT = 0.10
+"""A reader whose cost with all readers is shown to be within this share of that of one alone scales."""
 
 
 def concerns(cell: Cell) -> bool:
     """Whether a cell is one of readers or of their updaters."""
-    return cell.operation.startswith("readers_")
+    return family_of(cell.operation) is READERS
 
 
 def updater_of(cell: Cell) -> str:
@@ -46,7 +60,7 @@ def measured(summaries: Iterable[Summary]) -> list[Summary]:
 
 
 class Scaling(Struct, frozen=True, kw_only=True):
-    """One form with the most readers against one reader alone."""
+    """One form with the most readers it was run with against one reader alone."""
 
     form: str
     operation: str
@@ -56,44 +70,17 @@ class Scaling(Struct, frozen=True, kw_only=True):
     together_ns: float
     ratio: Estimate | None
     """Each thread's cost together over that alone."""
-    judged: bool
-    """Enough launches to say anything."""
+    judged: Judged
 
     @property
     def flat(self) -> bool:
-        return self.judged and self.ratio is not None and self.ratio.high < FLAT
+        """Shown to cost the same, within `FLAT`."""
+        return self.judged.answer == "same"
 
     @property
     def grows(self) -> bool:
-        return self.judged and self.ratio is not None and self.ratio.low > 1
-
-
-def scaling(summaries: Iterable[Summary]) -> list[Scaling]:
-    """Every form and delay that was run by one reader and by several, without an updater."""
-    cells: dict[tuple, dict[int, Summary]] = {}
-    for s in measured(summaries):
-        if s.cell.operation in SECTIONS and updater_of(s.cell) == "none":
-            key = (s.machine_id, s.cell.operation, s.cell.form, delay_of(s.cell), s.cell.params.get("instances"))
-            cells.setdefault(key, {})[readers_of(s.cell)] = s
-    answers = []
-    for (_, operation, form, delay, _), by_count in cells.items():
-        most = max(by_count)
-        if 1 in by_count and most > 1:
-            alone, together = by_count[1], by_count[most]
-            found = contrast(together.unit_ns, alone.unit_ns)
-            answers.append(
-                Scaling(
-                    form=form,
-                    operation=operation,
-                    read_delay=delay,
-                    readers=most,
-                    alone_ns=alone.issue.median_ns,
-                    together_ns=together.issue.median_ns,
-                    ratio=found.ratio if found else None,
-                    judged=not lone_launch(alone, together),
-                )
-            )
-    return answers
+        """Shown to cost more."""
+        return self.judged.slower
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -151,87 +138,162 @@ class Trade(Struct, frozen=True, kw_only=True):
     read_delay: int
     readers: int
     saved_ns: Interval
-    """Per section, by `cheap_reader`."""
+    """Per read-side critical section, by `cheap_reader`."""
     waited_ns: Interval
     """Per update, more than `cheap_update`."""
     sections_per_update: Estimate
-    """With more sections than this between two updates `cheap_reader` costs less in all; the interval is that of the two
-    intervals' ends."""
+    """With more read-side critical sections than this between two updates `cheap_reader` costs less in all; the interval
+    is that of the two intervals' ends."""
 
 
-def trades(summaries: Iterable[Summary]) -> list[Trade]:
-    """Pairs of readers of which each is certainly better on one side, under equal conditions."""
+class _Test(Struct):
+    """One comparison of the family, before and after correction."""
+
+    first: Summary
+    second: Summary
+    contrast: Contrast | None
+    judged: Judged
+
+
+def _test(first: Summary, second: Summary) -> _Test:
+    found = paired(first.by_launch, second.by_launch)
+    return _Test(first, second, found, undecided(lacking(first, second)))
+
+
+class _Rival(Struct):
+    """A form beside the default, both sides of the choice."""
+
+    form: Side
+    default: Side
+    reader: _Test
+    update: _Test
+
+
+def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, _Test]]:
+    cells: dict[tuple, dict[int, Summary]] = {}
+    for s in measured(summaries):
+        if s.cell.operation in SCALED and updater_of(s.cell) == "none":
+            key = (s.machine_id, s.cell.operation, s.cell.form, delay_of(s.cell), s.cell.params.get("instances"))
+            cells.setdefault(key, {})[readers_of(s.cell)] = s
+    return [
+        (by_count[max(by_count)], _test(by_count[max(by_count)], by_count[1]))
+        for by_count in cells.values()
+        if 1 in by_count and max(by_count) > 1
+    ]
+
+
+def _rivals(summaries: Iterable[Summary]) -> list[_Rival]:
     groups: dict[tuple, list[Side]] = {}
     for side in sides(summaries):
         if side.pair and side.grace:
             groups.setdefault((side.pair.machine_id, side.read_delay, side.readers), []).append(side)
     answers = []
-    for (_, delay, readers), members in groups.items():
-        for cheap in members:
-            for other in members:
-                saved, waited = _more(other.pair, cheap.pair), _more(cheap.grace, other.grace)
-                if saved and waited and (other.updater == cheap.updater or other.form != cheap.form):
-                    answers.append(
-                        Trade(
-                            cheap_reader=cheap.form,
-                            cheap_update=other.form,
-                            updater=cheap.updater,
-                            read_delay=delay,
-                            readers=readers,
-                            saved_ns=saved,
-                            waited_ns=waited,
-                            sections_per_update=Estimate(
-                                value=waited.median_ns / saved.median_ns,
-                                low=waited.low_ns / saved.high_ns,
-                                high=waited.high_ns / saved.low_ns,
-                            ),
-                        )
-                    )
+    for members in groups.values():
+        name = default_of("readers_pair", [m.form for m in members])
+        default = next(m for m in members if m.form == name)
+        answers += [
+            _Rival(m, default, _test(m.pair, default.pair), _test(m.grace, default.grace))
+            for m in members
+            if m.form != name and m.updater in (default.updater, "synchronize")
+        ]
     return answers
 
 
-def _more(dear: Summary, cheap: Summary) -> Interval | None:
-    """What one costs more than the other; None unless their intervals separate and the difference's excludes nothing."""
-    if dear.issue.median_ns <= cheap.issue.median_ns or not apart(dear.issue, cheap.issue) or lone_launch(dear, cheap):
-        return None
-    found = contrast(dear.unit_ns, cheap.unit_ns)
-    return found.difference if found and found.difference.low_ns > 0 else None
+def _judged(summaries: Sequence[Summary]) -> tuple[list[tuple[Summary, _Test]], list[_Rival]]:
+    """Every comparison about readers, corrected together."""
+    scaled, rivals = _scaled(summaries), _rivals(summaries)
+    tests = [t for _, t in scaled] + [t for r in rivals for t in (r.reader, r.update)]
+    for t, p in zip(tests, corrected(t.contrast for t in tests), strict=True):
+        if t.contrast is not None:
+            t.judged = judge(t.contrast, p, alpha=QUESTIONS["readers"], same=FLAT)
+    return scaled, rivals
 
 
-def sentences(summaries: Sequence[Summary]) -> list[str]:
-    """The verdict on readers: the cheapest alone, those that scale and those that do not, and what waiting for it takes."""
-    pairs = [
-        s
-        for s in measured(summaries)
-        if s.cell.operation == "readers_pair" and updater_of(s.cell) == "none" and delay_of(s.cell) == 0
-    ]
+def scaling(summaries: Sequence[Summary]) -> list[Scaling]:
+    """Every form and delay that was run by one reader and by several, without an updater."""
+    return [_scaling(most, test) for most, test in _judged(summaries)[0]]
+
+
+def _scaling(most: Summary, t: _Test) -> Scaling:
+    c = t.contrast
+    return Scaling(
+        form=most.cell.form, operation=most.cell.operation, read_delay=delay_of(most.cell),
+        readers=readers_of(most.cell), alone_ns=t.second.issue.median_ns, together_ns=most.issue.median_ns,
+        ratio=Estimate(value=c.value, low=c.low, high=c.high) if c else None, judged=t.judged,
+    )  # fmt: skip
+
+
+def trades(summaries: Sequence[Summary]) -> list[Trade]:
+    """A form and the default of which each is shown to be better on one side, under equal conditions."""
     answers = []
-    alone = sorted((s for s in pairs if s.cell.threads == 1), key=lambda s: s.issue.median_ns)
-    if len(alone) > 1:
-        best = [s for s in alone if s is alone[0] or not apart(s.issue, alone[0].issue)]
-        beaten = next((s for s in alone if apart(s.issue, alone[0].issue)), None)
-        what = f"{join([s.cell.form for s in best])}{' (alike within noise)' if len(best) > 1 else ''}"
-        against = f", {beaten.cell.form} {number(beaten.issue.median_ns)} ns" if beaten else ""
-        answers.append(
-            f"One reader alone: cheapest is {what}, {number(alone[0].issue.median_ns)} ns for entering and leaving{against}."
-        )
-    rows = list(scaling(pairs))
-    if rows:
-        flat, dearer = (
-            [r.form for r in rows if r.flat],
-            [f"{r.form} {r.ratio.value:.1f} times" for r in rows if r.grows and not r.flat],
-        )
-        parts = ([f"{join(flat)} cost each reader the same as alone"] if flat else []) + (
-            [f"dearer: {join(dearer)}"] if dearer else []
-        )
-        if parts:
-            answers.append(f"With {max(r.readers for r in rows)} readers: {'; '.join(parts)}.")
-    best_forms = [s.cell.form for s in alone[:1]]
-    for side in sides(summaries):
-        if side.form in best_forms and side.grace and side.read_delay == 0:
-            answers.append(
-                f"What it takes instead: an updater of {side.form} ({side.updater}) waits {number(side.grace.issue.median_ns)} ns"
-                f" beside {side.readers} busy reader{'s' if side.readers > 1 else ''}."
-            )
-            break
+    for r in _judged(summaries)[1]:
+        if r.reader.judged.cheaper and r.update.judged.slower:
+            answers.append(_trade(r.form, r.default, r.reader, r.update, 1))
+        elif r.reader.judged.slower and r.update.judged.cheaper:
+            answers.append(_trade(r.default, r.form, r.reader, r.update, -1))
     return answers
+
+
+def _trade(cheap: Side, other: Side, reader: _Test, update: _Test, sign: int) -> Trade:
+    saved, waited = (
+        _ends(difference_ns(t.contrast, t.second.issue.median_ns), way) for t, way in ((reader, -sign), (update, sign))
+    )
+    return Trade(
+        cheap_reader=cheap.form, cheap_update=other.form, updater=cheap.updater, read_delay=cheap.read_delay,
+        readers=cheap.readers, saved_ns=saved, waited_ns=waited,
+        sections_per_update=Estimate(
+            value=waited.median_ns / saved.median_ns, low=waited.low_ns / saved.high_ns, high=waited.high_ns / saved.low_ns
+        ),
+    )  # fmt: skip
+
+
+def _ends(interval: Interval, sign: int) -> Interval:
+    """The interval, or its negative."""
+    low, high = sorted((sign * interval.low_ns, sign * interval.high_ns))
+    return Interval(median_ns=sign * interval.median_ns, low_ns=low, high_ns=high, confidence=interval.confidence)
+
+
+def sentences(summaries: Sequence[Summary]) -> list[Sentence]:
+    """Which readers scale and which do not, and what an updater waits for them."""
+    plain = [s for s in measured(summaries) if s.cell.operation == "readers_pair" and delay_of(s.cell) == 0]
+    answers = []
+    rows = scaling(plain)
+    for readers in sorted({r.readers for r in rows}):
+        own = [r for r in rows if r.readers == readers]
+        flat, grows = [r.form for r in own if r.flat], [r for r in own if r.grows]
+        clauses = []
+        if flat:
+            clauses.append(Clause(text=f"{join(flat)} cost each reader the same as alone, within {FLAT:.0%}"))
+        if grows:
+            parts = [f"{r.form} {r.ratio.value:.1f} times ({r.ratio.low:.1f} to {r.ratio.high:.1f})" for r in grows]
+            clauses.append(
+                Clause(text=f"more than alone: {join(parts)}", numbers={r.form: r.ratio.value for r in grows})
+            )
+        if clauses:
+            answers.append(Sentence(lead=f"with {readers} readers", clauses=clauses, family=READERS.name))
+    for t in trades(summaries):
+        if t.read_delay == 0 and t.updater == "synchronize":
+            answers.append(_spoken(t))
+    return answers
+
+
+def _spoken(t: Trade) -> Sentence:
+    beside = f"beside {t.readers} busy reader{'s' if t.readers > 1 else ''}"
+    text = (
+        f"an updater of {t.cheap_reader} waits {number(t.waited_ns.median_ns)} ns longer than one of {t.cheap_update},"
+        f" {beside}; its readers take {number(t.saved_ns.median_ns)} ns less: {break_even(t)}"
+    )
+    return Sentence(
+        lead="", clauses=[Clause(text=text, numbers={"sections": t.sections_per_update.value})], family=READERS.name
+    )
+
+
+def break_even(t: Trade) -> str:
+    """From how many read-side critical sections per update the cheaper reader pays."""
+    low, high = (_rounded(x) for x in (t.sections_per_update.low, t.sections_per_update.high))
+    return f"break-even at no more than {high} sections per update (interval {low} to {high})"
+
+
+def _rounded(value: float) -> str:
+    """A count with two significant digits: what its interval supports."""
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 1 else "1"

@@ -26,7 +26,7 @@ def advise(
     from linewright.advice import advice
     from linewright.analysis import loading
 
-    loaded = loading.load(files, note, near=advice.one_word)
+    loaded = loading.load(files, note)
     if not loaded.summaries:
         raise UserError("no finished cell to advise on", files[0], "the run ended before its first block of cells did")
     contexts = list(loaded.contexts.values())

@@ -15,58 +15,112 @@ from linewright.output.console import note
 ORDER = 25
 FORMATS = ("table", "json", "csv")
 
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="BASELINE FILE…",
+        help="Record files, or trial files; the first is the baseline of all others.",
+        show_default=False,
+    ),
+]
+FailAbove = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-above",
+        metavar="PERCENT",
+        help="Exit 1 only where a cell is shown to be more than this worse: 5%.",
+        show_default="any difference",
+    ),
+]
+Undecided = Annotated[
+    str, typer.Option(help="What --fail-above makes of cells that are not shown to be within it: pass or fail.")
+]
+Unlike = Annotated[
+    bool, typer.Option("--unlike", help="Compare even though machine, kernel, probe or settings differ.")
+]
+Format = Annotated[str, typer.Option("--format", help="table, json or csv.")]
+Every = Annotated[bool, typer.Option("--all", help="List the cells without a difference too.")]
+Html = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Write the comparison as one self-contained page too.")
+]
+Only = Annotated[list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")]
+Measure = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--measure",
+        metavar="A_COMMAND B_COMMAND",
+        help="Run two commands in turns and compare their records; each writes one launch to {output}.",
+        show_default=False,
+    ),
+]
+Launches = Annotated[int, typer.Option(help="Turns of --measure.")]
+Directory = Annotated[str | None, typer.Option(help="Folder for the records of --measure.", show_default="results")]
+
 
 def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
 
 
 def compare(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="BASELINE FILE…",
-            help="Record files, or trial files; the first is the baseline of all others.",
-            show_default=False,
-        ),
-    ],
-    fail_above: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-above",
-            metavar="PERCENT",
-            help="Exit 1 only where a cell is certainly more than this worse: 5%.",
-            show_default="any difference",
-        ),
-    ] = None,
-    unlike: Annotated[
-        bool, typer.Option("--unlike", help="Compare even though machine, kernel, probe or settings differ.")
-    ] = False,
-    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
-    every: Annotated[bool, typer.Option("--all", help="List the cells without a difference too.")] = False,
-    html: Annotated[
-        str | None,
-        typer.Option("--html", metavar="FILE", help="Write the comparison as one self-contained page too."),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
-    ] = None,
+    files: Files = None,
+    measure: Measure = None,
+    launches: Launches = 8,
+    directory: Directory = None,
+    fail_above: FailAbove = None,
+    undecided: Undecided = "fail",
+    unlike: Unlike = False,
+    form: Format = "table",
+    every: Every = False,
+    html: Html = None,
+    only: Only = None,
 ) -> int:
     """Say cell by cell what differs between runs, with intervals and corrected for many comparisons; exit 1 if anything does."""
     if form not in FORMATS:
         raise UserError(f"no format {form!r}", "--format", f"allowed: {', '.join(FORMATS)}")
+    if undecided not in ("pass", "fail"):
+        raise UserError(f"not a decision: {undecided!r}", "--undecided", "allowed: pass, fail")
     limit = units.share(fail_above, "--fail-above") if fail_above is not None else None
-    if (
-        html is not None and not Path(html).parent.is_dir()
-    ):  # large files take minutes: what is found is not to be lost then
+    # Large files take minutes: what is found is not to be lost then.
+    if html is not None and not Path(html).parent.is_dir():
         raise UserError(f"cannot write {html}: no such directory", "--html", "name a file in a directory that exists")
-    from linewright.compare import comparison
     from linewright.compare import files as compare_files
 
-    found = compare_files.compare(files, compare_files.Options(unlike, limit, only or ()), note)
+    paths = files or []
+    if measure is not None:
+        paths = _measured(measure, paths, launches, directory or "results")
+    options = compare_files.Options(unlike, limit, only or (), undecided == "fail")
+    found = compare_files.compare(paths, options, note)
     if html is not None:
         from linewright.compare.page import page
 
         _write(html, page(found))
+    _print(found, form, every)
+    return DIFFERENT if found.failed else DONE
+
+
+def _measured(commands: tuple[str, str], files: list[str], launches: int, directory: str) -> list[str]:
+    """The two record files that running both commands in turns gives."""
+    from linewright.compare import in_turns
+
+    if files:
+        raise UserError("--measure and files contradict each other", "compare", "commands to run, or files to read")
+    words = [in_turns.checked(command, "--measure") for command in commands]
+    count = in_turns.checked_launches(launches)
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make {directory}: {error.strerror}", "--directory", "a folder that can be written"
+        ) from None
+    made = in_turns.measure(words, folder, count, note)
+    note(f"records are in {made[0]} and {made[1]}")
+    return made
+
+
+def _print(found, form: str, every: bool) -> None:
+    from linewright.compare import comparison
+
     if form == "json":
         sys.stdout.buffer.write(comparison.as_json(found))
     elif form == "csv":
@@ -77,7 +131,6 @@ def compare(
 
         show(found, console_for(sys.stdout), every)
     sys.stdout.flush()
-    return DIFFERENT if found.failing else DONE
 
 
 def _write(path: str, text: str) -> None:

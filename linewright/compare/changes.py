@@ -1,22 +1,38 @@
-"""Two sets of summaries, cell by cell: the ratio with its interval, corrected for the number of cells compared."""
+"""Two sets of summaries, cell by cell: what changed, what is the same, what is undecided, corrected for every cell compared.
+
+Launches that both sides ran in turns are paired.  Of runs made one after the other the drift inside them is allowed
+for.  With work around the operation the exposed costs are compared, in ns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
-from scipy import stats
 
-from linewright.analysis.intervals import CONFIDENCE, Contrast, Estimate, contrast, holm
-from linewright.analysis.summary import STATES, Summary
-from linewright.schema import Cell, Interval
+from linewright.analysis.contrast import (
+    ALPHA,
+    SAME_NS,
+    Contrast,
+    Judged,
+    corrected,
+    difference_ns,
+    in_sequence,
+    judge,
+    paired,
+    steadied,
+)
+from linewright.analysis.control import Floor, condition_of, floors
+from linewright.analysis.findings import figure_of, floor_at
+from linewright.analysis.summary import Summary
+from linewright.schema import Cell, Context, Interval
 
-ALPHA = 1 - CONFIDENCE
-ONE_LAUNCH = 0.01
-"""Relative standard deviation between launches that is assumed where a cell ran in one launch and cannot show its own."""
-Correction = Literal["holm", "bh", "none"]
+SAME = 0.05
+"""Relative difference below which a cell is called unchanged, where no limit is asked for."""
+
+Turns = Mapping[str, str]
+"""Launches of the second side by the launch of the first beside which each ran, by context."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -24,37 +40,37 @@ class Change(Struct, frozen=True, kw_only=True):
 
     id: str
     cell: Cell
+    figure: str
+    """``issue`` or ``exposed``: what was compared."""
     before: Interval | None
     after: Interval | None
-    ratio: Estimate | None
-    """After over before, plain 95 % interval; None where it cannot be formed."""
     difference: Interval | None
-    """After minus before, ns.  With equal work around the operation this is also the difference of exposed costs."""
-    p: float | None
-    """Of 'no difference', corrected."""
+    """After minus before, ns."""
+    judged: Judged
+    """After over before (issue intervals) or after minus before in ns (exposed costs)."""
     finding: str
-    """``slower``, ``faster``, ``no_difference`` or ``not_comparable``."""
+    """``slower``, ``faster``, ``same``, ``undecided`` or ``not_comparable``."""
     reason: str
     """Why a cell is not comparable, as one sentence."""
 
 
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values that control the share of false claims among the claims made."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i], reverse=True)
-    adjusted = [1.0] * len(p_values)
-    running = 1.0
-    for position, index in enumerate(order):
-        running = min(running, p_values[index] * len(p_values) / (len(p_values) - position))
-        adjusted[index] = running
-    return adjusted
+class _Pair(Struct, frozen=True):
+    before: Summary
+    after: Summary
+    obstacle: str
+    contrast: Contrast | None
+    floor: float
 
 
-def _adjust(p_values: Sequence[float], correction: Correction) -> list[float]:
-    if correction == "holm":
-        return holm(p_values)
-    if correction == "bh":
-        return benjamini_hochberg(p_values)
-    return list(p_values)
+def turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
+    """Launches that ran next to each other, one of each side, in order of time; empty unless all of them did."""
+    began = sorted(
+        [(c.started_utc, 0, c.context_id) for c in before] + [(c.started_utc, 1, c.context_id) for c in after]
+    )
+    couples = list(zip(began[::2], began[1::2], strict=False))
+    if not couples or len(began) % 2 or any(x[1] == y[1] for x, y in couples):
+        return {}
+    return dict((x[2], y[2]) if x[1] == 0 else (y[2], x[2]) for x, y in couples)
 
 
 def _obstacle(before: Summary, after: Summary) -> str:
@@ -63,74 +79,113 @@ def _obstacle(before: Summary, after: Summary) -> str:
             return f"{name}: status {summary.status}" + (f" ({summary.reason})" if summary.reason else "")
         if summary.emulated:
             return f"{name}: run by an emulator, times mean nothing"
-        if not summary.unit_ns:
+        if not summary.by_launch:
             return f"{name}: no windows, only percentiles"
+        if figure_of(summary) == "exposed" and summary.withheld:
+            return f"{name}: the loop around the operation is no measure of its work ({summary.withheld.replace('_', ' ')})"
+        if figure_of(summary) == "exposed" and not summary.exposed_by_launch:
+            return f"{name}: no baseline loop to take off"
     return ""
 
 
-def _floor(before: Summary, after: Summary) -> float:
-    if "short_span" in before.flags or "short_span" in after.flags:
-        return STATES
-    return ONE_LAUNCH if "launch" not in (before.unit, after.unit) or before.unit != after.unit else 0.0
+def _figures(summary: Summary) -> dict[str, float]:
+    return summary.exposed_by_launch if figure_of(summary) == "exposed" else summary.by_launch
+
+
+def _contrast(before: Summary, after: Summary, beside: Turns, order: Mapping[str, int]) -> Contrast | None:
+    one, two = _figures(before), _figures(after)
+    scale = "ns" if figure_of(before) == "exposed" else "ratio"
+    if beside:
+        return paired({k: two[beside[k]] for k in one if beside.get(k) in two}, one, scale)
+    in_time = [[figures[k] for k in sorted(figures, key=lambda k: order.get(k, 0))] for figures in (two, one)]
+    return in_sequence(*in_time, scale)
 
 
 def compare(
-    before: Iterable[Summary], after: Iterable[Summary], correction: Correction = "holm", alpha: float = ALPHA
+    before: Sequence[Summary],
+    after: Sequence[Summary],
+    contexts: Iterable[Context] = (),
+    same: float = SAME,
+    alpha: float = ALPHA,
 ) -> list[Change]:
-    """Every cell that both sides have, the largest certain changes first, then the others by id.
-
-    Cells are matched by id; a side that holds several machines must be split by the caller (ValueError otherwise).
-    Where both ran in one launch, `ONE_LAUNCH` stands for the luck that such a run cannot show, and `STATES` where a
-    contended cell's launches lay too close together.
-    """
-    return compare_all(before, [after], correction, alpha)[0]
+    """`compare_all` of one run with another."""
+    return compare_all(before, [after], contexts, same, alpha)[0]
 
 
 def compare_all(
-    before: Iterable[Summary],
-    afters: Iterable[Iterable[Summary]],
-    correction: Correction = "holm",
+    before: Sequence[Summary],
+    afters: Sequence[Sequence[Summary]],
+    contexts: Iterable[Context] = (),
+    same: float = SAME,
     alpha: float = ALPHA,
 ) -> list[list[Change]]:
-    """`compare` of one baseline with several runs; p values are corrected over all cells of all runs together."""
+    """Every cell that the baseline and a run both have, run by run, corrected over all cells of all runs together.
+
+    `contexts` of both sides say which launches ran in turns.  Cells are matched by id; a side that holds several machines
+    must be split by the caller (ValueError otherwise).  The largest changes come first, then the others by id.
+    """
+    known = {c.context_id: c for c in contexts}
     left = _by_id(before, "before")
-    sides = [_by_id(after, "after") for after in afters]
-    pairs = [[(left[i], right[i]) for i in left if i in right] for right in sides]
-    obstacles = [[_obstacle(a, b) for a, b in side] for side in pairs]
-    contrasts = [
-        [
-            None if o else contrast(b.unit_ns, a.unit_ns, relative_floor=_floor(a, b))
-            for (a, b), o in zip(side, told, strict=True)
-        ]
-        for side, told in zip(pairs, obstacles, strict=True)
+    sides = [_pairs(left, _by_id(after, "after"), known) for after in afters]
+    ps = iter(corrected(pair.contrast for side in sides for pair in side))
+    changes = [[_change(pair, next(ps), same, alpha) for pair in side] for side in sides]
+    return [sorted(side, key=_weight) for side in changes]
+
+
+def _pairs(left: Mapping[str, Summary], right: Mapping[str, Summary], known: Mapping[str, Context]) -> list[_Pair]:
+    shared = [(left[i], right[i]) for i in left if i in right]
+    ids = [{i for s in side for i in s.context_ids} for side in zip(*shared, strict=True)] or [set(), set()]
+    beside = turns(*([known[i] for i in side if i in known] for side in ids))
+    order = {c: n for n, c in enumerate(sorted(known, key=lambda i: (known[i].started_utc, known[i].launch)))}
+    noise = [floors(side, side[0].arch) for side in map(list, zip(*shared, strict=True))]
+    made = [
+        _Pair(a, b, found, None if found else _contrast(a, b, beside, order), _floor(a, noise))
+        for a, b in shared
+        for found in [_obstacle(a, b)]
     ]
-    corrected = iter(_adjust([c.p for side in contrasts for c in side if c], correction))
+    return _steadied(made)
+
+
+def _floor(s: Summary, noise: Sequence[Mapping[tuple, Floor]]) -> float:
+    """The larger noise floor of the two runs where a cell was measured."""
+    return max((floor_at(s.cell, found, figure_of(s) == "exposed") for found in noise), default=0.0)
+
+
+def _steadied(pairs: Sequence[_Pair]) -> list[_Pair]:
+    """No cell more certain than the usual spread of the cells measured under its condition allows."""
+    conditions: dict[tuple, list[int]] = {}
+    for i, pair in enumerate(pairs):
+        conditions.setdefault(condition_of(pair.before.cell), []).append(i)
+    contrasts = [pair.contrast for pair in pairs]
+    for places in conditions.values():
+        for i, c in zip(places, steadied([contrasts[i] for i in places]), strict=True):
+            contrasts[i] = c
     return [
-        sorted(
-            (_change(a, b, o, c, next(corrected) if c else None, alpha) for (a, b), o, c in zip(*side, strict=True)),
-            key=_weight,
-        )
-        for side in zip(pairs, obstacles, contrasts, strict=True)
-    ]
+        _Pair(p.before, p.after, p.obstacle, c, p.floor) for p, c in zip(pairs, contrasts, strict=True)
+    ]  # fmt: skip
 
 
-def _change(
-    before: Summary, after: Summary, obstacle: str, found: Contrast | None, p: float | None, alpha: float
-) -> Change:
-    finding = "not_comparable"
-    if found:
-        finding = "no_difference" if p >= alpha else "slower" if found.difference.median_ns > 0 else "faster"
+def _change(pair: _Pair, p: float | None, same: float, alpha: float) -> Change:
+    a, b, c = pair.before, pair.after, pair.contrast
+    figure = figure_of(a)
+    shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
+    bound = max(SAME_NS, same * shown[0].median_ns) if figure == "exposed" and shown[0] else same
+    why = "one_launch" if min(len(a.by_launch), len(b.by_launch)) < 2 else ""
+    judged = judge(c, p, alpha=alpha, same=bound, floor=pair.floor, why=why)
+    finding = "slower" if judged.slower else "faster" if judged.cheaper else judged.answer
     return Change(
-        id=before.id, cell=before.cell, before=before.issue, after=after.issue, ratio=found.ratio if found else None,
-        difference=found.difference if found else None, p=p, finding=finding,
-        reason=obstacle or ("" if found else "too few values"),
+        id=a.id, cell=a.cell, figure=figure, before=shown[0], after=shown[1],
+        difference=difference_ns(c, shown[0].median_ns) if c else None, judged=judged,
+        finding="not_comparable" if pair.obstacle else finding, reason=pair.obstacle,
     )  # fmt: skip
 
 
 def _weight(change: Change) -> tuple:
     certain = change.finding in ("slower", "faster")
-    size = abs(np.log(change.ratio.value)) if certain and change.ratio else 0.0
-    return (0 if certain else 1 if change.finding == "no_difference" else 2, -float(size), change.id)
+    c = change.judged.contrast
+    size = (abs(np.log(c.value)) if c.scale == "ratio" and c.value > 0 else abs(c.value)) if certain else 0.0
+    rank = {"undecided": 1, "same": 2, "not_comparable": 3}
+    return (rank.get(change.finding, 0), -float(size), change.id)
 
 
 def _by_id(summaries: Iterable[Summary], side: str) -> dict[str, Summary]:
@@ -140,44 +195,3 @@ def _by_id(summaries: Iterable[Summary], side: str) -> dict[str, Summary]:
             raise ValueError(f"{side}: cell {summary.id} occurs for two machines; compare one machine at a time")
         answer[summary.id] = summary
     return answer
-
-
-def worse_than(changes: Iterable[Change], share: float) -> list[Change]:
-    """Changes certain to be slower whose whole interval lies above 1 + share."""
-    return [c for c in changes if c.finding == "slower" and c.ratio is not None and c.ratio.low > 1 + share]
-
-
-class FalseAlarms(Struct, frozen=True, kw_only=True):
-    """How often a cell compared with itself was called different."""
-
-    trials: int
-    alarms: int
-    rate: float
-    low: float
-    high: float
-    """Exact (Clopper-Pearson) 95 % interval of the rate."""
-
-
-def false_alarms(summaries: Iterable[Summary], splits: int = 20, seed: int = 1, alpha: float = ALPHA) -> FalseAlarms:
-    """A/A test on recorded cells: each cell's units are dealt at random into two halves, which are compared.
-
-    Uncorrected, so that `rate` is to be at most `alpha`.  Cells with fewer than four units cannot be split.
-    """
-    rng = np.random.default_rng(seed)
-    trials = alarms = 0
-    for summary in summaries:
-        units = np.asarray(summary.unit_ns)
-        if units.size < 4:
-            continue
-        for _ in range(splits):
-            dealt = rng.permutation(units)
-            found = contrast(dealt[: units.size // 2], dealt[units.size // 2 :])
-            if found is not None:
-                trials += 1
-                alarms += found.p < alpha
-    if not trials:
-        return FalseAlarms(trials=0, alarms=0, rate=0.0, low=0.0, high=1.0)
-    bounds = stats.binomtest(int(alarms), trials).proportion_ci(CONFIDENCE, method="exact")
-    return FalseAlarms(
-        trials=trials, alarms=int(alarms), rate=alarms / trials, low=float(bounds.low), high=float(bounds.high)
-    )

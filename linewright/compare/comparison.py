@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from linewright.analysis.contrast import SAME_NS
 from linewright.compare.alike import Unlike
 from linewright.output.export import csv
 from linewright.units import ns_text
@@ -31,7 +32,7 @@ class Row(Struct, frozen=True, kw_only=True):
     after_low: float | None
     after_high: float | None
     ratio: float | None
-    """After over before, with its own 95 % interval."""
+    """After over before, with its own 95 % interval; None of exposed costs, which are compared by their difference."""
     ratio_low: float | None
     ratio_high: float | None
     difference: float | None
@@ -40,8 +41,27 @@ class Row(Struct, frozen=True, kw_only=True):
     p: float | None
     """Of 'no difference', corrected over every row of every file (Holm)."""
     finding: str
-    """``worse``, ``better``, ``no_difference``, ``not_comparable``; ``error``: right before, wrong now."""
+    """``worse``, ``better``, ``same``, ``undecided``, ``not_comparable``; ``error``: right before, wrong now."""
+    why: str = ""
+    """Why an undecided row is undecided, see `linewright.analysis.contrast.Judged`."""
     reason: str
+
+    def may_exceed(self, share: float, higher_is_better: bool) -> bool:
+        """Whether the interval leaves it possible that the row is worse by more than a share."""
+        return self.why in ("one_launch", "few_launches") or self._end(share, higher_is_better, surely=False)
+
+    def exceeds(self, share: float, higher_is_better: bool) -> bool:
+        """Whether the whole interval shows the row to be worse by more than a share."""
+        return self._end(share, higher_is_better, surely=True)
+
+    def _end(self, share: float, higher_is_better: bool, surely: bool) -> bool:
+        if self.ratio is not None:
+            if higher_is_better:
+                return (self.ratio_high if surely else self.ratio_low) < 1 / (1 + share)
+            return (self.ratio_low if surely else self.ratio_high) > 1 + share
+        if self.difference is not None and self.before is not None:  # exposed costs: a share of nothing is nothing
+            return (self.difference_low if surely else self.difference_high) > max(SAME_NS, share * self.before)
+        return self.finding in ("worse", "undecided")
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -72,6 +92,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     rows: list[Row]
     """By file in the order given, the largest certain changes first, then the undecided, then what cannot be compared."""
     fail_above: float | None
+    undecided_fails: bool = True
+    """Whether a check with undecided rows counts as failed."""
 
     def of(self, file: str) -> list[Row]:
         return [row for row in self.rows if row.file == file]
@@ -85,38 +107,31 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """
         if self.fail_above is None:
             return [row for row in self.rows if row.finding in (*CERTAIN, *FAILED)]
-        return [
-            row
-            for row in self.rows
-            if row.finding in FAILED or (row.finding == "worse" and self._beyond(row, surely=True))
-        ]
+        return [row for row in self.rows if row.finding in FAILED or (row.finding == "worse" and self._exceeds(row))]
+
+    def _exceeds(self, row: Row) -> bool:
+        return row.exceeds(self.fail_above, self.higher_is_better)
 
     @property
-    def doubtful(self) -> list[Row]:
-        """Rows that may be worse than the limit allows, but not certainly."""
+    def undecided(self) -> list[Row]:
+        """Rows that are neither shown to be worse than the limit allows nor shown not to be; none without a limit."""
         if self.fail_above is None:
             return []
         failing = {id(row) for row in self.failing}
-        return [
-            row
-            for row in self.rows
-            if row.ratio is not None and id(row) not in failing and self._beyond(row, surely=False)
-        ]
+        compared = (row for row in self.rows if row.finding != "not_comparable" and id(row) not in failing)
+        return [row for row in compared if row.may_exceed(self.fail_above, self.higher_is_better)]
 
-    def _beyond(self, row: Row, surely: bool) -> bool:
-        if row.ratio is None:  # worse, but of figures that have no ratio: no limit in percent excuses that
-            return surely
-        limit = 1 + self.fail_above
-        if self.higher_is_better:
-            return (row.ratio_high if surely else row.ratio_low) < 1 / limit
-        return (row.ratio_low if surely else row.ratio_high) > limit
+    @property
+    def failed(self) -> bool:
+        """Whether the command ends with the exit code for a difference."""
+        return bool(self.failing) or (bool(self.undecided) and self.undecided_fails)
 
 
 def counts(comparison: Comparison, rows: Sequence[Row]) -> str:
     """``2 slower, 1 faster, 40 no difference, 1 not comparable``."""
     seen = Counter(row.finding for row in rows)
     words = {
-        "error": "wrong now", "worse": comparison.words[0], "better": comparison.words[1], "no_difference": "no difference",
+        "error": "wrong now", "worse": comparison.words[0], "better": comparison.words[1], "same": "the same", "undecided": "undecided",
         "not_comparable": "not comparable",
     }  # fmt: skip
     return ", ".join(f"{seen[name]} {word}" for name, word in words.items() if seen[name])
@@ -158,12 +173,7 @@ def sentences(comparison: Comparison, side: Side) -> list[str]:
     said = [
         f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} (95 %, corrected for {family} comparisons)"
     ]
-    undecided = [row for row in rows if row.finding == "no_difference" and row.ratio is not None]
-    if undecided:
-        low, high = min(row.ratio_low for row in undecided), max(row.ratio_high for row in undecided)
-        said.append(
-            f"what the widest interval of those without a difference leaves open: {percent(low)} to {percent(high)}"
-        )
+    said += _open(rows)
     if side.missing:
         said.append(f"{len(side.missing)} of the baseline's are missing in {side.file}: {_some(side.missing)}")
     if side.added:
@@ -173,20 +183,42 @@ def sentences(comparison: Comparison, side: Side) -> list[str]:
     return said + side.warnings
 
 
+def _open(rows: Sequence[Row]) -> list[str]:
+    """What the undecided rows leave possible."""
+    open_rows = [row for row in rows if row.finding == "undecided"]
+    few = sum(row.why in ("one_launch", "few_launches") for row in open_rows)
+    noise = sum(row.why == "noise_floor" for row in open_rows)
+    ratios = [row for row in open_rows if row.ratio is not None]
+    said = []
+    if ratios:
+        low, high = min(row.ratio_low for row in ratios), max(row.ratio_high for row in ratios)
+        said.append(f"what the widest interval of the undecided leaves possible: {percent(low)} to {percent(high)}")
+    if few:
+        said.append(f"{few} have fewer than 5 launches on a side, too few for a claim")
+    if noise:
+        said.append(f"{noise} differ by no more than identical machine code did in these runs")
+    return said
+
+
 def check_sentence(comparison: Comparison) -> str:
     """Whether the check fails, and what it could not decide; nothing without a limit."""
     if comparison.fail_above is None:
         return ""
     limit = f"{100 * comparison.fail_above:g} %"
-    failing, doubtful = len(comparison.failing), len(comparison.doubtful)
-    said = (
-        f"check: {failing} certainly more than {limit} worse, or wrong: FAILED"
-        if failing
-        else f"check: none certainly more than {limit} worse: passed"
-    )
-    if doubtful:
-        said += f"; {doubtful} could be, and more launches or windows would tell"
-    return said
+    failing, undecided = len(comparison.failing), len(comparison.undecided)
+    rest = f"{undecided} {'is' if undecided == 1 else 'are'} not shown to be within it"
+    if failing:
+        return f"check: {failing} shown to be more than {limit} worse, or wrong: FAILED" + (
+            f"; {rest}" if undecided else ""
+        )
+    if undecided:
+        ending = (
+            "counted as failed; --undecided pass"
+            if comparison.undecided_fails
+            else "counted as passed; --undecided fail"
+        )
+        return f"check: none is shown to be more than {limit} worse, but {rest}: UNDECIDED ({ending} changes that)"
+    return f"check: every cell that was compared is shown to be no more than {limit} worse: passed"
 
 
 def unlike_text(u: Unlike) -> str:
@@ -208,6 +240,7 @@ def as_json(comparison: Comparison) -> bytes:
     value = msgspec.to_builtins(comparison) | {
         "verdict": told + [line for line in [check_sentence(comparison)] if line],
         "failing": [{"file": row.file, "id": row.id} for row in comparison.failing],
+        "undecided": [{"file": row.file, "id": row.id} for row in comparison.undecided],
     }
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 

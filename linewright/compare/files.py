@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
-from linewright.analysis.intervals import Estimate
+from linewright.analysis.words import more_text
 from linewright.compare.alike import Unlike, frequency_warning, unlike
-from linewright.compare.changes import Change, compare_all
+from linewright.compare.changes import SAME, Change, compare_all, turns
 from linewright.compare.comparison import Comparison, Row, Side, unlike_text
 from linewright.errors import UserError
 from linewright.output.labels import unique_labels
@@ -29,6 +29,7 @@ class Options(NamedTuple):
     allow_unlike: bool
     fail_above: float | None
     only: Sequence[str] = ()
+    undecided_fails: bool = True
 
 
 class Measured(NamedTuple):
@@ -54,7 +55,7 @@ def compare(paths: Sequence[str], options: Options, warn: Callable[[str], None])
             "record files with record files, trial files with trial files",
         )
     found = _trials(paths, options, warn) if kinds[0] else _records(paths, options, warn)
-    if not any(row.p is not None or row.finding == "error" for row in found.rows):
+    if all(row.finding == "not_comparable" for row in found.rows):
         raise UserError(
             f"nothing could be compared: {found.rows[0].label}: {found.rows[0].reason}",
             paths[1],
@@ -85,17 +86,19 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
             raise UserError(
                 f"no cell in common with {baseline.path}", other.path, "runs of one plan, or of plans that share cells"
             )
-    changes = compare_all(baseline.summaries, [other.summaries for other in others])
+    contexts = [context for side in sides for context in side.contexts]
+    same = SAME if options.fail_above is None else options.fail_above
+    changes = compare_all(baseline.summaries, [other.summaries for other in others], contexts, same)
     labels = unique_labels([s.cell for s in baseline.summaries])
     wrong = [_went_wrong(baseline, other) for other in others]
     return Comparison(
-        what="ns per operation, work included: median of the launches",
+        what="ns per operation, median of the launches: back to back the issue interval, with work the exposed cost",
         words=("slower", "faster"),
         higher_is_better=False,
         baseline=_side(baseline, baseline, [], []),
         others=[
-            _side(other, baseline, u, [frequency_warning(baseline.contexts, other.contexts)])
-            for other, u in zip(others, differing, strict=True)
+            _side(other, baseline, u, _remarks(baseline, other, found, same))
+            for other, u, found in zip(others, differing, changes, strict=True)
         ],
         rows=[
             _row(change, other.path, labels[change.id], change.id in now)
@@ -103,7 +106,25 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
             for change in sorted(found, key=lambda c: c.id not in now)
         ],
         fail_above=options.fail_above,
+        undecided_fails=options.undecided_fails,
     )
+
+
+def _remarks(baseline: Measured, other: Measured, found: Sequence[Change], same: float) -> list[str]:
+    """How the two runs were taken, and what would decide what is undecided."""
+    paired = bool(turns(baseline.contexts, other.contexts))
+    said = [
+        "the launches of both were taken in turns and are compared in pairs"
+        if paired
+        else "the runs were made one after the other: a drift as inside them is allowed for;"
+        " `linewright compare --measure` takes their launches in turns and sees smaller changes",
+        frequency_warning(baseline.contexts, other.contexts),
+    ]
+    open_cells = [c.judged for c in found if c.finding == "undecided" and c.judged.why == "wide"]
+    return [
+        *said,
+        f"undecided with enough launches, {len(open_cells)}: {more_text(open_cells, same)}" if open_cells else "",
+    ]
 
 
 def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Measured:
@@ -143,24 +164,22 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None, float 
     return (interval.median_ns, interval.low_ns, interval.high_ns) if interval else (None, None, None)
 
 
-def _ratio(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
-
-
 _FINDINGS = {"slower": "worse", "faster": "better"}
 
 
 def _row(change: Change, file: str, label: str, wrong: bool) -> Row:
     comparable = change.finding != "not_comparable"
     before_ns, after_ns = _ends(change.before if comparable else None), _ends(change.after if comparable else None)
-    ratio, difference = _ratio(change.ratio), _ends(change.difference)
+    difference, c = _ends(change.difference), change.judged.contrast
+    ratio = (c.value, c.low, c.high) if c and c.scale == "ratio" else (None, None, None)
     return Row(
-        file=file, id=change.id, label=label, unit="ns",
+        file=file, id=change.id, label=f"{label}, exposed" if change.figure == "exposed" else label, unit="ns",
         before=before_ns[0], before_low=before_ns[1], before_high=before_ns[2],
         after=after_ns[0], after_low=after_ns[1], after_high=after_ns[2],
         ratio=ratio[0], ratio_low=ratio[1], ratio_high=ratio[2],
-        difference=difference[0], difference_low=difference[1], difference_high=difference[2], p=change.p,
-        finding="error" if wrong else _FINDINGS.get(change.finding, change.finding), reason=change.reason,
+        difference=difference[0], difference_low=difference[1], difference_high=difference[2], p=change.judged.p,
+        finding="error" if wrong else _FINDINGS.get(change.finding, change.finding),
+        why=change.judged.why if change.finding == "undecided" else "", reason=change.reason,
     )  # fmt: skip
 
 
@@ -190,6 +209,7 @@ def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None])
             for across in rows
         ],
         fail_above=options.fail_above,
+        undecided_fails=options.undecided_fails,
     )
 
 
@@ -235,7 +255,14 @@ def _trial_row(a: boots.Across, path: str, unit: str) -> Row:
     ratio = a.ratio
     difference = a.after - a.before if ratio else None
     broken = a.before is not None and a.after is None and a.failed[1] > 0
-    finding = "no_difference" if not a.different else "better" if a.better else "worse"
+    if a.different:
+        finding = "better" if a.better else "worse"
+    else:
+        finding = (
+            "same"
+            if ratio and max(ratio.high, 1 / ratio.low if ratio.low > 0 else ratio.high) <= 1 + SAME
+            else "undecided"
+        )
     return Row(
         file=path, id=a.setting, label=a.setting, unit=unit, before=a.before, before_low=None, before_high=None,
         after=a.after, after_low=None, after_high=None, ratio=ratio.value if ratio else None, ratio_low=ratio.low if ratio else None,

@@ -46,9 +46,9 @@ def page(comparison: c.Comparison) -> str:
     }
     return environment.get_template("page.html").render(
         comparison=comparison, version=__version__, width=WIDTH,
-        check=c.check_sentence(comparison), failing=bool(comparison.failing),
+        check=c.check_sentence(comparison), failing=comparison.failed,
         files=[_file(comparison, side) for side in comparison.others],
-        words={"worse": comparison.words[0], "better": comparison.words[1], "no_difference": "no difference", "error": "wrong now", "not_comparable": "not comparable"},
+        words={"worse": comparison.words[0], "better": comparison.words[1], "same": "the same", "undecided": "undecided", "error": "wrong now", "not_comparable": "not comparable"},
     )  # fmt: skip
 
 
@@ -58,7 +58,8 @@ def _file(comparison: c.Comparison, side: c.Side) -> dict:
         "side": side,
         "sentences": c.sentences(comparison, side),
         "changed": _part([row for row in rows if row.finding in (*c.CERTAIN, *c.FAILED)]),
-        "same": _part([row for row in rows if row.finding == "no_difference"]),
+        "undecided": _part([row for row in rows if row.finding == "undecided"]),
+        "same": _part([row for row in rows if row.finding == "same"]),
         "left_out": _part([row for row in rows if row.finding == "not_comparable"]),
     }
 

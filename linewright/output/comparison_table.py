@@ -31,14 +31,20 @@ def show(comparison: c.Comparison, console: Console, every: bool) -> None:
         for reason, count in _reasons(comparison.of(side.file)).items():
             console.print(Text(one_line(f"not comparable: {count}: {reason}"), style="dim"))
     if check := c.check_sentence(comparison):
-        console.print(Text(check, style="bold red" if comparison.failing else "bold green"))
+        console.print(
+            Text(
+                check,
+                style="bold red" if comparison.failed else "bold yellow" if comparison.undecided else "bold green",
+            )
+        )
 
 
 def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
     words = {
         "worse": comparison.words[0],
         "better": comparison.words[1],
-        "no_difference": "no difference",
+        "same": "the same",
+        "undecided": "undecided",
         "error": "WRONG NOW",
         "not_comparable": "not comparable",
     }

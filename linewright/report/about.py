@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis import cache_fit, reader_cost, verdict
-from linewright.analysis.near_far import crossovers
-from linewright.analysis.plausible import FLOORS, explain
+from linewright.analysis import verdict_sentences
+from linewright.analysis.plausible import explain
+from linewright.analysis.saying import Clause, Sentence, render
 from linewright.analysis.summary import Summary
-from linewright.analysis.verdict import findings, places_of, sentences
 from linewright.errors import one_line
-from linewright.report.material import Material, Series, line_bytes
+from linewright.families import FAMILIES, FLOORS, HANDOFF
+from linewright.report.material import Material, Series
 from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
 from linewright.units import cpu_text, ns_text
@@ -53,54 +53,30 @@ class Tile(Struct, frozen=True, kw_only=True):
     note: str
 
 
-AREAS = {
-    "percpu_": "Per-CPU counters",
-    "wide_": "Wide atomics",
-    "library_": "Library operations",
-    "handoff": "Core to core",
-}
-"""Areas by what their operations' names begin with; the rest is about atomics on one line."""
-ONE_LINE, CACHE, READERS = "Atomics on one line", "Cache maintenance", "Readers and grace periods"
-
-
-def area_of(operation: str) -> str:
-    return next((name for start, name in AREAS.items() if operation.startswith(start)), ONE_LINE)
-
-
 def answers(material: Material) -> list[Answer]:
     """What the measurements support, series by series."""
     return [Answer(label=s.label, kind=s.kind, areas=_areas(s)) for s in material.series]
 
 
 def _areas(series: Series) -> list[Area]:
-    """The verdict's sentences by area; p values stay corrected for every comparison of the machine."""
-    lists = [s for s in series.summaries if cache_fit.concerns(s.cell)]
-    readers = [s for s in series.summaries if reader_cost.concerns(s.cell)]
-    members = [s for s in series.summaries if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
-    found, crossed = findings(members), crossovers(members)
-    if series.kind == "emulated" or not (found or lists or readers):
-        return [Area(name="", sayings=_sayings(verdict(series.summaries, series.contexts)))]
-    said: dict[str, list[str]] = {}
-    for name in (ONE_LINE, *AREAS.values()):
-        own = [f for f in found if area_of(f.operation) == name]
-        if own:
-            places = places_of([s for s in members if area_of(s.cell.operation) == name])
-            said[name] = sentences(own, [c for c in crossed if area_of(c.operation) == name], places)
-    pairs = {s.cell.placement for s in members if s.cell.operation == "handoff"}
-    if len(pairs) > FEW_PAIRS:
-        said[AREAS["handoff"]] = _handoffs(members)
-    if readers:
-        said[READERS] = reader_cost.sentences(readers)
-    if lists:
-        said[CACHE] = cache_fit.sentences(lists, line_bytes(series))
-    return [Area(name=name if len(said) > 1 else "", sayings=_sayings(texts)) for name, texts in said.items() if texts]
+    """The verdict's sentences by family of operations; what is said of the whole machine stands last."""
+    said: dict[str, list[Sentence]] = {}
+    for sentence in verdict_sentences(series.summaries, series.contexts):
+        said.setdefault(sentence.family, []).append(sentence)
+    members = [s for s in series.summaries if s.cell.operation == "handoff"]
+    if len({s.cell.placement for s in members}) > FEW_PAIRS:
+        said[HANDOFF.name] = _handoffs(members)
+    named = [(family.title, said[family.name]) for family in FAMILIES if family.name in said]
+    if "" in said:
+        named.append(("The run itself", said[""]))
+    return [Area(name=name if len(named) > 1 else "", sayings=_sayings(own)) for name, own in named]
 
 
 FEW_PAIRS = 2
 """Pairs of cores above which the verdict speaks of all pairs of a distance together."""
 
 
-def _handoffs(members: Sequence[Summary]) -> list[str]:
+def _handoffs(members: Sequence[Summary]) -> list[Sentence]:
     """For each distance: the middle pair's time by each definition, and the range over the pairs."""
     found: dict[str, dict[str, list[float]]] = {}
     for s in members:
@@ -113,25 +89,22 @@ def _handoffs(members: Sequence[Summary]) -> list[str]:
             for form, v in forms.items()
         ]
         where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
-        said.append(f"{where.capitalize()}: a handoff by {', '.join(parts)}.")
+        clauses = [Clause(text=f"a handoff by {', '.join(parts)}")]
+        said.append(Sentence(lead=where, clauses=clauses, family=HANDOFF.name))
     return said
 
 
-LEAD = re.compile(r"^(Alone|With (?:a contender|[0-9]+ contenders) on the line [^;]{1,60}?): (.+)$")
-CLAUSE = re.compile(r"; (?=back to back|with [0-9]+ iterations|from [0-9]+ to |and [0-9]+ more)")
-
-
-def _sayings(texts: Sequence[str]) -> list[Saying]:
-    """Sentences cut where a claim ends, so that each claim stands on a line of its own."""
-    said: list[Saying] = []
-    for text in map(one_line, texts):
-        found = LEAD.match(text)
-        lead, rest = (found[1], found[2]) if found else ("", text)
-        clauses = CLAUSE.split(rest.rstrip("."))
-        if not lead and said and not said[-1].lead:
-            clauses = said.pop().clauses + clauses
-        said.append(Saying(lead=lead, clauses=clauses))
-    return said
+def _sayings(sentences: Sequence[Sentence]) -> list[Saying]:
+    """Each condition once, each claim on a line of its own."""
+    return [
+        Saying(
+            lead=one_line(s.lead[:1].upper() + s.lead[1:]),
+            clauses=[
+                one_line(c.text if s.lead else render(Sentence(lead="", clauses=[c])).rstrip(".")) for c in s.clauses
+            ],
+        )
+        for s in sentences
+    ]
 
 
 def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.intervals import Contrast, Estimate, contrast, holm, median
+from linewright.analysis.contrast import Contrast, corrected, unpaired
+from linewright.analysis.intervals import Estimate, median
 from linewright.analysis.paired import ALPHA
-from linewright.compare.changes import ONE_LAUNCH
 from linewright.errors import UserError
 from linewright.trial.files import Session, TrialFile
 
+ONE_BOOT = 0.01
+"""Relative standard deviation between boots that is assumed where there are too few to show their own."""
 FEWEST_BOOTS = 3
 """Sessions on each side from which their medians are what is compared; with fewer, a boot's own luck cannot show."""
 
@@ -41,9 +43,9 @@ def compare_all(before: TrialFile, afters: Sequence[TrialFile]) -> list[list[Acr
     where there are few boots; corrected over all settings of all files."""
     one = _common(before)
     found = [_contrasts(before, one, after) for after in afters]
-    corrected = iter(holm([f.contrast.p for side in found for f in side if f.contrast]))
+    adjusted = iter(corrected(f.contrast for side in found for f in side))
     return [
-        [_across(f, before, after, one, next(corrected) if f.contrast else None) for f in side]
+        [_across(f, before, after, one, next(adjusted)) for f in side]
         for after, side in zip(afters, found, strict=True)
     ]
 
@@ -76,7 +78,7 @@ def _contrasts(before: TrialFile, one: Session, after: TrialFile) -> list[_Found
         a, b = (
             [median(np.array(v)) for v in side] if by_boot else [x for v in side for x in v] for side in (left, right)
         )
-        found = contrast(b, a, relative_floor=0.0 if by_boot else ONE_LAUNCH) if min(len(a), len(b)) > 1 else None
+        found = unpaired(b, a, floor=0.0 if by_boot else ONE_BOOT) if min(len(a), len(b)) > 1 else None
         answer.append(_Found(name, by_boot, left, right, found))
     return answer
 
@@ -90,10 +92,10 @@ def _across(f: _Found, before: TrialFile, after: TrialFile, one: Session, p: flo
         unit="boot" if f.by_boot else "run",
         boots=(len(f.left), len(f.right)),
         failed=(_failed(before, f.setting), _failed(after, f.setting)),
-        ratio=f.contrast.ratio if f.contrast else None,
+        ratio=Estimate(value=c.value, low=c.low, high=c.high) if (c := f.contrast) else None,
         p=p,
         different=different,
-        better=(f.contrast.difference.median_ns > 0) == one.higher_is_better if different else None,
+        better=(f.contrast.value > 1) == one.higher_is_better if different else None,
     )
 
 

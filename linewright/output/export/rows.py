@@ -55,7 +55,7 @@ def _identity(s: Summary) -> dict[str, object]:
         "status": s.status,
         "reason": s.reason,
         "launches": s.launches,
-        "looks": s.looks or None,
+        "clusters": s.clusters or None,
         "launch_span_s": s.launch_span_s,
         "promise": s.promise,
     }
@@ -67,8 +67,6 @@ def _intervals(s: Summary) -> dict[str, object]:
         interval = getattr(s, name) if s.has_figures else None
         for end in ("median_ns", "low_ns", "high_ns"):
             row[f"{name}_{end}"] = getattr(interval, end) if interval else None
-    for end in ("low_ns", "high_ns"):
-        row[f"repeat_{end}"] = getattr(s.repeat, end) if s.repeat and s.has_figures else None
     return row
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import altair as alt
 
-from linewright.analysis.near_far import Crossover, crossovers
+from linewright.analysis.crossovers import Crossover, crossovers
+from linewright.analysis.findings import findings
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.report.material import Material, Series
@@ -46,7 +47,7 @@ def section(material: Material) -> Section | None:
     crossed = [
         (c, series)
         for series in material.series
-        for c in crossovers([s for s, of in cells if of is series])
+        for c in crossovers(findings([s for s, of in cells if of is series]))
         if c.axis == "work_iters"
     ]
     operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]

@@ -17,7 +17,7 @@ RNG = np.random.default_rng
 
 def flags(*records, **changes):
     contexts = [context(i, **changes) for i in dict.fromkeys(r.context_id for r in records)]
-    return [set(s.flags) for s in summarise(contexts, records)]
+    return [set(s.flags) - {"one_launch"} for s in summarise(contexts, records)]
 
 
 def noisy(a_cell, median, seed=1, relative=0.003, **changes):
@@ -74,6 +74,14 @@ def test_negative_beyond_noise():
     assert "negative_cost" not in single, "one window knows no noise"
 
 
+def test_threads_that_share_a_cpu_are_told_so():
+    same = cell("lock_add", contender="same_line", threads=2)
+    assert (
+        "same_cpu" in flags(noisy(same, 10.0, cpus=[3, 3]))[0]
+        and "same_cpu" not in flags(noisy(same, 10.0, cpus=[3, 4]))[0]
+    )
+
+
 def test_a_loop_that_was_optimised_away_is_not_printed_as_a_cost():
     """0.00047 ns per read was once printed as a result."""
     (found,) = flags(noisy(cell("mov_read", operation="read"), 0.00047))
@@ -109,7 +117,7 @@ def test_emulated_and_coarse():
 
 def test_without_its_context():
     (found,) = summarise([], [noisy(cell("lock_add"), 5.0)])
-    assert found.flags == ["no_context"]
+    assert found.flags == ["no_context", "one_launch"]
 
 
 def test_the_probes_own_flags_are_kept():

@@ -30,19 +30,19 @@ def test_launches_merge_into_one_summary():
     assert summary.launches == 5 and summary.unit == "launch" and summary.unit_ns == pytest.approx(medians)
     assert summary.issue.median_ns == pytest.approx(float(np.median(medians)))
     assert summary.issue.low_ns < min(medians) < max(medians) < summary.issue.high_ns
-    assert summary.modes[0].share == 1 and not summary.metastable
+    assert summary.modes == [] and not summary.metastable, "eight launches are needed to speak of modes"
     assert summary.windows == 200 and summary.exposed is None
 
 
-def test_exposed_cost_pairs_each_window_with_its_twin():
-    """The clock drifts by half; window and twin drift together, so the difference does not."""
+def test_exposed_cost_pairs_each_window_with_its_baseline():
+    """The clock drifts by 8 %; window and baseline drift together, so the difference does not."""
     rng = np.random.default_rng(2)
-    drift = np.linspace(1.0, 1.5, 64)
+    drift = np.linspace(1.0, 1.08, 64)
     windows, empty = 36.0 * drift, 31.0 * drift
     a_cell = cell("stadd", work_iters=100)
     (summary,) = summarise([context()], [record(a_cell, windows + rng.normal(0, 0.01, 64), baseline_ns=empty.tolist())])
-    assert summary.exposed.median_ns == pytest.approx(6.25, rel=0.05)
-    assert summary.exposed.high_ns - summary.exposed.low_ns < 3
+    assert summary.exposed.median_ns == pytest.approx(5.2, rel=0.02)
+    assert summary.exposed.high_ns - summary.exposed.low_ns < 1
 
 
 def test_a_cost_below_zero_stays_below_zero():
@@ -118,13 +118,13 @@ def test_metastable_launches_and_bimodal_lines_are_flagged():
     same = cell("stadd", contender="same_line", threads=2)
     records = [
         record(same, median * np.exp(rng.normal(0, 0.02, 32)), f"{i:016x}", i)
-        for i, median in enumerate((25, 25, 27, 35, 95, 113))
+        for i, median in enumerate((25, 25, 26, 26, 27, 27, 95, 113))
     ]
-    lines = np.where(np.arange(64) % 32 < 12, 29.0, 5.8) * np.exp(rng.normal(0, 0.01, 64))
+    lines = np.where(np.arange(96) % 32 < 12, 29.0, 5.8) * np.exp(rng.normal(0, 0.01, 96))
     records.append(record(cell("stadd"), lines, "f" * 16))
     contended, alone = summarise(contexts_of(records), records)
     assert contended.metastable and "metastable" in contended.flags
-    assert [round(m.share * 6) for m in contended.modes] == [4, 2]
+    assert [round(m.share * 8) for m in contended.modes] == [6, 2]
     assert "bimodal_lines" in alone.flags and len(alone.line_modes) == 2 and alone.lines_spread > 3
     assert alone.issue.low_ns < 6
 

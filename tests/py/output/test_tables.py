@@ -113,7 +113,7 @@ def test_cells_without_figures_are_said_once_per_reason():
 def test_metastable_cells_show_their_modes():
     records = [
         record(base, launch, contender="same_line", threads=2)
-        for launch, base in enumerate([25, 25, 25, 100, 101, 100])
+        for launch, base in enumerate([25, 25, 25, 25, 100, 101, 100, 100])
     ]
     text = printed(records, 118)
     assert "metastable" in text and "25.02 ns (50%)" in text and "100.0 ns (50%)" in text

@@ -230,7 +230,7 @@ def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: lis
     path.write_text(text + "\n" + (text + "\n" if twice else ""), encoding="utf-8", errors="surrogatepass")
     try:
         with np.errstate(all="ignore"):
-            loaded = loading.load([str(path)], lambda text: None, near=advice.one_word)
+            loaded = loading.load([str(path)], lambda text: None)
             contexts = list(loaded.contexts.values())
             told = csv.of_cells(loaded.summaries) + as_json.of_cells(loaded.summaries, contexts).decode()
             advice.advise_summaries(contexts, loaded.summaries, loaded.classes)

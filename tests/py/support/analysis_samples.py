@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from linewright.schema import Cell, Context, Quantiles, Record
+from linewright.records import imported
+from linewright.schema import Cell, Context, Record
 from support.places import DATA
 
 
@@ -26,7 +26,14 @@ def context(context_id: str = "00000000000000aa", machine_id: str = "00000000000
 
 OPERATIONS = {
     "stadd": "add", "llsc_add": "add", "ldadd": "fetch_add", "prfm_keep_stadd": "add", "prfm_strm_stadd": "add",
-    "plain_add": "add", "lock_add": "add", "lock_xadd": "fetch_add",
+    "plain_add": "add", "lock_add": "add", "lock_xadd": "fetch_add", "prfm_strm_ldadd": "fetch_add",
+    "prfm_keep_ldadd": "fetch_add", "llsc_fetch_add": "fetch_add", "prfm_strm_llsc_fetch_add": "fetch_add",
+    "ldaddal": "fetch_add", "swp": "xchg", "prfm_strm_swp": "xchg", "llsc_swp": "xchg", "xchg": "xchg",
+    "prefetchw_lock_xadd": "fetch_add", "builtin_fetch_add": "fetch_add", "builtin_xchg": "xchg", "prefetchw_xchg": "xchg",
+    "prefetchw_cmpxchg_loop_read_first": "cmpxchg", "cmpxchg_loop_read_first": "cmpxchg",
+    "cmpxchg_loop_guess_first": "cmpxchg", "builtin_cmpxchg_loop_read_first": "cmpxchg",
+    "cas_loop_read_first": "cmpxchg", "prfm_strm_cas_loop_read_first": "cmpxchg", "llsc_cas_loop_read_first": "cmpxchg",
+    "prfm_strm_llsc_cas_loop_read_first": "cmpxchg",
 }  # fmt: skip
 
 
@@ -67,7 +74,7 @@ def launches(
         extra = {}
         if baseline_ns is not None:
             extra["baseline_ns"] = list(baseline_ns * np.exp(rng.normal(0, within / 4, windows)))
-        answers.append(record(a_cell, values, f"{prefix}{launch:016x}"[-16:], launch, **extra))
+        answers.append(record(a_cell, values, prefix + f"{launch:x}".zfill(16 - len(prefix)), launch, **extra))
     return answers
 
 
@@ -75,45 +82,75 @@ def contexts_of(records: Sequence[Record], **changes: object) -> list[Context]:
     return [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in records)]
 
 
-PUBLISHED_REASON = "published percentiles only: no windows, no empty twin; the maximum was not published, p99 stands in"
+def correlated(rng: np.random.Generator, count: int, relative: float, correlation: float = 0.0) -> np.ndarray:
+    """Noise of successive windows (logarithms) with a lag-1 autocorrelation."""
+    steps = rng.normal(0, relative, count)
+    for i in range(1, count):
+        steps[i] = correlation * steps[i - 1] + np.sqrt(1 - correlation**2) * steps[i]
+    return steps
+
+
+def together(
+    costs: Sequence[tuple[Cell, float]],
+    rng: np.random.Generator,
+    count: int = 5,
+    shared: float = 0.05,
+    own: float = 0.01,
+    within: float = 0.02,
+    windows: int = 12,
+    drift: float = 0.0,
+    correlation: float = 0.0,
+    unit_ns: float = 0.25,
+    states: float = 1.0,
+    prefix: str = "",
+    first: int = 0,
+) -> list[Record]:
+    """Cells run together in `count` launches, each at its true exposed cost in ns (back to back: its issue interval).
+
+    A launch has luck that falls on every cell of it (`shared`), luck of each cell's own (`own`), a drift from launch to
+    launch, and with `states` above 1 each cell is slower by that factor in half of the launches, by chance.  With work
+    the baseline loop takes `unit_ns` a unit.
+    """
+    answers = []
+    for launch in range(first, first + count):
+        luck = drift * launch + rng.normal(0, shared)
+        for a_cell, cost in costs:
+            factor = np.exp(luck + rng.normal(0, own)) * states ** rng.integers(0, 2)
+            noise = np.exp(correlated(rng, windows, within, correlation))
+            loop = a_cell.work_iters * unit_ns * np.exp(luck + rng.normal(0, within / 8, windows))
+            extra = {"baseline_ns": (loop + 0.25).tolist(), "cpus": list(range(a_cell.threads))}
+            answers.append(
+                record(
+                    a_cell,
+                    loop + cost * factor * noise,
+                    prefix + f"{launch:x}".zfill(16 - len(prefix)),
+                    launch,
+                    **extra,
+                )
+            )
+    return answers
+
+
+def points(
+    forms: Mapping[str, float], works: Sequence[int] = (0,), contended: Mapping[str, float] | None = None
+) -> list[tuple[Cell, float]]:
+    """Cells of forms with their costs: alone at some work lengths, and with a second thread on the line."""
+    cells = [(cell(form, work_iters=work), ns) for work in works for form, ns in forms.items()]
+    shared = dict(contender="same_line", threads=2, lines=8)
+    return cells + [(cell(form, work_iters=w, **shared), ns) for w in works for form, ns in (contended or {}).items()]
 
 
 def published() -> tuple[list[Context], list[Record]]:
-    """The published arm64 server table as records that say what they lack."""
-    where = context(
-        context_id="00000000000a1105", machine_id="000000000000a110", target="published", plan="published",
-        started_utc="2025-11-05T00:00:00Z", tool_version="none", compiler="unknown",
-        cpu_model="published table, linux-arm-kernel 2025-11-05, arm64 server (Neoverse V2 class)", kernel="unknown",
-        virtualised="unknown", tick_ns=0.0, timer_cost_ns=0.0, cycle_ns=0.0, smt="unknown", rseq="unknown",
-    )  # fmt: skip
-    records = []
-    with (DATA / "rmw-arm64-server-2025.csv").open() as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            contended = row["contender"] == "same_line"
-            a_cell = cell(
-                row["form"], contender=row["contender"], contender_iters=int(row["contender_iters"] or 0),
-                work_iters=int(row["work_iters"]), lines=1, threads=2 if contended else 1,
-                placement="cpus:0,32" if contended else "auto",
-            )  # fmt: skip
-            batch = Quantiles(
-                of="batch_mean", ops_per_sample=10_000_000, samples=100, p50_ns=float(row["p50_ns"]),
-                p95_ns=float(row["p95_ns"]), p99_ns=float(row["p99_ns"]), max_ns=float(row["p99_ns"]), histogram=[],
-            )  # fmt: skip
-            records.append(record(a_cell, (), where.context_id, reason=PUBLISHED_REASON, plan="published", batch=batch))
-    return [where], records
+    """The published arm64 server table as `linewright import published` makes records of it."""
+    return imported.from_table((DATA / "rmw-arm64-server-2025.csv").read_text(), "rmw-arm64-server-2025.csv")
 
 
 def constructed(medians_ns: dict[str, float], machine_id: str, seed: int = 1) -> tuple[list[Context], list[Record]]:
-    """A machine made of published medians alone: windows are drawn with an assumed 1 % noise, as its context says."""
-    rng = np.random.default_rng(seed)
-    where = context(
-        context_id=machine_id, machine_id=machine_id, target="constructed",
-        cpu_model="constructed from published medians, assumed noise 1 %",
-    )  # fmt: skip
-    records = [
-        record(cell(form), median * np.exp(rng.normal(0, 0.01, 64)), machine_id) for form, median in medians_ns.items()
-    ]
-    return [where], records
+    """A machine made of published medians alone, alone and contended alike: five launches with an assumed 1 % noise."""
+    costs = points(medians_ns, contended=medians_ns)
+    records = together(costs, np.random.default_rng(seed), shared=0.01, own=0.005, within=0.01, prefix=machine_id[-2:])
+    name = "constructed from published medians, assumed noise 1 %"
+    return contexts_of(records, machine_id=machine_id, target="constructed", cpu_model=name), records
 
 
 def slow_states(times_s: Sequence[float], dwell_s: float, rng: np.random.Generator) -> np.ndarray:

@@ -25,7 +25,7 @@ def run(
     cells: Iterable[tuple[Cell, float]],
     plan: str,
     machine: str = "00000000000000bb",
-    launches: int = 3,
+    launches: int = 5,
     seed: int = 1,
     **fields,
 ) -> list:

@@ -1,0 +1,147 @@
+"""What to write in code: each operation's forms against the default by contention and work, and where the answer turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from linewright.advice.machine import Machine, Section
+from linewright.analysis.crossovers import crossovers
+from linewright.analysis.findings import Finding
+from linewright.analysis.saying import join, number
+from linewright.analysis.words import (
+    by_caller,
+    caller_of,
+    condition,
+    figure_text,
+    less_text,
+    open_text,
+    runs_of,
+    within_text,
+)
+from linewright.families import FAMILIES, family_of
+
+
+def need_of(f: Finding) -> str:
+    """Operation and order; `caller_of` names the orders between the two ends itself."""
+    caller = caller_of(f)
+    return caller if f"({f.order})" in caller else f"{caller} ({f.order})"
+
+
+def _span(run: Sequence[Finding]) -> str:
+    first, last = run[0].work_iters, run[-1].work_iters
+    return f"work {first}" if first == last else f"work {first} to {last} (figures at {first})"
+
+
+def answer_text(f: Finding) -> str:
+    """What is shown at one point: the best form, those that are the same, those that cost more, the undecided."""
+    default = f"{f.default} {figure_text(f.default_ns.median_ns, f)}"
+    if f.published:
+        return f"published medians: {', '.join([default, *(f'{r.form} {number(r.ns.median_ns)} ns' for r in f.rows)])}"
+    best = f.best
+    parts = [
+        f"{best.form} {figure_text(best.ns.median_ns, f)}, {less_text(best, f)} than {f.default}" if best else default
+    ]
+    if best and best.rate_note:
+        parts[0] += f", but {best.rate_note}"
+    others = [r.form for r in f.of("cheaper") if r is not best]
+    if others:
+        parts.append(f"less than {f.default} too: {join(others)}")
+    same = f.of("same")
+    if same:
+        widest = max(same, key=lambda r: r.judged.within)
+        parts.append(f"same within {within_text(widest.judged)}: {join([r.form for r in same])}")
+    if slower := f.of("slower"):
+        parts.append(f"more: {join([f'{r.form} {number(r.ns.median_ns)}' for r in slower])}")
+    if unknown := f.of("undecided"):
+        parts.append(f"undecided: {join([_open(r) for r in unknown])}")
+    return "; ".join(parts)
+
+
+def _open(row) -> str:
+    c = row.judged.contrast
+    return (
+        f"{row.form} ({open_text(c)})"
+        if c and row.judged.why == "wide"
+        else f"{row.form} ({row.judged.why.replace('_', ' ')})"
+    )
+
+
+def _sweeps(found: Sequence[Finding]) -> list[str]:
+    return [
+        f"{need_of(run[0])}, {condition(run[0])}, {_span(run)}: {answer_text(run[0])}"
+        for sweep in by_caller(found)
+        for run in runs_of(sweep)
+    ]
+
+
+def of_family(name: str, section: str) -> Callable[[Machine], Section | None]:
+    """The section of one family: every form against the default, where such records exist."""
+    title = next(f.title for f in FAMILIES if f.name == name)
+
+    def make(m: Machine) -> Section | None:
+        found = m.of_family(name)
+        return Section(name=section, title=title, lines=_sweeps(found), data=found) if found else None
+
+    return make
+
+
+def overtaking(m: Machine) -> Section | None:
+    """Where one form overtakes the default."""
+    lines, found = [], crossovers([f for f in m.findings if not family_of(f.operation).advice])
+    for c in found:
+        work = c.axis == "work_iters"
+        unit = "units of work" if work else "iterations between the contender's operations"
+        lines.append(
+            f"{c.operation} {c.where}: {c.cheaper_below} up to {c.below} {unit} (by {number(c.margin_below_ns)} ns),"
+            f" {c.cheaper_above} from {c.above}{m.time_of(c.above) if work else ''} (by {number(c.margin_above_ns)} ns)"
+        )
+    title = "Where one form overtakes another"
+    return Section(name="crossovers", title=title, lines=lines, data=found) if lines else None
+
+
+def code(m: Machine) -> Section | None:
+    """What to write in code, where no setting chooses: one line for each need."""
+    needs: dict[str, list[Finding]] = {}
+    for f in m.of_family("one_line"):
+        if (m.arch != "arm64" or f.operation not in ("add", "fetch_add", "xchg")) and not f.published:
+            needs.setdefault(need_of(f), []).append(f)
+    lines, data = [], []
+    for need, found in needs.items():
+        text, forms = _written(found, m)
+        lines.append(f"{need}: {text}")
+        data.append({"operation": need, "default": found[0].default, "forms": forms})
+    return Section(name="code", title="In code", lines=lines, data=data) if lines else None
+
+
+def _written(found: Sequence[Finding], m: Machine) -> tuple[str, list[str]]:
+    """What the findings of one need support writing: a form, any of several, or nothing yet."""
+    default = found[0].default
+    names = list(dict.fromkeys(r.form for f in found for r in f.rows))
+    rows = {name: [(f, r) for f in found for r in f.rows if r.form == name] for name in names}
+    better = [n for n in names if _never(rows[n], "slower", "undecided") and any(r.judged.cheaper for _, r in rows[n])]
+    same = [n for n in names if all(r.judged.answer == "same" for _, r in rows[n])]
+    if better:
+        best = min(better, key=lambda n: sum(r.ns.median_ns for _, r in rows[n]))
+        f, r = max(((f, r) for f, r in rows[best] if r.judged.cheaper), key=lambda x: x[0].default_ns.median_ns)
+        return f"{best}: {less_text(r, f)} than {default} {condition(f)}, work {f.work_iters}, the same elsewhere", [
+            best
+        ]
+    if len(same) == len(names):
+        widest = max(
+            (r.judged for n in names for _, r in rows[n] if r.judged.contrast.scale == "ratio"),
+            key=lambda j: j.within,
+            default=None,
+        )
+        return f"any of {join([default, *names])}: the same within {within_text(widest) if widest else 'half a ns'}", [
+            default,
+            *names,
+        ]
+    if all(any(r.judged.slower for _, r in rows[n]) or n in same for n in names):
+        return f"{default}: nothing measured costs less", [default, *same]
+    if any(any(r.judged.cheaper for _, r in rows[n]) for n in names):
+        return "depends on contention and work, see above", []
+    return f"{default}, until more is known: the others are undecided at some point; {m.measure}", [default]
+
+
+def _never(rows: Sequence[tuple], *answers: str) -> bool:
+    return not any((r.judged.slower and "slower" in answers) or r.judged.answer in answers for _, r in rows)

@@ -1,0 +1,109 @@
+"""What advice is made of: one machine with what analysis makes of it, and the records that the page consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+
+from linewright.advice import choice
+from linewright.advice.choice import Choice
+from linewright.analysis.findings import Finding, findings
+from linewright.analysis.near_far import CoreClass
+from linewright.analysis.summary import Summary
+from linewright.families import family_of
+from linewright.schema import Context
+from linewright.units import ns_text
+
+VERSION = 2
+"""Of the JSON of `linewright advise --json`."""
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """One part of the page: `lines` for people, `data` for programs, both saying the same."""
+
+    name: str
+    title: str
+    lines: list[str]
+    data: Any
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What to set for a process."""
+
+    variable: str
+    value: str
+    """By the grammar of policy.h; ``default`` when no setting is supported."""
+    supported: bool
+    why: str
+    """As `Choice.why`, or ``emulated``, ``architecture`` (one form for each operation there), ``not_measured``."""
+    sentence: str
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """All that one machine's records support."""
+
+    linewright_advice: int
+    machine_id: str
+    cpu_model: str
+    """Reported so that machines can be told apart; nothing is concluded from it."""
+    arch: str
+    target: str
+    setting: Setting
+    choices: list[Choice]
+    sections: list[Section]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine's records and what analysis makes of them, computed once."""
+
+    contexts: Sequence[Context]
+    summaries: Sequence[Summary]
+    classes: Sequence[CoreClass]
+
+    @property
+    def context(self) -> Context | None:
+        return self.contexts[0] if self.contexts else None
+
+    @property
+    def arch(self) -> str:
+        return self.context.arch if self.context else "unknown"
+
+    @property
+    def emulated(self) -> bool:
+        return any(c.emulated for c in self.contexts)
+
+    @cached_property
+    def default(self) -> str:
+        return choice.default_choice(self.context.features if self.context else [])
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        return [] if self.emulated else findings(self.summaries)
+
+    def of_family(self, name: str) -> list[Finding]:
+        """Findings of one family of operations."""
+        return [f for f in self.findings if family_of(f.operation).name == name]
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        return choice.choices(self.findings, self.default) if self.arch == "arm64" else []
+
+    @cached_property
+    def core_types(self) -> list[choice.CoreType]:
+        return choice.core_types(self.summaries, self.contexts, self.default) if self.choices else []
+
+    @property
+    def measure(self) -> str:
+        """The command that measures this machine's plan again with enough launches."""
+        plan = self.context.plan if self.context else "quick"
+        return f"linewright measure --plan {plan} --set launches=8"
+
+    def time_of(self, work_iters: int) -> str:
+        """Units of work as a time, where the machine's own figure is known."""
+        length = self.context.unit_ns if self.context else 0.0
+        return f" (about {ns_text(work_iters * length)} ns)" if length > 0 and work_iters else ""

@@ -1,0 +1,249 @@
+"""One cell against another, launch by launch: ratio or difference with its interval, and one of three answers.
+
+The launch is the unit.  Cells that ran in the same launches are paired: a launch's luck falls on both and cancels.  Runs
+that were made one after the other cannot be paired; a drift as steep as the one inside them is then allowed for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from scipy import special, stats
+
+from linewright.schema import Interval
+
+ALPHA = 0.05
+"""Chance of one false claim in one run, over all questions together."""
+QUESTIONS: Mapping[str, float] = {"forms": 0.03, "readers": 0.01, "cores": 0.005, "across": 0.005}
+"""How the questions asked of one run share `ALPHA`: form against default at every point (crossovers follow from it),
+readers against their number and updaters, core against core, operation against operation."""
+CONFIDENCE = 0.95
+FEWEST_LAUNCHES = 5
+"""Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
+SAME_ALONE = 0.05
+SAME_CONTENDED = 0.10
+"""Relative difference below which two costs are called the same, alone and contended."""
+SAME_NS = 0.5
+"""Exposed costs that differ by less are called the same, about two cycles: a share of a cost that work hides is nothing."""
+
+Answer = Literal["different", "same", "undecided"]
+ByLaunch = Mapping[str, float]
+"""One figure for each launch, by what names the launch."""
+
+
+class Contrast(Struct, frozen=True, kw_only=True):
+    """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain 95 % interval."""
+
+    scale: Literal["ratio", "ns"]
+    value: float
+    low: float
+    high: float
+    launches: int
+    """Pairs of launches, or launches of the smaller side."""
+    paired: bool
+    p: float
+    """Of "no difference", uncorrected."""
+    spread: float
+    """Standard deviation between launches of what was averaged: log ratios, or ns."""
+
+    @property
+    def neutral(self) -> float:
+        """The value that means no difference."""
+        return 1.0 if self.scale == "ratio" else 0.0
+
+    @property
+    def nearest(self) -> float:
+        """How far the interval's nearer end is from no difference, as a share or in ns; 0 where it includes none."""
+        if self.low > self.neutral:
+            return self.low - 1 if self.scale == "ratio" else self.low
+        if self.high < self.neutral:
+            return (1 / self.high - 1 if self.high > 0 else math.inf) if self.scale == "ratio" else -self.high
+        return 0.0
+
+    @property
+    def farthest(self) -> float:
+        """How far the interval's farther end is from no difference, as a share or in ns."""
+        if self.scale == "ns":
+            return max(abs(self.low), abs(self.high))
+        return max(self.high, 1 / self.low if self.low > 0 else math.inf) - 1
+
+
+def _exp(value: float) -> float:
+    """e to the value, as far as doubles go."""
+    return math.exp(max(-700.0, min(value, 700.0)))
+
+
+def _made(
+    scale: str, mean: float, error: float, degrees: float, launches: int, paired: bool, spread: float
+) -> Contrast:
+    reach = float(special.stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
+    p = float(2 * special.stdtr(degrees, -abs(mean) / error)) if error > 0 else (1.0 if mean == 0 else 0.0)
+    ends = (mean, mean - reach, mean + reach)
+    value, low, high = map(_exp, ends) if scale == "ratio" else ends
+    return Contrast(
+        scale=scale, value=value, low=low, high=high, launches=launches, paired=paired, p=p, spread=spread
+    )  # fmt: skip
+
+
+def _figures(values: Sequence[float], scale: str) -> np.ndarray | None:
+    """The figures on the scale on which they are averaged; None where they cannot be: not finite, no logarithm."""
+    figures = np.asarray(values, dtype=float)
+    if not np.isfinite(figures).all() or (scale == "ratio" and not (figures > 0).all()):
+        return None
+    return np.log(figures) if scale == "ratio" else figures
+
+
+def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "ratio") -> Contrast | None:
+    """Two cells over the launches that ran both: the paired t test on log ratios (or on differences in ns).
+
+    None with fewer than two such launches, or where a ratio means nothing.
+    """
+    common = [launch for launch in first if launch in second]
+    a, b = (_figures([side[launch] for launch in common], scale) for side in (first, second))
+    if len(common) < 2 or a is None or b is None:
+        return None
+    differences = a - b
+    with np.errstate(all="ignore"):
+        found = stats.ttest_rel(a, b) if differences.std() > 0 else None
+    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+    if not math.isfinite(mean) or not math.isfinite(spread):
+        return None
+    made = _made(scale, mean, spread / math.sqrt(len(common)), len(common) - 1, len(common), True, spread)
+    return _with(made, p=float(found.pvalue)) if found is not None and math.isfinite(found.pvalue) else made
+
+
+def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Contrast | None:
+    """Ratio of two sets of independent figures (Welch's t on logarithms); `floor`: relative deviation added to each side.
+
+    None unless one side has two positive figures, or a floor stands for what one figure cannot show.
+    """
+    a, b = _figures(first, "ratio"), _figures(second, "ratio")
+    if a is None or b is None or not a.size or not b.size or (max(a.size, b.size) < 2 and floor == 0):
+        return None
+    parts = [(float(x.var(ddof=1)) / x.size, x.size - 1) for x in (a, b) if x.size > 1]
+    variance = sum(v for v, _ in parts) + 2 * floor**2
+    below = sum(v * v / d for v, d in parts)
+    degrees = min(max(1.0, variance**2 / below), 1e6) if below > 0 else 1e6
+    spread = math.sqrt(sum(v * (d + 1) for v, d in parts) / len(parts)) if parts else floor
+    return _made("ratio", float(a.mean() - b.mean()), math.sqrt(variance), degrees, min(a.size, b.size), False, spread)
+
+
+def in_sequence(
+    after: Sequence[float], before: Sequence[float], scale: Literal["ratio", "ns"] = "ratio"
+) -> Contrast | None:
+    """Two runs made one after the other, launches in order of time: least squares with one line of drift through both.
+
+    What a drift as seen inside the runs explains of their difference is taken off and its uncertainty added, so that a
+    machine that warms up by some percent a launch is no change.  None with fewer than two launches on a side.
+    """
+    a, b = _figures(before, scale), _figures(after, scale)
+    if a is None or b is None or min(a.size, b.size) < 2 or a.size + b.size < 5:
+        return None
+    when = np.arange(a.size + b.size, dtype=float)
+    side = np.repeat([0.0, 1.0], [a.size, b.size])
+    terms = np.column_stack([np.ones_like(when), when - when.mean(), side])
+    values = np.concatenate([a, b])
+    fitted, *_ = np.linalg.lstsq(terms, values, rcond=None)
+    residuals = values - terms @ fitted
+    degrees = values.size - 3
+    spread = math.sqrt(float(residuals @ residuals) / degrees)
+    error = spread * math.sqrt(float(np.linalg.inv(terms.T @ terms)[2, 2]))
+    return _made(scale, float(fitted[2]), error, degrees, min(a.size, b.size), False, spread)
+
+
+def _with(found: Contrast, **changes: float) -> Contrast:
+    return Contrast(**{name: getattr(found, name) for name in found.__struct_fields__} | changes)
+
+
+def steadied(found: Sequence[Contrast | None]) -> list[Contrast | None]:
+    """Contrasts of one situation, none more certain than its neighbours' typical spread between launches allows.
+
+    Five launches that all fell the same way by luck have next to no spread of their own; the others show what is usual.
+    """
+    spreads = [c.spread for c in found if c]
+    usual = float(np.median(spreads)) if spreads else 0.0
+    return [c if c is None or c.spread >= usual or not c.paired else _respread(c, usual) for c in found]
+
+
+def _respread(c: Contrast, spread: float) -> Contrast:
+    mean = math.log(c.value) if c.scale == "ratio" else c.value
+    return _made(c.scale, mean, spread / math.sqrt(c.launches), c.launches - 1, c.launches, c.paired, spread)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjusted p values, in the order given: the chance of one false claim among all stays below alpha."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [1.0] * len(p_values)
+    running = 0.0
+    for rank, index in enumerate(order):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = running
+    return adjusted
+
+
+def corrected(found: Iterable[Contrast | None]) -> list[float | None]:
+    """Holm's p values over the contrasts of one question; None where there is no contrast."""
+    kept = list(found)
+    adjusted = iter(holm([c.p for c in kept if c]))
+    return [next(adjusted) if c else None for c in kept]
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A contrast and what may be said of it."""
+
+    answer: Answer
+    why: str
+    """Of an undecided one: ``one_launch``, ``few_launches``, ``noise_floor`` (identical code differed as much), ``wide``
+    (the interval holds both same and different), ``baseline`` (the loop without the operation is no measure here),
+    ``no_figure``, ``published`` (percentiles only).  Empty otherwise."""
+    contrast: Contrast | None
+    p: float | None
+    """Corrected over the question's family."""
+    within: float | None
+    """Of ``same``: what the interval shows the difference to be below, as a share or in ns."""
+
+    @property
+    def cheaper(self) -> bool:
+        """Shown to cost less than what it is compared with."""
+        return self.answer == "different" and self.contrast.value < self.contrast.neutral
+
+    @property
+    def slower(self) -> bool:
+        """Shown to cost more than what it is compared with."""
+        return self.answer == "different" and self.contrast.value > self.contrast.neutral
+
+
+def undecided(why: str, contrast: Contrast | None = None, p: float | None = None) -> Judged:
+    return Judged(answer="undecided", why=why, contrast=contrast, p=p, within=None)
+
+
+def judge(
+    contrast: Contrast | None, p: float | None, *, alpha: float, same: float, floor: float = 0.0, why: str = ""
+) -> Judged:
+    """Different, same within `same` (a share, or ns) or undecided; nothing at or below `floor` is called different.
+
+    `why` says why there is no contrast.
+    """
+    if contrast is None:
+        return undecided(why or "no_figure")
+    if contrast.launches < FEWEST_LAUNCHES:
+        return undecided("one_launch" if contrast.launches < 2 else "few_launches", contrast, p)
+    if contrast.farthest <= same:
+        return Judged(answer="same", why="", contrast=contrast, p=p, within=contrast.farthest)
+    if p is not None and p < alpha and contrast.nearest > 0:
+        if contrast.nearest > floor:
+            return Judged(answer="different", why="", contrast=contrast, p=p, within=None)
+        return undecided("noise_floor", contrast, p)
+    return undecided("wide", contrast, p)
+
+
+def difference_ns(contrast: Contrast, second_ns: float) -> Interval:
+    """A contrast as a difference in ns, given what the second side takes."""
+    ends = (contrast.value, contrast.low, contrast.high)
+    if contrast.scale == "ratio":
+        ends = tuple((end - 1) * second_ns for end in ends)
+    return Interval(median_ns=ends[0], low_ns=ends[1], high_ns=ends[2], confidence=CONFIDENCE)

@@ -1,0 +1,135 @@
+"""The phrases that verdict and advice share: callers, conditions, figures, savings, and what an undecided answer leaves open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from linewright.analysis.contrast import Contrast, Judged
+from linewright.analysis.findings import Against, Finding
+from linewright.analysis.saying import number
+from linewright.families import READERS, family_of
+from linewright.schema import Cell
+
+MOST_LAUNCHES = 40
+"""More launches than this are not asked for: what they would tell costs more than it is worth."""
+
+
+def caller_of(f: Finding) -> str:
+    """What the caller needs, in a word or two."""
+    width = "" if f.width_bits == 64 else f" u{f.width_bits}"
+    order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
+    extra = "".join(f" {key}={value}" for key, value in sorted(f.params.items()))
+    return f"{f.operation}{width}{order}{extra}"
+
+
+def condition(f: Finding | Cell) -> str:
+    """The contention class in words."""
+    if family_of(f.operation) is READERS:
+        return "one reader" if f.threads == 1 else f"{f.threads} readers"
+    if f.contender == "none":
+        return "alone"
+    many = "a contender" if f.threads <= 2 else f"{f.threads - 1} contenders"
+    spacing = "without a pause" if f.contender_iters == 0 else f"every {f.contender_iters} iterations"
+    where = "" if f.placement == "auto" else f" ({f.placement})"
+    return f"with {many} on the line {spacing}{where}"
+
+
+def work_text(work_iters: int) -> str:
+    """The work around an operation in words."""
+    return "back to back" if work_iters == 0 else f"with {work_iters} units of work"
+
+
+def percent(value: float, signed: bool = True) -> str:
+    """A share as percent, with as many digits as it deserves."""
+    points = 100 * value
+    digits = 1 if abs(points) < 10 else 0
+    return f"{points:+.{digits}f} %" if signed else f"{points:.{digits}f} %"
+
+
+def change_text(c: Contrast) -> str:
+    """``-41 % (-43 to -38 %)`` of a ratio, ``-3.1 ns (-3.4 to -2.8 ns)`` of a difference."""
+    if c.scale == "ns":
+        return f"{c.value:+.1f} ns ({c.low:+.1f} to {c.high:+.1f} ns)"
+    return f"{percent(c.value - 1)} ({percent(c.low - 1)} to {percent(c.high - 1)})"
+
+
+def open_text(c: Contrast) -> str:
+    """What an interval leaves possible."""
+    if c.scale == "ns":
+        return f"{c.low:+.1f} to {c.high:+.1f} ns"
+    return f"{percent(c.low - 1)} to {percent(c.high - 1)}"
+
+
+def less_text(row: Against, f: Finding) -> str:
+    """How much less a form takes than the default, with its interval."""
+    c = row.judged.contrast
+    if c.scale == "ns":
+        return f"{-c.value:.1f} ns less ({-c.high:.1f} to {-c.low:.1f} ns)"
+    share, low, high = 1 - c.value, 1 - c.high, 1 - c.low
+    return f"{percent(share, False)} less ({percent(low, False)} to {percent(high, False)})"
+
+
+def within_text(judged: Judged) -> str:
+    """Of the same cost, how far apart at most."""
+    return f"{judged.within:.1f} ns" if judged.contrast.scale == "ns" else percent(judged.within, False)
+
+
+def figure_text(ns: float, f: Finding) -> str:
+    """A figure of a finding: a time, or what is exposed of it."""
+    if f.withheld:
+        return f"{number(ns)} ns with its work"
+    return f"{number(ns)} ns exposed" if f.figure == "exposed" else f"{number(ns)} ns"
+
+
+UNPAIRED = 8
+"""Times as many launches that runs made one after the other need: their drift is estimated from them too."""
+
+
+def launches_needed(judged: Judged, same: float) -> int:
+    """Launches from which an undecided comparison would probably be decided, its spread staying what it is."""
+    c = judged.contrast
+    if c is None or c.spread <= 0:
+        return 5
+    bound = math.log1p(same) if c.scale == "ratio" else same
+    return max(5, math.ceil((2.8 * c.spread / bound) ** 2 * (1 if c.paired else UNPAIRED)))
+
+
+def more_text(judged: Sequence[Judged], same: float) -> str:
+    """What would decide the undecided: launches, or nothing that is worth its time."""
+    needed = [launches_needed(j, same) for j in judged]
+    if not needed or max(needed) <= MOST_LAUNCHES:
+        return f"about {max(needed, default=5)} launches would decide them"
+    ratios = [j.contrast for j in judged if j.contrast and j.contrast.scale == "ratio"]
+    reach = max((c.spread * math.sqrt(1 if c.paired else UNPAIRED) for c in ratios), default=0.0)
+    if reach <= 0:
+        return "more launches would not decide them in reasonable time"
+    visible = math.exp(2.8 * reach / math.sqrt(MOST_LAUNCHES))
+    return f"launches differ too much: even {MOST_LAUNCHES} of them show no difference below about {visible:.2f} times"
+
+
+def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
+    """Neighbouring work lengths with the same answer for every form."""
+
+    def answers(f: Finding) -> tuple:
+        best = f.best
+        return (
+            f.default, f.figure, best.form if best else "",
+            tuple((r.form, r.judged.answer, r.judged.cheaper) for r in f.rows),
+        )  # fmt: skip
+
+    runs: list[list[Finding]] = []
+    for f in sweep:
+        if runs and answers(runs[-1][0]) == answers(f):
+            runs[-1].append(f)
+        else:
+            runs.append([f])
+    return runs
+
+
+def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings of one caller under one condition on one CPU, by rising work."""
+    sweeps: dict[tuple, list[Finding]] = {}
+    for f in found:
+        sweeps.setdefault((caller_of(f), condition(f), f.lines, f.threads, f.cpu), []).append(f)
+    return [sorted(sweep, key=lambda f: f.work_iters) for sweep in sweeps.values()]

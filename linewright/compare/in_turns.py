@@ -1,0 +1,90 @@
+"""Two commands that write records, run in turns: launch by launch A then B, or B then A, so that drift falls on both.
+
+Each command is run once per launch.  It is given ``--output FILE`` and ``--set launches=1`` by what stands for them in
+it: ``{output}`` is replaced by the name of a new file.  The launches of each side are joined into one record file.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from linewright.analysis.contrast import FEWEST_LAUNCHES
+from linewright.errors import RunError, UserError
+from linewright.records import files as records
+from linewright.schema import Context
+
+OUTPUT = "{output}"
+MOST_LAUNCHES = 100
+NAMES = ("a.jsonl", "b.jsonl")
+
+
+def checked(command: str, option: str) -> list[str]:
+    """A command's words; UserError where it names no place for the file."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(
+            f"cannot be read: {error}", option, "a command as a shell takes it, in quotation marks"
+        ) from None
+    if not any(OUTPUT in word for word in words):
+        raise UserError(
+            f"{OUTPUT} does not occur in {command!r}", option, f"the command writes its records to {OUTPUT}, such as"
+            f" 'linewright measure --set launches=1 --output {OUTPUT}'",
+        )  # fmt: skip
+    return words
+
+
+def measure(commands: list[list[str]], folder: Path, launches: int, note: Callable[[str], None]) -> list[str]:
+    """Run both commands in turns and join each one's records; the names of the two files, in the order of the commands.
+
+    Every second turn begins with the second command.  RunError where a command fails or writes no record file; what
+    was written so far is kept.
+    """
+    joined = [folder / name for name in NAMES]
+    for path in joined:
+        if path.exists():
+            raise UserError(f"{path} exists", "--directory", "a folder without a.jsonl and b.jsonl")
+    for turn in range(launches):
+        note(f"turn {turn + 1} of {launches}")
+        for side in (0, 1) if turn % 2 == 0 else (1, 0):
+            part = folder / f"{NAMES[side][0]}-{turn}.jsonl"
+            _run([word.replace(OUTPUT, str(part)) for word in commands[side]], part)
+            _append(part, joined[side], turn)
+            os.unlink(part)
+    return [str(path) for path in joined]
+
+
+def _run(words: list[str], part: Path) -> None:
+    try:
+        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        raise RunError(f"cannot run {words[0]}: {error.strerror}") from None
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or [""]
+        raise RunError(f"{shlex.join(words)} ended with {done.returncode}: {last[0]}")
+    if not part.exists():
+        raise RunError(f"{shlex.join(words)} wrote no {part}")
+
+
+def _append(part: Path, whole: Path, turn: int) -> None:
+    """Add one launch's records to its side, numbered by the turn."""
+    encode = msgspec.json.encode
+    with open(whole, "ab") as stream:
+        for line in records.Reader(str(part)):
+            value = line.value
+            if not isinstance(value, Context) and value.launch != 0:
+                raise RunError(f"{part} holds more than one launch: run the command with --set launches=1")
+            stream.write(encode(msgspec.structs.replace(value, launch=turn)) + b"\n")
+
+
+def checked_launches(count: int) -> int:
+    """The number of turns; UserError below what a claim needs."""
+    if not FEWEST_LAUNCHES <= count <= MOST_LAUNCHES:
+        raise UserError(f"out of range: {count}", "--launches", f"allowed: {FEWEST_LAUNCHES} to {MOST_LAUNCHES}")
+    return count

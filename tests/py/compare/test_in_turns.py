@@ -1,0 +1,77 @@
+"""`linewright compare --measure`: two commands run in turns, their launches paired, drift on both sides alike."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+import pytest
+
+from linewright.analysis import loading
+from support.places import ROOT
+
+PROGRAM = """
+import pathlib, sys, time
+sys.path[:0] = [{root!r}, {tests!r}]
+import msgspec, numpy
+from support.analysis_samples import contexts_of, points, together, write
+out, factor = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+turn = len(list(out.parent.glob("calls-*")))
+(out.parent / f"calls-{{turn}}").touch()
+rng = numpy.random.default_rng(turn // 2)
+records = together(points({{"stadd": 5.0 * factor, "ldadd": 7.0}}), rng, count=1, prefix=f"{{turn:x}}", drift=0, shared=0.2, own=0.001)
+started = f"2026-01-01T00:00:{{turn:02d}}Z"
+write(out, [msgspec.structs.replace(c, started_utc=started) for c in contexts_of(records)], records)
+"""
+
+
+@pytest.fixture
+def sides(command):
+    """Two commands whose true costs differ by `factor` in one of two cells; both see the same luck in one turn."""
+    program = command.directory / "side.py"
+    program.write_text(PROGRAM.format(root=str(ROOT), tests=str(ROOT / "tests" / "py")))
+
+    def make(factor: float) -> list[str]:
+        return [shlex.join([sys.executable, str(program), "{output}", str(f)]) for f in (1.0, factor)]
+
+    return make
+
+
+def test_a_small_change_is_found_between_launches_that_differ_by_a_fifth(command, sides):
+    answer = command("compare", "--measure", *sides(1.15), "--launches", "6", "--format", "json")
+    assert answer.returncode == 1, answer.stderr
+    rows = {r["label"]: r["finding"] for r in json.loads(answer.stdout)["rows"]}
+    assert rows == {"add stadd": "worse", "fetch_add ldadd": "same"}
+    assert "taken in turns" in answer.stdout
+    calls = loading.load([str(command.directory / "results" / "a.jsonl")], print)
+    begun = sorted(c.started_utc for c in calls.contexts.values())
+    assert [int(t[-3:-1]) for t in begun] == [0, 3, 4, 7, 8, 11], "every second turn begins with the other side"
+
+
+def test_no_change_is_no_change(command, sides):
+    answer = command(
+        "compare", "--measure", *sides(1.0), "--launches", "5", "--fail-above", "5%", "--directory", "mine"
+    )
+    assert answer.returncode == 0 and ": passed" in " ".join(answer.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "messages"),
+    [
+        (["--measure", "true", "true"], ["{output} does not occur in 'true'", "--measure"]),
+        (["--measure", "'", "true"], ["cannot be read", "quotation"]),
+        (["--measure", "true {output}", "true {output}", "--launches", "3"], ["--launches", "5 to 100"]),
+        (["a.jsonl", "--measure", "true {output}", "true {output}"], ["contradict"]),
+    ],
+)
+def test_wrong_requests_are_one_line(command, words, messages):
+    said = command.refused("compare", *words)
+    assert all(message in said for message in messages), said
+
+
+def test_a_command_that_fails_is_named_and_what_is_there_is_kept(command):
+    answer = command("compare", "--measure", "false {output}", "true {output}")
+    assert answer.returncode == 3 and "false" in answer.stderr and "ended with 1" in answer.stderr
+    silent = command("compare", "--measure", "true {output}", "true {output}", "--directory", "other")
+    assert silent.returncode == 3 and "wrote no" in silent.stderr
