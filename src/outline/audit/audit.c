@@ -64,6 +64,18 @@ __attribute__((constructor)) static void remember_start(int argc, char **argv, c
     lw_start_read(environment, &start);
 }
 
+/* A line of three pieces, for people. */
+static void say_line(const char *first, const char *second, const char *third)
+{
+    struct lw_say say;
+
+    lw_say_begin(&say, start.program);
+    lw_say_text(&say, first);
+    lw_say_text(&say, second);
+    lw_say_text(&say, third);
+    lw_say_end(&say);
+}
+
 static int has_body_edit(enum lw_outline_op op)
 {
     return (wanted[op] & LW_OUTLINE_PREFETCH) || (some_llsc && (wanted[op] & LW_OUTLINE_LSE));
@@ -84,10 +96,9 @@ static int choose(const char *text)
     for (int op = 0; op < LW_OUTLINE_OPS; op++)
         work |= some_llsc || has_body_edit((enum lw_outline_op)op);
     if (!work && verbose)
-        lw_say_line("linewright: audit: '", text && *text ? text : "default",
-                    "' leaves outlined helpers as they are"
-                    " (they return the old value, so they are load forms whatever is said of store and load)",
-                    NULL);
+        say_line("'", text && *text ? text : "default",
+                 "' leaves outlined helpers as they are"
+                 " (they return the old value, so they are load forms whatever is said of store and load)");
     return work;
 }
 
@@ -105,9 +116,7 @@ EXPORT unsigned la_version(unsigned version)
         return 0;
     if (!(start.hwcap & LW_HWCAP_LSE)) {
         if (verbose)
-            lw_say_line("linewright: audit: this CPU has no LSE atomics, so helpers are LL/SC already;"
-                        " the program runs unchanged",
-                        NULL);
+            say_line("this CPU has no LSE atomics, so helpers are LL/SC already; the program runs unchanged", "", "");
         return 0;
     }
     filters_at_start = read_filters();
@@ -194,11 +203,11 @@ static const char *change(struct search *s, const struct lw_body *body)
 
 static void say_helper(const struct search *s, const struct lw_body *body, const char *outcome)
 {
-    struct lw_say say = {.used = 0};
+    struct lw_say say;
     char name[LW_HELPER_NAME];
 
     lw_helper_name(&body->helper, name);
-    lw_say_text(&say, "linewright: audit: ");
+    lw_say_begin(&say, start.program);
     lw_say_text(&say, name_of(s->map));
     lw_say_text(&say, ": ");
     lw_say_text(&say, name);
@@ -233,9 +242,9 @@ static void search_text(struct search *s, struct lw_range text)
 
 static void say_object(const struct search *s, const char *wrong)
 {
-    struct lw_say say = {.used = 0};
+    struct lw_say say;
 
-    lw_say_text(&say, "linewright: audit: ");
+    lw_say_begin(&say, start.program);
     lw_say_text(&say, name_of(s->map));
     lw_say_text(&say, ": ");
     lw_say_number(&say, s->found);
@@ -252,7 +261,7 @@ static void say_object(const struct search *s, const char *wrong)
 EXPORT unsigned la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 {
     struct search s = {.map = map};
-    const char *wrong = lw_object_find(map, &s.object);
+    const char *wrong = lw_object_find(map, &start, &s.object);
 
     (void)lmid;
     (void)cookie; /* holds `map` already */
@@ -285,9 +294,10 @@ EXPORT void la_preinit(uintptr_t *cookie)
     lw_llsc_start_is_over();
     running = 1;
     if (verbose) {
-        struct lw_say say = {.used = 0};
+        struct lw_say say;
 
-        lw_say_text(&say, "linewright: audit: start: ");
+        lw_say_begin(&say, start.program);
+        lw_say_text(&say, "start: ");
         lw_say_number(&say, objects_seen);
         lw_say_text(&say, " objects, ");
         lw_say_number(&say, helpers_found);

@@ -1,7 +1,7 @@
-/* Finds an object's segments: the mappings say what may be read, its program headers what is text and what is data. */
+/* Finds an object's segments: its program headers say what is text and what is data. */
 #include "object.h"
 
-#include "self.h"
+#include <fcntl.h>
 
 /* One line of the mappings file. */
 struct mapping {
@@ -102,36 +102,47 @@ static const struct mapping *header_of(const struct group *group, uint64_t addre
     return header;
 }
 
+static int is_arm64(const Elf64_Ehdr *elf)
+{
+    return elf->e_ident[EI_MAG0] == ELFMAG0 && elf->e_ident[EI_MAG1] == 'E' && elf->e_ident[EI_MAG2] == 'L' &&
+           elf->e_ident[EI_MAG3] == 'F' && elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_ident[EI_DATA] == ELFDATA2LSB &&
+           elf->e_machine == EM_AARCH64 && elf->e_phentsize == sizeof(Elf64_Phdr) && elf->e_phoff % 8 == 0;
+}
+
 /* The file header at the start of a mapping, if it and the program headers lie within. */
 static const Elf64_Ehdr *elf_at(const struct mapping *m)
 {
     const Elf64_Ehdr *elf = (const void *)m->range.from;
     uint64_t size = m->range.to - m->range.from;
 
-    if (size < sizeof(*elf) || elf->e_ident[EI_MAG0] != ELFMAG0 || elf->e_ident[EI_MAG1] != 'E' ||
-        elf->e_ident[EI_MAG2] != 'L' || elf->e_ident[EI_MAG3] != 'F' || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
-        elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != EM_AARCH64 || elf->e_phentsize != sizeof(Elf64_Phdr))
-        return NULL;
-    if (elf->e_phoff % 8 != 0 || elf->e_phoff > size || elf->e_phnum > (size - elf->e_phoff) / sizeof(Elf64_Phdr))
+    if (size < sizeof(*elf) || !is_arm64(elf) || elf->e_phoff > size ||
+        elf->e_phnum > (size - elf->e_phoff) / sizeof(Elf64_Phdr))
         return NULL;
     return elf;
 }
 
-/* The parts of a text segment that are mapped from this file, to be read and executed. */
+static const char *add_part(struct lw_object *object, struct lw_range part)
+{
+    if (object->texts == LW_OBJECT_RANGES)
+        return "it has too many text segments";
+    object->text[object->texts++] = part;
+    return NULL;
+}
+
+/* A text segment as it was mapped just now; with a `group` of mappings, those parts that are read and executed from it. */
 static const char *add_text(struct lw_object *object, const struct group *group, struct lw_range segment)
 {
-    for (size_t i = 0; i < group->count; i++) {
+    const char *wrong = group ? NULL : add_part(object, segment);
+
+    for (size_t i = 0; group && !wrong && i < group->count; i++) {
         const struct mapping *m = &group->mapping[i];
         struct lw_range part = {m->range.from > segment.from ? m->range.from : segment.from,
                                 m->range.to < segment.to ? m->range.to : segment.to};
 
-        if (!m->readable || !m->executable || part.from >= part.to)
-            continue;
-        if (object->texts == LW_OBJECT_RANGES)
-            return "it has too many text segments";
-        object->text[object->texts++] = part;
+        if (m->readable && m->executable && part.from < part.to)
+            wrong = add_part(object, part);
     }
-    return NULL;
+    return wrong;
 }
 
 static const char *add_segment(struct lw_object *object, const struct group *group, const Elf64_Phdr *ph)
@@ -145,38 +156,45 @@ static const char *add_segment(struct lw_object *object, const struct group *gro
             return "it has too many data segments";
         object->data[object->datas++] = (struct lw_range){from, from + ph->p_memsz};
     }
+    if ((ph->p_flags & PF_X) && !(ph->p_flags & PF_R))
+        return "its text is execute-only, so it cannot be searched";
     if (ph->p_flags & PF_X)
         return add_text(object, group, (struct lw_range){from, from + ph->p_filesz});
     return NULL;
 }
 
-static const char *read_headers(const struct link_map *map, const struct group *group, struct lw_object *object)
+static const char *const elsewhere = "its headers and the dynamic linker disagree on where it is";
+
+/* `group`: its mappings, or NULL for an object that the dynamic linker has mapped just now, as its headers say. */
+static const char *read_headers(const struct link_map *map, const Elf64_Phdr *ph, size_t count, const struct group *group,
+                                struct lw_object *object)
 {
-    const struct mapping *header = header_of(group, (uint64_t)map->l_ld);
-    const Elf64_Ehdr *elf = header ? elf_at(header) : NULL;
-    const Elf64_Phdr *ph;
     int dynamic_agrees = 0;
 
-    if (!elf)
-        return "its file header is not in memory";
-    ph = (const void *)((const char *)elf + elf->e_phoff);
     object->base = map->l_addr;
-    for (size_t i = 0; i < elf->e_phnum; i++) {
+    object->texts = object->datas = 0;
+    object->relocated = (struct lw_range){0, 0};
+    for (size_t i = 0; i < count; i++)
+        dynamic_agrees |= ph[i].p_type == PT_DYNAMIC && object->base + ph[i].p_vaddr == (uint64_t)map->l_ld;
+    if (!dynamic_agrees)
+        return elsewhere;
+    for (size_t i = 0; i < count; i++) {
         const char *wrong = ph[i].p_type == PT_LOAD ? add_segment(object, group, &ph[i]) : NULL;
         uint64_t from = object->base + ph[i].p_vaddr;
 
         if (ph[i].p_type == PT_GNU_RELRO)
             object->relocated = (struct lw_range){from, from + ph[i].p_memsz};
-
         if (wrong)
             return wrong;
-        dynamic_agrees |= ph[i].p_type == PT_DYNAMIC && from == (uint64_t)map->l_ld;
     }
-    return dynamic_agrees ? NULL : "its headers and the dynamic linker disagree on where it is";
+    return NULL;
 }
 
-const char *lw_object_find(const struct link_map *map, struct lw_object *object)
+/* By the mappings. */
+static const char *find_mapped(const struct link_map *map, struct lw_object *object)
 {
+    const struct mapping *header;
+    const Elf64_Ehdr *elf;
     struct lw_lines lines;
     struct group group;
     const char *wrong;
@@ -189,7 +207,44 @@ const char *lw_object_find(const struct link_map *map, struct lw_object *object)
     lw_lines_close(&lines);
     if (wrong || group.count == 0)
         return wrong;
-    return read_headers(map, &group, object);
+    header = header_of(&group, (uint64_t)map->l_ld);
+    elf = header ? elf_at(header) : NULL;
+    if (!elf)
+        return "its file header is not in memory";
+    return read_headers(map, (const void *)((const char *)elf + elf->e_phoff), elf->e_phnum, &group, object);
+}
+
+enum { MOST_HEADERS = 64 };
+
+/* The program headers of an object whose file header lies at its base; 0 of them: it does not. */
+static size_t headers_at_base(uint64_t base, Elf64_Phdr headers[MOST_HEADERS])
+{
+    Elf64_Ehdr elf;
+    long memory = lw_open("/proc/self/mem", O_RDONLY);
+    size_t count = 0;
+
+    if (memory < 0)
+        return 0;
+    if (lw_read_memory(memory, base, &elf, sizeof(elf)) && is_arm64(&elf) && elf.e_phnum <= MOST_HEADERS &&
+        lw_read_memory(memory, base + elf.e_phoff, headers, elf.e_phnum * sizeof(headers[0])))
+        count = elf.e_phnum;
+    lw_close(memory);
+    return count;
+}
+
+const char *lw_object_find(const struct link_map *map, const struct lw_start *start, struct lw_object *object)
+{
+    Elf64_Phdr headers[MOST_HEADERS];
+    const char *wrong = elsewhere;
+
+    object->texts = object->datas = 0;
+    if (start->vdso && map->l_addr == start->vdso)
+        return NULL;
+    if (start->program_headers && !map->l_prev)
+        wrong = read_headers(map, start->program_headers, start->program_header_count, NULL, object);
+    if (wrong == elsewhere && map->l_addr)
+        wrong = read_headers(map, headers, headers_at_base(map->l_addr, headers), NULL, object);
+    return wrong == elsewhere ? find_mapped(map, object) : wrong;
 }
 
 int lw_ranges_hold(const struct lw_range *ranges, size_t count, uint64_t address, uint64_t size)

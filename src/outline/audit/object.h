@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "self.h"
+
 struct lw_range {
     uint64_t from, to;
 };
@@ -22,10 +24,14 @@ struct lw_object {
 };
 
 /*
- * Finds the object of a dynamic linker's entry among the process's mappings. Returns NULL, or why it cannot be: a text for
- * people. An object that is no file (the vDSO) gives an object without text.
+ * Finds the object of a dynamic linker's entry. Returns NULL, or why it cannot be: a text for people. The vDSO gives an
+ * object without text.
+ *
+ * Its headers are read from where the dynamic linker says that it begins, through the process's memory file, which takes
+ * the same for each object. An object that begins elsewhere (its first segment has an address of its own) is looked up in
+ * the list of mappings, which grows with every object.
  */
-const char *lw_object_find(const struct link_map *map, struct lw_object *object);
+const char *lw_object_find(const struct link_map *map, const struct lw_start *start, struct lw_object *object);
 
 /* Whether the object can write this byte for as long as it lives. */
 int lw_object_can_write(const struct lw_object *object, uint64_t address);

@@ -51,6 +51,11 @@ long lw_membarrier(int command)
     return call(SYS_membarrier, command, 0, 0, 0);
 }
 
+int lw_read_memory(long fd, uint64_t from, void *to, size_t size)
+{
+    return lw_pread(fd, to, size, from) == (long)size;
+}
+
 uint64_t lw_now_ns(void)
 {
     struct __kernel_timespec now = {0, 0};
@@ -137,12 +142,24 @@ size_t strcspn(const char *text, const char *stop)
     return length;
 }
 
+static const char *without_folders(const char *path)
+{
+    const char *name = path;
+
+    for (; *path; path++)
+        if (*path == '/')
+            name = path + 1;
+    return name;
+}
+
 void lw_start_read(char *const *environment, struct lw_start *start)
 {
     const Elf64_auxv_t *entry;
 
     start->environment = environment;
-    start->hwcap = 0;
+    start->hwcap = start->vdso = start->program_header_count = 0;
+    start->program_headers = NULL;
+    start->program = "?";
     start->secure = 0;
     while (*environment)
         environment++;
@@ -151,6 +168,14 @@ void lw_start_read(char *const *environment, struct lw_start *start)
             start->hwcap = entry->a_un.a_val;
         if (entry->a_type == AT_SECURE)
             start->secure = entry->a_un.a_val != 0;
+        if (entry->a_type == AT_SYSINFO_EHDR)
+            start->vdso = entry->a_un.a_val;
+        if (entry->a_type == AT_PHDR)
+            start->program_headers = (const void *)entry->a_un.a_val;
+        if (entry->a_type == AT_PHNUM)
+            start->program_header_count = entry->a_un.a_val;
+        if (entry->a_type == AT_EXECFN)
+            start->program = without_folders((const char *)entry->a_un.a_val);
     }
 }
 
@@ -218,6 +243,16 @@ static void say_in_base(struct lw_say *say, uint64_t number, unsigned base)
         number /= base;
     } while (number);
     lw_say_text(say, at);
+}
+
+void lw_say_begin(struct lw_say *say, const char *program)
+{
+    say->used = 0;
+    lw_say_text(say, "linewright: audit[");
+    say_in_base(say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0), 10);
+    lw_say_text(say, " ");
+    lw_say_text(say, program);
+    lw_say_text(say, "]: ");
 }
 
 void lw_say_number(struct lw_say *say, uint64_t number)

@@ -9,6 +9,10 @@
 struct lw_start {
     char *const *environment;
     uint64_t hwcap;
+    uint64_t vdso;               /* where the kernel's own object begins; 0: there is none */
+    const void *program_headers; /* of the program itself */
+    uint64_t program_header_count;
+    const char *program; /* its file name, without folders */
     int secure; /* set-user-id and the like: the environment is not to be trusted */
 };
 
@@ -27,6 +31,10 @@ void lw_close(long fd);
 long lw_membarrier(int command);
 uint64_t lw_now_ns(void); /* monotonic */
 
+/* Memory of this process through its memory file `fd`: an address that is not mapped is an error and no fault. 1: all of
+ * it was read. */
+int lw_read_memory(long fd, uint64_t from, void *to, size_t size);
+
 /* A file read by lines, through a buffer of its own; lines longer than `line` are cut. */
 struct lw_lines {
     long fd;
@@ -43,6 +51,8 @@ struct lw_say {
     size_t used;
     char line[640];
 };
+/* Begins a line that names this process and `program`. */
+void lw_say_begin(struct lw_say *say, const char *program);
 void lw_say_text(struct lw_say *say, const char *text);
 void lw_say_number(struct lw_say *say, uint64_t number);
 void lw_say_hex(struct lw_say *say, uint64_t number);

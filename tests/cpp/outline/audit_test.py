@@ -89,6 +89,43 @@ class Auditing(Emulated):
                 self.assertEqual((objects[name].found, objects[name].changed), (len(in_a_row), len(in_a_row)))
         self.assertEqual(objects["libm.so.6"].found, 0)
 
+    def test_the_start_takes_the_same_for_each_object(self) -> None:
+        """System calls of the start, per library: the mappings used to be read again, and grew, with every object."""
+        plugin = self.dir / "plugin.c"
+        plugin.write_text("int nothing_here;")
+        one = self.dir / "lib0.so"
+        run(f"{TRIPLET}-gcc", "-shared", "-fPIC", "-O2", "-nostdlib", "-o", one, plugin)
+        main = self.dir / "main.c"
+        main.write_text("int main(void) { return 0; }")
+        calls = {}
+        for count in (10, 40, 70):
+            libraries = [one.with_name(f"lib{i}.so") for i in range(count)]
+            for library in libraries[1:]:
+                if not library.exists():
+                    shutil.copy(one, library)
+            program = self.dir / f"with{count}"
+            run(f"{TRIPLET}-gcc", "-o", program, main, "-Wl,--no-as-needed", *libraries)
+            done = self.emulate(program, setting="prefetch", audit=AUDIT, flags=("-strace",))
+            calls[count] = len(re.findall(r"^\d+ (?:p?read(?:64)?|openat|close)\(", done.stderr, re.M))
+        grown = (calls[40] - calls[10], calls[70] - calls[40])
+        self.assertEqual(grown[0], grown[1], f"{calls}: the later objects cost more")
+
+    def test_lines_name_the_process(self) -> None:
+        program = self.link("gcc", "bfd", "sums.c")
+        done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT)
+        said = [line for line in done.stderr.splitlines() if line.startswith("linewright: audit")]
+        self.assertTrue(said)
+        numbers = {re.match(r"linewright: audit\[(\d+) program\]: ", line)[1] for line in said}
+        self.assertEqual(len(numbers), 1)
+
+    def test_execute_only_text_is_explained(self) -> None:
+        """A text segment that may not be read cannot be searched: the helpers in it stay, and the line says why."""
+        program = self.link("clang-19", "lld", "sums.c", "-Wl,--execute-only", "-Wl,-z,separate-code")
+        done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT)
+        self.assertEqual(done.stdout, "sums exact\n")
+        entry = audited(done.stderr)["the program"]
+        self.assertEqual((entry.found, entry.note), (0, "its text is execute-only, so it cannot be searched"))
+
     def test_every_setting_gives_exact_sums(self) -> None:
         programs = [
             self.stripped(self.link("gcc", "bfd", "sums.c")),
@@ -129,7 +166,7 @@ class Auditing(Emulated):
             with self.subTest(cpu="cortex-a57", setting=setting):
                 done = self.emulate(program, setting=setting, audit=AUDIT, cpu="cortex-a57", verbose=True)
                 self.assertEqual(done.stdout, "words changed 0, lse byte 0\nsums exact\n")
-                self.assertRegex(done.stderr, r"^linewright: audit: this CPU has no LSE atomics.*\n$")
+                self.assertRegex(done.stderr, r"^linewright: audit\[\d+ \S+\]: this CPU has no LSE atomics.*\n$")
 
     def test_the_asked_form_runs(self) -> None:
         """The emulator's listing of what it translated in the program's own helpers."""
@@ -283,7 +320,9 @@ class Auditing(Emulated):
         program = self.link("gcc", "bfd", "sums.c")
         for setting in ("store", "load", "void=prefetch"):
             done = self.emulate(program, setting=setting, verbose=True, audit=AUDIT)
-            self.assertRegex(done.stderr, rf"^linewright: audit: '{setting}' leaves outlined helpers as they are.*\n$")
+            self.assertRegex(
+                done.stderr, rf"^linewright: audit\[\d+ \S+\]: '{setting}' leaves outlined helpers as they are.*\n$"
+            )
             self.assertEqual(self.emulate(program, setting=setting, audit=AUDIT).stderr, "")
         done = self.emulate(program, setting="near", audit=AUDIT)
         self.assertRegex(

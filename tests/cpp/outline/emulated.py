@@ -63,9 +63,9 @@ class Object:
 def audited(stderr: str) -> dict[str, Object]:
     objects: dict[str, Object] = {}
     for line in stderr.splitlines():
-        if m := re.match(r"linewright: audit: (.+): (__aarch64_\w+) at 0x([0-9a-f]+): (.+)$", line):
+        if m := re.match(r"linewright: audit\[\d+ \S+\]: (.+): (__aarch64_\w+) at 0x([0-9a-f]+): (.+)$", line):
             objects.setdefault(m[1], Object()).helpers[int(m[3], 16)] = (m[2], m[4])
-        elif m := re.match(r"linewright: audit: (.+): (\d+) helpers found, (\d+) changed(?:; (.*))?$", line):
+        elif m := re.match(r"linewright: audit\[\d+ \S+\]: (.+): (\d+) helpers found, (\d+) changed(?:; (.*))?$", line):
             entry = objects.setdefault(m[1], Object())
             entry.found, entry.changed, entry.note = int(m[2]), int(m[3]), m[4] or ""
     return objects
