@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csetjmp>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -56,7 +57,7 @@ struct World {
 void World::live()
 {
     // opening takes a step for each 8 bytes read and for each line made durable; most failures ought to come later
-    const size_t opening = tail / 8 + tail / lw_model_line_size() + 60;
+    const size_t opening = tail / 8 + tail / lw_model_line_size() + 80;
     lw_model_at_step(random() % 4 ? opening + random() % 400 : 1 + random() % opening, power_fails, nullptr);
     if (setjmp(failure) == 0) {
         attempt.clear();
@@ -196,6 +197,112 @@ TEST(Persistent_log, ends_at_a_damaged_record_and_refuses_what_is_not_a_log)
     lw_model_store(static_cast<unsigned char *>(base) + 2048, &foreign, 8);
     EXPECT_EQ(log_attach(&log, base, log_bytes, true), -EBADMSG);
     EXPECT_EQ(log_attach(&log, base, 64, true), -EINVAL);
+    lw_model_end();
+}
+
+// False: it failed at the step.
+bool opened_before(uint64_t step)
+{
+    lw_model_at_step(step, power_fails, nullptr);
+    if (setjmp(failure))
+        return false;
+    record_log log{};
+    EXPECT_EQ(log_attach(&log, base, log_bytes, true), 0);
+    lw_model_at_step(0, nullptr, nullptr);
+    return true;
+}
+
+void fail_in_the_third_opening(uint64_t step, bool power, bool &ended)
+{
+    const lw_model_config config{16, LW_MODEL_RANDOM, step};
+    unsigned char bytes[100] = {1};
+    const iovec record{bytes, 100};
+    record_log log{};
+
+    ASSERT_EQ(lw_model_begin(&config), 0);
+    ASSERT_EQ(lw_model_region(base, log_bytes), 0);
+    for (int life = 0; life < 2; life++) {
+        ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+        ASSERT_EQ(log_append(&log, &record, 1), 0);
+    }
+    ended = opened_before(step);
+    if (power)
+        lw_model_crash();
+    ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0) << "step " << step << (power ? ", power" : ", kill");
+    ASSERT_EQ(log.sequence, 2u);
+    lw_model_end();
+}
+
+// The third opening fails at each of its steps in turn; what the two before appended is there every time.
+TEST(Persistent_log, opens_after_a_failure_at_any_step_of_an_opening)
+{
+    bool ended = false;
+
+    for (uint64_t step = 1; !ended && !HasFatalFailure(); step++) {
+        fail_in_the_third_opening(step, false, ended);
+        fail_in_the_third_opening(step, true, ended);
+    }
+}
+
+// A flipped bit in the newest slot used to forget its epoch, which the next opening but one took again, with its records.
+TEST(Persistent_log, refuses_a_damaged_slot_whichever_it_is)
+{
+    const lw_model_config config{64, LW_MODEL_LAZY, 0};
+    unsigned char bytes[100] = {1};
+    const iovec record{bytes, 100};
+
+    for (size_t at : {0u, 9u, 24u, 2048u, 2057u, 2072u}) {
+        record_log log{};
+        ASSERT_EQ(lw_model_begin(&config), 0);
+        ASSERT_EQ(lw_model_region(base, log_bytes), 0);
+        for (int life = 0; life < 3; life++) {
+            ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+            ASSERT_EQ(log_append(&log, &record, 1), 0);
+        }
+        unsigned char byte;
+        lw_model_load(static_cast<unsigned char *>(base) + at, &byte, 1);
+        byte ^= 1;
+        lw_model_store(static_cast<unsigned char *>(base) + at, &byte, 1);
+        EXPECT_EQ(log_attach(&log, base, log_bytes, true), -EBADMSG) << at;
+        lw_model_end();
+    }
+}
+
+// A slot lost whole looks like one that was never written; the records of its epoch tell.
+TEST(Persistent_log, refuses_records_of_an_epoch_that_no_slot_knows)
+{
+    const lw_model_config config{64, LW_MODEL_LAZY, 0};
+    unsigned char bytes[100] = {1}, zeros[32] = {0};
+    const iovec record{bytes, 100};
+    record_log log{};
+
+    ASSERT_EQ(lw_model_begin(&config), 0);
+    ASSERT_EQ(lw_model_region(base, log_bytes), 0);
+    for (int life = 0; life < 2; life++) {
+        ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+        ASSERT_EQ(log_append(&log, &record, 1), 0);
+    }
+    lw_model_store(static_cast<unsigned char *>(base) + log.epoch % 2 * 2048, zeros, sizeof(zeros));
+    EXPECT_EQ(log_attach(&log, base, log_bytes, true), -EBADMSG);
+    lw_model_store(base, zeros, sizeof(zeros));
+    lw_model_store(static_cast<unsigned char *>(base) + 2048, zeros, sizeof(zeros));
+    EXPECT_EQ(log_attach(&log, base, log_bytes, true), -EBADMSG) << "records, but no slot at all";
+    lw_model_end();
+}
+
+TEST(Persistent_log, refuses_lengths_that_a_size_cannot_hold)
+{
+    const lw_model_config config{64, LW_MODEL_LAZY, 0};
+    unsigned char byte = 1;
+    record_log log{};
+
+    ASSERT_EQ(lw_model_begin(&config), 0);
+    ASSERT_EQ(lw_model_region(base, log_bytes), 0);
+    ASSERT_EQ(log_attach(&log, base, log_bytes, true), 0);
+    for (size_t length : {size_t{0xfffffff0}, SIZE_MAX, SIZE_MAX - 15, SIZE_MAX - 47}) {
+        const iovec large{&byte, length};
+        EXPECT_EQ(log_append(&log, &large, 1), -ENOSPC) << length;
+    }
     lw_model_end();
 }
 

@@ -13,8 +13,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -113,9 +115,8 @@ static int make_range_durable(const struct record_log *log, size_t position, siz
     return make_durable(log, &piece, 1);
 }
 
-/* Is there a record at `position` that may follow the one before it? */
-static bool valid(const struct record_log *log, size_t position, uint64_t sequence, uint64_t least_epoch,
-                  struct header *header)
+/* Is there a whole record of this number at `position`? */
+static bool whole(const struct record_log *log, size_t position, uint64_t sequence, struct header *header)
 {
     unsigned char buffer[256];
     size_t left, at = position + sizeof(*header);
@@ -124,7 +125,7 @@ static bool valid(const struct record_log *log, size_t position, uint64_t sequen
     if (position + sizeof(*header) > log->bytes)
         return false;
     get(log, position, header, sizeof(*header));
-    if (header->sequence != sequence || header->epoch < least_epoch || header->epoch > log->epoch)
+    if (header->sequence != sequence)
         return false;
     if (header->length > log->bytes - at)
         return false;
@@ -157,48 +158,83 @@ void log_read(const struct record_log *log, const struct log_record *record, voi
     get(log, record->position, to, record->length);
 }
 
+static bool all_zero(const struct record_log *log, size_t position, size_t n)
+{
+    unsigned char buffer[64];
+
+    for (size_t at = 0; at < n; at += sizeof(buffer)) {
+        get(log, position + at, buffer, sizeof(buffer));
+        for (size_t i = 0; i < sizeof(buffer); i++)
+            if (buffer[i])
+                return false;
+    }
+    return true;
+}
+
 /*
- * The newer whole slot, or epoch 0 if this memory has never been a log.  The first slot ever written is the second one, so
- * before any is whole only that one may be torn.  A log whose file has been cut or extended is refused: with its slots
- * not believed it would seem empty, and be overwritten.
+ * The newer slot's epoch, or 0 if this memory has never been a log.  A slot is written between two durable changes of its
+ * magic number, to 0 and back (write_slot()), so one without it was being written when the power failed, and no record has
+ * its epoch.  One that has it and does not check out is damaged, and so is a log without any slot: both are refused, because
+ * an epoch that is forgotten would be taken again, and its dead records come back.
  */
 static int read_slots(struct record_log *log)
 {
-    bool empty = true;
-
     log->epoch = 0;
     for (int i = 0; i < 2; i++) {
         struct slot slot;
 
         get(log, (size_t)i * SLOT_BYTES, &slot, sizeof(slot));
-        empty &= slot.magic == 0 || (slot.magic == LOG_MAGIC && i == 1);
-        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot))
+        if (slot.magic == 0)
             continue;
-        if (slot.bytes != log->bytes)
+        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)
             return -EBADMSG;
         if (slot.epoch > log->epoch)
             log->epoch = slot.epoch;
     }
-    return log->epoch || empty ? 0 : -EBADMSG;
+    return log->epoch || all_zero(log, LOG_FIRST, GROUP) ? 0 : -EBADMSG;
 }
 
-static void find_tail(struct record_log *log)
+static int write_slot(struct record_log *log, uint64_t epoch)
+{
+    struct slot slot = {.magic = LOG_MAGIC, .epoch = epoch, .bytes = log->bytes};
+    size_t position = epoch % 2 * SLOT_BYTES;
+    const uint64_t none = 0;
+    int error;
+
+    slot.check = check_of_slot(&slot);
+    put(log, position, &none, sizeof(none));
+    error = make_range_durable(log, position, sizeof(slot));
+    if (error)
+        return error;
+    put(log, position + sizeof(slot.magic), &slot.epoch, sizeof(slot) - sizeof(slot.magic));
+    error = make_range_durable(log, position, sizeof(slot));
+    if (error)
+        return error;
+    put(log, position, &slot.magic, sizeof(slot.magic));
+    return make_range_durable(log, position, sizeof(slot));
+}
+
+/* -EBADMSG: a record has an epoch that no slot knows, so a slot was lost whole. */
+static int find_tail(struct record_log *log)
 {
     struct header header;
     uint64_t epoch = 0;
 
     log->tail = LOG_FIRST;
     log->sequence = 0;
-    while (log->tail < log->bytes && valid(log, log->tail, log->sequence + 1, epoch, &header)) {
+    while (log->tail < log->bytes && whole(log, log->tail, log->sequence + 1, &header) && header.epoch >= epoch) {
+        if (header.epoch > log->epoch)
+            return -EBADMSG;
         log->tail += footprint(header.length);
         log->sequence++;
         epoch = header.epoch;
     }
+    return 0;
 }
 
-int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
+/* What is in the log; writes nothing. */
+static int read_log(struct record_log *log, void *memory, size_t bytes, bool direct)
 {
-    struct slot slot = {.magic = LOG_MAGIC, .bytes = bytes};
     int error;
 
     log->memory = memory;
@@ -208,17 +244,18 @@ int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
     if (bytes < LOG_MINIMUM || bytes % ALIGNMENT)
         return -EINVAL;
     error = read_slots(log);
+    return error ? error : find_tail(log);
+}
+
+int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
+{
+    int error = read_log(log, memory, bytes, direct);
+
     if (error)
         return error;
-    find_tail(log);
     /* A record may be whole here and yet not durable: no append has returned for it, but the records behind it depend on it. */
     error = make_range_durable(log, 0, log->tail);
-    if (error)
-        return error;
-    slot.epoch = ++log->epoch;
-    slot.check = check_of_slot(&slot);
-    put(log, slot.epoch % 2 * SLOT_BYTES, &slot, sizeof(slot));
-    return make_range_durable(log, slot.epoch % 2 * SLOT_BYTES, sizeof(slot));
+    return error ? error : write_slot(log, ++log->epoch);
 }
 
 static int append_group(struct record_log *log, const struct iovec *records, size_t n)
@@ -254,9 +291,8 @@ int log_append(struct record_log *log, const struct iovec *records, size_t n)
     if (log->error)
         return log->error;
     for (size_t i = 0; i < n; i++) {
-        if (records[i].iov_len > UINT32_MAX)
-            return -EINVAL;
-        if (footprint(records[i].iov_len) > room)
+        /* The length alone first: with its header, rounded up, a large one would not fit a 32-bit size. */
+        if (records[i].iov_len > room || footprint(records[i].iov_len) > room)
             return -ENOSPC;
         room -= footprint(records[i].iov_len);
     }
@@ -288,23 +324,6 @@ static int sync_directory(const char *path)
     return error;
 }
 
-static int size_file(int fd, const char *path, size_t *bytes)
-{
-    struct stat status;
-    int error;
-
-    if (fstat(fd, &status))
-        return -errno;
-    if (status.st_size) {
-        *bytes = (size_t)status.st_size;
-        return *bytes < LOG_MINIMUM || *bytes % ALIGNMENT ? -EBADMSG : 0;
-    }
-    error = posix_fallocate(fd, 0, (off_t)*bytes); /* now, not as SIGBUS later */
-    if (error)
-        return -error;
-    return fsync(fd) ? -errno : sync_directory(path);
-}
-
 static bool persists(void)
 {
     struct lw_cache_description description;
@@ -313,35 +332,114 @@ static bool persists(void)
     return strcmp(description.persist, "none") != 0;
 }
 
-int log_open(struct record_log *log, const char *path, size_t bytes)
+static int map_file(struct record_log *log, size_t bytes, int protection)
 {
-    int fd, error;
-    bool direct = false;
     void *memory = MAP_FAILED;
 
-    if (bytes < LOG_MINIMUM || bytes % ALIGNMENT)
-        return -EINVAL;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return -errno;
-    error = size_file(fd, path, &bytes);
-    if (error) {
-        close(fd);
-        return error;
-    }
+    log->direct = false;
 #if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
     /* Granted only where stores reach the medium without the kernel's help. */
-    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-    direct = memory != MAP_FAILED && persists();
+    memory = mmap(NULL, bytes, protection, MAP_SHARED_VALIDATE | MAP_SYNC, log->fd, 0);
+    log->direct = memory != MAP_FAILED && persists();
 #endif
     if (memory == MAP_FAILED)
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    error = memory == MAP_FAILED ? -errno : 0;
-    close(fd);
+        memory = mmap(NULL, bytes, protection, MAP_SHARED, log->fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    log->memory = memory;
+    log->bytes = bytes;
+    log->mapped = true;
+    return 0;
+}
+
+/* The lock belongs to the open file: it ends with log_close(), or with the process. */
+static int open_locked(struct record_log *log, const char *path, int flags, int lock)
+{
+    log->fd = open(path, flags | O_CLOEXEC, 0644);
+    if (log->fd < 0)
+        return -errno;
+    return flock(log->fd, lock | LOCK_NB) ? -errno : 0;
+}
+
+/* An existing log. */
+static int open_existing(struct record_log *log, const char *path, bool to_append)
+{
+    struct stat status;
+    int error = open_locked(log, path, to_append ? O_RDWR : O_RDONLY, to_append ? LOCK_EX : LOCK_SH);
+
     if (error)
         return error;
-    log->mapped = true;
-    error = log_attach(log, memory, bytes, direct);
+    if (fstat(log->fd, &status))
+        return -errno;
+    if (status.st_size < LOG_MINIMUM || status.st_size % ALIGNMENT || (uint64_t)status.st_size > SIZE_MAX / 2)
+        return -EBADMSG;
+    error = map_file(log, (size_t)status.st_size, to_append ? PROT_READ | PROT_WRITE : PROT_READ);
+    if (error)
+        return error;
+    error = read_log(log, log->memory, log->bytes, log->direct);
+    if (!error && !log->epoch) /* a file gets its name with its first epoch: this one has lost both slots */
+        error = -EBADMSG;
+    if (!error && to_append)
+        error = log_attach(log, log->memory, log->bytes, log->direct);
+    if (!error && !to_append)
+        log->error = -EROFS;
+    return error;
+}
+
+/* A new log under another name, which it keeps until it is whole: a kill or a power failure leaves no part of a log. */
+static int create(struct record_log *log, const char *path, size_t bytes)
+{
+    char new_path[PATH_MAX];
+    int error;
+
+    if (snprintf(new_path, sizeof(new_path), "%s.new", path) >= (int)sizeof(new_path))
+        return -ENAMETOOLONG;
+    error = open_locked(log, new_path, O_RDWR | O_CREAT, LOCK_EX);
+    if (error)
+        return error;
+    if (!access(path, F_OK)) /* another process was faster; this may be its file under the old name, so it is left alone */
+        return -EAGAIN;
+    if (ftruncate(log->fd, 0)) /* what a creation left that did not end */
+        return -errno;
+    error = posix_fallocate(log->fd, 0, (off_t)bytes); /* now, not as SIGBUS later */
+    if (error)
+        return -error;
+    error = map_file(log, bytes, PROT_READ | PROT_WRITE);
+    if (!error)
+        error = log_attach(log, log->memory, bytes, log->direct);
+    if (error)
+        return error;
+    if (fsync(log->fd) || rename(new_path, path))
+        return -errno;
+    return sync_directory(path);
+}
+
+int log_open(struct record_log *log, const char *path, size_t bytes)
+{
+    int error;
+
+    if (bytes < LOG_MINIMUM || bytes % ALIGNMENT || bytes > SIZE_MAX / 2)
+        return -EINVAL;
+    *log = (struct record_log){.fd = -1};
+    error = open_existing(log, path, true);
+    if (error == -ENOENT) {
+        error = create(log, path, bytes);
+        if (error == -EAGAIN) {
+            log_close(log);
+            error = open_existing(log, path, true);
+        }
+    }
+    if (error)
+        log_close(log);
+    return error;
+}
+
+int log_open_to_read(struct record_log *log, const char *path)
+{
+    int error;
+
+    *log = (struct record_log){.fd = -1};
+    error = open_existing(log, path, false);
     if (error)
         log_close(log);
     return error;
@@ -351,6 +449,9 @@ void log_close(struct record_log *log)
 {
     if (log->mapped)
         munmap(log->memory, log->bytes);
+    if (log->fd >= 0)
+        close(log->fd);
     log->mapped = false;
     log->memory = NULL;
+    log->fd = -1;
 }

@@ -21,7 +21,11 @@ extern "C" {
  * would follow it again, though no process has appended it since.  So every opening takes a new, larger epoch, made
  * durable before the first append, and a record of a smaller epoch than its predecessor's ends the log too.
  *
- * One process at a time, one thread at a time. Numbers are in the machine's byte order: the file is not for exchange.
+ * An epoch must never be forgotten: taken again, it would bring back what this rule has buried.  It stands in two slots,
+ * written in turn, and a log with a damaged slot, or with a record of an epoch that no slot knows, is refused.
+ *
+ * One process appends at a time: log_open() locks the file (flock), which the kernel undoes when the process ends.  Several
+ * may read.  One thread at a time.  Numbers are in the machine's byte order: the file is not for exchange.
  */
 struct record_log {
     unsigned char *memory;
@@ -31,6 +35,7 @@ struct record_log {
     uint64_t epoch;
     bool direct; /* persistent memory: cache maintenance makes it durable; otherwise msync() */
     bool mapped;
+    int fd; /* holds the lock; of log_open() only */
     int error; /* of a write-back that failed: no more appends until the log is opened again */
 };
 
@@ -42,12 +47,18 @@ struct log_record {
 
 enum { LOG_FIRST = 4096, LOG_MINIMUM = 8192 };
 
-/* Open, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists). 0, or -errno; -EBADMSG: not a log of this size. */
+/*
+ * Open to append, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists); a new log is made under `path`.new and
+ * renamed when it is whole.  0, or -errno: -EBADMSG: not a log, damaged, or of another size; -EWOULDBLOCK: another process
+ * has it open.
+ */
 int log_open(struct record_log *log, const char *path, size_t bytes);
-/* The same over memory that is already there; `direct` says how it is made durable. */
+/* Open to read: nothing is written, log_append() answers -EROFS.  Same errors; -ENOENT: there is none. */
+int log_open_to_read(struct record_log *log, const char *path);
+/* As log_open() over memory that is already there, zeros for a new log; `direct` says how it is made durable. */
 int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct);
 /*
- * Append each piece as one record, made durable with one wait for every 64. 0; -ENOSPC, -EINVAL: nothing was appended. Another
+ * Append each piece as one record, made durable with one wait for every 64. 0; -ENOSPC: nothing was appended. Another
  * -errno: the medium refused; the last of them may or may not be there, and every append is refused until the next opening.
  */
 int log_append(struct record_log *log, const struct iovec *records, size_t n);
@@ -55,6 +66,7 @@ int log_append(struct record_log *log, const struct iovec *records, size_t n);
 bool log_next(const struct record_log *log, struct log_record *record);
 /* Copy a record's bytes out. */
 void log_read(const struct record_log *log, const struct log_record *record, void *to);
+/* What log_open() or log_open_to_read() has opened. */
 void log_close(struct record_log *log);
 
 #ifdef __cplusplus

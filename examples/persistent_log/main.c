@@ -11,7 +11,9 @@ enum { DEFAULT_BYTES = 1 << 20 };
 static int fail(const char *path, int error)
 {
     fprintf(stderr, "persistent_log: %s: %s\n", path,
-            error == -EBADMSG ? "not a log, or its file was cut or extended" : strerror(-error));
+            error == -EBADMSG       ? "not a log, or damaged, or its file was cut or extended"
+            : error == -EWOULDBLOCK ? "another process has it open"
+                                    : strerror(-error));
     return 3;
 }
 
@@ -39,27 +41,31 @@ static int print(const struct record_log *log)
         if (!bytes)
             return 3;
         log_read(log, &record, bytes);
-        printf("%llu\t%.*s\n", (unsigned long long)record.sequence, (int)record.length, bytes);
+        printf("%llu\t", (unsigned long long)record.sequence);
+        fwrite(bytes, 1, record.length, stdout);
+        putchar('\n');
         free(bytes);
     }
-    return 0;
+    return fflush(stdout) || ferror(stdout) ? 3 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct record_log log = {0};
-    int error;
+    struct record_log log;
+    int error, appending;
 
     if (argc != 3 || (strcmp(argv[1], "append") && strcmp(argv[1], "print"))) {
         fprintf(stderr, "persistent_log: expected: persistent_log append|print FILE\n");
         return 2;
     }
-    error = log_open(&log, argv[2], DEFAULT_BYTES);
+    appending = !strcmp(argv[1], "append");
+    error = appending ? log_open(&log, argv[2], DEFAULT_BYTES) : log_open_to_read(&log, argv[2]);
     if (error)
         return fail(argv[2], error);
-    fprintf(stderr, "%s: %llu records, made durable by %s\n", argv[2], (unsigned long long)log.sequence,
-            log.direct ? "cache maintenance" : "msync");
-    error = strcmp(argv[1], "append") ? print(&log) : append(&log, argv[2]);
+    if (appending)
+        fprintf(stderr, "%s: %llu records, made durable by %s\n", argv[2], (unsigned long long)log.sequence,
+                log.direct ? "cache maintenance" : "msync");
+    error = appending ? append(&log, argv[2]) : print(&log);
     log_close(&log);
     return error;
 }

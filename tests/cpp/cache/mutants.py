@@ -102,12 +102,17 @@ LOG = {
     "log_forgets_the_last_record": ("make_durable(log, written, n);", "make_durable(log, written, n - 1);"),
     "log_persists_headers_only": ("sizeof(header) + records[i].iov_len};", "sizeof(header) };"),
     "log_checks_no_bytes": ("return check == header->check;", "(void)check;\n    return true;"),
-    "log_ignores_epochs": ("header->epoch < least_epoch || ", "(least_epoch && 0) || "),
+    "log_ignores_epochs": (" && header.epoch >= epoch) {", ") {"),
     "log_epoch_not_durable": (
-        "    return make_range_durable(log, slot.epoch % 2 * SLOT_BYTES, sizeof(slot));",
-        "    return 0;",
+        "    put(log, position, &slot.magic, sizeof(slot.magic));\n    return make_range_durable(log, position, sizeof(slot));",
+        "    put(log, position, &slot.magic, sizeof(slot.magic));\n    return 0;",
     ),
-    "log_one_slot": ("put(log, slot.epoch % 2 * SLOT_BYTES, &slot", "put(log, 0, &slot"),
+    "log_one_slot": ("size_t position = epoch % 2 * SLOT_BYTES;", "size_t position = 0;"),
+    "log_slot_written_at_once": ("    put(log, position, &none, sizeof(none));\n", "    (void)none;\n"),
+    "log_believes_a_damaged_slot_away": (
+        "        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)\n            return -EBADMSG;",
+        "        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)\n            continue;",
+    ),
     "log_accepts_what_is_not_durable": (
         "make_range_durable(log, 0, log->tail);",
         "make_range_durable(log, 0, LOG_FIRST);",

@@ -159,6 +159,18 @@ def compilers_of(folder: str, compilers: list[tuple[str, str]]) -> list[tuple[li
     return [choice for choice in every if shutil.which(choice[0][0])]
 
 
+def built_example(prefix: Path, folder: Path) -> int:
+    """The example builds from an installed copy alone, and works."""
+    source = folder / "example"
+    shutil.copytree(HERE.parents[2] / "examples/persistent_log", source)
+    run("cmake", "-S", source, "-B", folder / "example-build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", folder / "example-build")
+    program = folder / "example-build/persistent_log"
+    run(program, "append", folder / "log", input="one\ntwo\n")
+    assert run(program, "print", folder / "log") == "1\tone\n2\ttwo\n"
+    return 1
+
+
 MARK = '__attribute__((visibility("default")))'
 TYPE = r"(?:__thread )?(?:const |char|struct \w+|enum \w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+)[\w \*]*?"
 
@@ -201,6 +213,7 @@ def main(build: str) -> int:
         print(headers_alone(prefix, compilers), "header compilations")
         print(built_by_pkg_config(prefix, folder, compilers), "programs by pkg-config")
         print(built_by_find_package(prefix, folder, compilers), "programs by find_package")
+        print(built_example(prefix, folder), "example")
     return 0
 
 
