@@ -90,7 +90,7 @@ void report_progress(const probe::Progress &progress) {
                         {"state", progress.cell_done ? "done" : "window"}}}}
                      .dump()
               << '\n';
-    // Whoever reads this wakes up and works: here, between two windows, and not inside the next one.
+    // The reader of this output wakes up and runs: here, between two windows, and not inside the next one.
     std::this_thread::sleep_for(milliseconds(15));
 }
 

@@ -1,5 +1,5 @@
 // Makes LW_FORM() of the table of forms an LW_ROW() for the rows of this architecture, and nothing for those of others.
-// Whoever includes a part of the table with it defines LW_ROW(name, operation, order, bits, needs) before each time.
+// A file that includes a part of the table with it defines LW_ROW(name, operation, order, bits, needs) before each time.
 #pragma once
 
 #define LW_ROW_any(...) LW_ROW(__VA_ARGS__)

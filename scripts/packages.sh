@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # packages.sh measure|check|test|bench|fuzz: sees to it that the system packages of a purpose are there.
-# A package counts as there when what it is wanted for is found, whoever installed it.
+# A package counts as installed when the file or program that it is needed for exists.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 

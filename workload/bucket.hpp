@@ -124,7 +124,7 @@ private:
     }
 
     bool asleep(Waiter &me, Worker &w) {
-        // A few looks before the system call; these reads and the next pair with rouse()'s release.
+        // A few reads before the system call; they and the next pair with rouse()'s release.
         for (unsigned left = 100; left && !lw_read_u32_acquire(&me.woken); --left)
             cpu_relax();
         while (!lw_read_u32_acquire(&me.woken)) {
@@ -141,7 +141,7 @@ private:
         futex_wake(&waiter.woken);
     }
 
-    // Wait until every waiter has queued; then nobody but the waker touches the buckets.
+    // Wait until every waiter has queued; then only the waker touches the buckets.
     bool gather(Worker &w) {
         Wait wait(w.patience);
         while (lw_read_u32_acquire(&arrived_) != threads_) // pairs with wait()'s release
@@ -151,7 +151,7 @@ private:
         return true;
     }
 
-    // The waker's round. False ends the run: the last waiters have been told, or something was lost.
+    // The waker's round. False ends the run: the last waiters know, or something was lost.
     bool wake(Worker &w) {
         const auto round = static_cast<std::uint32_t>(rounds_);
         Bucket &from = buckets_[rounds_ & 1], &to = buckets_[(rounds_ & 1) ^ 1];
@@ -179,7 +179,7 @@ private:
         return !last;
     }
 
-    // A waiter is missing: told as a failure; the others are let go.
+    // A waiter is missing: a failure; the others are released.
     bool lose(Worker &w) {
         ++w.broken[lost];
         lw_write_u32_release(&over_, 1);

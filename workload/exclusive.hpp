@@ -7,9 +7,9 @@
 
 namespace lw::workload {
 
-// What a lock protects: one line, changed in every section and the same again only if nobody else was there.
+// What a lock protects: one line, changed in every critical section and the same again only if no other thread was inside.
 struct alignas(apart) Protected {
-    Watched<std::uint64_t> count = 0, twin = 0;
+    Watched<std::uint64_t> count = 0, mirror = 0;
     Watched<std::uint32_t> owner = 0; // id + 1 of the thread inside
     Watched<std::uint32_t> last = 0;  // id + 1 of the thread that was inside before
 };
@@ -34,9 +34,9 @@ public:
     void verify(Result &result) const {
         const std::uint64_t done = result.all_operations;
         const std::string sections = std::to_string(done) + " sections";
-        if (data_.count != done || data_.twin != done)
+        if (data_.count != done || data_.mirror != done)
             result.failures.push_back(sections + " left a count of " + std::to_string(data_.count) + " and " +
-                                      std::to_string(data_.twin));
+                                      std::to_string(data_.mirror));
         result.checks.push_back(sections + ", none with company, none lost");
         if constexpr (in_order)
             result.checks.push_back("served in the order of arrival");
@@ -50,7 +50,7 @@ private:
     void section(Worker &w) {
         const std::uint32_t me = w.id + 1;
         const std::uint64_t before = data_.count;
-        const bool alone = data_.owner == 0 && data_.twin == before;
+        const bool alone = data_.owner == 0 && data_.mirror == before;
         data_.owner = me;
         // The number drawn counts the sections before this one; the thread queued behind was the last one inside.
         if (by_ticket && static_cast<std::uint32_t>(before) != w.seat.ticket)
@@ -59,8 +59,8 @@ private:
             ++w.broken[order];
         w.hold();
         data_.count = before + 1;
-        data_.twin = data_.twin + 1;
-        if (!alone || data_.owner != me || data_.twin != before + 1)
+        data_.mirror = data_.mirror + 1;
+        if (!alone || data_.owner != me || data_.mirror != before + 1)
             ++w.broken[overlap];
         data_.last = me;
         data_.owner = 0;

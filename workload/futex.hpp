@@ -10,7 +10,7 @@
 
 namespace lw::workload {
 
-// Sleep while *word is `expected`, at most `ms`. Wakes by itself too: the caller looks at the word again.
+// Sleep while *word is `expected`, at most `ms`. Wakes spuriously too: the caller reads the word again.
 inline void futex_sleep(std::uint32_t *word, std::uint32_t expected, long ms) {
     struct { // as the system call without _time64 takes it, whatever the C library's timespec is
         long s, ns;

@@ -22,7 +22,7 @@ struct Seat {
     std::uint32_t behind = 0; // queue lock: id + 1 of the thread queued before this one, 0 for none
 };
 
-// Test-and-set: whoever exchanges a 0 for a 1 has it. Waits by reading, so that waiters share the line.
+// Test-and-set: the thread that exchanges a 0 for a 1 has it. Waits by reading, so that waiters share the line.
 class Spinlock {
 public:
     explicit Spinlock(unsigned) {}
@@ -92,7 +92,7 @@ public:
         if (heir == 0) {
             if (lw_cmpxchg_u32_release(&tail_, me, 0) == me) // pairs with the next lock()'s exchange
                 return;
-            Wait wait(patience); // somebody has queued but not yet said who
+            Wait wait(patience); // a thread has queued but not yet published its node
             while ((heir = heir_of(me)) == 0)
                 if (!wait.again())
                     return;
@@ -109,7 +109,7 @@ private:
     std::uint32_t heir_of(std::uint32_t me) const { return lw_read_u32_acquire(&nodes_[me].heir); }
 
     alignas(apart) std::uint32_t tail_ = 0;
-    std::vector<Node> nodes_; // [0] is nobody's
+    std::vector<Node> nodes_; // [0] belongs to no thread
 };
 
 // Many readers or one writer, by one counter. A waiting writer holds new readers back.

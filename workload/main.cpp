@@ -29,12 +29,12 @@ int complain(int code, std::string what) {
     return code;
 }
 
-// The library has read LINEWRIGHT_ATOMICS by itself and told what is wrong with it; but it then goes on with the default,
+// The library has read LINEWRIGHT_ATOMICS by itself and reported what is wrong with it; but it then goes on with the default,
 // which a comparison of settings must not do.
 void check_policy() {
     const char *text = std::getenv("LINEWRIGHT_ATOMICS");
     if (text && lw_policy_set(text) != 0)
-        throw Invalid("LINEWRIGHT_ATOMICS: not possible, as told above; nothing was run");
+        throw Invalid("LINEWRIGHT_ATOMICS: not possible, as reported above; nothing was run");
 }
 
 std::string policy() {

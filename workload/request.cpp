@@ -1,4 +1,4 @@
-// Reads a request and holds it against the machine; everything that is wrong is told in one line.
+// Reads a request and checks it against the machine; a wrong one is reported in one line.
 #include "workload/request.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ bool number(const std::string &text, unsigned &value) {
     return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
 }
 
-constexpr unsigned short_polls = 100; // where threads outnumber CPUs whoever is waited for may not be running
+constexpr unsigned short_polls = 100; // where threads outnumber CPUs the thread that is waited for may not be running
 
 void set_wait(Options &options, const std::string &wait, unsigned threads, std::size_t cpus) {
     if (wait != "auto" && wait != "spin" && wait != "yield")
@@ -154,7 +154,7 @@ Options resolve(const Request &request, const std::vector<unsigned> &allowed) {
     options.seed = request.seed;
     place(options, request, allowed);
     if (options.kind == "handoff" && options.threads < 2)
-        refuse("--threads", "a handoff needs somebody to hand to", "2 to " + std::to_string(most_threads));
+        refuse("--threads", "a handoff needs a second thread", "2 to " + std::to_string(most_threads));
     return options;
 }
 

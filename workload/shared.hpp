@@ -8,7 +8,7 @@ namespace lw::workload {
 // The counting of a Refcount, apart from it so that a test can break it.
 struct Counting {
     static void get(std::uint32_t *count) { lw_inc_u32(count); } // relaxed: the caller has a reference already
-    // True for whoever drops the last one; its full order pairs with every other thread's put, and so the release of
+    // True for the thread that drops the last one; its full order pairs with every other thread's put, and so the release of
     // the object comes after all use of it.
     static bool put(std::uint32_t *count) { return lw_dec_and_test_u32(count); }
 };
@@ -27,7 +27,7 @@ public:
             Count::get(&count_);
             return true;
         });
-        if (lw_read_u32_relaxed(&released_)) // while a reference is held nobody may release
+        if (lw_read_u32_relaxed(&released_)) // while a reference is held no thread may release
             ++w.broken[dead];
         w.hold();
         put();
@@ -137,7 +137,7 @@ public:
         if (!w.timed([&] { return comes(turn, w); }))
             return false;
         if (baton_ != turn)
-            ++w.broken[overlap]; // what the thread before wrote is not to be seen, or somebody else is here too
+            ++w.broken[overlap]; // what the thread before wrote is not visible, or another thread is inside too
         w.hold();
         if (baton_ != turn || lw_read_u32_relaxed(&turn_) != turn)
             ++w.broken[overlap];

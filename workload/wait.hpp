@@ -7,8 +7,8 @@
 
 namespace lw::workload {
 
-// One breath between two polls: less power and, on a sibling hardware thread, more room. No event is waited for, so
-// nobody has to send one.
+// A pause between two polls: less power and, on a sibling hardware thread, more room. It waits for no event, so none
+// has to be sent.
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -19,9 +19,9 @@ inline void cpu_relax() {
 
 // What every wait of a run goes by; written before the threads start.
 struct Patience {
-    unsigned polls = 100;                         // before the CPU is given up, or between two looks at `abandoned`
+    unsigned polls = 100;                         // before the CPU is given up, or between two reads of `abandoned`
     bool yields = true;                           // give up the CPU at every further poll
-    const std::atomic<bool> *abandoned = nullptr; // set when the run is stuck: whoever still waits leaves
+    const std::atomic<bool> *abandoned = nullptr; // set when the run is stuck: threads that still wait leave
 };
 
 class Wait {

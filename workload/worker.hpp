@@ -82,7 +82,7 @@ struct alignas(apart) Worker {
     // Operation done: publish it, then compute what is not exclusive.
     void done() {
         ++operations;
-        published.store(operations, std::memory_order_relaxed); // read by whoever opens and closes the window
+        published.store(operations, std::memory_order_relaxed); // read by the thread that opens and closes the window
         compute(options.parallel.iterations);
     }
 

@@ -69,7 +69,7 @@ struct Result {
 // CPUs that this process may run on, in ascending order; their numbers need not be dense.
 std::vector<unsigned> allowed_cpus();
 
-// Runs options.kind. `stop` ends the window early. Throws Invalid, or std::system_error when threads cannot be had.
+// Runs options.kind. `stop` ends the window early. Throws Invalid, or std::system_error when threads cannot be created.
 Result run(const Options &options, const std::atomic<bool> &stop);
 
 // Names of the workloads, in the order of the documentation.

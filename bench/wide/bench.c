@@ -261,7 +261,7 @@ struct shares {
     double mops, jain, longest_us;
 };
 
-/* Both threads add; first without a look at the clock for throughput and fairness, then with for the longest wait. */
+/* Both threads add; first without clock reads for throughput and fairness, then with them for the longest wait. */
 static struct shares both_add(loop *add, waiting_loop *waiting, int ms, double ticks_per_us) {
     struct shares out;
     uint64_t ops = 0, before, longest = 0;

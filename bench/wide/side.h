@@ -14,7 +14,7 @@ typedef wide_number wide __attribute__((aligned(16)));
 
 /* `n` operations on `p`; returns something made of every value read. */
 typedef uint64_t loop(wide *p, uint64_t n);
-/* The same with a look at the clock after each; raises `*longest`, in ticks, to the longest time between two. */
+/* The same with a clock read after each; raises `*longest`, in ticks, to the longest time between two. */
 typedef void waiting_loop(wide *p, uint64_t n, uint64_t *longest);
 
 enum operation {

@@ -69,7 +69,7 @@ static long start(unsigned long flags, void (*insn)(void *), void *arg)
     return child;
 }
 
-/* The wait status of a child that has gone; -1 if it cannot be had. */
+/* The wait status of a child that has gone; -1 if it is unknown. */
 static int status_of(pid_t child)
 {
     int status = -1;

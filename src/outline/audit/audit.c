@@ -141,7 +141,7 @@ struct search {
     struct lw_object object;
     struct lw_bytes bytes;
     uint64_t found, edited, left, by_byte;
-    long memory;          /* the memory file, once it is needed; < 0: why it cannot be had */
+    long memory;          /* the memory file, once it is needed; < 0: the error that opening it gave */
     int memory_asked;
     const char *refusal;  /* why edits are refused, for people */
 };

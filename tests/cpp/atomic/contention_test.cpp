@@ -138,7 +138,7 @@ TEST(Contention, NeighbouringBytesAndHalves) {
     lw_policy_set("default");
 }
 
-// A last reference is dropped by exactly one thread, whoever else was taking and dropping.
+// A last reference is dropped by exactly one thread, while others take and drop.
 TEST(Contention, ReferencesReachZeroOnce) {
     for (const char *setting : settings_of_this_cpu()) {
         ASSERT_EQ(lw_policy_set(setting), 0);

@@ -92,8 +92,8 @@ def fetched() -> Path:
 
 
 class Lines:
-    """A connection that speaks in lines. Over a path: a port that is free now may be somebody's when the server wants it,
-    and who asks often enough for a port where nobody listens is at last connected to itself."""
+    """A connection that speaks in lines. Over a path: a port that is free now may be taken when the server wants it,
+    and who asks often enough for a port where no server listens is at last connected to itself."""
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)

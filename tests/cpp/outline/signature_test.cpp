@@ -59,7 +59,7 @@ TEST(Signature, KnowsEveryHelperForWhatItIs) {
         EXPECT_TRUE(same(found.helper, helper)) << name;
         EXPECT_EQ(found.words, words.size()) << name;
         EXPECT_EQ(found.have_lse, kAddress & ~std::uint64_t{0xfff}) << name;
-        // Cut short by one word it is none: nobody may read on.
+        // Cut short by one word it is none: the search must not read on.
         EXPECT_FALSE(lw_body_match(words.data(), words.size() - 1, kAddress, &found)) << name;
     }
 }

@@ -105,7 +105,7 @@ TEST(Defect, AThreadMovedByOthersIsNoticed) {
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(to, &set);
-        while (!stop) { // again and again: on a busy machine, nobody knows when the window opens
+        while (!stop) { // repeatedly: on a busy machine the time at which the window opens is not known
             sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }

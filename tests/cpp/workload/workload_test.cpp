@@ -154,7 +154,7 @@ struct Twin_tickets : Ticket_lock {
     std::uint32_t next_ = 0, serving_ = 0;
 };
 
-// Excludes, but serves whoever comes at the right moment: numbers are drawn and then ignored.
+// Excludes, but serves the thread that comes at the right moment: numbers are drawn and then ignored.
 struct Unordered_tickets : Ticket_lock {
     explicit Unordered_tickets(unsigned threads) : Ticket_lock(threads), inner(threads) {}
     bool lock(Seat &seat, const Patience &patience) {
@@ -311,7 +311,7 @@ TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed) {
     expect(refused({.kind = "mcs", .wait = "sleep"}), "--wait", "no wait 'sleep'");
     expect(refused({.kind = "mcs", .long_hold = "2s"}), "--long-hold", "out of range");
     expect(refused({.kind = "handoff", .long_hold = "1ms"}), "--long-hold", "");
-    expect(refused({.kind = "handoff", .threads = 1}), "--threads", "somebody");
+    expect(refused({.kind = "handoff", .threads = 1}), "--threads", "second thread");
 }
 
 TEST(Requests, GetWhatTheyAskFor) {

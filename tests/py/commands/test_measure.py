@@ -220,7 +220,7 @@ def test_a_hangup_that_is_to_be_survived_is(command, out: Path):
 
 
 def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
-    """Where nobody draws any more, each write fails: what comes from the probe is kept all the same."""
+    """Where the terminal is gone, each write fails: what comes from the probe is kept all the same."""
 
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
@@ -394,7 +394,7 @@ def test_a_run_goes_on_when_nobody_reads_its_remarks(command, out: Path):
 
 
 def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command whose descriptor 3 is a pipe that nobody reads any more."""
+    """A command whose descriptor 3 is a pipe without a reader."""
     return subprocess.run(
         ["bash", "-c", f"exec 3> >(exit 0); wait $!; {how}", "sh", *command.arguments(*words)],
         capture_output=True,
@@ -405,7 +405,7 @@ def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_closed_and_full_outputs(command, out: Path):
-    """A record file must not become standard output because that is closed; a full disk is told in a line."""
+    """A record file must not become standard output because that is closed; a full disk is reported in a line."""
     script = '"$@" <&- >&- 2>&-'
     closed = subprocess.run(
         ["bash", "-c", script, "sh", *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl")],

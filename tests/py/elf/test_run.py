@@ -171,7 +171,7 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypat
         patch.setattr(os, "getuid", lambda: 1000)
         assert "file capabilities" in on_arm64(str(dynamic))["said"][-1]
         said = len(on_arm64(str(dynamic))["said"])
-        patch.setattr(os, "getuid", lambda: 0)  # whoever has every right gains none
+        patch.setattr(os, "getuid", lambda: 0)  # root gains no rights
         assert len(on_arm64(str(dynamic))["said"]) == said
     if os.geteuid() == 0:
         shutil.chown(other, "nobody")

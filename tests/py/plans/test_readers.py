@@ -108,7 +108,7 @@ CPUS = len(__import__("os").sched_getaffinity(0))
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_section_saw_what_it_should(arch: str) -> None:
-    """Alone, together, and beside an updater that poisons what it replaced: the counts add up and nobody saw poison."""
+    """Alone, together, and beside an updater that poisons what it replaced: the counts add up and no reader saw poison."""
     if arch == "arm64" and not shutil.which("qemu-aarch64"):
         pytest.skip("no qemu-aarch64 here")
     probe_of(arch)

@@ -29,7 +29,7 @@ static void *work(void *arg) {
         while (!atomic_compare_exchange_weak(&by_cas, &seen, seen + 1))
             ;
         if (atomic_exchange_explicit(&turns, self, memory_order_acq_rel) >= THREADS)
-            return "a turn nobody took";
+            return "a turn that no thread took";
     }
     return NULL;
 }
