@@ -10,6 +10,7 @@ from linewright.errors import UserError
 NAME = "linewright-probe"
 WORKLOAD = "linewright-workload"
 TORTURE = "linewright-torture"
+SAMPLER = "linewright-find"
 
 
 def find_probe() -> Path:
@@ -25,6 +26,11 @@ def find_workload() -> Path:
 def find_torture() -> Path:
     """The same for the program of `linewright torture`, named by ``LINEWRIGHT_TORTURE``."""
     return _find(TORTURE, "LINEWRIGHT_TORTURE", "torture")
+
+
+def find_sampler() -> Path:
+    """The same for the sampler of `linewright find`, named by ``LINEWRIGHT_FIND``."""
+    return _find(SAMPLER, "LINEWRIGHT_FIND", "find")
 
 
 def _find(name: str, variable: str, room: str) -> Path:

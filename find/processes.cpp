@@ -1,0 +1,121 @@
+// Reads /proc; a process that ends meanwhile is no error anywhere here.
+#include "find/processes.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <sys/stat.h>
+
+namespace lw::find {
+
+namespace {
+
+std::string path(pid_t pid, const char *file) { return "/proc/" + std::to_string(pid) + "/" + file; }
+
+std::vector<pid_t> numbers_in(const std::string &folder) {
+    std::vector<pid_t> found;
+    if (DIR *open = opendir(folder.c_str())) {
+        while (dirent *entry = readdir(open))
+            if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+                found.push_back(static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10)));
+        closedir(open);
+    }
+    return found;
+}
+
+// Fields of /proc/PID/stat behind the name, which may hold anything.
+std::vector<std::string> stat_of(pid_t pid) {
+    std::ifstream file(path(pid, "stat"));
+    std::string all((std::istreambuf_iterator<char>(file)), {});
+    std::size_t close = all.rfind(')');
+    std::vector<std::string> fields;
+    if (close == std::string::npos)
+        return fields;
+    std::istringstream rest(all.substr(close + 1));
+    for (std::string field; rest >> field;)
+        fields.push_back(field);
+    return fields;
+}
+
+} // namespace
+
+bool exists(pid_t pid) { return owner(pid) >= 0; }
+
+long owner(pid_t pid) {
+    struct stat about;
+    return stat(("/proc/" + std::to_string(pid)).c_str(), &about) == 0 ? static_cast<long>(about.st_uid) : -1;
+}
+
+std::vector<pid_t> threads_of(pid_t pid) { return numbers_in(path(pid, "task")); }
+
+pid_t parent_of(pid_t pid) {
+    auto fields = stat_of(pid);
+    return fields.size() > 1 ? static_cast<pid_t>(std::strtol(fields[1].c_str(), nullptr, 10)) : 0;
+}
+
+unsigned long long cpu_time(pid_t tid) {
+    auto fields = stat_of(tid);
+    return fields.size() > 12 ? std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10)
+                              : 0;
+}
+
+std::string name_of(pid_t tid) {
+    std::ifstream file(path(tid, "comm"));
+    std::string name;
+    std::getline(file, name);
+    return name;
+}
+
+std::vector<pid_t> family_of(pid_t pid) {
+    std::multimap<pid_t, pid_t> children;
+    for (pid_t other : numbers_in("/proc"))
+        children.emplace(parent_of(other), other);
+    std::vector<pid_t> family{pid};
+    for (std::size_t i = 0; i < family.size(); i++)
+        for (auto [at, end] = children.equal_range(family[i]); at != end; ++at)
+            family.push_back(at->second);
+    return family;
+}
+
+void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns) {
+    std::ifstream file(path(pid, "maps"));
+    for (std::string line; std::getline(file, line);) {
+        unsigned long long start, end, offset, inode;
+        unsigned major, minor;
+        char mode[5] = {};
+        int name = 0;
+        if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, mode, &offset, &major, &minor, &inode,
+                        &name) < 7)
+            continue;
+        Line(output, "map")
+            .number("time_ns", time_ns)
+            .number("pid", static_cast<std::uint64_t>(pid))
+            .number("start", start)
+            .number("length", end - start)
+            .number("offset", offset)
+            .number("device", static_cast<std::uint64_t>(major) << 32 | minor)
+            .number("inode", inode)
+            .text("path", static_cast<std::size_t>(name) < line.size() ? line.substr(static_cast<std::size_t>(name)) : "")
+            .flag("executable", mode[2] == 'x')
+            .flag("writable", mode[1] == 'w')
+            .flag("shared", mode[3] == 's');
+    }
+}
+
+void describe_tasks(Output &output, pid_t pid, const std::vector<pid_t> &threads, std::uint64_t time_ns) {
+    auto parent = static_cast<std::uint64_t>(parent_of(pid));
+    for (pid_t tid : threads)
+        Line(output, "task")
+            .number("time_ns", time_ns)
+            .text("event", "found")
+            .number("pid", static_cast<std::uint64_t>(pid))
+            .number("tid", static_cast<std::uint64_t>(tid))
+            .number("parent", parent)
+            .text("name", name_of(tid));
+}
+
+} // namespace lw::find

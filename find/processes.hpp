@@ -1,0 +1,27 @@
+// What /proc says of the processes to be sampled: threads, descendants, mappings.
+#pragma once
+
+#include "find/lines.hpp"
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace lw::find {
+
+bool exists(pid_t pid);
+// The user that owns the process; -1 where it is gone.
+long owner(pid_t pid);
+std::vector<pid_t> threads_of(pid_t pid);
+// The process and all its living descendants, the process first.
+std::vector<pid_t> family_of(pid_t pid);
+// CPU time of a thread in clock ticks, 0 where it is gone.
+unsigned long long cpu_time(pid_t tid);
+pid_t parent_of(pid_t pid);
+std::string name_of(pid_t tid);
+// Writes a `map` line for each mapping that the process has now.
+void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns);
+// Writes a `task` line for a process and each of its threads.
+void describe_tasks(Output &output, pid_t pid, const std::vector<pid_t> &threads, std::uint64_t time_ns);
+
+} // namespace lw::find

@@ -1,0 +1,276 @@
+// Opens the events for a program to start or a process to join, drains rings, serves requests for watchpoints.
+#include "find/session.hpp"
+
+#include "find/processes.hpp"
+#include "find/signals.hpp"
+#include "find/timers.hpp"
+#include "find/watch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <sstream>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace lw::find {
+
+std::uint64_t monotonic_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+namespace {
+
+std::atomic<int> signals_seen{0};
+void on_signal(int) { signals_seen.fetch_add(1, std::memory_order_relaxed); }
+
+void catch_signals() {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    for (int number : {SIGINT, SIGTERM, SIGHUP})
+        sigaction(number, &action, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+// As many descriptors as may be had: an event takes one for each thread and CPU. A program that we start was forked before and keeps its own limit.
+rlim_t raise_descriptors() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+}
+
+[[noreturn]] void refuse(int error) {
+    std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
+    int paranoid = -9;
+    file >> paranoid;
+    std::string text = std::string("perf_event_open: ") + std::strerror(error);
+    if (paranoid > 2 && (error == EACCES || error == EPERM))
+        text += "; kernel.perf_event_paranoid is " + std::to_string(paranoid) + ", 2 would do";
+    else if (error == EPERM || error == ENOSYS)
+        text += "; a container's seccomp profile can be the cause";
+    throw Refused(text);
+}
+
+class Run {
+public:
+    Run(Output &output, const Options &options)
+        : out_(output), options_(options), watches_(output, options.watch_share) {}
+    void run();
+
+private:
+    void begin_program();
+    void begin_process();
+    void join(const std::vector<pid_t> &family);
+    void header(const char *scope);
+    void loop();
+    bool over(std::uint64_t now_ns);
+    void take_commands();
+    void obey(const std::string &line);
+    void drain();
+    void finish();
+
+    Output &out_;
+    const Options &options_;
+    Watches watches_;
+    std::optional<Timers> timers_;
+    std::optional<Signals> signals_;
+    std::optional<Launched> program_;
+    std::string pending_;
+    std::uint64_t began_ns_ = 0, ended_at_ns_ = 0;
+    std::size_t left_out_ = 0;
+    bool stop_asked_ = false, commands_open_ = true;
+};
+
+void Run::header(const char *scope) {
+    Line line(out_, "start");
+    line.number("linewright_find", 1)
+        .text("source", signals_ ? "signal" : "timer")
+#if defined(__x86_64__)
+        .text("arch", "x86_64")
+#else
+        .text("arch", "arm64")
+#endif
+        .text("scope", scope)
+        .number("pid", static_cast<std::uint64_t>(program_ ? program_->pid() : options_.pid))
+        .number("period_ns", options_.period_ns)
+        .flag("kernel", timers_ && timers_->kernel())
+        .number("cpus", static_cast<std::uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)))
+        .number("left_out", left_out_)
+        .texts("command", options_.command)
+        .number("time_ns", monotonic_ns());
+}
+
+void Run::begin_program() {
+    program_.emplace(options_.command, options_.environment);
+    raise_descriptors();
+    if (options_.signals.empty()) {
+        timers_.emplace(out_, options_.period_ns);
+        if (int error = timers_->add(program_->pid(), true)) {
+            program_.reset();
+            refuse(error);
+        }
+    } else
+        signals_.emplace(out_, options_.signals);
+    header("program");
+    describe_tasks(out_, program_->pid(), {program_->pid()}, monotonic_ns());
+    if (int error = program_->release())
+        throw WrongRequest("cannot run " + options_.command[0] + ": " + std::strerror(error));
+}
+
+void Run::begin_process() {
+    long who = owner(options_.pid);
+    if (who < 0)
+        throw WrongRequest("no process " + std::to_string(options_.pid));
+    if (geteuid() != 0 && who != static_cast<long>(geteuid()))
+        throw WrongRequest("process " + std::to_string(options_.pid) + " is another user's (" + std::to_string(who) +
+                           "): run as that user, or as root");
+    join(family_of(options_.pid));
+}
+
+// Events for every thread where there are descriptors for all; else one for each CPU of the whole machine, where that is
+// allowed; else the threads that have used the most CPU time.
+void Run::join(const std::vector<pid_t> &family) {
+    timers_.emplace(out_, options_.period_ns);
+    std::vector<pid_t> tids;
+    for (pid_t pid : family)
+        for (pid_t tid : threads_of(pid))
+            tids.push_back(tid);
+    auto cpus = static_cast<std::size_t>(sysconf(_SC_NPROCESSORS_CONF));
+    std::size_t most = std::max<std::size_t>(1, (raise_descriptors() - 64) / cpus);
+    const char *scope = "tasks";
+    if (tids.size() > most && timers_->add_machine(family) == 0) {
+        scope = "machine";
+    } else {
+        if (tids.size() > most) {
+            std::ranges::stable_sort(tids, std::greater{}, cpu_time);
+            left_out_ = tids.size() - most;
+            tids.resize(most);
+        }
+        int error = 0;
+        for (pid_t tid : tids)
+            if (int failed = timers_->add(tid, false); failed && failed != ESRCH)
+                error = failed;
+        if (timers_->events() == 0)
+            refuse(error ? error : ESRCH);
+    }
+    header(scope);
+    for (pid_t pid : family) {
+        describe_tasks(out_, pid, threads_of(pid), monotonic_ns());
+        describe_mappings(out_, pid, monotonic_ns());
+    }
+    timers_->start();
+}
+
+void Run::obey(const std::string &line) {
+    std::istringstream words(line);
+    std::string verb, access;
+    Request request;
+    words >> verb;
+    if (verb == "stop")
+        stop_asked_ = true;
+    else if (verb == "watch" && words >> request.id >> request.tid >> request.address >> request.length >> access >> request.ms) {
+        request.reads = access == "rw";
+        watches_.ask(request);
+    }
+}
+
+void Run::take_commands() {
+    char bytes[4096];
+    ssize_t got = read(options_.commands, bytes, sizeof bytes);
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
+        commands_open_ = false;
+        stop_asked_ = stop_asked_ || options_.pid; // whoever asked is gone
+    }
+    if (got > 0)
+        pending_.append(bytes, static_cast<std::size_t>(got));
+    for (std::size_t end; (end = pending_.find('\n')) != std::string::npos; pending_.erase(0, end + 1))
+        obey(pending_.substr(0, end));
+}
+
+bool Run::over(std::uint64_t now_ns) {
+    constexpr std::uint64_t patience_ns = 5'000'000'000;
+    bool asked = stop_asked_ || signals_seen.load(std::memory_order_relaxed) > 0 || out_.broken() ||
+                 (options_.seconds > 0 && static_cast<double>(now_ns - began_ns_) > options_.seconds * 1e9);
+    if (!program_)
+        return asked || !exists(options_.pid);
+    if (program_->ended())
+        return true;
+    if (asked && !ended_at_ns_) {
+        ended_at_ns_ = now_ns;
+        program_->signal(SIGTERM);
+    } else if (asked && (now_ns - ended_at_ns_ > patience_ns || signals_seen.load(std::memory_order_relaxed) > 1))
+        program_->signal(SIGKILL);
+    return false;
+}
+
+void Run::drain() {
+    if (timers_)
+        timers_->drain();
+    if (signals_)
+        signals_->drain();
+}
+
+void Run::loop() {
+    began_ns_ = monotonic_ns();
+    std::uint64_t flushed_ns = began_ns_;
+    while (true) {
+        bool over_now = over(monotonic_ns()); // asked before the rings are drained: nothing of the end is missed
+        drain();
+        watches_.step(monotonic_ns());
+        if (over_now)
+            return;
+        if (monotonic_ns() - flushed_ns > 100'000'000) {
+            out_.flush();
+            flushed_ns = monotonic_ns();
+        }
+        pollfd commands{commands_open_ ? options_.commands : -1, POLLIN, 0};
+        if (poll(&commands, 1, watches_.idle() ? 20 : 4) > 0)
+            take_commands();
+    }
+}
+
+void Run::finish() {
+    if (timers_)
+        timers_->stop();
+    drain();
+    const Totals &totals = timers_ ? timers_->totals() : signals_->totals();
+    Line line(out_, "end");
+    line.number("samples", totals.samples)
+        .number("kernel", totals.kernel)
+        .number("lost", totals.lost)
+        .number("throttled", totals.throttled)
+        .number("watch_hits", watches_.hits())
+        .number("watch_armed", watches_.armed())
+        .number("watch_cost_ns", watches_.cost_ns())
+        .number("elapsed_ns", monotonic_ns() - began_ns_);
+    if (program_)
+        line.text("ending", program_->exit_code() < 0 ? strsignal(-program_->exit_code()) : "exit")
+            .number("exit_code", static_cast<std::uint64_t>(std::max(0, program_->exit_code())));
+}
+
+void Run::run() {
+    catch_signals();
+    if (options_.pid)
+        begin_process();
+    else
+        begin_program();
+    loop();
+    finish();
+}
+
+} // namespace
+
+void sample(Output &output, const Options &options) { Run(output, options).run(); }
+
+} // namespace lw::find

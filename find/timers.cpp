@@ -1,0 +1,183 @@
+// Opens the events as perf record does: one for each task and CPU, the rings shared by the events of a CPU.
+#include "find/timers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace lw::find {
+
+namespace {
+
+// 512 KiB with the control page is what an unprivileged user may lock for each CPU (perf_event_mlock_kb); then less.
+constexpr std::size_t ring_pages[] = {128, 32, 8};
+
+template <class T> T at(const perf_event_header &record, std::size_t offset) {
+    T value{};
+    if (offset + sizeof value <= record.size)
+        std::memcpy(&value, reinterpret_cast<const char *>(&record) + offset, sizeof value);
+    return value;
+}
+
+// The time in the trailer that sample_id_all adds: ids, time, CPU, eight bytes each.
+std::uint64_t time_of(const perf_event_header &record) { return at<std::uint64_t>(record, record.size - 16u); }
+
+std::string_view string_at(const perf_event_header &record, std::size_t offset) {
+    if (offset >= record.size)
+        return {};
+    auto *begin = reinterpret_cast<const char *>(&record) + offset;
+    return {begin, strnlen(begin, record.size - offset)};
+}
+
+} // namespace
+
+int Timers::open(pid_t tid, int cpu, bool on_exec) {
+    int fd = perf_open(timer_attributes(period_ns_, kernel_, on_exec), tid, cpu);
+    if (fd < 0 && (errno == EACCES || errno == EPERM) && kernel_ && events_.empty()) {
+        kernel_ = false;
+        fd = perf_open(timer_attributes(period_ns_, kernel_, on_exec), tid, cpu);
+    }
+    if (fd < 0)
+        return errno;
+    Handle event(fd);
+    if (auto known = cpus_.find(cpu); known != cpus_.end()) {
+        if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, known->second.first) != 0)
+            return errno;
+    } else {
+        std::optional<Ring> ring;
+        for (std::size_t pages : ring_pages)
+            if (!ring)
+                ring = Ring::map(fd, pages);
+        if (!ring)
+            return errno;
+        cpus_.emplace(cpu, Cpu{fd, std::move(*ring)});
+    }
+    events_.push_back(std::move(event));
+    return 0;
+}
+
+int Timers::add(pid_t tid, bool on_exec) {
+    int opened = 0;
+    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+        int error = open(tid, cpu, on_exec);
+        if (error == ENODEV || error == ENXIO) // that CPU is offline
+            continue;
+        if (error)
+            return error;
+        opened++;
+    }
+    return opened ? 0 : ENODEV;
+}
+
+int Timers::add_machine(const std::vector<pid_t> &family) {
+    machine_ = true;
+    for (pid_t pid : family)
+        family_.insert(static_cast<std::uint32_t>(pid));
+    return add(-1, false);
+}
+
+void Timers::start() {
+    for (const Handle &event : events_)
+        ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
+}
+
+void Timers::stop() {
+    for (const Handle &event : events_)
+        ioctl(event.get(), PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void Timers::drain() {
+    for (auto &[number, cpu] : cpus_)
+        cpu.ring.drain([this](const perf_event_header &record) { take(record); });
+}
+
+void Timers::take(const perf_event_header &record) {
+    switch (record.type) {
+    case PERF_RECORD_SAMPLE: return take_sample(record);
+    case PERF_RECORD_MMAP2: return take_mapping(record);
+    case PERF_RECORD_COMM: return take_name(record);
+    case PERF_RECORD_FORK: return take_task(record, "start");
+    case PERF_RECORD_EXIT: return take_task(record, "exit");
+    case PERF_RECORD_LOST: totals_.lost += at<std::uint64_t>(record, 16); return;
+    case PERF_RECORD_LOST_SAMPLES: totals_.lost += at<std::uint64_t>(record, 8); return;
+    case PERF_RECORD_THROTTLE: totals_.throttled++; return;
+    default: return;
+    }
+}
+
+void Timers::take_sample(const perf_event_header &record) {
+    if (!parse(record, sample_) || !ours(sample_.pid))
+        return;
+    totals_.samples++;
+    totals_.kernel += sample_.kernel;
+    if (!sample_.kernel && sample_.bits)
+        code_.want(sample_.pid, sample_.ip);
+    Line line(out_, "sample");
+    line.number("time_ns", sample_.time_ns)
+        .number("pid", sample_.pid)
+        .number("tid", sample_.tid)
+        .number("cpu", sample_.cpu)
+        .number("ip", sample_.ip);
+    if (sample_.kernel) {
+        line.flag("kernel", true);
+        return;
+    }
+    line.number("bits", sample_.bits)
+        .list("registers", sample_.registers)
+        .list("chain", sample_.chain)
+        .list("top", sample_.top);
+}
+
+void Timers::take_mapping(const perf_event_header &record) {
+    auto pid = at<std::uint32_t>(record, 8);
+    if (!ours(pid))
+        return;
+    auto protection = at<std::uint32_t>(record, 64), flags = at<std::uint32_t>(record, 68);
+    Line(out_, "map")
+        .number("time_ns", time_of(record))
+        .number("pid", pid)
+        .number("start", at<std::uint64_t>(record, 16))
+        .number("length", at<std::uint64_t>(record, 24))
+        .number("offset", at<std::uint64_t>(record, 32))
+        .number("device", static_cast<std::uint64_t>(at<std::uint32_t>(record, 40)) << 32 | at<std::uint32_t>(record, 44))
+        .number("inode", at<std::uint64_t>(record, 48))
+        .text("path", string_at(record, 72))
+        .flag("executable", protection & PROT_EXEC)
+        .flag("writable", protection & PROT_WRITE)
+        .flag("shared", flags & MAP_SHARED);
+}
+
+void Timers::take_name(const perf_event_header &record) {
+    auto pid = at<std::uint32_t>(record, 8);
+    if (!ours(pid))
+        return;
+    bool exec = record.misc & PERF_RECORD_MISC_COMM_EXEC;
+    if (exec)
+        code_.forget(pid);
+    Line(out_, "task")
+        .number("time_ns", time_of(record))
+        .text("event", exec ? "exec" : "name")
+        .number("pid", pid)
+        .number("tid", at<std::uint32_t>(record, 12))
+        .text("name", string_at(record, 16));
+}
+
+void Timers::take_task(const perf_event_header &record, const char *event) {
+    auto pid = at<std::uint32_t>(record, 8), parent = at<std::uint32_t>(record, 12);
+    if (machine_ && record.type == PERF_RECORD_FORK && family_.contains(parent))
+        family_.insert(pid);
+    if (!ours(pid))
+        return;
+    Line(out_, "task")
+        .number("time_ns", at<std::uint64_t>(record, 24))
+        .text("event", event)
+        .number("pid", pid)
+        .number("tid", at<std::uint32_t>(record, 16))
+        .number("parent", parent);
+}
+
+} // namespace lw::find

@@ -1,0 +1,62 @@
+// Timer events over tasks or the whole machine, one ring for each CPU, and what their records say as lines.
+#pragma once
+
+#include "find/code.hpp"
+#include "find/lines.hpp"
+#include "find/perf.hpp"
+
+#include <cstdint>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+namespace lw::find {
+
+struct Totals {
+    std::uint64_t samples = 0, kernel = 0, lost = 0, throttled = 0;
+};
+
+class Timers {
+public:
+    Timers(Output &output, std::uint64_t period_ns) : out_(output), code_(output), period_ns_(period_ns) {}
+
+    // Opens events for a task on every CPU; new threads and children of it inherit them. 0, or the errno.
+    int add(pid_t tid, bool on_exec);
+    // Opens one event for each CPU that sees every task; lines are written for `family` and its new children only.
+    int add_machine(const std::vector<pid_t> &family);
+    // Starts the events that did not wait for an exec.
+    void start();
+    void stop();
+    // Writes what the rings hold.
+    void drain();
+
+    bool kernel() const { return kernel_; }
+    std::size_t events() const { return events_.size(); }
+    const Totals &totals() const { return totals_; }
+
+private:
+    int open(pid_t tid, int cpu, bool on_exec);
+    bool ours(std::uint32_t pid) const { return !machine_ || family_.contains(pid); }
+    void take(const perf_event_header &record);
+    void take_sample(const perf_event_header &record);
+    void take_mapping(const perf_event_header &record);
+    void take_name(const perf_event_header &record);
+    void take_task(const perf_event_header &record, const char *event);
+
+    Output &out_;
+    Code code_;
+    std::uint64_t period_ns_;
+    bool kernel_ = true; // samples inside the kernel are to be had
+    bool machine_ = false;
+    std::unordered_set<std::uint32_t> family_;
+    std::vector<Handle> events_;
+    struct Cpu {
+        int first; // event that owns the ring
+        Ring ring;
+    };
+    std::map<int, Cpu> cpus_;
+    Sample sample_;
+    Totals totals_;
+};
+
+} // namespace lw::find

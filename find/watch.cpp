@@ -1,0 +1,105 @@
+// Hardware breakpoints through perf: each is enabled for exactly one hit (PERF_EVENT_IOC_REFRESH 1) and then closed.
+#include "find/watch.hpp"
+
+#include <cerrno>
+#include <linux/hw_breakpoint.h>
+#include <sys/ioctl.h>
+
+namespace lw::find {
+
+namespace {
+
+perf_event_attr watch_attributes(const Request &request) {
+    perf_event_attr attributes = common_attributes();
+    attributes.type = PERF_TYPE_BREAKPOINT;
+    attributes.bp_type = request.reads ? HW_BREAKPOINT_RW : HW_BREAKPOINT_W;
+    attributes.bp_addr = request.address;
+    attributes.bp_len = request.length;
+    attributes.sample_period = 1;
+    attributes.wakeup_events = 1;
+    attributes.disabled = 1;
+    attributes.exclude_kernel = 1;
+    return attributes;
+}
+
+const char *why(int error) {
+    switch (error) {
+    case ESRCH: return "gone";
+    case ENOSPC: case EBUSY: return "busy";
+    default: return "refused";
+    }
+}
+
+} // namespace
+
+// The budget grows with time; a first allowance lets the first line be watched at once.
+bool Watches::affordable(std::uint64_t now_ns) {
+    constexpr std::uint64_t allowance_ns = 5'000'000;
+    std::uint64_t pending = armed_.size() * hit_ns; // each of them may still hit
+    auto earned = static_cast<std::uint64_t>(share_ * static_cast<double>(now_ns - began_ns_));
+    return cost_ns() + pending + hit_ns + arm_ns <= earned + allowance_ns;
+}
+
+void Watches::step(std::uint64_t now_ns) {
+    if (!began_ns_)
+        began_ns_ = now_ns;
+    for (auto watch = armed_.begin(); watch != armed_.end();) {
+        if (finished(*watch, now_ns)) {
+            in_use_[watch->request.tid]--;
+            watch = armed_.erase(watch);
+        } else
+            ++watch;
+    }
+    for (auto next = waiting_.begin(); next != waiting_.end() && affordable(now_ns);) {
+        if (in_use_[next->tid] >= registers) {
+            ++next;
+            continue;
+        }
+        Request request = *next;
+        next = waiting_.erase(next);
+        arm(request, now_ns);
+    }
+}
+
+void Watches::arm(const Request &request, std::uint64_t now_ns) {
+    Handle event(perf_open(watch_attributes(request), request.tid, -1));
+    if (!event)
+        return report(request, why(errno), 0, nullptr);
+    auto ring = Ring::map(event.get(), 1);
+    if (!ring || ioctl(event.get(), PERF_EVENT_IOC_REFRESH, 1) != 0)
+        return report(request, "refused", 0, nullptr);
+    count_++;
+    in_use_[request.tid]++;
+    armed_.push_back(
+        Armed{request, std::move(event), std::move(*ring), now_ns, now_ns + std::uint64_t{request.ms} * 1'000'000});
+}
+
+bool Watches::finished(Armed &watch, std::uint64_t now_ns) {
+    bool hit = false;
+    Sample sample;
+    watch.ring.drain([&](const perf_event_header &record) {
+        if (record.type == PERF_RECORD_SAMPLE && !hit)
+            hit = parse(record, sample);
+    });
+    if (hit) {
+        hits_++;
+        report(watch.request, "hit", sample.time_ns - watch.since_ns, &sample);
+    } else if (now_ns >= watch.until_ns)
+        report(watch.request, "silent", now_ns - watch.since_ns, nullptr);
+    return hit || now_ns >= watch.until_ns;
+}
+
+void Watches::report(const Request &request, const char *outcome, std::uint64_t after_ns, const Sample *sample) {
+    Line line(out_, "watch");
+    line.number("id", request.id)
+        .number("tid", static_cast<std::uint64_t>(request.tid))
+        .number("address", request.address)
+        .number("length", request.length)
+        .flag("reads", request.reads)
+        .text("outcome", outcome)
+        .number("after_ns", after_ns);
+    if (sample)
+        line.number("ip", sample->ip).list("registers", sample->registers);
+}
+
+} // namespace lw::find

@@ -1,0 +1,63 @@
+// Watchpoints on a thread's data, one hit each: which thread touches which bytes, without a sample of the access.
+#pragma once
+
+#include "find/lines.hpp"
+#include "find/perf.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+
+namespace lw::find {
+
+// What is asked for: a hit of `tid` on `length` bytes at `address` within `ms` milliseconds.
+struct Request {
+    std::uint64_t id = 0;
+    pid_t tid = 0;
+    std::uint64_t address = 0;
+    unsigned length = 8; // 1, 2, 4 or 8, the address aligned to it
+    bool reads = false;  // reads too; x86 cannot watch reads alone
+    unsigned ms = 20;
+};
+
+// Arms watchpoints at a bounded rate: what they cost the program stays below a share of one CPU.
+class Watches {
+public:
+    // `share` of one CPU's time that hits may cost.
+    Watches(Output &output, double share) : out_(output), share_(share) {}
+
+    void ask(const Request &request) { waiting_.push_back(request); }
+    // Takes hits and ends of time, arms what is waiting and affordable. Called every few milliseconds.
+    void step(std::uint64_t now_ns);
+    bool idle() const { return waiting_.empty() && armed_.empty(); }
+    std::uint64_t hits() const { return hits_; }
+    std::uint64_t armed() const { return count_; }
+    // Time that they cost the program, by the costs below.
+    std::uint64_t cost_ns() const { return hits_ * hit_ns + count_ * arm_ns; }
+
+private:
+    // Of one hit and of arming one: measured on virtual machines, docs/guide/find.md; the upper end is charged.
+    static constexpr std::uint64_t hit_ns = 70'000, arm_ns = 10'000;
+    static constexpr unsigned registers = 4;
+
+    struct Armed {
+        Request request;
+        Handle event;
+        Ring ring;
+        std::uint64_t since_ns, until_ns;
+    };
+    bool affordable(std::uint64_t now_ns);
+    void arm(const Request &request, std::uint64_t now_ns);
+    bool finished(Armed &watch, std::uint64_t now_ns);
+    void report(const Request &request, const char *outcome, std::uint64_t after_ns, const Sample *sample);
+
+    Output &out_;
+    double share_;
+    std::uint64_t began_ns_ = 0, hits_ = 0, count_ = 0;
+    std::deque<Request> waiting_;
+    std::list<Armed> armed_;
+    std::map<pid_t, unsigned> in_use_;
+};
+
+} // namespace lw::find

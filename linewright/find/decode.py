@@ -1,0 +1,294 @@
+"""What the instructions around a sample access, and at which address, from code bytes and sampled registers.
+
+A sample of a locked operation points at the instruction behind it: that one is decoded with certainty.  Plain loads and
+stores nearby are candidates only, for watchpoints to confirm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal, NamedTuple, Protocol
+
+import capstone
+from capstone import arm64_const, x86_const
+
+MASK = (1 << 64) - 1
+WINDOW = 24
+"""Instructions before and behind a sample in which candidates are looked for."""
+NEAR = 3
+"""Instructions within which a plain load's samples fall (docs/guide/find.md)."""
+_LONGEST = 15
+"""Bytes of an x86 instruction."""
+_BACK = 7 * WINDOW
+"""Bytes of code before a sample that are decoded; x86 instructions are 4 to 5 bytes long on average."""
+
+
+class Operand(NamedTuple):
+    """One memory access of an instruction; registers are indices into a sample's list, -1 for none."""
+
+    ip: int
+    mnemonic: str
+    access: Literal["read", "write", "atomic"]
+    size: int
+    base: int
+    index: int
+    scale: int
+    displacement: int
+    distance: int
+    """Instructions between it and the sample: 0 directly before it, negative behind it."""
+    sure: bool
+    """An atomic operation directly before the sample: it took the time."""
+
+    def address(self, registers: list[int]) -> int:
+        value = self.displacement
+        if self.base >= 0:
+            value += registers[self.base]
+        if self.index >= 0:
+            value += registers[self.index] * self.scale
+        return value & MASK
+
+
+class Code(Protocol):
+    """Where code bytes come from: `Spaces`."""
+
+    def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]: ...
+
+
+class _Instruction(NamedTuple):
+    address: int
+    size: int
+    operands: tuple[Operand, ...]
+    atomic: bool
+    written: frozenset[int]
+    ends: bool
+    """Control does not go on behind it."""
+
+
+class Decoder:
+    """Decodes around samples of one architecture; each instruction once."""
+
+    def __init__(self, arch: str, code: Code) -> None:
+        self._code = code
+        self._arch = _Arm64() if arch == "arm64" else _X86()
+        self._known: dict[tuple[int, int, int], tuple[Operand, ...]] = {}
+
+    def operands(self, pid: int, ip: int, bits: int = 64) -> tuple[Operand, ...]:
+        """Accesses whose address a sample at `ip` allows to compute, the nearest first."""
+        key = (pid, ip, bits)
+        if key not in self._known:
+            self._known[key] = self._around(pid, ip, bits)
+        return self._known[key]
+
+    def sure(self, pid: int, ip: int, bits: int = 64) -> Operand | None:
+        """The atomic operation that a sample at `ip` stands for, if there is one."""
+        return next((o for o in self.operands(pid, ip, bits) if o.sure), None)
+
+    def before(self, pid: int, ip: int) -> Operand | None:
+        """The access of the instruction that ends at `ip`, as a watchpoint's hit shows it."""
+        found = [o for o in self.operands(pid, ip) if o.distance == 0]
+        return next((o for o in found if o.access != "read"), found[0] if found else None)
+
+    def _around(self, pid: int, ip: int, bits: int) -> tuple[Operand, ...]:
+        begin, data = self._code.read_code(pid, max(0, ip - _BACK), ip)
+        before = self._arch.backwards(data, begin, ip, bits)[-WINDOW:]
+        start, ahead = self._code.read_code(pid, ip, ip + _LONGEST * WINDOW // 2)
+        if start != ip:  # the next page is not known: what is left of this one
+            start, ahead = self._code.read_code(pid, ip, (ip | 4095) + 1)
+        behind = self._arch.forwards(ahead, ip, bits)[:WINDOW] if start == ip else []
+        return tuple(_resolvable(before, behind, self._arch))
+
+
+def _resolvable(before: list[_Instruction], behind: list[_Instruction], arch: _X86 | _Arm64) -> list[Operand]:
+    """Operands whose address registers still hold, or do already hold, at the sample."""
+    found: list[Operand] = []
+    written: set[int] = set()
+    for distance, instruction in enumerate(reversed(before)):
+        if instruction.ends:
+            break
+        written |= instruction.written
+        sure = arch.stalls(instruction, distance)
+        found += [
+            o._replace(distance=distance, sure=sure and o.access == "atomic")
+            for o in instruction.operands
+            if o.base not in written and o.index not in written
+        ]
+    written = set()
+    for distance, instruction in enumerate(behind):
+        found += [
+            o._replace(distance=-distance - 1)
+            for o in instruction.operands
+            if o.base not in written and o.index not in written
+        ]
+        written |= instruction.written
+        if instruction.ends:
+            break
+    return sorted(found, key=lambda o: (not o.sure, abs(o.distance)))
+
+
+def _names(disassembler: capstone.Cs, wanted: dict[str, int], constants: int) -> dict[int, int]:
+    """Capstone's register numbers to indices of a sample."""
+    answer = {}
+    for number in range(1, constants):
+        name = disassembler.reg_name(number)
+        if name in wanted:
+            answer[number] = wanted[name]
+    return answer
+
+
+class _X86:
+    """x86-64, and i386 programs in their own mode."""
+
+    def __init__(self) -> None:
+        self._modes = {64: self._disassembler(capstone.CS_MODE_64), 32: self._disassembler(capstone.CS_MODE_32)}
+        self._registers = _names(self._modes[64], _x86_names(), x86_const.X86_REG_ENDING)
+        self._sp = 7
+        self._by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
+
+    @staticmethod
+    def _disassembler(mode: int) -> capstone.Cs:
+        disassembler = capstone.Cs(capstone.CS_ARCH_X86, mode)
+        disassembler.detail = True
+        return disassembler
+
+    def stalls(self, instruction: _Instruction, distance: int) -> bool:
+        return instruction.atomic and distance == 0
+
+    def backwards(self, data: bytes, begin: int, ip: int, bits: int) -> list[_Instruction]:
+        """Instructions that end at `ip`.  From the middle of one, decoding falls into step within a few: of sixteen
+        starts the chain that most agree on is taken."""
+        lite = self._modes[bits]
+        votes: Counter[tuple[int, ...]] = Counter()
+        chains: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for skip in range(min(_LONGEST + 1, len(data))):
+            chain = [(at, size) for at, size, _, _ in lite.disasm_lite(data[skip:], begin + skip)]
+            if chain and sum(chain[-1]) == ip:
+                tail = tuple(at for at, _ in chain[-3:])
+                # A chain that begins where the code does (a page of a JIT compiler) needs no falling into step.
+                votes[tail] += 1 + 8 * (skip == 0 and begin % 4096 == 0)
+                chains.setdefault(tail, chain)
+        if not votes:
+            return []
+        first = chains[votes.most_common(1)[0][0]][0][0]
+        return self.forwards(data[first - begin :], first, bits)
+
+    def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
+        return [self._instruction(i) for i in self._modes[bits].disasm(data, begin)]
+
+    def _instruction(self, i: capstone.CsInsn) -> _Instruction:
+        atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or (
+            i.id == x86_const.X86_INS_XCHG and any(o.type == x86_const.X86_OP_MEM for o in i.operands)
+        )
+        try:
+            written = {self._registers[r] for r in i.regs_access()[1] if r in self._registers}
+        except capstone.CsError:
+            written = set()
+        if i.group(x86_const.X86_GRP_CALL) or i.group(x86_const.X86_GRP_INT):
+            written |= self._by_call
+        ends = i.group(x86_const.X86_GRP_RET) or i.id == x86_const.X86_INS_JMP
+        return _Instruction(i.address, i.size, tuple(self._operands(i, atomic)), atomic, frozenset(written), ends)
+
+    def _operands(self, i: capstone.CsInsn, atomic: bool):
+        if i.id in (x86_const.X86_INS_LEA, x86_const.X86_INS_NOP) or i.mnemonic.startswith(("prefetch", "clflush", "clwb")):
+            return
+        for o in i.operands:
+            m = o.mem
+            if o.type != x86_const.X86_OP_MEM or m.segment in (x86_const.X86_REG_FS, x86_const.X86_REG_GS):
+                continue
+            displacement, base = m.disp, -1
+            if m.base == x86_const.X86_REG_RIP:
+                displacement += i.address + i.size
+            elif m.base:
+                base = self._registers.get(m.base, -2)
+            index = self._registers.get(m.index, -2) if m.index else -1
+            if base == -2 or index == -2 or base == self._sp or o.size > 64:
+                continue  # a vector of addresses, or the thread's own frame
+            access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
+            yield Operand(i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False)
+
+
+def _x86_names() -> dict[str, int]:
+    """Every name of a general register, of whatever width, to its index in a sample."""
+    answer: dict[str, int] = {}
+    for at, letters in enumerate(("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")):
+        short = (letters[0] + "l", letters[0] + "h") if at < 4 else (letters + "l",)
+        answer |= dict.fromkeys(("r" + letters, "e" + letters, letters, *short), at)
+    for number in range(8, 16):
+        answer |= dict.fromkeys((f"r{number}", f"r{number}d", f"r{number}w", f"r{number}b"), number + 2)
+    return answer
+
+
+class _Arm64:
+    """arm64: instructions of four bytes; where samples fall there is unverified, so neighbours count as near."""
+
+    def __init__(self) -> None:
+        self._disassembler = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
+        self._disassembler.detail = True
+        self._disassembler.skipdata = True
+        wanted = {f"{letter}{n}": n for n in range(29) for letter in "xw"}
+        wanted |= {"x29": 29, "fp": 29, "w29": 29, "x30": 30, "lr": 30, "w30": 30, "sp": 31}
+        self._registers = _names(self._disassembler, wanted, arm64_const.ARM64_REG_ENDING)
+        self._by_call = frozenset(range(19)) | {30}
+
+    def stalls(self, instruction: _Instruction, distance: int) -> bool:
+        """The atomic instruction itself, or within an LL/SC loop whichever of its two halves is near."""
+        return instruction.atomic and distance < NEAR
+
+    def backwards(self, data: bytes, begin: int, ip: int, bits: int) -> list[_Instruction]:
+        skip = len(data) % 4
+        return self.forwards(data[skip:], begin + skip, bits)
+
+    def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
+        return [self._instruction(i) for i in self._disassembler.disasm(data, begin)]
+
+    def _instruction(self, i: capstone.CsInsn) -> _Instruction:
+        if i.id == 0:  # data, or an instruction that Capstone does not know
+            return _Instruction(i.address, i.size, (), False, frozenset(), False)
+        atomic = is_arm64_atomic(i.mnemonic)
+        try:
+            written = {self._registers[r] for r in i.regs_access()[1] if r in self._registers}
+        except capstone.CsError:
+            written = set()
+        if i.mnemonic in ("bl", "blr", "svc"):
+            written |= self._by_call
+        ends = i.mnemonic in ("ret", "br", "b", "retaa", "retab")
+        return _Instruction(i.address, i.size, tuple(self._operands(i, atomic)), atomic, frozenset(written), ends)
+
+    def _operands(self, i: capstone.CsInsn, atomic: bool):
+        if i.mnemonic.startswith(("prfm", "dc", "ic")):
+            return
+        for o in i.operands:
+            if o.type != arm64_const.ARM64_OP_MEM:
+                continue
+            base = self._registers.get(o.mem.base, -2)
+            index = self._registers.get(o.mem.index, -2) if o.mem.index else -1
+            if base in (-2, 31) or index == -2 or (index >= 0 and o.ext):
+                continue
+            scale = 1 << o.shift.value if o.shift.type == arm64_const.ARM64_SFT_LSL else 1
+            # A post-indexed access is at the base as it was: `regs_access` lists it as written, so it is left out.
+            store = i.mnemonic.startswith("st")
+            access = "atomic" if atomic else "write" if store else "read"
+            yield Operand(i.address, i.mnemonic, access, _arm64_size(i), base, index, scale, o.mem.disp, 0, False)
+
+
+_ARM64_ATOMIC = (
+    "ldadd", "ldclr", "ldset", "ldeor", "ldsmax", "ldsmin", "ldumax", "ldumin", "stadd", "stclr", "stset", "steor",
+    "stsmax", "stsmin", "stumax", "stumin", "swp", "cas", "ldxr", "ldaxr", "stxr", "stlxr", "ldxp", "ldaxp", "stxp", "stlxp",
+)  # fmt: skip
+
+
+def is_arm64_atomic(mnemonic: str) -> bool:
+    """Atomic operations of LSE, and the halves of LL/SC loops."""
+    return mnemonic.startswith(_ARM64_ATOMIC)
+
+
+def _arm64_size(i: capstone.CsInsn) -> int:
+    """Bytes of the access, by the mnemonic's suffix and the register's name."""
+    if i.mnemonic.endswith("b"):
+        return 1
+    if i.mnemonic.endswith("h"):
+        return 2
+    data = [i.reg_name(o.reg) for o in i.operands if o.type == arm64_const.ARM64_OP_REG]
+    widest = {"w": 4, "x": 8, "q": 16, "d": 8, "s": 4}
+    name = data[-1] if data else "x0"
+    pair = 2 if i.mnemonic.startswith(("ldp", "stp", "ldxp", "ldaxp", "stxp", "stlxp", "casp")) else 1
+    return widest.get(name[0], 8) * pair

@@ -1,0 +1,202 @@
+"""What is known of each 64-byte line: who touches which bytes, from where, and whether they do so in the same stretch of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from linewright.find.decode import NEAR, Decoder, Operand
+from linewright.find.schema import Kind, Sample
+from linewright.find.space import Spaces
+
+LINE = 64
+
+
+class Place(NamedTuple):
+    """A line: the same for all processes that share it."""
+
+    space: tuple[int, ...]
+    line: int
+
+    @property
+    def pair(self) -> Place:
+        """The 128 bytes that it lies in."""
+        return Place(self.space, self.line >> 1)
+
+
+class SiteKey(NamedTuple):
+    """An accessing instruction; the process is one that ran it."""
+
+    pid: int
+    ip: int
+    access: str
+    mnemonic: str
+
+
+@dataclass
+class Thread:
+    """One thread on one line: masks of bytes, one bit each, and when."""
+
+    read: int = 0
+    written: int = 0
+    first_ns: int = 1 << 63
+    last_ns: int = 0
+
+    @property
+    def touched(self) -> int:
+        return self.read | self.written
+
+    def saw(self, time_ns: int) -> None:
+        self.first_ns, self.last_ns = min(self.first_ns, time_ns), max(self.last_ns, time_ns)
+
+    def together(self, other: Thread) -> bool:
+        """Whether both used the line in one stretch of time, and not one after the other."""
+        return max(self.first_ns, other.first_ns) <= min(self.last_ns, other.last_ns)
+
+
+@dataclass
+class Evidence:
+    """One line."""
+
+    place: Place
+    pid: int
+    """A process that has it mapped, and its address there."""
+    address: int
+    threads: dict[int, Thread] = field(default_factory=dict)
+    sites: Counter[SiteKey] = field(default_factory=Counter)
+    """Samples, or accesses where every one is seen."""
+    examples: dict[SiteKey, Sample] = field(default_factory=dict)
+    samples: int = 0
+    near: int = 0
+    """Of the samples, those that fall only near a plain access."""
+    watched: bool = False
+    """Some of the threads' bytes were seen by watchpoints."""
+    accesses: int = 0
+    switches: int = 0
+
+    def touch(self, tid: int, offset: int, size: int, writes: bool, time_ns: int) -> None:
+        thread = self.threads.setdefault(tid, Thread())
+        mask = byte_mask(offset, size)
+        if writes:
+            thread.written |= mask
+        else:
+            thread.read |= mask
+        thread.saw(time_ns)
+
+
+def byte_mask(offset: int, size: int) -> int:
+    """Bits for bytes of a line; what lies beyond its end belongs to the next one."""
+    return ((1 << max(1, size)) - 1) << offset & ((1 << LINE) - 1)
+
+
+def runs(mask: int) -> list[tuple[int, int]]:
+    """Offset and length of each run of bytes in a mask."""
+    found, at = [], 0
+    while mask >> at:
+        if mask >> at & 1:
+            end = at
+            while mask >> end & 1:
+                end += 1
+            found.append((at, end - at))
+            at = end
+        else:
+            at += 1
+    return found
+
+
+def judge(threads: Iterable[Thread]) -> Kind:
+    """The kind of sharing that masks and times show; `alone` where no two threads used the line together."""
+    known = list(threads)
+    kind: Kind = "alone"
+    for at, one in enumerate(known):
+        for two in known[at + 1 :]:
+            if not one.together(two):
+                continue
+            if (one.written & two.touched) or (two.written & one.touched):
+                return "true"
+            if one.written or two.written:
+                kind = "false"
+            elif kind == "alone":
+                kind = "read"
+    return kind
+
+
+def paired(low: Evidence | None, high: Evidence | None) -> list[Thread]:
+    """Threads on 128 bytes: the masks of the two lines side by side."""
+    merged: dict[int, Thread] = {}
+    for shift, half in ((0, low), (LINE, high)):
+        for tid, thread in half.threads.items() if half else ():
+            to = merged.setdefault(tid, Thread())
+            to.read |= thread.read << shift
+            to.written |= thread.written << shift
+            to.first_ns, to.last_ns = min(to.first_ns, thread.first_ns), max(to.last_ns, thread.last_ns)
+    return list(merged.values())
+
+
+class Lines:
+    """Evidence of all lines, from samples and from watchpoints."""
+
+    def __init__(self, spaces: Spaces) -> None:
+        self._spaces = spaces
+        self.known: dict[Place, Evidence] = {}
+
+    def place(self, pid: int, address: int) -> Place:
+        """The line that holds an address."""
+        key = self._spaces.key(pid, address)
+        return Place(key.space, key.at // LINE)
+
+    def at(self, pid: int, address: int) -> Evidence:
+        """Its evidence, new where nothing was known."""
+        place = self.place(pid, address)
+        if place not in self.known:
+            self.known[place] = Evidence(place, pid, address // LINE * LINE)
+        return self.known[place]
+
+    def sharing(self) -> Iterator[tuple[Evidence, Kind]]:
+        """Lines with more than one thread, and their kind."""
+        for evidence in self.known.values():
+            if len(evidence.threads) > 1:
+                yield evidence, judge(evidence.threads.values())
+
+
+def collect(samples: Iterable[Sample], decoder: Decoder, lines: Lines) -> None:
+    """Put the samples of atomic operations on their lines."""
+    for sample in samples:
+        if sample.kernel or not sample.bits:
+            continue
+        operand = decoder.sure(sample.pid, sample.ip, sample.bits)
+        if operand is not None:
+            put(lines, sample, operand)
+
+
+def put(lines: Lines, sample: Sample, operand: Operand) -> None:
+    """One sample on one line, as one access."""
+    address = operand.address(sample.registers)
+    evidence = lines.at(sample.pid, address)
+    evidence.touch(sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns)
+    key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
+    evidence.sites[key] += 1
+    evidence.examples.setdefault(key, sample)
+    evidence.samples += 1
+
+
+def collect_near(samples: Iterable[Sample], decoder: Decoder, lines: Lines, wanted: set[Place]) -> None:
+    """Count the samples that fall near a plain access of a line that watchpoints have shown to be shared: an upper bound of
+    the time that those accesses take.  The masks stay as the watchpoints made them."""
+    for sample in samples:
+        if sample.kernel or not sample.bits or decoder.sure(sample.pid, sample.ip, sample.bits):
+            continue
+        for operand in decoder.operands(sample.pid, sample.ip, sample.bits):
+            if not -1 <= operand.distance <= NEAR:
+                continue
+            place = lines.place(sample.pid, operand.address(sample.registers))
+            if place in wanted:
+                evidence = lines.known[place]
+                site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
+                evidence.sites[site] += 1
+                evidence.examples.setdefault(site, sample)
+                evidence.samples += 1
+                evidence.near += 1
+                break

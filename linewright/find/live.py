@@ -1,0 +1,144 @@
+"""Runs the sampler on a program or process: reads its lines, asks for watchpoints, gives back everything for the judgement."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linewright.errors import RunError, UserError
+from linewright.find import stream
+from linewright.find.stream import Damaged
+from linewright.find.decode import Decoder
+from linewright.find.evidence import Lines
+from linewright.find.objects import Stacks
+from linewright.find.schema import AnyLine, Code, End, Failure, Map, Sample, Start, Task, Watch
+from linewright.find.space import Spaces
+from linewright.find.watching import Watcher
+
+ASK_EVERY = 64
+"""Samples between looks for lines to watch."""
+FIRST_ASK = 100
+"""Samples before the first look: what is hot is known by then."""
+
+
+class Refused(RunError):
+    """perf_event_open is not allowed here; the text names the setting."""
+
+
+def fail(line: Failure) -> None:
+    """Raise what a failure of the sampler means here."""
+    raise {2: UserError, 4: Refused}.get(line.code, RunError)(line.why)
+
+
+@dataclass
+class Gathered:
+    """Everything that one run of the sampler said."""
+
+    start: Start
+    end: End | None = None
+    spaces: Spaces = field(default_factory=Spaces)
+    samples: list[Sample] = field(default_factory=list)
+    lines: Lines = field(init=False)
+    decoder: Decoder = field(init=False)
+    stacks: Stacks = field(init=False)
+    watcher: Watcher = field(init=False)
+    damaged: str = ""
+    """Why the stream ends early; empty where it does not."""
+
+    def __post_init__(self) -> None:
+        self.lines = Lines(self.spaces)
+        self.decoder = Decoder(self.start.arch, self.spaces)
+        self.stacks = Stacks(self.spaces, 7 if self.start.arch == "x86_64" else 31)
+        self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
+
+    def take(self, line: AnyLine) -> list[str]:
+        """Put a line where it belongs; returns what follows from it for the sampler to do."""
+        match line:
+            case Sample():
+                self.samples.append(line)
+                if not line.kernel and line.bits:
+                    self.watcher.sample(line)
+                    self.stacks.sample(line.pid, line.tid, line.registers)
+                self.spaces.process_of[line.tid] = line.pid
+            case Map():
+                self.spaces.mapping(line)
+            case Task():
+                self.spaces.task(line)
+            case Code():
+                self.spaces.code(line)
+            case Watch():
+                return self.watcher.outcome(line)
+            case End():
+                self.end = line
+            case Failure():
+                fail(line)
+            case _:
+                raise Damaged(f"the sampler wrote a {type(line).__name__} line, which no live run has")
+        return []
+
+
+def gather(lines: stream.Iterable[bytes], send=lambda request: None, watch: bool = True) -> Gathered:
+    """Read a stream to its end.  `send` gets requests for watchpoints as they become worth while."""
+    parsed = stream.read(lines)
+    first = next(parsed, None)
+    if isinstance(first, Failure):
+        fail(first)
+    if not isinstance(first, Start):
+        raise RunError("the sampler wrote nothing" if first is None else "the sampler's first line is no start")
+    gathered = Gathered(first)
+    try:
+        for line in parsed:
+            for request in gathered.take(line):
+                send(request)
+            count = len(gathered.samples)
+            if watch and isinstance(line, Sample) and count >= FIRST_ASK and count % ASK_EVERY == 0:
+                for request in gathered.watcher.requests():
+                    send(request)
+    except Damaged as error:
+        gathered.damaged = str(error)
+    return gathered
+
+
+class _Sender:
+    """Writes requests without ever holding up the reading: the sampler reads them when it can."""
+
+    def __init__(self, fd: int) -> None:
+        self._file = os.fdopen(fd, "wb", buffering=0)
+        os.set_blocking(fd, False)
+        self._left = b""
+
+    def __call__(self, request: str) -> None:
+        self._left += request.encode()
+        try:
+            written = self._file.write(self._left)
+            self._left = self._left[written or 0 :]
+        except (BlockingIOError, BrokenPipeError):
+            return
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def run(sampler: Path, arguments: Sequence[str], program: Sequence[str], watch: bool) -> Gathered:
+    """Run the sampler, which runs the program on our own standard streams."""
+    receive, to = os.pipe()
+    commands, send = os.pipe()
+    command = [str(sampler), "--to", str(to), "--commands", str(commands), *arguments]
+    if program:
+        command += ["--", *program]
+    process = subprocess.Popen(command, pass_fds=(to, commands))
+    os.close(to)
+    os.close(commands)
+    sender = _Sender(send)
+    with os.fdopen(receive, "rb") as lines:
+        try:
+            gathered = gather(lines, sender, watch)
+        finally:
+            sender.close()  # a sampler that is still there ends for it
+            code = process.wait()
+    if gathered.end is None:
+        gathered.damaged = gathered.damaged or f"the sampler ended with {code} before its last line"
+    return gathered

@@ -1,0 +1,277 @@
+"""The one definition of what a source of samples writes and of what `linewright find` says; the C++ side is checked against it.
+
+Addresses are those of the process; times are CLOCK_MONOTONIC in nanoseconds.  A stream is JSON lines, each with its
+``type``; a result is one JSON document whatever its source was.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+VERSION = 1
+U64 = Annotated[int, Meta(ge=0)]
+"""An unsigned 64-bit number. msgspec cannot state the upper bound; the C++ side does."""
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+Arch = Literal["x86_64", "arm64"]
+Kind = Literal["true", "false", "alone", "read"]
+"""``true``: several threads on the same bytes, one of them at least writes; ``false``: on other bytes of the line;
+``alone``: one thread; ``read``: several threads, and no write was seen."""
+Certainty = Literal["exact", "sampled", "watched", "imported"]
+"""``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``: confirmed by watchpoints;
+``imported``: as another tool says."""
+
+
+class Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
+    """What all lines of a stream have in common."""
+
+
+class Start(Line, frozen=True, kw_only=True, tag="start"):
+    """The first line: what is sampled, how."""
+
+    linewright_find: Literal[1]
+    source: Literal["timer", "signal", "exact"]
+    """``timer``: perf_event_open; ``signal``: the preloaded library; ``exact``: the emulator's plugin."""
+    arch: Arch
+    scope: Literal["program", "tasks", "machine"]
+    """``machine``: one event for each CPU, since there were too many threads for one event each."""
+    pid: U64
+    period_ns: U64
+    """CPU time between samples of a thread; 0 where every access is seen."""
+    kernel: bool
+    """Samples inside the kernel are among the samples."""
+    cpus: U64
+    left_out: U64
+    """Threads that are not sampled, for want of file descriptors."""
+    command: list[str]
+    time_ns: U64
+
+
+class Map(Line, frozen=True, kw_only=True, tag="map"):
+    """A mapping that came into being, or that was there at the start."""
+
+    time_ns: U64
+    pid: U64
+    start: U64
+    length: U64
+    offset: U64
+    device: U64
+    """Major number above 32 bits of minor number."""
+    inode: U64
+    path: str
+    executable: bool
+    writable: bool
+    shared: bool
+
+
+class Task(Line, frozen=True, kw_only=True, tag="task"):
+    """A thread or process that was found, started, took a name, executed a program, or ended."""
+
+    time_ns: U64
+    event: Literal["found", "start", "name", "exec", "exit"]
+    pid: U64
+    tid: U64
+    parent: U64 = 0
+    """Parent process; of a thread, its own process."""
+    name: str = ""
+
+
+class Sample(Line, frozen=True, kw_only=True, tag="sample"):
+    """One tick of a thread's CPU timer."""
+
+    time_ns: U64
+    pid: U64
+    tid: U64
+    ip: U64
+    """The next instruction to run: the one before it is what took the time."""
+    cpu: U64 = 0
+    kernel: bool = False
+    bits: Literal[0, 32, 64] = 0
+    registers: list[U64] = []
+    """General registers by perf's numbers: x86-64 ax bx cx dx si di bp sp ip flags r8–r15; arm64 x0–x30 sp pc."""
+    chain: list[U64] = []
+    """Stack by frame pointers, innermost first; where there are none, what stood in that register."""
+    top: list[U64] = []
+    """Words from the stack pointer on."""
+
+
+class Code(Line, frozen=True, kw_only=True, tag="code"):
+    """A page of code as it lay in the process."""
+
+    pid: U64
+    address: U64
+    bytes: str
+    """Hexadecimal."""
+
+
+class Watch(Line, frozen=True, kw_only=True, tag="watch"):
+    """What came of one watchpoint."""
+
+    id: U64
+    tid: U64
+    address: U64
+    length: U64
+    reads: bool
+    """Reads as well as writes were watched."""
+    outcome: Literal["hit", "silent", "gone", "busy", "refused"]
+    after_ns: U64
+    ip: U64 = 0
+    """The instruction after the access."""
+    registers: list[U64] = []
+
+
+class Access(Line, frozen=True, kw_only=True, tag="access"):
+    """Exact source: one site's accesses to one line by one thread within one window."""
+
+    line: U64
+    """Address divided by 64."""
+    tid: U64
+    window: U64
+    """Number of the window: so many accesses of the program long."""
+    ip: U64
+    """The accessing instruction itself."""
+    caller: U64 = 0
+    """Where an outline helper was called from; 0 elsewhere."""
+    reads: U64
+    writes: U64
+    atomics: U64
+    """Of the writes, those by an atomic instruction."""
+    mask: U64
+    """One bit for each byte of the line that was touched."""
+    written: U64
+    """The same, written."""
+    switches: U64 = 0
+    """Times that this access took the line over from another thread's write, in the emulator's order."""
+
+
+class End(Line, frozen=True, kw_only=True, tag="end"):
+    """The last line of a source that came to its end."""
+
+    samples: U64
+    kernel: U64 = 0
+    lost: U64 = 0
+    throttled: U64 = 0
+    watch_hits: U64 = 0
+    watch_armed: U64 = 0
+    watch_cost_ns: U64 = 0
+    elapsed_ns: U64 = 0
+    ending: str = ""
+    exit_code: U64 = 0
+
+
+class Failure(Line, frozen=True, kw_only=True, tag="failure"):
+    """Why there is nothing more: the request was wrong (2), the run broke off (3), or perf_event_open is refused (4)."""
+
+    why: str
+    code: Literal[2, 3, 4]
+
+
+AnyLine = Start | Map | Task | Sample | Code | Watch | Access | End | Failure
+
+
+class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A figure with the interval that the data allow."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An instruction that touches the line."""
+
+    instruction: str
+    """Mnemonic, as Capstone writes it; empty where the source does not say."""
+    module: str
+    """File name without its folder; empty for code without a file."""
+    function: str
+    offset: U64
+    """Address within the file's own address space; that of the process where there is no file."""
+    source: str = ""
+    """``file:line``, empty without debug information."""
+    caller: str = ""
+    """First function on the stack that is not of a system library, for a site that is."""
+    access: Literal["read", "write", "atomic"]
+    share: Share
+    """Of the program's samples."""
+    accesses: U64 = 0
+    """Exact and imported sources: how many."""
+
+
+class Touch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One thread's bytes of the line."""
+
+    thread: U64
+    name: str
+    bytes: list[tuple[int, int]]
+    """Offset in the line and length."""
+    writes: bool
+    reads: bool
+
+
+class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an end of the contention could bring, at most."""
+
+    gain: Interval
+    """Share of the program's time."""
+    form: str
+    alone_ns: Interval
+    contended_ns: Interval
+
+
+class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One line of the program, and what is known of it."""
+
+    address: U64
+    pid: U64
+    line_bytes: Literal[64, 128]
+    kind: Kind
+    kind_128: Kind
+    """The same judged on 128 bytes: two neighbouring lines move together on some machines."""
+    certainty: Certainty
+    object: str
+    """Variable and offset, heap block by the site that allocated it, stack, thread-local, or mapping."""
+    object_kind: Literal["static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"]
+    share: Interval | None
+    """Of the program's samples; None where the source counts no time."""
+    at_most: bool = False
+    """The share is an upper bound: samples near plain accesses, which other instructions may have taken."""
+    touches: list[Touch]
+    threads: U64
+    """All that touch it; `touches` lists the first ones."""
+    sites: list[Site]
+    accesses: U64 = 0
+    ceiling: Ceiling | None = None
+    remedy: str = ""
+    next_command: str = ""
+
+
+class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What one run found."""
+
+    linewright_find_result: Literal[1]
+    source: str
+    """``timer``, ``signal``, ``exact``, or the layout of an imported file."""
+    program: str
+    arch: str
+    seconds: float
+    samples: U64
+    lost: U64
+    threads: U64
+    lines: list[Hot]
+    alone: list[Hot]
+    """Lines that one thread's atomics take time on: nothing travels, the operation itself costs."""
+    overhead: float | None
+    """Estimated share of the program's time that finding took."""
+    blind: list[str]
+    """What this source cannot see, always."""
+    notes: list[str] = []
+    exit_code: int | None = None
+
+
+def schemas() -> dict[str, dict]:
+    """JSON Schema of a stream's lines and of a result."""
+    return {"find_line": msgspec.json.schema(AnyLine), "find": msgspec.json.schema(Result)}

@@ -1,0 +1,86 @@
+"""From a gathered stream to a result, and what each source of evidence cannot see."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from linewright.find.evidence import collect, collect_near
+from linewright.find.live import Gathered
+from linewright.find.objects import Heap, Objects
+from linewright.find.result import Judge
+from linewright.find.schema import Result
+from linewright.find.symbols import Names
+
+SAMPLE_NS = 4_000
+"""What one sample costs the program, charged for the overhead that is stated; measured, docs/guide/find.md."""
+BLIND = {
+    "timer": (
+        "plain stores that no watchpoint met (the hottest lines are watched, one after the other)",
+        "time inside the kernel and what the kernel touches",
+        "accesses through the thread register (%fs, TPIDR_EL0)",
+        "lines that move rarely: below a few samples nothing is said",
+    ),
+    "signal": (
+        "plain stores and loads: without perf_event_open there are no watchpoints, so false sharing between plain stores is unseen",
+        "statically linked programs, threads that block the signal or were not made by pthread_create",
+        "time inside the kernel and what the kernel touches",
+        "lines that move rarely: below a few samples nothing is said",
+    ),
+    "exact": (
+        "time: how often a line moves on real hardware, and what that costs",
+        "code that this run did not execute",
+        "what the kernel touches",
+    ),
+}
+
+
+def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes: list[str] | None = None) -> Result:
+    """Judge everything that a live run saw."""
+    gathered.samples.sort(key=lambda s: s.time_ns)
+    collect(gathered.samples, gathered.decoder, gathered.lines)
+    collect_near(gathered.samples, gathered.decoder, gathered.lines, gathered.watcher.confirmed)
+    names = Names(gathered.spaces)
+    objects = Objects(gathered.spaces, names, gathered.stacks, heap)
+    total = len(gathered.samples)
+    judge = Judge(gathered.spaces, names, objects, gathered.lines, total)
+    end = gathered.end
+    return Result(
+        linewright_find_result=1, source=gathered.start.source, program=PurePath(program).name, arch=gathered.start.arch,
+        seconds=end.elapsed_ns / 1e9 if end else 0.0, samples=total, lost=end.lost if end else 0,
+        threads=len({s.tid for s in gathered.samples}), lines=judge.shared(), alone=judge.alone(),
+        overhead=_overhead(gathered), blind=list(BLIND[gathered.start.source]), notes=[*(notes or []), *_notes(gathered)],
+        exit_code=end.exit_code if end and end.ending == "exit" else None,
+    )  # fmt: skip
+
+
+def _overhead(gathered: Gathered) -> float | None:
+    """What samples and watchpoints cost, over the CPU time that the samples stand for."""
+    if gathered.end is None or not gathered.samples or not gathered.start.period_ns:
+        return None
+    busy_ns = len(gathered.samples) * gathered.start.period_ns
+    return (len(gathered.samples) * SAMPLE_NS + gathered.end.watch_cost_ns) / busy_ns
+
+
+def _notes(gathered: Gathered) -> list[str]:
+    """What the reader must know of this run before believing it."""
+    notes = []
+    start, end = gathered.start, gathered.end
+    if gathered.damaged:
+        notes.append(f"Broken off: {gathered.damaged}; what came before counts.")
+    if start.left_out:
+        notes.append(f"{start.left_out} threads are not sampled: too few file descriptors (ulimit -n), and no permission for the whole machine.")  # fmt: skip
+    if start.scope == "machine":
+        notes.append("Too many threads for an event each: every CPU was sampled, other programs' samples were left out.")
+    if end and end.lost:
+        notes.append(f"{end.lost} samples were lost: the machine was too busy to read them.")
+    if end and end.throttled:
+        notes.append("The kernel throttled the timers (kernel.perf_event_max_sample_rate).")
+    if gathered.watcher.refused:
+        notes.append(f"{gathered.watcher.refused} watchpoints were refused or found no free register.")
+    if start.source == "timer" and not start.kernel:
+        notes.append("Shares are of user time: kernel.perf_event_paranoid does not allow samples of the kernel.")
+    if end and end.ending not in ("", "exit"):
+        notes.append(f"The program was ended by: {end.ending}.")
+    if not gathered.samples:
+        notes.append("No sample: the program used less CPU time than one period.")
+    return notes

@@ -1,0 +1,134 @@
+"""Address spaces over time: which mapping of which process an address lies in, also after fork, exec and exit."""
+
+from __future__ import annotations
+
+import bisect
+import os
+from collections import defaultdict
+from typing import NamedTuple
+
+from linewright.find.schema import Code, Map, Task
+
+PAGE = 4096
+
+
+class Key(NamedTuple):
+    """A place in memory that is the same for all who share it: a process's own address, or an offset in a shared mapping."""
+
+    space: tuple[int, ...]
+    """(process,) for private memory, (device, inode) for a shared mapping."""
+    at: int
+
+
+class Spaces:
+    """Mappings, threads and code of every process of a run."""
+
+    def __init__(self) -> None:
+        self._maps: dict[int, list[Map]] = defaultdict(list)
+        self._starts: dict[int, list[int]] = {}
+        self._code: dict[tuple[int, int], bytes] = {}
+        self.names: dict[int, str] = {}
+        self.process_of: dict[int, int] = {}
+        self.parents: dict[int, int] = {}
+
+    def mapping(self, line: Map) -> None:
+        """A new mapping takes the place of what lay there."""
+        end = line.start + line.length
+        kept = []
+        for old in self._maps[line.pid]:
+            old_end = old.start + old.length
+            if old_end <= line.start or old.start >= end:
+                kept.append(old)
+                continue
+            if old.start < line.start:
+                kept.append(_part(old, old.start, line.start))
+            if old_end > end:
+                kept.append(_part(old, end, old_end))
+        kept.append(line)
+        self._maps[line.pid] = sorted(kept, key=lambda m: m.start)
+        self._starts.pop(line.pid, None)
+
+    def task(self, line: Task) -> None:
+        """Threads get their process and name; a new process has its parent's mappings, a new program none."""
+        self.process_of[line.tid] = line.pid
+        if line.name:
+            self.names[line.tid] = line.name
+        elif line.event == "start":
+            self.names.setdefault(line.tid, self.names.get(line.parent, ""))
+        if line.event == "start" and line.pid != line.parent and line.tid == line.pid:
+            self._maps[line.pid] = list(self._maps[line.parent])
+            self._starts.pop(line.pid, None)
+            self.parents[line.pid] = line.parent
+        if line.event == "exec":
+            self._maps[line.pid] = []
+            self._starts.pop(line.pid, None)
+            for key in [key for key in self._code if key[0] == line.pid]:
+                del self._code[key]
+
+    def code(self, line: Code) -> None:
+        self._code[line.pid, line.address // PAGE] = bytes.fromhex(line.bytes)
+
+    def find(self, pid: int, address: int) -> Map | None:
+        """The mapping that holds the address, or None."""
+        starts = self._starts.get(pid)
+        if starts is None:
+            starts = self._starts[pid] = [m.start for m in self._maps[pid]]
+        index = bisect.bisect_right(starts, address) - 1
+        if index < 0:
+            return None
+        found = self._maps[pid][index]
+        return found if address < found.start + found.length else None
+
+    def key(self, pid: int, address: int) -> Key:
+        """The place that an address of a process is: shared mappings have one place for all processes."""
+        found = self.find(pid, address)
+        if found is not None and found.shared and found.inode:
+            return Key((found.device, found.inode), address - found.start + found.offset)
+        return Key((pid,), address)
+
+    def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]:
+        """Code bytes known in [start, end): the longest run that reaches back from the end, and its address."""
+        pieces: list[bytes] = []
+        page = (end - 1) // PAGE
+        while page * PAGE + PAGE > start:
+            known = self._page(pid, page)
+            if known is None:
+                break
+            pieces.append(known)
+            page -= 1
+        if not pieces:
+            return end, b""
+        begin = (page + 1) * PAGE
+        data = b"".join(reversed(pieces))[: end - begin]
+        return (begin, data) if begin >= start else (start, data[start - begin :])
+
+    def _page(self, pid: int, page: int) -> bytes | None:
+        seen = pid
+        while (seen, page) not in self._code and seen in self.parents:
+            seen = self.parents[seen]  # a forked process runs its parent's code
+        if (seen, page) not in self._code:
+            self._code[pid, page] = self._from_file(pid, page * PAGE)
+            seen = pid
+        return self._code[seen, page] or None
+
+    def _from_file(self, pid: int, address: int) -> bytes:
+        """A page that was not read of the process, which had ended: its file holds the same, unless it was replaced."""
+        found = self.find(pid, address)
+        if found is None or not found.executable or not found.path.startswith("/"):
+            return b""
+        try:
+            with open(found.path, "rb") as file:
+                if os.fstat(file.fileno()).st_ino != found.inode:
+                    return b""
+                file.seek(found.offset + address - found.start)
+                return file.read(PAGE).ljust(PAGE, b"\0")
+        except OSError:
+            return b""
+
+
+def _part(old: Map, start: int, end: int) -> Map:
+    return Map(
+        time_ns=old.time_ns, pid=old.pid, start=start, length=end - start, offset=old.offset + start - old.start,
+        device=old.device, inode=old.inode, path=old.path, executable=old.executable, writable=old.writable,
+        shared=old.shared,
+    )  # fmt: skip

@@ -1,0 +1,37 @@
+"""Reading a stream of lines: what a cut-off, damaged or foreign one comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from linewright.errors import RunError
+from linewright.find.schema import AnyLine
+
+LONGEST = 1 << 22
+"""Bytes of one line; no source writes one that long."""
+
+
+class Damaged(RunError):
+    """A stream that no source of ours wrote, or that something wrote into; what came before it holds."""
+
+
+_decoder = msgspec.json.Decoder(AnyLine)
+
+
+def parse(line: bytes, number: int = 0) -> AnyLine:
+    """One line, checked. Damaged for one that no source of ours writes."""
+    if len(line) > LONGEST:
+        raise Damaged(f"line {number} of the sampler is {len(line)} bytes long")
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise Damaged(f"line {number} of the sampler: {error}") from None
+
+
+def read(lines: Iterable[bytes]) -> Iterator[AnyLine]:
+    """Every whole line; a last one that a kill cut off is left out."""
+    for number, line in enumerate(lines, 1):
+        if line.endswith(b"\n"):
+            yield parse(line, number)

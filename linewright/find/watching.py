@@ -1,0 +1,184 @@
+"""Which lines are worth watchpoints, which watchpoints to ask for, and what their outcomes add to the evidence.
+
+A line is watched in two rounds: writes of every word in every thread concerned, then, if somebody wrote, reads.  Hits of two
+threads in one round are what confirms sharing: they used the line within the same few hundredths of a second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from linewright.find.decode import NEAR, Decoder
+from linewright.find.evidence import LINE, Evidence, Lines, Place
+from linewright.find.schema import Sample, Watch
+from linewright.find.space import Spaces
+
+WORD = 8
+ROUND_MS = 20
+"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms (docs/guide/find.md); the rest is for
+threads that wait for a CPU."""
+MOST_LINES = 64
+MOST_THREADS = 8
+"""Threads watched on one line: those that were seen on it, then the ones with most samples."""
+PER_SITE = 40
+"""Samples of one instruction in one thread that candidates are taken from."""
+FEWEST = 3
+"""Samples near a line's accesses from which it is a candidate."""
+
+
+@dataclass
+class Candidate:
+    """A line that decoded code says is used."""
+
+    pid: int
+    address: int
+    threads: Counter[int] = field(default_factory=Counter)
+    writes: bool = False
+    own_stack: bool = False
+
+
+@dataclass
+class _Round:
+    evidence: Evidence
+    pid: int
+    address: int
+    threads: list[int]
+    reads: bool
+    waiting: int = 0
+    hits: list[Watch] = field(default_factory=list)
+
+
+class Watcher:
+    """Chooses lines as samples come in and turns outcomes into evidence."""
+
+    def __init__(self, spaces: Spaces, decoder: Decoder, lines: Lines, arch: str) -> None:
+        self._spaces, self._decoder, self._lines, self._arch = spaces, decoder, lines, arch
+        self._candidates: dict[Place, Candidate] = {}
+        self._used: Counter[tuple[int, int]] = Counter()
+        self._busy: Counter[int] = Counter()
+        self._pid_of: dict[int, int] = {}
+        self._watched: set[Place] = set()
+        self._rounds: dict[int, _Round] = {}
+        self._next = 1
+        self._now_ns = 0
+        """Of the latest sample; all hits of a round are dated so, and count as together, since a round is short."""
+        self.refused = 0
+        self.confirmed: set[Place] = set()
+        """Lines that hits in two threads have shown to be shared."""
+
+    def sample(self, sample: Sample) -> None:
+        """Note the lines that the code around a sample uses."""
+        if sample.kernel or not sample.bits:
+            return
+        self._now_ns = max(self._now_ns, sample.time_ns)
+        self._busy[sample.tid] += 1
+        self._pid_of[sample.tid] = sample.pid
+        self._used[sample.tid, sample.ip] += 1
+        if self._used[sample.tid, sample.ip] > PER_SITE:
+            return
+        stack = self._spaces.find(sample.pid, sample.registers[7 if self._arch == "x86_64" else 31])
+        for operand in self._decoder.operands(sample.pid, sample.ip, sample.bits):
+            address = operand.address(sample.registers)
+            mapping = self._spaces.find(sample.pid, address)
+            if mapping is None or not mapping.writable:
+                continue
+            place = self._lines.place(sample.pid, address)
+            known = self._candidates.get(place)
+            if known is None:
+                known = self._candidates[place] = Candidate(sample.pid, address // LINE * LINE)
+            known.threads[sample.tid] += 2 if abs(operand.distance) <= NEAR else 1
+            known.writes |= operand.access != "read"
+            known.own_stack |= mapping is stack
+
+    def requests(self) -> Iterator[str]:
+        """Commands for the sampler: a round for each line not yet watched, the most promising first."""
+        for place, candidate in self._ranked():
+            if len(self._watched) >= MOST_LINES:
+                return
+            self._watched.add(place)
+            evidence = self._lines.at(candidate.pid, candidate.address)
+            threads = self._threads(candidate)
+            yield from self._ask(_Round(evidence, candidate.pid, candidate.address, threads, reads=False))
+
+    def _ranked(self) -> list[tuple[Place, Candidate]]:
+        """Lines that two threads' code uses come first; one thread's own stack only then."""
+        fit = [
+            (place, c)
+            for place, c in self._candidates.items()
+            if place not in self._watched
+            and sum(c.threads.values()) >= FEWEST
+            and (len(c.threads) > 1 or not c.own_stack)
+            and (c.writes or len(c.threads) > 1)
+        ]
+        return sorted(fit, key=lambda pair: (len(pair[1].threads) < 2, -sum(pair[1].threads.values())))
+
+    def _threads(self, candidate: Candidate) -> list[int]:
+        """Threads of processes that have the line, at the address that it has in the first one."""
+        space = self._lines.place(candidate.pid, candidate.address).space
+        seen = [tid for tid, _ in candidate.threads.most_common(MOST_THREADS)]
+        others = [tid for tid, _ in self._busy.most_common() if tid not in candidate.threads]
+        fit = [
+            tid
+            for tid in others
+            if self._lines.place(self._pid_of[tid], candidate.address).space == space
+        ]
+        return (seen + fit)[:MOST_THREADS]
+
+    def _ask(self, round_: _Round) -> Iterator[str]:
+        """One watchpoint for each thread and word; the sampler arms four of a thread at a time."""
+        hit = {(w.tid, w.address) for w in round_.hits}
+        for word in range(0, LINE, WORD):
+            for tid in round_.threads:
+                address = round_.address + word
+                if round_.reads and (tid, address) in hit:
+                    continue
+                number, self._next = self._next, self._next + 1
+                self._rounds[number] = round_
+                round_.waiting += 1
+                yield f"watch {number} {tid} {address} {WORD} {'rw' if round_.reads else 'w'} {ROUND_MS}\n"
+
+    def outcome(self, watch: Watch) -> list[str]:
+        """What one watchpoint came to; returns the requests that follow from it."""
+        round_ = self._rounds.pop(watch.id, None)
+        if round_ is None:
+            return []
+        round_.waiting -= 1
+        if watch.outcome == "hit":
+            round_.hits.append(watch)
+        elif watch.outcome in ("refused", "busy"):
+            self.refused += 1
+        if round_.waiting:
+            return []
+        self._take(round_)
+        if round_.reads or not round_.hits:
+            return []
+        again = _Round(round_.evidence, round_.pid, round_.address, round_.threads, reads=True)
+        again.hits = round_.hits
+        return list(self._ask(again))
+
+    def _take(self, round_: _Round) -> None:
+        """A round's hits become evidence when two threads had some: else nothing travels here."""
+        if len({w.tid for w in round_.hits}) < 2:
+            return
+        writes: dict[int, bool] = defaultdict(bool)
+        for watch in round_.hits:
+            offset, size, wrote = self._bytes(watch, round_)
+            writes[watch.tid] |= wrote
+            round_.evidence.touch(watch.tid, offset, size, wrote, self._now_ns)
+        if any(writes.values()):
+            round_.evidence.watched = True
+            self.confirmed.add(round_.evidence.place)
+
+    def _bytes(self, watch: Watch, round_: _Round) -> tuple[int, int, bool]:
+        """Offset in the line, size, and whether it wrote: by the instruction, else as far as the watchpoint tells."""
+        pid = self._pid_of.get(watch.tid, round_.pid)
+        wanted = -1 if self._arch == "arm64" else 0  # arm64 stops before the access, x86 behind it
+        for operand in self._decoder.operands(pid, watch.ip):
+            if operand.distance != wanted or not watch.registers:
+                continue
+            at = operand.address(watch.registers)
+            if watch.address - operand.size < at < watch.address + watch.length:
+                return max(0, at - round_.address), operand.size, operand.access != "read"
+        return watch.address - round_.address, watch.length, not watch.reads

@@ -1,0 +1,225 @@
+// Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
+//
+// planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time; variables carry the names that the tests ask for.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <pthread.h>
+#include <shared_mutex>
+#include <string>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+constexpr unsigned most_threads = 64;
+constexpr std::size_t apart = 256; // bytes between what is private to threads
+
+struct alignas(apart) Line {
+    std::uint64_t words[apart / 8];
+};
+
+// C linkage and external: the symbol table carries exactly these names.
+extern "C" {
+Line true_counter;
+Line false_counters[(most_threads + 7) / 8];
+Line plain_counters[(most_threads + 7) / 8];
+Line private_counters[most_threads];
+Line read_table;
+Line flag_line;
+}
+pthread_mutex_t planted_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_rwlock_t planted_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+std::mutex planted_std_mutex;
+std::shared_mutex planted_shared_mutex;
+thread_local std::uint64_t own_counter;
+
+std::atomic<bool> stop;
+constexpr unsigned batch = 1000;
+
+std::uint64_t &word(Line *lines, unsigned thread) { return lines[thread / 8].words[thread % 8]; }
+void locked_add(std::uint64_t &to) { __atomic_fetch_add(&to, 1, __ATOMIC_SEQ_CST); }
+void plain_add(std::uint64_t &to) {
+    volatile std::uint64_t *at = &to;
+    *at = *at + 1;
+}
+
+template <class Body> void until_stopped(Body body) {
+    while (!stop.load(std::memory_order_relaxed))
+        for (unsigned i = 0; i < batch; i++)
+            body();
+}
+
+void true_sharing(unsigned) {
+    until_stopped([] { locked_add(true_counter.words[0]); });
+}
+void false_sharing(unsigned thread) {
+    until_stopped([to = &word(false_counters, thread)] { locked_add(*to); });
+}
+void false_plain(unsigned thread) {
+    until_stopped([to = &word(plain_counters, thread)] { plain_add(*to); });
+}
+void private_lines(unsigned thread) {
+    until_stopped([to = &private_counters[thread].words[0]] { locked_add(*to); });
+}
+void private_plain(unsigned thread) {
+    until_stopped([to = &private_counters[thread].words[0]] { plain_add(*to); });
+}
+void read_shared(unsigned) {
+    volatile std::uint64_t *from = read_table.words;
+    until_stopped([&] { own_counter += from[own_counter % 8]; });
+}
+void reader_and_writer(unsigned thread) {
+    volatile std::uint64_t *flag = flag_line.words;
+    if (thread == 0)
+        until_stopped([&] { flag[0] = flag[0] + 1; });
+    else
+        until_stopped([&] { own_counter += flag[0]; });
+}
+void mutex_lock(unsigned) {
+    until_stopped([] {
+        pthread_mutex_lock(&planted_mutex);
+        plain_add(own_counter);
+        pthread_mutex_unlock(&planted_mutex);
+    });
+}
+void rwlock_read(unsigned) {
+    until_stopped([] {
+        pthread_rwlock_rdlock(&planted_rwlock);
+        plain_add(own_counter);
+        pthread_rwlock_unlock(&planted_rwlock);
+    });
+}
+void std_mutex(unsigned) {
+    until_stopped([] {
+        std::lock_guard hold(planted_std_mutex);
+        plain_add(own_counter);
+    });
+}
+void shared_mutex_read(unsigned) {
+    until_stopped([] {
+        std::shared_lock hold(planted_shared_mutex);
+        plain_add(own_counter);
+    });
+}
+void stack_private(unsigned) {
+    std::uint64_t mine = 0;
+    until_stopped([&] { locked_add(mine); });
+}
+void tls_private(unsigned) {
+    until_stopped([to = &own_counter] { locked_add(*to); });
+}
+
+std::uint64_t *heap_block;
+void heap_sharing(unsigned) {
+    until_stopped([] { locked_add(heap_block[1]); });
+}
+std::uint64_t *heap_neighbours[most_threads];
+void heap_false(unsigned thread) {
+    until_stopped([to = heap_neighbours[thread]] { locked_add(*to); });
+}
+
+// Code without a file: `lock incq (%rdi)` or its arm64 twin in anonymous memory, called in a loop.
+using Jitted = void (*)(std::uint64_t *, std::uint64_t);
+Jitted jitted() {
+#if defined(__x86_64__)
+    // 1: lock incq (%rdi); dec %rsi; jnz 1b; ret
+    const unsigned char code[] = {0xF0, 0x48, 0xFF, 0x07, 0x48, 0xFF, 0xCE, 0x75, 0xF7, 0xC3};
+#else
+    // 1: ldaxr x2,[x0]; add x2,x2,#1; stlxr w3,x2,[x0]; cbnz w3,1b; subs x1,x1,#1; b.ne 1b; ret
+    const std::uint32_t code[] = {0xC85FFC02, 0x91000442, 0xC803FC02, 0x35FFFFA3, 0xF1000421, 0x54FFFF61, 0xD65F03C0};
+#endif
+    void *page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(page, code, sizeof code);
+    mprotect(page, 4096, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache(static_cast<char *>(page), static_cast<char *>(page) + sizeof code);
+    return reinterpret_cast<Jitted>(page);
+}
+Jitted anonymous_code;
+void jit(unsigned) {
+    while (!stop.load(std::memory_order_relaxed))
+        anonymous_code(true_counter.words, batch);
+}
+
+void pool(unsigned) { // a queue of jobs as thread pools have them: one lock, one list
+    static std::vector<int> jobs;
+    until_stopped([] {
+        std::lock_guard hold(planted_std_mutex);
+        if (jobs.size() < 64)
+            jobs.push_back(1);
+        else
+            jobs.clear();
+    });
+}
+
+void run_threads(unsigned threads, double seconds, const std::function<void(unsigned)> &body) {
+    std::vector<std::thread> running;
+    for (unsigned i = 0; i < threads; i++)
+        running.emplace_back(body, i);
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    stop.store(true);
+    for (std::thread &thread : running)
+        thread.join();
+}
+
+// Processes that share anonymous memory, as servers with forked workers do.
+void run_processes(unsigned processes, double seconds) {
+    void *shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (unsigned i = 0; i < processes; i++)
+        if (fork() == 0) {
+            run_threads(1, seconds, [&](unsigned) { until_stopped([&] { locked_add(*static_cast<std::uint64_t *>(shared)); }); });
+            _exit(0);
+        }
+    while (wait(nullptr) > 0) {
+    }
+}
+
+// Threads one after the other, whose stacks lie at one address: no two ever run together.
+void run_in_turn(unsigned threads, double seconds) {
+    for (unsigned i = 0; i < threads; i++) {
+        stop.store(false);
+        run_threads(1, seconds / threads, stack_private);
+    }
+}
+
+const std::map<std::string, void (*)(unsigned)> kinds = {
+    {"true", true_sharing},       {"false", false_sharing}, {"false_plain", false_plain},   {"private", private_lines},
+    {"private_plain", private_plain}, {"read_shared", read_shared}, {"reader_writer", reader_and_writer},
+    {"mutex", mutex_lock},        {"rwlock", rwlock_read},  {"std_mutex", std_mutex},       {"shared_mutex", shared_mutex_read},
+    {"stack", stack_private},     {"tls", tls_private},     {"heap", heap_sharing},         {"heap_false", heap_false},
+    {"jit", jit},                 {"pool", pool}};
+
+[[gnu::noinline]] std::uint64_t *allocate_planted() { return static_cast<std::uint64_t *>(std::malloc(24)); }
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 4)
+        return std::fprintf(stderr, "planted KIND THREADS SECONDS\n"), 2;
+    std::string kind = argv[1];
+    auto threads = static_cast<unsigned>(std::atoi(argv[2]));
+    double seconds = std::atof(argv[3]);
+    if (threads < 1 || threads > most_threads)
+        return 2;
+    heap_block = static_cast<std::uint64_t *>(std::aligned_alloc(256, 256));
+    for (auto &block : heap_neighbours)
+        block = allocate_planted();
+    anonymous_code = jitted();
+    if (kind == "fork")
+        run_processes(threads, seconds);
+    else if (kind == "turns")
+        run_in_turn(threads, seconds);
+    else if (auto found = kinds.find(kind); found != kinds.end())
+        run_threads(threads, seconds, found->second);
+    else
+        return 2;
+    return 0;
+}
