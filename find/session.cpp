@@ -13,7 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <memory>
+#include <map>
 #include <optional>
 #include <poll.h>
 #include <sstream>
@@ -77,6 +77,7 @@ private:
     bool over(std::uint64_t now_ns);
     void take_commands();
     void obey(const std::string &line);
+    void describe(std::uint64_t now_ns);
     void drain();
     void finish();
 
@@ -87,6 +88,7 @@ private:
     std::optional<Signals> signals_;
     std::optional<Launched> program_;
     std::string pending_;
+    std::map<std::uint32_t, std::uint64_t> described_; // when a process's mappings are written next
     std::uint64_t began_ns_ = 0, ended_at_ns_ = 0;
     std::size_t left_out_ = 0;
     bool stop_asked_ = false, commands_open_ = true;
@@ -214,6 +216,20 @@ bool Run::over(std::uint64_t now_ns) {
     return false;
 }
 
+// Records name neither the heap nor a stack, nor what was mapped before a process was joined: /proc does.
+void Run::describe(std::uint64_t now_ns) {
+    constexpr std::uint64_t first_ns = 100'000'000, again_ns = 1'000'000'000;
+    if (!timers_)
+        return;
+    for (std::uint32_t pid : timers_->take_active())
+        described_.try_emplace(pid, now_ns + first_ns);
+    for (auto &[pid, due_ns] : described_)
+        if (now_ns >= due_ns) {
+            describe_mappings(out_, static_cast<pid_t>(pid), now_ns);
+            due_ns = now_ns - began_ns_ < 4 * again_ns ? now_ns + again_ns : ~0ull;
+        }
+}
+
 void Run::drain() {
     if (timers_)
         timers_->drain();
@@ -228,6 +244,7 @@ void Run::loop() {
         bool over_now = over(monotonic_ns()); // asked before the rings are drained: nothing of the end is missed
         drain();
         watches_.step(monotonic_ns());
+        describe(monotonic_ns());
         if (over_now)
             return;
         if (monotonic_ns() - flushed_ns > 100'000'000) {

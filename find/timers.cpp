@@ -113,6 +113,7 @@ void Timers::take_sample(const perf_event_header &record) {
     if (!parse(record, sample_) || !ours(sample_.pid))
         return;
     totals_.samples++;
+    active_.insert(sample_.pid);
     totals_.kernel += sample_.kernel;
     if (!sample_.kernel && sample_.bits)
         code_.want(sample_.pid, sample_.ip);

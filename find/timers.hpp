@@ -30,6 +30,8 @@ public:
     // Writes what the rings hold.
     void drain();
 
+    // Processes that samples came from since the last call.
+    std::unordered_set<std::uint32_t> take_active() { return std::exchange(active_, {}); }
     bool kernel() const { return kernel_; }
     std::size_t events() const { return events_.size(); }
     const Totals &totals() const { return totals_; }
@@ -48,7 +50,7 @@ private:
     std::uint64_t period_ns_;
     bool kernel_ = true; // samples inside the kernel are to be had
     bool machine_ = false;
-    std::unordered_set<std::uint32_t> family_;
+    std::unordered_set<std::uint32_t> family_, active_;
     std::vector<Handle> events_;
     struct Cpu {
         int first; // event that owns the ring

@@ -200,8 +200,8 @@ class _X86:
             elif m.base:
                 base = self._registers.get(m.base, -2)
             index = self._registers.get(m.index, -2) if m.index else -1
-            if base == -2 or index == -2 or base == self._sp or o.size > 64:
-                continue  # a vector of addresses, or the thread's own frame
+            if base == -2 or index == -2 or o.size > 64 or (base == self._sp and not atomic):
+                continue  # a vector of addresses, or what the compiler keeps in the thread's own frame
             access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
             yield Operand(i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False)
 

@@ -25,7 +25,7 @@ class Spaces:
 
     def __init__(self) -> None:
         self._maps: dict[int, list[Map]] = defaultdict(list)
-        self._starts: dict[int, list[int]] = {}
+        self._starts: dict[int, list[int]] = defaultdict(list)
         self._code: dict[tuple[int, int], bytes] = {}
         self.names: dict[int, str] = {}
         self.process_of: dict[int, int] = {}
@@ -33,20 +33,24 @@ class Spaces:
 
     def mapping(self, line: Map) -> None:
         """A new mapping takes the place of what lay there."""
+        maps, starts = self._maps[line.pid], self._starts[line.pid]
         end = line.start + line.length
-        kept = []
-        for old in self._maps[line.pid]:
-            old_end = old.start + old.length
-            if old_end <= line.start or old.start >= end:
-                kept.append(old)
-                continue
+        first = bisect.bisect_right(starts, line.start) - 1
+        if first < 0 or maps[first].start + maps[first].length <= line.start:
+            first += 1
+        last = bisect.bisect_left(starts, end)
+        kept = [line]
+        for old in maps[first:last]:
             if old.start < line.start:
-                kept.append(_part(old, old.start, line.start))
-            if old_end > end:
-                kept.append(_part(old, end, old_end))
-        kept.append(line)
-        self._maps[line.pid] = sorted(kept, key=lambda m: m.start)
-        self._starts.pop(line.pid, None)
+                kept.insert(0, _part(old, old.start, line.start))
+            if old.start + old.length > end:
+                kept.append(_part(old, end, old.start + old.length))
+        maps[first:last] = kept
+        starts[first:last] = [m.start for m in kept]
+
+    def _replace(self, pid: int, maps: list[Map]) -> None:
+        self._maps[pid] = maps
+        self._starts[pid] = [m.start for m in maps]
 
     def task(self, line: Task) -> None:
         """Threads get their process and name; a new process has its parent's mappings, a new program none."""
@@ -56,12 +60,10 @@ class Spaces:
         elif line.event == "start":
             self.names.setdefault(line.tid, self.names.get(line.parent, ""))
         if line.event == "start" and line.pid != line.parent and line.tid == line.pid:
-            self._maps[line.pid] = list(self._maps[line.parent])
-            self._starts.pop(line.pid, None)
+            self._replace(line.pid, list(self._maps[line.parent]))
             self.parents[line.pid] = line.parent
         if line.event == "exec":
-            self._maps[line.pid] = []
-            self._starts.pop(line.pid, None)
+            self._replace(line.pid, [])
             for key in [key for key in self._code if key[0] == line.pid]:
                 del self._code[key]
 
@@ -70,14 +72,19 @@ class Spaces:
 
     def find(self, pid: int, address: int) -> Map | None:
         """The mapping that holds the address, or None."""
-        starts = self._starts.get(pid)
-        if starts is None:
-            starts = self._starts[pid] = [m.start for m in self._maps[pid]]
-        index = bisect.bisect_right(starts, address) - 1
+        index = bisect.bisect_right(self._starts[pid], address) - 1
         if index < 0:
             return None
         found = self._maps[pid][index]
         return found if address < found.start + found.length else None
+
+    def beginning(self, pid: int, mapping: Map) -> Map | None:
+        """The mapping of the beginning of the same file, at or below this one: where the file was loaded."""
+        index = bisect.bisect_right(self._starts[pid], mapping.start) - 1
+        for other in reversed(self._maps[pid][max(0, index - 64) : index + 1]):
+            if other.path == mapping.path and other.inode == mapping.inode and other.offset == 0:
+                return other
+        return None
 
     def key(self, pid: int, address: int) -> Key:
         """The place that an address of a process is: shared mappings have one place for all processes."""

@@ -64,12 +64,10 @@ class Module:
     thread_locals: list[Symbol] = field(default_factory=list)
     stripped: bool = True
 
-    def address_of(self, offset: int) -> int | None:
-        """The address that a file offset is loaded at."""
-        for at, size, address, _ in self.segments:
-            if at <= offset < at + max(size, 1) or at & ~4095 <= offset < at:
-                return address + offset - at
-        return None
+    @property
+    def lowest(self) -> int:
+        """Address of the page that the file's beginning is loaded at."""
+        return min((address & ~4095 for _, _, address, _ in self.segments), default=0)
 
     @property
     def end(self) -> int:
@@ -94,6 +92,11 @@ def module(path: str) -> Module:
     for kind in (found.functions, found.variables, found.thread_locals):
         kind.sort()
     return found
+
+
+def _is_file(mapping: Map) -> bool:
+    """Whether a file with symbols may lie there."""
+    return mapping.path.startswith("/") and bool(mapping.inode) and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
 
 
 def _symbols(table: SymbolTableSection, to: Module) -> None:
@@ -127,22 +130,20 @@ class Names:
         found = self._spaces.find(pid, address)
         if found is None:
             return Where("", address)
-        if found.path.startswith("/") and found.inode and not found.path.startswith(("/dev/", "/memfd:", "/SYSV")):
-            inside = module(found.path).address_of(found.offset + address - found.start)
-            return Where(found.path, address - found.start + found.offset if inside is None else inside)
-        return self._behind(pid, found, address) or Where("", address)
-
-    def _behind(self, pid: int, found: Map, address: int) -> Where | None:
-        """An anonymous mapping right behind a file's last one holds what its .bss needs beyond the file."""
+        if _is_file(found):
+            return Where(found.path, address - self._base(pid, found))
+        # An anonymous mapping right behind a file's last one holds what its .bss needs beyond the file.
         below = self._spaces.find(pid, found.start - 1)
-        if below is None or not below.path.startswith("/") or below.path.startswith(("/dev/", "/memfd:")):
-            return None
-        file = module(below.path)
-        base = file.address_of(below.offset)
-        if base is None:
-            return None
-        inside = base + address - below.start
-        return Where(below.path, inside) if inside < file.end else None
+        if below is not None and _is_file(below) and address - self._base(pid, below) < module(below.path).end:
+            return Where(below.path, address - self._base(pid, below))
+        return Where("", address)
+
+    def _base(self, pid: int, mapping: Map) -> int:
+        """What was added to the file's own addresses when it was loaded."""
+        beginning = self._spaces.beginning(pid, mapping)
+        if beginning is None:  # only a later part was seen, as of a JIT compiler's cache: its offset is all there is
+            return mapping.start - mapping.offset
+        return beginning.start - module(mapping.path).lowest
 
     def is_system(self, pid: int, address: int) -> bool:
         """Code of the C or C++ library, the dynamic linker or the kernel's page."""

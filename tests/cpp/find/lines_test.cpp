@@ -1,0 +1,155 @@
+// The sampler's output is JSON whatever is in it, and records of the kernel are read within their bounds.
+#include "find/lines.hpp"
+#include "find/perf.hpp"
+#include "find/watch.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace lw::find;
+
+// What `write` puts on its output.
+template <class Write> std::string written(Write write) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    {
+        Output output(ends[1]);
+        write(output);
+    }
+    close(ends[1]);
+    std::string all;
+    char bytes[4096];
+    for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;)
+        all.append(bytes, static_cast<std::size_t>(got));
+    close(ends[0]);
+    return all;
+}
+
+TEST(Lines, EveryKindOfField) {
+    std::uint64_t numbers[] = {0, ~0ull};
+    std::string words[] = {"a", "b c"};
+    std::uint8_t bytes[] = {0x00, 0xf0, 0x0f};
+    std::string line = written([&](Output &output) {
+        Line(output, "t")
+            .number("n", ~0ull)
+            .flag("f", true)
+            .text("s", "x")
+            .list("l", numbers)
+            .texts("w", words)
+            .hex("h", bytes);
+    });
+    EXPECT_EQ(line, "{\"type\":\"t\",\"n\":18446744073709551615,\"f\":true,\"s\":\"x\",\"l\":[0,18446744073709551615],"
+                    "\"w\":[\"a\",\"b c\"],\"h\":\"00f00f\"}\n");
+}
+
+TEST(Lines, TextOfAnyBytesIsValidJson) {
+    auto text = [](std::string_view value) {
+        return written([&](Output &output) { Line(output, "t").text("s", value); });
+    };
+    EXPECT_EQ(text("a\"b\\c\n"), "{\"type\":\"t\",\"s\":\"a\\\"b\\\\c\\u000a\"}\n");
+    EXPECT_EQ(text("\xC3\xA9"), "{\"type\":\"t\",\"s\":\"\xC3\xA9\"}\n");
+    // Not UTF-8: a lone byte, an overlong form, a surrogate, a character cut off.
+    EXPECT_EQ(text("\xFF"), "{\"type\":\"t\",\"s\":\"\xEF\xBF\xBD\"}\n");
+    EXPECT_EQ(text("\xC0\xAF"), "{\"type\":\"t\",\"s\":\"\xEF\xBF\xBD\xEF\xBF\xBD\"}\n");
+    EXPECT_EQ(text("\xED\xA0\x80").find('\xED'), std::string::npos);
+    EXPECT_EQ(text("x\xC3").find('\xC3'), std::string::npos);
+}
+
+TEST(Lines, AReaderThatLeftEndsTheOutputOnly) {
+    signal(SIGPIPE, SIG_IGN);
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    close(ends[0]);
+    Output output(ends[1]);
+    Line(output, "t").number("n", 1);
+    output.flush();
+    EXPECT_TRUE(output.broken());
+    close(ends[1]);
+}
+
+// A sample record as the kernel lays it out for our sample type.
+std::vector<std::uint8_t> record(std::uint64_t frames, std::uint64_t abi, std::uint64_t stack) {
+    std::vector<std::uint64_t> words = {0x1000, 7ull << 32 | 5, 99, 1, frames};
+    for (std::uint64_t i = 0; i < frames; i++)
+        words.push_back(i == 0 ? static_cast<std::uint64_t>(-512) : 0x2000 + i); // the marker of user space first
+    words.push_back(abi);
+    if (abi)
+        for (int i = 0; i < __builtin_popcountll(register_mask); i++)
+            words.push_back(static_cast<std::uint64_t>(i));
+    words.push_back(stack);
+    for (std::uint64_t i = 0; i < stack / 8; i++)
+        words.push_back(0x3000 + i);
+    if (stack)
+        words.push_back(stack / 2); // the kernel copied half of it
+    perf_event_header header{PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
+                             static_cast<std::uint16_t>(sizeof(perf_event_header) + 8 * words.size())};
+    std::vector<std::uint8_t> bytes(header.size);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, words.data(), 8 * words.size());
+    return bytes;
+}
+
+TEST(Perf, ASampleIsReadWhole) {
+    auto bytes = record(3, PERF_SAMPLE_REGS_ABI_64, stack_bytes);
+    Sample sample;
+    ASSERT_TRUE(parse(*reinterpret_cast<perf_event_header *>(bytes.data()), sample));
+    EXPECT_EQ(sample.ip, 0x1000u);
+    EXPECT_EQ(sample.pid, 5u);
+    EXPECT_EQ(sample.tid, 7u);
+    EXPECT_EQ(sample.bits, 64u);
+    EXPECT_EQ(sample.chain, (std::vector<std::uint64_t>{0x2001, 0x2002}));
+    EXPECT_EQ(sample.registers.size(), static_cast<std::size_t>(__builtin_popcountll(register_mask)));
+    EXPECT_EQ(sample.top.size(), stack_bytes / 16);
+}
+
+TEST(Perf, AKernelThreadHasNoRegisters) {
+    auto bytes = record(0, PERF_SAMPLE_REGS_ABI_NONE, 0);
+    Sample sample;
+    ASSERT_TRUE(parse(*reinterpret_cast<perf_event_header *>(bytes.data()), sample));
+    EXPECT_EQ(sample.bits, 0u);
+    EXPECT_TRUE(sample.registers.empty() && sample.top.empty());
+}
+
+TEST(Perf, ARecordCutShortAnywhereIsRefused) {
+    auto bytes = record(3, PERF_SAMPLE_REGS_ABI_64, stack_bytes);
+    auto *header = reinterpret_cast<perf_event_header *>(bytes.data());
+    for (std::size_t size = sizeof *header; size < bytes.size(); size += 8) {
+        header->size = static_cast<std::uint16_t>(size);
+        Sample sample;
+        EXPECT_FALSE(parse(*header, sample)) << size;
+    }
+}
+
+TEST(Watch, AThreadThatIsGoneIsSaidToBe) {
+    std::string lines = written([](Output &output) {
+        Watches watches(output, 0.01);
+        watches.ask({.id = 3, .tid = 1 << 22, .address = 0x1000});
+        watches.step(1'000'000'000);
+        EXPECT_TRUE(watches.idle());
+    });
+    EXPECT_NE(lines.find("\"id\":3"), std::string::npos);
+    EXPECT_TRUE(lines.find("\"outcome\":\"gone\"") != std::string::npos || lines.find("\"outcome\":\"refused\"") != std::string::npos);
+}
+
+// The budget: without time passing only the first allowance (5 ms of hits at 80 µs) is spent, the rest waits.
+TEST(Watch, NoMoreAreArmedThanTheBudgetAllows) {
+    std::uint64_t words[512] = {};
+    std::string lines = written([&](Output &output) {
+        Watches watches(output, 0.01);
+        for (std::uint64_t i = 0; i < 512; i++)
+            watches.ask({.id = i, .tid = gettid(), .address = reinterpret_cast<std::uint64_t>(&words[i]), .ms = 1});
+        for (int step = 0; step < 1000; step++)
+            watches.step(1'000'000'000 + static_cast<std::uint64_t>(step)); // a nanosecond each
+        EXPECT_LE(watches.cost_ns(), 5'100'000u);
+        EXPECT_FALSE(watches.armed() == 0 && lines.empty() && watches.idle());
+    });
+}
+
+} // namespace

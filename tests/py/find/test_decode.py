@@ -1,0 +1,126 @@
+"""The access before a sample: which instruction, which address, and when neither can be said."""
+
+from __future__ import annotations
+
+import pytest
+
+from linewright.find.decode import Decoder
+
+BASE = 0x40_0000
+REGISTERS = [0x1000 * (n + 1) for n in range(33)]
+
+
+class Bytes:
+    """Code at BASE."""
+
+    def __init__(self, code: bytes) -> None:
+        self.code = code
+
+    def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]:
+        begin = max(start, BASE)
+        return (begin, self.code[begin - BASE : max(0, end - BASE)]) if begin < end else (end, b"")
+
+
+def sure(arch: str, code: str, after: int):
+    """The atomic operation that a sample `after` bytes into the code stands for."""
+    return Decoder(arch, Bytes(bytes.fromhex(code))).sure(1, BASE + after)
+
+
+def test_locked_add_by_register() -> None:
+    found = sure("x86_64", "90 90 90 f0 48 83 07 01 90 c3", 8)  # lock addq $1,(%rdi)
+    assert (found.mnemonic, found.access, found.size) == ("lock add", "atomic", 8)
+    assert found.address(REGISTERS) == REGISTERS[5]
+
+
+def test_base_index_scale_and_displacement() -> None:
+    found = sure("x86_64", "90 f0 0f b1 4c 9a 10 90", 7)  # lock cmpxchg %ecx,0x10(%rdx,%rbx,4)
+    assert found.size == 4
+    assert found.address(REGISTERS) == REGISTERS[3] + 4 * REGISTERS[1] + 0x10
+
+
+def test_relative_to_the_instruction_pointer() -> None:
+    found = sure("x86_64", "f0 ff 05 00 01 00 00 90", 7)  # lock incl 0x100(%rip)
+    assert found.address(REGISTERS) == BASE + 7 + 0x100
+
+
+def test_high_registers_are_theirs() -> None:
+    found = sure("x86_64", "90 f0 49 ff 41 08 90", 6)  # lock incq 8(%r9)
+    assert found.address(REGISTERS) == REGISTERS[11] + 8
+
+
+def test_exchange_needs_no_prefix() -> None:
+    assert sure("x86_64", "90 87 06 90", 3).mnemonic == "xchg"
+
+
+def test_an_exchange_of_registers_is_no_access() -> None:
+    assert sure("x86_64", "90 87 d8 90", 3) is None  # xchg %ebx,%eax
+
+
+def test_an_address_register_that_the_operation_overwrites_is_lost() -> None:
+    assert sure("x86_64", "90 48 87 00 90", 4) is None  # xchg %rax,(%rax)
+
+
+def test_two_instructions_behind_is_not_sure() -> None:
+    assert sure("x86_64", "f0 48 83 07 01 48 ff c0 90", 8) is None  # lock addq; inc %rax; sample here
+
+
+def test_a_plain_add_is_a_candidate_only() -> None:
+    decoder = Decoder("x86_64", Bytes(bytes.fromhex("90 48 83 07 01 90 90")))
+    assert decoder.sure(1, BASE + 5) is None
+    found = decoder.operands(1, BASE + 5)
+    assert [(o.access, o.distance) for o in found] == [("write", 0)]
+
+
+def test_a_store_behind_the_sample_counts_until_its_register_changes() -> None:
+    # nop; [sample] mov %rax,(%rsi); mov (%rdi),%rsi; mov %rax,8(%rsi)
+    decoder = Decoder("x86_64", Bytes(bytes.fromhex("90 48 89 06 48 8b 37 48 89 46 08 90")))
+    found = decoder.operands(1, BASE + 1)
+    assert [(o.access, o.base) for o in found] == [("write", 4), ("read", 5)]
+
+
+def test_nothing_is_taken_from_before_a_return() -> None:
+    assert sure("x86_64", "f0 48 ff 07 c3 90", 5) is None  # lock incq (%rdi); ret; another function begins
+
+
+def test_accesses_through_the_thread_register_are_left_out() -> None:
+    assert sure("x86_64", "90 f0 64 48 ff 00 90", 6) is None  # lock incq %fs:(%rax)
+
+
+def test_a_loop_in_anonymous_memory_that_begins_the_page() -> None:
+    found = sure("x86_64", "f0 48 ff 07 48 ff ce 75 f7 c3", 4)
+    assert found.mnemonic == "lock inc"
+
+
+def test_code_that_is_not_known_gives_nothing() -> None:
+    assert Decoder("x86_64", Bytes(b"")).operands(1, BASE + 8) == ()
+
+
+def test_i386_code_in_its_own_mode() -> None:
+    decoder = Decoder("x86_64", Bytes(bytes.fromhex("40 f0 0f c7 0f 90")))  # inc %eax; lock cmpxchg8b (%edi)
+    assert decoder.sure(1, BASE + 5, 32).address(REGISTERS) == REGISTERS[5]
+
+
+@pytest.mark.parametrize(
+    ("code", "mnemonic", "base", "size"),
+    [
+        ("1f2003d5 410020b8 1f2003d5", "ldadd", 2, 4),  # ldadd w0,w1,[x2]
+        ("1f2003d5 4100e0f8 1f2003d5", "ldaddal", 2, 8),  # ldaddal x0,x1,[x2]
+        ("1f2003d5 5f0020f8 1f2003d5", "stadd", 2, 8),  # stadd x0,[x2]
+        ("1f2003d5 617ca0c8 1f2003d5", "cas", 3, 8),  # cas x0,x1,[x3]
+        ("1f2003d5 4180e0f8 1f2003d5", "swpal", 2, 8),  # swpal x0,x1,[x2]
+    ],
+)
+def test_atomics_of_arm64(code: str, mnemonic: str, base: int, size: int) -> None:
+    found = sure("arm64", code, 8)
+    assert (found.mnemonic, found.base, found.size) == (mnemonic, base, size)
+
+
+def test_an_llsc_loop_of_arm64() -> None:
+    # ldaxr x2,[x0]; add x2,x2,#1; stlxr w3,x2,[x0]; [sample] cbnz w3,.-12
+    found = sure("arm64", "02fc5fc8 42040091 02fc03c8 a3ffff35", 12)
+    assert (found.mnemonic, found.base, found.access) == ("stlxr", 0, "atomic")
+
+
+def test_a_stack_access_of_arm64_is_left_out() -> None:
+    decoder = Decoder("arm64", Bytes(bytes.fromhex("e00300f9 1f2003d5")))  # str x0,[sp]
+    assert decoder.operands(1, BASE + 4) == ()
