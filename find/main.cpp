@@ -55,9 +55,12 @@ int main(int argc, char **argv) {
     app.set_version_flag("--version", LINEWRIGHT_VERSION);
     app.add_option("--period-us", period_us, "CPU time between samples of a thread")->check(CLI::Range(10.0, 1e6));
     app.add_option("--pid", options.pid, "sample this process, its threads and its descendants")->check(CLI::PositiveNumber);
-    app.add_option("--for", options.seconds, "seconds; a program that was started is then ended")->check(CLI::PositiveNumber);
-    app.add_option("--watch-share", options.watch_share, "share of one CPU that watchpoints may cost")->check(CLI::Range(0.0, 1.0));
-    app.add_option("--commands", options.commands, "descriptor to read requests from: watch ID TID ADDRESS BYTES w|rw MS; stop");
+    app.add_option("--for", options.seconds, "seconds; a program that was started is then ended")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--watch-share", options.watch_share, "share of one CPU that watchpoints may cost")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--commands", options.commands,
+                   "descriptor to read requests from: watch ID TID ADDRESS BYTES w|rw MS; stop");
     app.add_option("--to", fd, "descriptor to write lines to");
     app.add_option("--signals", options.signals, "folder of the rings of the preloaded library, instead of perf_event_open");
     app.add_option("--env", environment, "NAME=VALUE for the program");

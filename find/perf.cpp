@@ -13,9 +13,9 @@ namespace lw::find {
 
 // DS to GS are not to be had of a 64-bit task: the kernel refuses a mask with them.
 #if defined(__x86_64__)
-const std::uint64_t register_mask = ((1ull << PERF_REG_X86_64_MAX) - 1) &
-                                    ~(1ull << PERF_REG_X86_DS | 1ull << PERF_REG_X86_ES | 1ull << PERF_REG_X86_FS |
-                                      1ull << PERF_REG_X86_GS | 1ull << PERF_REG_X86_CS | 1ull << PERF_REG_X86_SS);
+const std::uint64_t register_mask =
+    ((1ull << PERF_REG_X86_64_MAX) - 1) & ~(1ull << PERF_REG_X86_DS | 1ull << PERF_REG_X86_ES | 1ull << PERF_REG_X86_FS |
+                                            1ull << PERF_REG_X86_GS | 1ull << PERF_REG_X86_CS | 1ull << PERF_REG_X86_SS);
 #elif defined(__aarch64__)
 const std::uint64_t register_mask = (1ull << PERF_REG_ARM64_MAX) - 1;
 #else

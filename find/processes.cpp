@@ -59,8 +59,9 @@ pid_t parent_of(pid_t pid) {
 
 unsigned long long cpu_time(pid_t tid) {
     auto fields = stat_of(tid);
-    return fields.size() > 12 ? std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10)
-                              : 0;
+    return fields.size() > 12
+               ? std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10)
+               : 0;
 }
 
 std::string name_of(pid_t tid) {
@@ -88,8 +89,8 @@ void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns) {
         unsigned major, minor;
         char mode[5] = {};
         int name = 0;
-        if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, mode, &offset, &major, &minor, &inode,
-                        &name) < 7)
+        if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, mode, &offset, &major, &minor,
+                        &inode, &name) < 7)
             continue;
         Line(output, "map")
             .number("time_ns", time_ns)

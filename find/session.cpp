@@ -34,7 +34,7 @@ std::atomic<int> signals_seen{0};
 void on_signal(int) { signals_seen.fetch_add(1, std::memory_order_relaxed); }
 
 void catch_signals() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = on_signal;
     for (int number : {SIGINT, SIGTERM, SIGHUP})
         sigaction(number, &action, nullptr);
@@ -64,8 +64,7 @@ rlim_t raise_descriptors() {
 
 class Run {
 public:
-    Run(Output &output, const Options &options)
-        : out_(output), options_(options), watches_(output, options.watch_share) {}
+    Run(Output &output, const Options &options) : out_(output), options_(options), watches_(output, options.watch_share) {}
     void run();
 
 private:
@@ -181,7 +180,8 @@ void Run::obey(const std::string &line) {
     words >> verb;
     if (verb == "stop")
         stop_asked_ = true;
-    else if (verb == "watch" && words >> request.id >> request.tid >> request.address >> request.length >> access >> request.ms) {
+    else if (verb == "watch" &&
+             words >> request.id >> request.tid >> request.address >> request.length >> access >> request.ms) {
         request.reads = access == "rw";
         watches_.ask(request);
     }

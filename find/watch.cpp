@@ -25,7 +25,8 @@ perf_event_attr watch_attributes(const Request &request) {
 const char *why(int error) {
     switch (error) {
     case ESRCH: return "gone";
-    case ENOSPC: case EBUSY: return "busy";
+    case ENOSPC:
+    case EBUSY: return "busy";
     default: return "refused";
     }
 }

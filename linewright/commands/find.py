@@ -26,12 +26,20 @@ def find(
         list[str] | None,
         typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False),
     ] = None,
-    pid: Annotated[int | None, typer.Option("--pid", help="Sample this running process and its descendants.", show_default=False)] = None,
+    pid: Annotated[
+        int | None, typer.Option("--pid", help="Sample this running process and its descendants.", show_default=False)
+    ] = None,
     how_long: Annotated[
         str | None,
-        typer.Option("--for", help="Stop after this time: 15s, 2m. A program started here is then ended.", show_default="15s for --pid"),
+        typer.Option(
+            "--for",
+            help="Stop after this time: 15s, 2m. A program started here is then ended.",
+            show_default="15s for --pid",
+        ),
     ] = None,
-    overhead: Annotated[str, typer.Option(help="What finding may cost the program: half for samples, half for watchpoints.")] = "2%",
+    overhead: Annotated[
+        str, typer.Option(help="What finding may cost the program: half for samples, half for watchpoints.")
+    ] = "2%",
     watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Confirm candidates by watchpoints.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
@@ -87,7 +95,7 @@ def _print(result, as_json: bool) -> None:
     import msgspec
 
     from linewright.find import screen
-    from linewright.output.table import console_for
+    from linewright.output.console import console_for
 
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")

@@ -188,7 +188,9 @@ class _X86:
         return _Instruction(i.address, i.size, tuple(self._operands(i, atomic)), atomic, frozenset(written), ends)
 
     def _operands(self, i: capstone.CsInsn, atomic: bool):
-        if i.id in (x86_const.X86_INS_LEA, x86_const.X86_INS_NOP) or i.mnemonic.startswith(("prefetch", "clflush", "clwb")):
+        if i.id in (x86_const.X86_INS_LEA, x86_const.X86_INS_NOP) or i.mnemonic.startswith(
+            ("prefetch", "clflush", "clwb")
+        ):
             return
         for o in i.operands:
             m = o.mem

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from linewright.errors import RunError, UserError
 from linewright.find import stream
-from linewright.find.stream import Damaged
 from linewright.find.decode import Decoder
 from linewright.find.evidence import Lines
 from linewright.find.objects import Stacks
 from linewright.find.schema import AnyLine, Code, End, Failure, Map, Sample, Start, Task, Watch
 from linewright.find.space import Spaces
+from linewright.find.stream import Damaged
 from linewright.find.watching import Watcher
 
 ASK_EVERY = 64

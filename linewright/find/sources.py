@@ -70,7 +70,9 @@ def _notes(gathered: Gathered) -> list[str]:
     if start.left_out:
         notes.append(f"{start.left_out} threads are not sampled: too few file descriptors (ulimit -n), and no permission for the whole machine.")  # fmt: skip
     if start.scope == "machine":
-        notes.append("Too many threads for an event each: every CPU was sampled, other programs' samples were left out.")
+        notes.append(
+            "Too many threads for an event each: every CPU was sampled, other programs' samples were left out."
+        )
     if end and end.lost:
         notes.append(f"{end.lost} samples were lost: the machine was too busy to read them.")
     if end and end.throttled:

@@ -96,7 +96,11 @@ def module(path: str) -> Module:
 
 def _is_file(mapping: Map) -> bool:
     """Whether a file with symbols may lie there."""
-    return mapping.path.startswith("/") and bool(mapping.inode) and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+    return (
+        mapping.path.startswith("/")
+        and bool(mapping.inode)
+        and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+    )
 
 
 def _symbols(table: SymbolTableSection, to: Module) -> None:

@@ -119,11 +119,7 @@ class Watcher:
         space = self._lines.place(candidate.pid, candidate.address).space
         seen = [tid for tid, _ in candidate.threads.most_common(MOST_THREADS)]
         others = [tid for tid, _ in self._busy.most_common() if tid not in candidate.threads]
-        fit = [
-            tid
-            for tid in others
-            if self._lines.place(self._pid_of[tid], candidate.address).space == space
-        ]
+        fit = [tid for tid in others if self._lines.place(self._pid_of[tid], candidate.address).space == space]
         return (seen + fit)[:MOST_THREADS]
 
     def _ask(self, round_: _Round) -> Iterator[str]:

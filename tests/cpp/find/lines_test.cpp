@@ -50,9 +50,7 @@ TEST(Lines, EveryKindOfField) {
 }
 
 TEST(Lines, TextOfAnyBytesIsValidJson) {
-    auto text = [](std::string_view value) {
-        return written([&](Output &output) { Line(output, "t").text("s", value); });
-    };
+    auto text = [](std::string_view value) { return written([&](Output &output) { Line(output, "t").text("s", value); }); };
     EXPECT_EQ(text("a\"b\\c\n"), "{\"type\":\"t\",\"s\":\"a\\\"b\\\\c\\u000a\"}\n");
     EXPECT_EQ(text("\xC3\xA9"), "{\"type\":\"t\",\"s\":\"\xC3\xA9\"}\n");
     // Not UTF-8: a lone byte, an overlong form, a surrogate, a character cut off.
@@ -135,7 +133,8 @@ TEST(Watch, AThreadThatIsGoneIsSaidToBe) {
         EXPECT_TRUE(watches.idle());
     });
     EXPECT_NE(lines.find("\"id\":3"), std::string::npos);
-    EXPECT_TRUE(lines.find("\"outcome\":\"gone\"") != std::string::npos || lines.find("\"outcome\":\"refused\"") != std::string::npos);
+    EXPECT_TRUE(lines.find("\"outcome\":\"gone\"") != std::string::npos ||
+                lines.find("\"outcome\":\"refused\"") != std::string::npos);
 }
 
 // The budget: without time passing only the first allowance (5 ms of hits at 80 µs) is spent, the rest waits.

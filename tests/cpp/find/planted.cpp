@@ -175,7 +175,8 @@ void run_processes(unsigned processes, double seconds) {
     void *shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (unsigned i = 0; i < processes; i++)
         if (fork() == 0) {
-            run_threads(1, seconds, [&](unsigned) { until_stopped([&] { locked_add(*static_cast<std::uint64_t *>(shared)); }); });
+            run_threads(1, seconds,
+                        [&](unsigned) { until_stopped([&] { locked_add(*static_cast<std::uint64_t *>(shared)); }); });
             _exit(0);
         }
     while (wait(nullptr) > 0) {
@@ -190,12 +191,23 @@ void run_in_turn(unsigned threads, double seconds) {
     }
 }
 
-const std::map<std::string, void (*)(unsigned)> kinds = {
-    {"true", true_sharing},       {"false", false_sharing}, {"false_plain", false_plain},   {"private", private_lines},
-    {"private_plain", private_plain}, {"read_shared", read_shared}, {"reader_writer", reader_and_writer},
-    {"mutex", mutex_lock},        {"rwlock", rwlock_read},  {"std_mutex", std_mutex},       {"shared_mutex", shared_mutex_read},
-    {"stack", stack_private},     {"tls", tls_private},     {"heap", heap_sharing},         {"heap_false", heap_false},
-    {"jit", jit},                 {"pool", pool}};
+const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
+                                                         {"false", false_sharing},
+                                                         {"false_plain", false_plain},
+                                                         {"private", private_lines},
+                                                         {"private_plain", private_plain},
+                                                         {"read_shared", read_shared},
+                                                         {"reader_writer", reader_and_writer},
+                                                         {"mutex", mutex_lock},
+                                                         {"rwlock", rwlock_read},
+                                                         {"std_mutex", std_mutex},
+                                                         {"shared_mutex", shared_mutex_read},
+                                                         {"stack", stack_private},
+                                                         {"tls", tls_private},
+                                                         {"heap", heap_sharing},
+                                                         {"heap_false", heap_false},
+                                                         {"jit", jit},
+                                                         {"pool", pool}};
 
 [[gnu::noinline]] std::uint64_t *allocate_planted() { return static_cast<std::uint64_t *>(std::malloc(24)); }
 

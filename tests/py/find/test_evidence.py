@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from linewright.find.evidence import Thread, byte_mask, judge, paired, runs
-from linewright.find.evidence import Evidence, Place
+from linewright.find.evidence import Evidence, Place, Thread, byte_mask, judge, paired, runs
 
 
-def thread(written: tuple[int, int] | None = None, read: tuple[int, int] | None = None, when: tuple[int, int] = (0, 10)) -> Thread:
+def thread(
+    written: tuple[int, int] | None = None, read: tuple[int, int] | None = None, when: tuple[int, int] = (0, 10)
+) -> Thread:
     """A thread that used these bytes (offset, size) in that stretch of time."""
     return Thread(
-        read=byte_mask(*read) if read else 0, written=byte_mask(*written) if written else 0, first_ns=when[0], last_ns=when[1]
+        read=byte_mask(*read) if read else 0,
+        written=byte_mask(*written) if written else 0,
+        first_ns=when[0],
+        last_ns=when[1],
     )
 
 
@@ -43,7 +47,9 @@ def test_one_thread_is_alone() -> None:
 
 def test_threads_one_after_the_other_share_nothing() -> None:
     """A stack that the next thread gets at the same address, a block that is freed and allocated again."""
-    assert judge([thread((0, 8), when=(0, 10)), thread((0, 8), when=(11, 20)), thread((0, 8), when=(21, 30))]) == "alone"
+    assert (
+        judge([thread((0, 8), when=(0, 10)), thread((0, 8), when=(11, 20)), thread((0, 8), when=(21, 30))]) == "alone"
+    )
 
 
 def test_true_wins_over_false_on_one_line() -> None:

@@ -1,0 +1,134 @@
+"""Programs with planted lines: what must be found is found and rightly called, and controls without sharing give none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import msgspec
+import pytest
+
+from linewright.find.schema import Result
+from support.finding import SAMPLER
+
+SECONDS = "1.2"
+SHARING = {
+    "true": ("true_counter", "true"),
+    "false": ("false_counters", "false"),
+    "false_plain": ("plain_counters", "false"),
+    "reader_writer": ("flag_line", "true"),
+    "mutex": ("planted_mutex", "true"),
+    "rwlock": ("planted_rwlock", "true"),
+    "std_mutex": ("planted_std_mutex", "true"),
+    "shared_mutex": ("planted_shared_mutex", "true"),
+    "heap": ("heap block", "true"),
+    "heap_false": ("heap block", "false"),
+    "jit": ("true_counter", "true"),
+    "fork": ("shared mapping", "true"),
+    "pool": ("planted_std_mutex", "true"),
+}
+CONTROLS = ("private", "private_plain", "read_shared", "stack", "tls", "turns")
+
+
+def travelling(result: dict) -> list[tuple[str, str]]:
+    """Object and kind of every line reported as shared on 64 bytes."""
+    return [(line["object"], line["kind"]) for line in result["lines"] if line["kind"] in ("true", "false")]
+
+
+@pytest.mark.parametrize("kind", SHARING)
+def test_a_planted_line_is_named_and_judged(sampling, found, kind: str) -> None:
+    name, wanted = SHARING[kind]
+    lines = travelling(found("--", sampling, kind, 2, SECONDS))
+    assert lines, "nothing was found"
+    assert name in lines[0][0] and lines[0][1] == wanted
+
+
+@pytest.mark.parametrize("kind", CONTROLS)
+def test_a_control_without_sharing_gives_none(sampling, found, kind: str) -> None:
+    assert travelling(found("--", sampling, kind, 2, SECONDS)) == []
+
+
+@pytest.mark.parametrize("threads", [1, 8, 64])
+def test_threads_from_one_to_many(sampling, found, threads: int) -> None:
+    true = travelling(found("--", sampling, "true", threads, 2))
+    assert [kind for _, kind in true] == (["true"] if threads > 1 else [])
+    assert travelling(found("--", sampling, "private", threads, 2)) == []
+
+
+def test_false_sharing_of_many_threads_names_every_threads_bytes(sampling, found) -> None:
+    line = found("--", sampling, "false", 8, 2)["lines"][0]
+    assert line["kind"] == "false" and line["threads"] == 8
+    assert sorted(touch["bytes"][0][0] for touch in line["touches"]) == list(range(0, 64, 8))
+
+
+def test_a_stripped_program_is_named_by_its_file(sampling, found, tmp_path) -> None:
+    program = tmp_path / "bare"
+    subprocess.run(["strip", "-o", program, sampling], check=True)
+    line = found("--", program, "true", 2, SECONDS)["lines"][0]
+    assert line["kind"] == "true" and "static data of bare" in line["object"]
+    assert line["sites"][0]["function"].startswith("bare+0x")
+
+
+def test_a_deleted_program_is_still_decoded(sampling, found, tmp_path) -> None:
+    program = tmp_path / "gone"
+    shutil.copy(sampling, program)
+    line = found("--", "sh", "-c", f"{program} true 2 {SECONDS} & sleep 0.3; rm {program}; wait")["lines"][0]
+    assert line["kind"] == "true" and line["sites"][0]["instruction"] == "lock add"
+
+
+def test_the_caller_of_a_librarys_lock_is_named(sampling, found) -> None:
+    sites = found("--", sampling, "mutex", 2, SECONDS)["lines"][0]["sites"]
+    assert any("mutex_lock" in site["caller"] for site in sites)
+
+
+def test_a_running_process_is_joined(sampling, found) -> None:
+    with subprocess.Popen([sampling, "true", "2", "4"]) as program:
+        result = found("--pid", program.pid, "--for", "1.5s")
+        program.kill()
+    assert travelling(result)[0] == ("true_counter", "true")
+
+
+def test_what_finding_costs_is_stated_and_bounded(sampling, found) -> None:
+    result = found("--overhead", "1%", "--", sampling, "false_plain", 2, 2)
+    assert 0 < result["overhead"] <= 0.015
+
+
+def test_without_watchpoints_plain_stores_stay_unseen(sampling, found) -> None:
+    """The control of the watchpoints' own worth."""
+    assert travelling(found("--no-watch", "--", sampling, "false_plain", 2, SECONDS)) == []
+
+
+def test_a_result_is_of_the_schema(sampling, run) -> None:
+    done = run("--json", "--", sampling, "true", 2, SECONDS)
+    result = msgspec.json.decode(done.stdout, type=Result)
+    assert result.blind and result.source == "timer"
+
+
+def test_the_page_names_what_it_is_blind_to_also_when_nothing_is_found(sampling, run) -> None:
+    page = run("--", sampling, "private", 2, SECONDS).stdout
+    assert page.startswith("No line travels") and "blind to:" in page
+
+
+def test_the_program_keeps_its_streams_and_its_exit_code_is_said(sampling, run) -> None:
+    done = run("--", "sh", "-c", "cat; echo err >&2; exit 7", input="through\n")
+    assert "through" in done.stdout and "err" in done.stderr and "exit code 7" in done.stderr
+
+
+def test_a_program_that_ends_at_once(sampling, found) -> None:
+    result = found("--", "true")
+    assert result["lines"] == [] and any("No sample" in note for note in result["notes"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_process_is_refused_by_name(sampling, tmp_path) -> None:
+    """The sampler itself, which another user need not be able to read our Python for."""
+    sampler = shutil.copy(SAMPLER, "/tmp/linewright-find-of-a-test")
+    try:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            command = [sampler, f"--pid={process.pid}", "--for=1"]
+            done = subprocess.run(command, capture_output=True, text=True, user=65534, cwd="/")
+            process.kill()
+    finally:
+        os.unlink(sampler)
+    assert done.returncode == 2 and "another user's (0)" in done.stdout
