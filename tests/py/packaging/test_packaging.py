@@ -51,7 +51,12 @@ def test_the_native_probe_comes_along(installed, outside):
     probe = Path(where, "bin/linewright-probe")
     assert "lock_add" in outside(probe, "--list-forms") or os.uname().machine != "x86_64"
     # Nothing else of the native build comes along.
-    assert {path.name for path in probe.parent.iterdir()} == {probe.name, "linewright-workload", "linewright-torture", "linewright-find"}
+    assert {path.name for path in probe.parent.iterdir()} == {
+        probe.name,
+        "linewright-workload",
+        "linewright-torture",
+        "linewright-find",
+    }
     assert not list(Path(where).rglob("*.a")) and not list(Path(where).rglob("*.h"))
 
 
