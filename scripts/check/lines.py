@@ -6,8 +6,36 @@ import subprocess
 import sys
 from collections import Counter
 
-ROOMS = ("include", "src", "wire", "probe", "workload", "torture", "linewright", "bench", "verify", "examples", "scripts")
-ENDINGS = (".py", ".c", ".h", ".cpp", ".hpp", ".inc", ".def", ".S", ".sh", ".html", ".css", ".js", ".litmus", ".cmake", ".txt")
+ROOMS = (
+    "include",
+    "src",
+    "wire",
+    "probe",
+    "workload",
+    "torture",
+    "linewright",
+    "bench",
+    "verify",
+    "examples",
+    "scripts",
+)
+ENDINGS = (
+    ".py",
+    ".c",
+    ".h",
+    ".cpp",
+    ".hpp",
+    ".inc",
+    ".def",
+    ".S",
+    ".sh",
+    ".html",
+    ".css",
+    ".js",
+    ".litmus",
+    ".cmake",
+    ".txt",
+)
 
 
 def room(path: str) -> str:
