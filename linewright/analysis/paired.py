@@ -3,8 +3,8 @@
 A round runs every setting once, in random order.  Settings are compared with the baseline round by round (the
 logarithm of their ratio), by the Hodges-Lehmann estimate with its exact Wilcoxon interval, so that drift and a few
 wild runs do no harm.  The data may be looked at up to four times (a quarter, half, three quarters and all of the
-planned rounds); each look spends its part of the error rate, as the O'Brien-Fleming spending function of Lan and
-DeMets allots it, and the settings share that part equally.  Whatever is claimed at any look is false with a chance
+planned rounds); each interim analysis spends its part of the error rate, as the O'Brien-Fleming spending function of Lan and
+DeMets allots it, and the settings share that part equally.  Whatever is claimed at any of them is false with a chance
 of at most `ALPHA` in all.
 """
 
@@ -22,7 +22,7 @@ from linewright.analysis.intervals import Estimate, median
 from linewright.analysis.modes import Mode, modes
 
 ALPHA = 0.05
-LOOKS = (0.25, 0.5, 0.75, 1.0)
+INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)
 EXACT = 60
 """Rounds up to which the signed-rank distribution is counted out; above, its normal approximation."""
 
@@ -56,7 +56,7 @@ class Paired(Struct, frozen=True, kw_only=True):
     rounds: int
     """Rounds in which both ran."""
     change_percent: Estimate | None
-    """Change of the metric; its interval holds at this look and for all settings together. None: too few rounds."""
+    """Change of the metric; its interval holds at this interim analysis and for all settings together. None: too few rounds."""
     different: bool
     better: bool | None
     """None where no difference was found."""
@@ -69,8 +69,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     comparisons: list[Paired]
     rounds: int
     planned: int
-    look: bool
-    """This number of rounds is one of the planned looks; between them nothing is claimed."""
+    interim: bool
+    """This number of rounds is one of the planned interim analyses; between them nothing is claimed."""
     stop: bool
     why: str
     """``clear`` (every setting differs), ``precise`` (every interval is narrow enough), ``rounds``, or empty: go on."""
@@ -82,9 +82,9 @@ def schedule(settings: Sequence[str], rounds: int, seed: int) -> list[tuple[int,
     return [(number, settings[i]) for number in range(rounds) for i in rng.permutation(len(settings))]
 
 
-def looks(planned: int) -> list[int]:
+def interim_rounds(planned: int) -> list[int]:
     """Rounds after which the data is looked at."""
-    return sorted({max(1, math.ceil(planned * share)) for share in LOOKS})
+    return sorted({max(1, math.ceil(planned * share)) for share in INTERIM_SHARES})
 
 
 def spent(share: float, alpha: float = ALPHA) -> float:
@@ -93,8 +93,8 @@ def spent(share: float, alpha: float = ALPHA) -> float:
 
 
 def level(rounds: int, planned: int, alpha: float = ALPHA) -> float:
-    """Error rate of the look after so many rounds: what is spent up to it, less what the look before had spent."""
-    before = [n for n in looks(planned) if n < rounds]
+    """Error rate of the interim analysis after so many rounds: what is spent up to it, less what was spent before."""
+    before = [n for n in interim_rounds(planned) if n < rounds]
     return spent(min(1.0, rounds / planned), alpha) - (spent(before[-1] / planned, alpha) if before else 0.0)
 
 
@@ -175,19 +175,19 @@ def judge(
     """What the runs so far allow to be said about each setting against the first.
 
     `precision` is the relative half-width of every interval at which the trial may end without a difference.  Call it
-    after every round: only at the looks of `looks(planned)` are differences claimed or an early end allowed.  A run
+    after every round: only at `interim_rounds(planned)` are differences claimed or an early end allowed.  A run
     that failed, and its round for that pair, is left out; metrics must be positive.
     """
     done = _complete_rounds(runs, settings)
-    at_look = done in looks(planned) or done >= planned
-    part = (level(done, planned, alpha) if at_look and done else alpha) / max(1, len(settings) - 1)
+    at_interim = done in interim_rounds(planned) or done >= planned
+    part = (level(done, planned, alpha) if at_interim and done else alpha) / max(1, len(settings) - 1)
     comparisons = [_compare(runs, name, settings[0], 1 - part, higher_is_better) for name in settings[1:]]
-    if not at_look:
+    if not at_interim:
         comparisons = [Paired(**{**_fields(c), "different": False, "better": None}) for c in comparisons]
-    why = _why(comparisons, done, planned, precision, at_look)
+    why = _why(comparisons, done, planned, precision, at_interim)
     return Trial(
         settings=[_setting(runs, name) for name in settings], comparisons=comparisons, rounds=done, planned=planned,
-        look=at_look, stop=bool(why), why=why,
+        interim=at_interim, stop=bool(why), why=why,
     )  # fmt: skip
 
 
@@ -203,13 +203,13 @@ def _complete_rounds(runs: Sequence[Run], settings: Sequence[str]) -> int:
     return sum(set(settings) <= names for names in ran.values())
 
 
-def _why(comparisons: Sequence[Paired], done: int, planned: int, precision: float, at_look: bool) -> str:
-    if at_look and comparisons and all(c.different for c in comparisons):
+def _why(comparisons: Sequence[Paired], done: int, planned: int, precision: float, at_interim: bool) -> str:
+    if at_interim and comparisons and all(c.different for c in comparisons):
         return "clear"
     narrow = all(
         c.different or (c.change_percent and c.change_percent.high - c.change_percent.low <= 200 * precision)
         for c in comparisons
     )
-    if at_look and comparisons and narrow:
+    if at_interim and comparisons and narrow:
         return "precise"
     return "rounds" if done >= planned else ""

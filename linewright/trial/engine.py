@@ -1,4 +1,4 @@
-"""The trial itself: warm-up, rounds in random order, looks at the planned places, an early end."""
+"""The trial itself: warm-up, rounds in random order, interim analyses, an early end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from linewright.analysis.paired import Run, Trial, judge, looks, schedule
+from linewright.analysis.paired import Run, Trial, interim_rounds, judge, schedule
 from linewright.errors import RunError
 from linewright.trial.files import Named, Sample, Session
 from linewright.trial.runner import Interrupted, Outcome, Runner
@@ -97,7 +97,7 @@ def run(
                 keep(sample)
                 show(Step(setting.name, 0))
             left = [pair for pair in left if pair[0] != number]
-            if number + 1 in looks(session.planned_rounds) and judged(session, samples).stop:
+            if number + 1 in interim_rounds(session.planned_rounds) and judged(session, samples).stop:
                 break
     except Interrupted:
         return Finished(samples, judged(session, samples), True)

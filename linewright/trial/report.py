@@ -66,7 +66,7 @@ def _comparison(c: Paired, trial: Trial) -> str:
         return f"{c.setting}: undecided. Only {c.rounds} rounds have figures of both it and {c.baseline}."
     if c.different:
         return f"{c.setting}: {'better' if c.better else 'worse'} than {c.baseline}, {change}."
-    if not trial.look:
+    if not trial.interim:
         return f"{c.setting}: so far {change} against {c.baseline}; this is judged at the next interim analysis only."
     return f"{c.setting}: undecided against {c.baseline}; {change} remains possible."
 

@@ -1,4 +1,4 @@
-"""Trials of settings: no false claims beyond the promised rate however often one looks; planted differences found."""
+"""Trials of settings: no false claims beyond the promised rate whatever the number of interim analyses; planted differences found."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from linewright.analysis.paired import (
     ALPHA,
     Run,
     hodges_lehmann,
+    interim_rounds,
     judge,
     level,
-    looks,
     schedule,
     spent,
 )
@@ -47,7 +47,7 @@ def test_every_round_runs_every_setting_once_in_random_order():
 
 @pytest.mark.parametrize("planned", [10, 24, 100])
 def test_the_looks_spend_the_error_rate_and_no_more(planned):
-    assert sum(level(n, planned) for n in looks(planned)) == pytest.approx(ALPHA)
+    assert sum(level(n, planned) for n in interim_rounds(planned)) == pytest.approx(ALPHA)
     assert spent(1.0) == pytest.approx(ALPHA) and spent(0) == 0
     assert level(planned, planned) > 0.4 * ALPHA, "most is kept for the end"
 
@@ -108,7 +108,7 @@ def test_it_stops_when_precise_enough_and_claims_nothing():
 def test_between_looks_nothing_is_claimed():
     runs = [Run(setting=s, round=n, value=v + 0.001 * n) for n in range(7) for s, v in (("a", 1.0), ("b", 9.0))]
     found = judge(runs, ["a", "b"], planned=20)
-    assert not found.look and not found.stop and not found.comparisons[0].different
+    assert not found.interim and not found.stop and not found.comparisons[0].different
     assert found.comparisons[0].change_percent.value > 700
 
 
