@@ -110,7 +110,7 @@ _OPEN = {
 }
 
 
-def _undecided(found: Sequence[Finding]) -> list[Sentence]:
+def undecided_sentences(found: Sequence[Finding]) -> list[Sentence]:
     """What was compared without an answer, by reason, with what the intervals leave possible."""
     open_rows = [(f, r) for f in found if not f.published for r in f.of("undecided")]
     answers = []
@@ -213,7 +213,7 @@ def _machine(members: Sequence[Summary], line_bytes: int) -> list[Sentence]:
             answers += _forms([f for f in mine if f.operation in _READERS and "updater" not in f.params], family)
             answers += reader_cost.sentences(own)
     answers += places(members)
-    answers += _undecided([f for f in measured if family_of(f.operation).verdict == "forms"])
+    answers += undecided_sentences([f for f in measured if family_of(f.operation).verdict == "forms"])
     if not answers:
         return [said("no two forms of one operation were measured under equal conditions, so nothing is compared")]
     return answers + control_sentences(members)

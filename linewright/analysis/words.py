@@ -92,7 +92,7 @@ def launches_needed(judged: Judged, same: float) -> int:
     if c is None or c.spread <= 0:
         return 5
     bound = math.log1p(same) if c.scale == "ratio" else same
-    return max(5, math.ceil((2.8 * c.spread / bound) ** 2 * (1 if c.paired else UNPAIRED)))
+    return max(c.launches + 2, math.ceil((2.8 * c.spread / bound) ** 2 * (1 if c.paired else UNPAIRED)))
 
 
 def more_text(judged: Sequence[Judged], same: float) -> str:

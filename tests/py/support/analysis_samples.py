@@ -28,7 +28,7 @@ OPERATIONS = {
     "stadd": "add", "llsc_add": "add", "ldadd": "fetch_add", "prfm_keep_stadd": "add", "prfm_strm_stadd": "add",
     "plain_add": "add", "lock_add": "add", "lock_xadd": "fetch_add", "prfm_strm_ldadd": "fetch_add",
     "prfm_keep_ldadd": "fetch_add", "llsc_fetch_add": "fetch_add", "prfm_strm_llsc_fetch_add": "fetch_add",
-    "ldaddal": "fetch_add", "swp": "xchg", "prfm_strm_swp": "xchg", "llsc_swp": "xchg", "xchg": "xchg",
+    "ldaddal": "fetch_add", "builtin_add": "add", "prefetchw_lock_add": "add", "prfm_strm_llsc_add": "add", "swp": "xchg", "prfm_strm_swp": "xchg", "llsc_swp": "xchg", "xchg": "xchg",
     "prefetchw_lock_xadd": "fetch_add", "builtin_fetch_add": "fetch_add", "builtin_xchg": "xchg", "prefetchw_xchg": "xchg",
     "prefetchw_cmpxchg_loop_read_first": "cmpxchg", "cmpxchg_loop_read_first": "cmpxchg",
     "cmpxchg_loop_guess_first": "cmpxchg", "builtin_cmpxchg_loop_read_first": "cmpxchg",
@@ -118,7 +118,10 @@ def together(
             factor = np.exp(luck + rng.normal(0, own)) * states ** rng.integers(0, 2)
             noise = np.exp(correlated(rng, windows, within, correlation))
             loop = a_cell.work_iters * unit_ns * np.exp(luck + rng.normal(0, within / 8, windows))
-            extra = {"baseline_ns": (loop + 0.25).tolist(), "cpus": list(range(a_cell.threads))}
+            extra = {
+                "baseline_ns": (loop if a_cell.work_iters else loop + unit_ns).tolist(),
+                "cpus": list(range(a_cell.threads)),
+            }
             answers.append(
                 record(
                     a_cell,

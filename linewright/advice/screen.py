@@ -1,0 +1,276 @@
+"""One machine's screen: the matrix of operations and conditions, the price list, and what to write and to set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from linewright.advice.machine import Machine
+from linewright.advice.sentences import headline, limits, use
+from linewright.advice.setting import setting
+from linewright.analysis.across import Across, across, defaults
+from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE, SAME_CONTENDED, SAME_NS, paired
+from linewright.analysis.control import Floor, condition_of, floors
+from linewright.analysis.findings import Finding, answer_of, figure_of
+from linewright.analysis.saying import said
+from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Row, Screen, Versus
+from linewright.analysis.summarise import by_id
+from linewright.analysis.summary import Summary
+from linewright.families import ONE_LINE
+from linewright.schema import Context, Interval
+from linewright.units import cpu_text
+
+ROWS: tuple[tuple[str, str, str], ...] = (
+    ("read", "load", ""),
+    ("add", "add", ""),
+    ("fetch_add", "fetch_add", ""),
+    ("xchg", "exchange", ""),
+    ("cmpxchg", "CAS loop, reads first", "read_first"),
+    ("cmpxchg", "CAS loop, guesses first", "guess_first"),
+)
+"""Operation, name in words, and how its forms' names end where one operation has two rows."""
+
+PRICES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("count", "thread-local counter", "percpu_add", ("percpu_thread_local_add",)),
+    ("count", "per-CPU counter", "percpu_add", ("percpu_rseq_add",)),
+    ("count", "one shared counter", "percpu_add", ("percpu_shared_c11_add",)),
+    ("count", "own counters on one line", "percpu_add", ("percpu_false_sharing_add",)),
+    ("count", "own counters, a line each", "percpu_add", ("percpu_padded_add",)),
+    ("read", "SRCU reader, fast", "readers_pair", ("srcu_fast",)),
+    ("read", "SRCU reader", "readers_pair", ("srcu",)),
+    ("read", "SRCU update (waits for readers)", "readers_grace", ("srcu_fast",)),
+    ("read", "rwlock, for reading", "readers_pair", ("rwlock",)),
+    ("lock", "mutex", "readers_pair", ("mutex",)),
+    ("flush", "clean a dirty line", "clean", ("clwb", "dc_cvac")),
+    ("flush", "flush a dirty line", "clean_invalidate", ("clflushopt", "dc_civac")),
+)
+"""Group, name in words, operation, and the forms of which the first measured is shown."""
+
+
+def screens(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]) -> list[Screen]:
+    """One screen for each machine, in the order of the records."""
+    known = by_id(contexts)
+    machines: dict[str, list[Summary]] = {}
+    for s in summaries:
+        machines.setdefault(s.machine_id, []).append(s)
+    return [
+        _screen(machine, own, [c for c in known.values() if c.machine_id == machine])
+        for machine, own in machines.items()
+    ]
+
+
+def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Context]) -> Screen:
+    m = Machine(contexts, summaries, ())
+    width = _width(summaries)
+    cells = [s for s in summaries if s.cell.operation in ONE_LINE.operations and s.cell.width_bits == width]
+    conditions = _conditions(cells, floors(summaries, m.arch))
+    ratios = across(summaries)
+    found = [f for f in m.findings if f.width_bits == width]
+    launches = max((s.launches for s in summaries), default=0)
+    return Screen(
+        machine_id=machine_id, arch=m.arch, title=m.context.cpu_model if m.context else "unknown machine",
+        facts=_facts(m), run=_run(m, launches), coarse=launches < FEWEST_LAUNCHES, warning=_warning(m, summaries),
+        headline=headline(cells, m), use=use(found, ratios, m), set=[said(_setting_text(m))],
+        limits=limits(m, found), width_bits=width, conditions=conditions,
+        rows=_rows(cells, conditions, found, ratios), prices=_prices(summaries),
+        missing=_missing(conditions, summaries),
+    )  # fmt: skip
+
+
+def _setting_text(m: Machine) -> str:
+    """What to set, in a line."""
+    chosen = setting(m)
+    if chosen.why == "architecture":
+        return f"nothing: on {m.arch} there is no choice for {chosen.variable} to make"
+    return chosen.sentence.replace("no setting", "nothing", 1) if not chosen.supported else chosen.sentence
+
+
+def _width(summaries: Sequence[Summary]) -> int:
+    """The width that most cells on one line have."""
+    widths = [s.cell.width_bits for s in summaries if s.cell.operation in ONE_LINE.operations]
+    return max(set(widths), key=widths.count) if widths else 64
+
+
+def _facts(m: Machine) -> list[str]:
+    c = m.context
+    if c is None:
+        return []
+    facts = [f"{len(c.cpus)} CPUs"] + (["VM"] if c.virtualised == "yes" else []) + [c.arch, c.kernel]
+    return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
+
+
+def _run(m: Machine, launches: int) -> list[str]:
+    timed = cpu_text({s.cpus[0] for s in m.summaries if s.cpus})
+    span = max((s.launch_span_s for s in m.summaries if s.launch_span_s is not None), default=None)
+    parts = [f"plan {c}" for c in dict.fromkeys(c.plan for c in m.contexts)]
+    parts += [f"CPU {timed} timed"] if timed else []
+    return [*parts, f"{launches} launch{'es' if launches != 1 else ''}" + (f" in {span:.0f} s" if span else "")]
+
+
+def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
+    if m.emulated:
+        return "run by an emulator: times mean nothing"
+    if m.context and m.context.target.startswith("simulated"):
+        return "simulated: a model of a machine, not a machine"
+    if any(s.published for s in summaries):
+        return "published percentiles: medians without intervals, so nothing is claimed"
+    return ""
+
+
+# ---------------------------------------------------------------------------------------------------------- the matrix
+
+
+def _conditions(cells: Sequence[Summary], noise: Mapping[tuple, Floor]) -> list[Condition]:
+    """The three columns, each at the least work or spacing that was measured."""
+    answers = []
+    for key in ("alone", "work", "contended"):
+        own = [s for s in cells if _key(s) == key]
+        if own:
+            cell = min((s.cell for s in own), key=lambda c: (c.threads, c.work_iters, c.contender_iters))
+            example = next(s for s in own if s.cell == cell)
+            exposed = figure_of(example) == "exposed"
+            floor = noise.get(condition_of(cell))
+            same = SAME_NS if exposed else SAME_CONTENDED if key == "contended" else SAME_ALONE
+            answers.append(
+                Condition(
+                    key=key, work_iters=cell.work_iters, contender_iters=cell.contender_iters, threads=cell.threads,
+                    placement=example.placement_class, scale="ns" if exposed else "ratio", same=same,
+                    floor=(floor.ns if exposed else floor.share) if floor else 0.0, pairs=floor.pairs if floor else 0,
+                )
+            )  # fmt: skip
+    return answers
+
+
+def _key(s: Summary) -> str:
+    if s.cell.contender == "same_line":
+        return "" if s.cell.work_iters else "contended"
+    return "" if s.cell.contender != "none" else "work" if s.cell.work_iters else "alone"
+
+
+def _at(condition: Condition, s: Summary | Finding) -> bool:
+    cell = s.cell if isinstance(s, Summary) else s
+    contender = "same_line" if condition.key == "contended" else "none"
+    return (cell.contender, cell.work_iters, cell.contender_iters, cell.threads) == (
+        contender, condition.work_iters, condition.contender_iters, condition.threads,
+    )  # fmt: skip
+
+
+def figure(s: Summary) -> Figure:
+    """A cell's figure: exposed where there is work around it, else its issue interval."""
+    ns = s.exposed if figure_of(s) == "exposed" else s.issue
+    return Figure(ns=ns, id=s.id, form=s.cell.form, metastable=s.metastable, reliable=s.status == "ok")
+
+
+def _rows(
+    cells: Sequence[Summary], conditions: Sequence[Condition], found: Sequence[Finding], ratios: Sequence[Across]
+) -> list[Row]:
+    answers = []
+    for operation, name, ending in ROWS:
+        own = [s for s in cells if s.cell.operation == operation and s.cell.form.endswith(ending)]
+        if operation == "add" and not any(s.cell.form.startswith("lock_") for s in own):
+            own += [s for s in cells if s.cell.operation == "fetch_add"]
+        if own:
+            entries = {
+                c.key: _entry([s for s in own if _at(c, s)], c, operation, ending, found, ratios) for c in conditions
+            }
+            answers.append(Row(operation=operation, name=name, entries=entries))
+    return answers
+
+
+def _entry(
+    own: Sequence[Summary],
+    c: Condition,
+    operation: str,
+    ending: str,
+    found: Sequence[Finding],
+    ratios: Sequence[Across],
+) -> Entry:
+    usable = [s for s in own if s.has_figures]
+    if not usable:
+        return Entry(default=None, why=own[0].status if own else "not measured")
+    default = _default(usable, operation, ending)
+    if figure_of(default) == "exposed" and default.exposed is None:
+        return Entry(default=None, why="withheld" if default.withheld else "no baseline")
+    return Entry(default=figure(default), versus=_versus(default, c, operation, found, ratios))
+
+
+def _default(usable: Sequence[Summary], operation: str, ending: str) -> Summary:
+    if ending == "guess_first":
+        return min(usable, key=lambda s: s.cell.form.count("_"))
+    return defaults(usable).get(operation, usable[0])
+
+
+def _versus(
+    default: Summary, c: Condition, operation: str, found: Sequence[Finding], ratios: Sequence[Across]
+) -> Versus | None:
+    """The alternative that saves most, or that might."""
+    judged = [
+        (row.form, row.judged)
+        for f in found
+        if f.operation == operation and f.default_id == default.id
+        for row in f.rows
+        if row.form.endswith("guess_first") == default.cell.form.endswith("guess_first")
+    ] + [
+        (a.first.form, a.judged) for a in ratios if a.second == default.cell and a.first.operation == a.second.operation
+    ]
+    known = [(form, j) for form, j in judged if j.contrast is not None]
+    if not known:
+        return None if not judged else Versus(form=judged[0][0], answer="undecided", scale=c.scale, low=None, high=None)
+    cheaper = [(form, j) for form, j in known if j.cheaper]
+    form, best = min(cheaper or known, key=lambda x: x[1].contrast.value if cheaper else x[1].contrast.low)
+    return Versus(
+        form=form, answer=answer_of(best), scale=best.contrast.scale, low=best.contrast.low, high=best.contrast.high
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------- the price list
+
+
+def _prices(summaries: Sequence[Summary]) -> list[Price]:
+    usable = [s for s in summaries if s.status == "ok" and s.has_figures and not s.cell.work_iters and not s.emulated]
+    plain = [s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2]
+    added = {key: defaults([s for s in plain if _key(s) == key and s.cell.operation in ("add", "fetch_add")]).get("add") for key in ("alone", "contended")}  # fmt: skip
+    answers = []
+    if any(added.values()):
+        answers.append(
+            _price("count", "locked add, one word", added["alone"], added["contended"], added, reference=True)
+        )
+    for group, name, operation, forms in PRICES:
+        own = {key: _of(plain, operation, forms, key) for key in ("alone", "contended")}
+        if any(own.values()):
+            answers.append(_price(group, name, own["alone"], own["contended"], added))
+    return answers
+
+
+def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str) -> Summary | None:
+    return next(
+        (s for form in forms for s in plain if (s.cell.operation, s.cell.form, _key(s)) == (operation, form, key)), None
+    )  # fmt: skip
+
+
+def _price(
+    group: str, name: str, alone: Summary | None, contended: Summary | None, added: Mapping[str, Summary | None],
+    reference: bool = False,
+) -> Price:  # fmt: skip
+    ratio = None
+    for own, base in ((contended, added["contended"]), (alone, added["alone"])):
+        if ratio is None and own is not None and base is not None:
+            c = paired(own.by_launch, base.by_launch)
+            ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
+    return Price(
+        group=group, name=name, alone=figure(alone) if alone else None,
+        contended=figure(contended) if contended else None, ratio=None if reference else ratio, reference=reference,
+    )  # fmt: skip
+
+
+def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary]) -> list[str]:
+    words = {
+        "alone": "operations alone: linewright measure --plan quick",
+        "work": "operations among work: linewright measure --plan quick",
+        "contended": "a second CPU on the line: linewright measure --plan quick",
+    }
+    have = {c.key for c in conditions}
+    answers = [text for key, text in words.items() if key not in have]
+    measured = {s.cell.operation for s in summaries if s.status == "ok"}
+    if not measured & {"percpu_add", "readers_pair"}:
+        answers.append("the price list: linewright measure --plan quick")
+    return answers

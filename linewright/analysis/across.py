@@ -1,0 +1,95 @@
+"""Operation against operation: comparisons that no form-by-form finding makes, corrected together as one question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from linewright.analysis.contrast import QUESTIONS, Judged, corrected, judge, paired, undecided
+from linewright.analysis.findings import comparable, lacking, tolerance
+from linewright.analysis.summary import Summary
+from linewright.families import FLOORS, default_of
+from linewright.schema import Cell
+
+QUESTION_PAIRS: tuple[tuple[str, str], ...] = (
+    ("fetch_add", "cmpxchg"),
+    ("fetch_add", "add"),
+    ("xchg", "cmpxchg"),
+)
+"""Operations whose default forms are compared where both were measured under one condition."""
+COUNTERS = ("percpu_rseq_add", "percpu_shared_c11_add")
+"""The counter that needs no lock, and the one that a program without this library shares among its threads."""
+
+
+class Across(Struct, frozen=True, kw_only=True):
+    """One cell over another of a different operation, under one condition."""
+
+    contended: bool
+    first: Cell
+    second: Cell
+    first_ns: float
+    second_ns: float
+    judged: Judged
+
+
+def back_to_back(cell: Cell) -> bool:
+    """Whether a cell has no work, alone or with the nearest contender."""
+    return cell.work_iters == 0 and cell.contender in ("none", "same_line") and cell.params.get("slots", 1) == 1
+
+
+def situation(cell: Cell) -> tuple:
+    """What two cells of different operations share to be compared: all but operation, form, order, width and lines."""
+    return cell.contender, cell.contender_iters, cell.placement, cell.threads
+
+
+def across(summaries: Iterable[Summary]) -> list[Across]:
+    """Every such comparison of one machine, back to back."""
+    usable = [s for s in summaries if s.status == "ok" and s.issue and not s.emulated and back_to_back(s.cell)]
+    pairs = [pair for members in _situations(usable) for pair in _pairs(members)]
+    contrasts = [paired(first.by_launch, second.by_launch) for first, second in pairs]
+    return [
+        _across(first, second, judge(c, p, alpha=QUESTIONS["across"], same=tolerance(second)) if c else None)
+        for (first, second), c, p in zip(pairs, contrasts, corrected(contrasts), strict=True)
+    ]
+
+
+def _situations(usable: Sequence[Summary]) -> list[list[Summary]]:
+    found: dict[tuple, list[Summary]] = {}
+    for s in usable:
+        found.setdefault(situation(s.cell), []).append(s)
+    return list(found.values())
+
+
+def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
+    """Each operation's default form among cells of one situation and width."""
+    forms: dict[str, dict[str, Summary]] = {}
+    for s in members:
+        if comparable(s):
+            forms.setdefault(s.cell.operation, {}).setdefault(s.cell.form, s)
+    if "fetch_add" in forms:  # on arm64 the default add returns a value
+        forms["add"] = forms.get("add", {}) | forms["fetch_add"]
+    return {operation: own[default_of(operation, own)] for operation, own in forms.items()}
+
+
+def _pairs(members: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
+    chosen = defaults(members)
+    pairs = [
+        (chosen[a], chosen[b]) for a, b in QUESTION_PAIRS if a in chosen and b in chosen and chosen[a] is not chosen[b]
+    ]
+    forms = {s.cell.form: s for s in members}
+    if all(name in forms for name in COUNTERS):
+        pairs.append((forms[COUNTERS[0]], forms[COUNTERS[1]]))
+    for s in members:
+        bare = s.cell.form.split("_", 1)[-1]
+        if s.cell.form.startswith("prefetchw_") and bare.endswith("guess_first") and bare in forms:
+            pairs.append((s, forms[bare]))
+    return [(a, b) for a, b in pairs if not {a.cell.form, b.cell.form} & FLOORS]
+
+
+def _across(first: Summary, second: Summary, judged: Judged | None) -> Across:
+    return Across(
+        contended=first.cell.contender == "same_line", first=first.cell, second=second.cell,
+        first_ns=first.issue.median_ns, second_ns=second.issue.median_ns,
+        judged=judged or undecided(lacking(first, second)),
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""The screen's data on machines whose truth is known: figures, answers, prices, and nothing that is not shown."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from linewright.advice.screen import screens
+from linewright.analysis import summarise
+from linewright.analysis.saying import render_all
+from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
+
+X86 = {
+    "lock_add": 5.2, "builtin_add": 5.2, "prefetchw_lock_add": 5.2, "lock_xadd": 5.2, "prefetchw_lock_xadd": 5.2,
+    "cmpxchg_loop_read_first": 5.2, "prefetchw_cmpxchg_loop_read_first": 5.2, "cmpxchg_loop_guess_first": 10.4,
+}  # fmt: skip
+CONTENDED = X86 | {
+    "cmpxchg_loop_read_first": 39.5,
+    "prefetchw_cmpxchg_loop_read_first": 39.5,
+    "cmpxchg_loop_guess_first": 37.0,
+}
+
+
+def costs(alone, contended, work=20):
+    """Alone, among work (where the core hides four ns), and with a second CPU on the word at three times the cost."""
+    both = dict(contender="same_line", threads=2, lines=8)
+    made = []
+    for form, ns in alone.items():
+        kind = {"operation": OPERATIONS[form]}
+        made += [(cell(form, **kind), ns), (cell(form, work_iters=work, **kind), max(0.2, ns - 4))]
+    return made + [
+        (cell(form, operation=OPERATIONS[form], **both), 3 * ns if ns < 20 else ns) for form, ns in contended.items()
+    ]
+
+
+def counters():
+    prices = (
+        ("percpu_thread_local_add", 0.3, None),
+        ("percpu_rseq_add", 0.6, 0.7),
+        ("percpu_shared_c11_add", 5.2, 15.6),
+    )
+    made = []
+    for form, alone, contended in prices:
+        made.append((cell(form, operation="percpu_add", params={"slots": 1}), alone))
+        if contended:
+            both = dict(contender="same_line", threads=2)
+            made.append((cell(form, operation="percpu_add", params={"slots": 1}, **both), contended))
+    return made
+
+
+def screen(records, **context):
+    contexts = contexts_of(records, **({"arch": "x86_64", "features": ["prefetchw"]} | context))
+    (found,) = screens(summarise(contexts, records), contexts)
+    assert msgspec.json.encode(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def x86():
+    return screen(together(costs(X86, CONTENDED) + counters(), np.random.default_rng(1), shared=0.03, own=0.005))
+
+
+def test_the_matrix_holds_what_was_put_in(x86):
+    assert [c.key for c in x86.conditions] == ["alone", "work", "contended"]
+    assert [(c.scale, c.pairs) for c in x86.conditions] == [("ratio", 1), ("ns", 1), ("ratio", 1)]
+    rows = {r.name: r for r in x86.rows}
+    assert list(rows) == ["add", "fetch_add", "CAS loop, reads first", "CAS loop, guesses first"]
+    assert rows["add"].entries["alone"].default.ns.median_ns == pytest.approx(5.2, rel=0.05)
+    assert rows["add"].entries["work"].default.ns.median_ns == pytest.approx(1.2, abs=0.2)
+    assert rows["CAS loop, reads first"].entries["contended"].default.ns.median_ns == pytest.approx(39.5, rel=0.05)
+    versus = rows["fetch_add"].entries["alone"].versus
+    assert (versus.form, versus.answer) == ("prefetchw_lock_xadd", "same") and versus.low < 1 < versus.high
+    assert rows["CAS loop, guesses first"].entries["alone"].default.form == "cmpxchg_loop_guess_first"
+
+
+def test_use_and_set_say_what_is_shown(x86):
+    used = render_all(x86.use)
+    assert "times (2.5 to 2.6) cheaper than a CAS loop" in used[0]
+    assert "Count in per-CPU words: 0.7" in used[1] and "Read before the first compare-and-swap: 5." in used[2]
+    assert "PREFETCHW gains nothing alone" in used[3]
+    assert render_all(x86.set) == ["Nothing: on x86_64 there is no choice for LINEWRIGHT_ATOMICS to make."]
+    assert "Identical machine code" in " ".join(render_all(x86.limits)) and not x86.coarse
+
+
+def test_the_price_list_is_in_locked_adds(x86):
+    prices = {p.name: p for p in x86.prices}
+    assert prices["locked add, one word"].reference and prices["locked add, one word"].ratio is None
+    counter = prices["per-CPU counter"]
+    assert counter.ratio.median_ns == pytest.approx(0.7 / 15.6, rel=0.05), "both with two CPUs"
+    assert prices["thread-local counter"].ratio.median_ns == pytest.approx(0.3 / 5.2, rel=0.05), "alone, as measured"
+    assert x86.missing == []
+
+
+def test_an_arm64_machine_gets_its_setting():
+    forms = {"ldadd": 60.0, "stadd": 30.0, "prfm_strm_stadd": 5.0, "llsc_add": 30.0}
+    found = screen(together(costs(forms, forms), np.random.default_rng(2), own=0.005), arch="arm64", features=["lse"])
+    assert render_all(found.set)[0].startswith("LINEWRIGHT_ATOMICS=void=store,void=prefetch:")
+    (row,) = [r for r in found.rows if r.operation == "add"]
+    assert row.entries["alone"].default.form == "ldadd" and row.entries["alone"].versus.form == "prfm_strm_stadd"
+    assert row.entries["alone"].versus.answer == "cheaper"
+    assert "atomic add (ldadd)" in render_all(found.headline)[0]
+
+
+def test_one_launch_claims_nothing():
+    found = screen(together(costs(X86, CONTENDED) + counters(), np.random.default_rng(3), count=1))
+    assert found.coarse and found.use == [] and "nothing is claimed" in render_all(found.limits)[0]
+    assert all(e.versus is None or e.versus.answer == "undecided" for r in found.rows for e in r.entries.values())
+    assert all(p.ratio is None for p in found.prices)
+
+
+def test_what_differs_less_than_identical_code_is_no_advice():
+    forms = X86 | {"builtin_add": 5.2 * 1.4, "prefetchw_lock_add": 4.0}
+    found = screen(together(costs(forms, forms), np.random.default_rng(4), shared=0.03, own=0.005))
+    assert not any("prefetchw_lock_add takes" in text for text in render_all(found.use))
+
+
+def test_emulated_published_and_empty_machines_say_so():
+    records = together(costs(X86, CONTENDED), np.random.default_rng(5))
+    emulated = screen(records, emulated=True)
+    assert "emulator" in emulated.warning and emulated.use == [] and emulated.headline == []
+    contexts, rows = published()
+    (table,) = screens(summarise(contexts, rows), contexts)
+    assert "published" in table.warning and table.use == [] and "published" in render_all(table.set)[0]
+    (lone,) = screens(summarise(contexts_of(records[:1]), records[:1]), contexts_of(records[:1]))
+    assert len(lone.missing) == 3 and screens([], []) == []
