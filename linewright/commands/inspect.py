@@ -138,10 +138,10 @@ def _print_libraries(objects: list[Inspection], missing: tuple[str, ...]) -> Non
         (f.recognised.total(), s["helper_calls"], s["inlined_lse"], s["inlined_llsc"]) if arm64 else (s["locked"],)
         for f, s in ((found, _sums(found)) for found in objects)
     ]
-    for found, row in zip(objects, rows):
+    for found, row in zip(objects, rows, strict=False):
         table.add_row(one_line(found.image.path), *map(str, row))
     table.add_section()
-    table.add_row("all", *(str(sum(column)) for column in zip(*rows)))
+    table.add_row("all", *(str(sum(column)) for column in zip(*rows, strict=False)))
     console = console_for(sys.stdout)
     console.print()
     console.print(table)

@@ -386,7 +386,7 @@ def _unwound(raw: bytes, segments: list) -> list[Symbol]:
     return [
         Symbol(int(start), _unwound_size(raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]),
                f"function at {int(start):#x}")
-        for start, place in zip(starts, places)
+        for start, place in zip(starts, places, strict=False)
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from machine_code import OBJDUMP, Instruction, disassemble  # noqa: E402
+from machine_code import OBJDUMP, Instruction, disassemble
 
 VOID_ORDERS = ("", "release")
 VALUE_ORDERS = ("", "relaxed", "acquire", "release", "acq_rel")

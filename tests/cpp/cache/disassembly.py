@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from machine_code import Instruction, disassemble  # noqa: E402
+from machine_code import Instruction, disassemble
 
 X86 = {
     "maintenance": r"^(clwb|clflushopt|clflush)\b",

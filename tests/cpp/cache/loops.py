@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from machine_code import disassemble  # noqa: E402
+from machine_code import disassemble
 
 INSTRUCTIONS = r"\b(clwb|clflushopt|clflush|cvac|civac|cvap|cvadp)\b"
 WAITS = r"^(sfence|mfence|dsb\s+sy)\b"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from machine_code import disassemble  # noqa: E402
+from machine_code import disassemble
 
 EXPECT = re.compile(r"expect (\w+): ([^*]+?) *\*/")
 

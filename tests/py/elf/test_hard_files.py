@@ -103,7 +103,7 @@ def test_calls_over_long_branch_veneers_are_seen(tmp_path, linker):
     compiler = ("clang-19", "--target=aarch64-linux-gnu", "-moutline-atomics") if linker == "lld" else None
     program = build(
         tmp_path / "program", "-no-pie", f"-fuse-ld={linker}", tmp_path / "near.c", tmp_path / "far.c",
-        f"-Wl,-T,{tmp_path / 'script'}", *(() if compiler is None else ()), **({"compiler": compiler} if compiler else {}),
+        f"-Wl,-T,{tmp_path / 'script'}", **({"compiler": compiler} if compiler else {}),
     )  # fmt: skip
     by_name = {f.name: dict(f.calls) for f in inspect(str(program)).functions}
     assert by_name["far"] == {"__aarch64_ldadd4_acq_rel": 1}
