@@ -227,18 +227,33 @@ void must(int error, const char *what) {
     }
 }
 
+struct Wait {
+    const char *name;
+    unsigned reader;
+    void (*wait)();
+    std::vector<double> ns;
+};
+
+void print_waits(const std::vector<Wait> &waits, unsigned each) {
+    std::printf("grace periods beside one busy reader: median of %u, %u rounds in turn; microseconds\n\n", each, rounds);
+    for (const Wait &w : waits) {
+        const Interval x = interval(w.ns);
+        std::printf("  %-38s %8.2f [%.2f, %.2f]\n", w.name, x.middle / 1e3, x.low / 1e3, x.high / 1e3);
+    }
+    std::vector<double> ratios;
+    for (unsigned round = 0; round < rounds; ++round)
+        ratios.push_back(waits[0].ns[round] / waits[2].ns[round]);
+    std::printf("\n");
+    goal("fast synchronize / memb synchronize", interval(ratios), 1.1, true);
+    std::printf("\n");
+}
+
 void grace_periods(const std::vector<unsigned> &cpus) {
     if (cpus.size() < 2) {
         std::printf("grace periods beside a busy reader: needs two CPUs\n\n");
         return;
     }
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-    struct Wait {
-        const char *name;
-        unsigned reader;
-        void (*wait)();
-        std::vector<double> ns;
-    };
     std::vector<Wait> waits{
         {"lw_srcu_synchronize, fast", SRCU_FAST, [] { must(lw_srcu_synchronize(&fast), "lw_srcu_synchronize"); }, {}},
         {"lw_srcu_synchronize_expedited, fast",
@@ -279,17 +294,7 @@ void grace_periods(const std::vector<unsigned> &cpus) {
         }
     reading = pair_count;
     reader.join();
-    std::printf("grace periods beside one busy reader: median of %u, %u rounds in turn; microseconds\n\n", each, rounds);
-    for (Wait &w : waits) {
-        const Interval x = interval(w.ns);
-        std::printf("  %-38s %8.2f [%.2f, %.2f]\n", w.name, x.middle / 1e3, x.low / 1e3, x.high / 1e3);
-    }
-    std::vector<double> ratios;
-    for (unsigned round = 0; round < rounds; ++round)
-        ratios.push_back(waits[0].ns[round] / waits[2].ns[round]);
-    std::printf("\n");
-    goal("fast synchronize / memb synchronize", interval(ratios), 1.1, true);
-    std::printf("\n");
+    print_waits(waits, each);
 }
 
 // ---- callbacks ----

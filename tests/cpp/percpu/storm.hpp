@@ -89,6 +89,17 @@ struct Weather {
     bool half_unregistered = false;
 };
 
+// Whether a forked child ends by itself with code 0 from `on_fork`.
+template <typename Child> bool child_succeeds(Child on_fork) {
+    pid_t child = ::fork();
+    if (child == 0) {
+        alarm(200); // a child that waits for a thread it does not have
+        _exit(on_fork());
+    }
+    int status = 0;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 // Runs `body(index, stop)` in `count` threads for `length` under the given weather; bodies return when `stop` is set, or
 // earlier. `on_fork` runs in forked children and returns their exit code. Returns the number of children that failed.
 template <typename Body, typename Child>
@@ -130,16 +141,8 @@ int run(int count, std::chrono::milliseconds length, const Weather &weather, Bod
             syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU,
                     cpus[round % cpus.size()]);
         }
-        if (weather.fork && round % 64 == 0) {
-            pid_t child = ::fork();
-            if (child == 0) {
-                alarm(200); // a child that waits for a thread it does not have
-                _exit(on_fork());
-            }
-            int status = 0;
-            if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-                failed++;
-        }
+        if (weather.fork && round % 64 == 0)
+            failed += !child_succeeds(on_fork);
         if (weather.shrink && !shrunk && passed() > length / 2) {
             shrunk = true;
             for (auto &each : workers)

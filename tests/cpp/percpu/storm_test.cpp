@@ -188,20 +188,24 @@ TEST_P(Storm, BitsAreNeitherLostNorInvented) {
     lw_percpu_free(clear);
 }
 
-// Per-CPU stacks of nodes through cmpxchg, and tokens handed on through xchg: in the end every one is somewhere, once.
-TEST_P(Storm, NodesAndTokensSurvive) {
-    constexpr unsigned nodes = 64;
-    constexpr uint64_t none = 0xffffffff;
+// Per-CPU stacks of `nodes` nodes through cmpxchg.
+struct Stacks {
+    static constexpr unsigned nodes = 64;
+    static constexpr uint64_t none = 0xffffffff;
     struct Node {
-        uint64_t next; // tag << 32 | index
+        uint64_t next;                // tag << 32 | index
         std::atomic<uint32_t> pushes; // makes each appearance of a node on top a different word
     };
-    std::vector<Node> node(nodes);
+    std::vector<Node> node = std::vector<Node>(nodes);
     Percpu<uint64_t> top;
-    Percpu<uint64_t> slot;
-    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
-        top.at(cpu) = none;
-    auto push = [&](uint64_t index) {
+
+    Stacks() {
+        for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
+            top.at(cpu) = none;
+        for (unsigned i = 0; i < nodes; i++)
+            push(i);
+    }
+    void push(uint64_t index) {
         const uint64_t tag = node[index].pushes.fetch_add(1) + 1;
         for (;;) {
             const uint64_t head = lw_this_cpu_read(top.p);
@@ -209,8 +213,8 @@ TEST_P(Storm, NodesAndTokensSurvive) {
             if (lw_this_cpu_cmpxchg(top.p, head, tag << 32 | index) == head)
                 return;
         }
-    };
-    auto pop = [&]() -> uint64_t {
+    }
+    uint64_t pop() {
         for (;;) {
             const uint64_t head = lw_this_cpu_read(top.p);
             const uint64_t index = head & 0xffffffff;
@@ -220,9 +224,24 @@ TEST_P(Storm, NodesAndTokensSurvive) {
             if (lw_this_cpu_cmpxchg(top.p, head, next) == head)
                 return index;
         }
-    };
-    for (unsigned i = 0; i < nodes; i++)
-        push(i);
+    }
+    // Every node is on one stack, once.
+    void check() {
+        std::vector<int> seen(nodes);
+        for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
+            for (uint64_t at = top.at(cpu) & 0xffffffff; at != none; at = node[at].next & 0xffffffff) {
+                ASSERT_LT(at, nodes);
+                ASSERT_EQ(seen[at]++, 0) << "node " << at << " is on two stacks or in a circle";
+            }
+        for (unsigned i = 0; i < nodes; i++)
+            EXPECT_EQ(seen[i], 1) << "node " << i;
+    }
+};
+
+// Nodes go from stack to stack and tokens are handed on through xchg: in the end every one is somewhere, once.
+TEST_P(Storm, NodesAndTokensSurvive) {
+    Stacks stacks;
+    Percpu<uint64_t> slot;
     struct sigaction action = {}, old = {};
     action.sa_handler = [](int) {};
     sigaction(SIGUSR1, &action, &old);
@@ -234,23 +253,16 @@ TEST_P(Storm, NodesAndTokensSurvive) {
         [&](int t, Stop stop) {
             uint64_t token = static_cast<uint64_t>(t + 1) * 0x100000001u;
             while (!stop) {
-                const uint64_t index = pop();
-                if (index != none)
-                    push(index);
+                const uint64_t index = stacks.pop();
+                if (index != Stacks::none)
+                    stacks.push(index);
                 token = lw_this_cpu_xchg(slot.p, token);
             }
             held[static_cast<size_t>(t)] = token;
         },
         [] { return 0; });
     sigaction(SIGUSR1, &old, nullptr);
-    std::vector<int> seen(nodes);
-    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
-        for (uint64_t at = top.at(cpu) & 0xffffffff; at != none; at = node[at].next & 0xffffffff) {
-            ASSERT_LT(at, nodes);
-            ASSERT_EQ(seen[at]++, 0) << "node " << at << " is on two stacks or in a circle";
-        }
-    for (unsigned i = 0; i < nodes; i++)
-        EXPECT_EQ(seen[i], 1) << "node " << i;
+    stacks.check();
     uint64_t total = slot.sum(), expected = 0;
     for (int t = 0; t < threads; t++) {
         total += held[static_cast<size_t>(t)];
