@@ -22,6 +22,7 @@ OPERATIONS = {
     "add": ("stadd", "llsc_add", "lock_add", "plain_add"),
     "fetch_add": ("ldadd", "ldaddal", "lock_xadd", "llsc_fetch_add"),
     "xchg": ("swp", "xchg", "llsc_swp"),
+    "cmpxchg": ("cmpxchg_loop_read_first", "cmpxchg_loop_guess_first", "cas_loop_read_first"),
 }
 """Forms by operation, without a prefetch in front."""
 MEANS, OPERATIONS_EACH = 100, 10_000_000
