@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from linewright.cli import app
+from linewright.plans import built_in
 from support.places import ROOT
 
 PAGES = sorted(
@@ -133,9 +134,15 @@ def complaint(line: str) -> str:
             for option in re.findall(r"--[a-z][a-z-]*", ours)
             if option not in options | {"--help"}
         )
+    command = COMMANDS[name]
+    if hasattr(command, "commands"):
+        inner, _, rest = rest.partition(" ")
+        if inner not in command.commands:
+            return f"no command {name} {inner}"
+        command = command.commands[inner]
     try:
         arguments = re.split(r" (?:[12]?>|<|\|) ?", rest)[0] if "'" not in rest else rest
-        COMMANDS[name].make_context(name, shlex.split(arguments, comments=True))
+        command.make_context(name, shlex.split(arguments, comments=True))
     except (typer.Exit, SystemExit):
         return ""
     except Exception as refusal:  # the usage errors of Typer and of the Click that it carries
@@ -160,6 +167,14 @@ def test_every_file_named_exists(name):
 def test_every_command_line_parses(name):
     refused = {line: why for line in command_lines((ROOT / name).read_text()) if (why := complaint(line))}
     assert refused == {}
+
+
+def test_every_command_and_plan_has_its_line():
+    """Every command in its table, every built-in plan in its own."""
+    commands = (ROOT / "docs/reference/commands.md").read_text()
+    assert [name for name in COMMANDS if f"| `{name}` |" not in commands] == []
+    plans = (ROOT / "docs/reference/plans.md").read_text()
+    assert [name for name in built_in() if f"| `{name}` |" not in plans] == []
 
 
 def test_every_page_is_reached_from_the_index():
