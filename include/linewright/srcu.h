@@ -60,7 +60,7 @@ enum lw_srcu_flavour { LW_SRCU_NORMAL = 1, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW
 
 struct lw__srcu_domain;
 
-/* Users do not access the fields. `pair` locates the lock counter of the current index: an offset in the calling thread's record
+/* Users do not access the fields. `pair` locates the lock counter of the current index: relative to lw__srcu_self
  * where LW__SRCU_THREAD_WORDS, else a per-CPU handle; the unlock counter is two words further on. A value below LW__SRCU_FIRST is
  * 2 + index, and readers count out of line. */
 struct lw_srcu {
@@ -85,7 +85,9 @@ struct lw_srcu_head {
 
 /* ---- domains ---- */
 
-/* 0, -EINVAL (unknown flavour, NULL), -ENOMEM, or -EAGAIN (pthread resources). Not for signal handlers. */
+/* 0, -EINVAL (unknown flavour, NULL), -EBUSY (a live domain: lw_srcu_cleanup() first), -ENOMEM, or -EAGAIN (pthread resources).
+ * A fast flavour's readers get full barriers where membarrier is not available to the calling thread. Not for signal
+ * handlers. */
 LW_API int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour);
 
 /* Ends a domain that no thread uses any more. -EBUSY while a reader is inside; -EAGAIN while callbacks are queued (call
@@ -93,6 +95,12 @@ LW_API int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour);
  * when it is denied. After an error the domain stays usable, lw_srcu_describe() has the counts, and LINEWRIGHT_VERBOSE=1 prints
  * them. Outstanding poll cookies become invalid. */
 LW_API int lw_srcu_cleanup(struct lw_srcu *s);
+
+/* The same for a domain whose fast readers lost membarrier after init, so that lw_srcu_cleanup() cannot know whether one is inside.
+ * The caller asserts that no reader is inside and that the end of every earlier one happens before this call: their threads
+ * have been joined, say. Queued callbacks run in the calling thread, in their order. -EBUSY while the counts show a reader; else as
+ * lw_srcu_cleanup(). */
+LW_API int lw_srcu_cleanup_idle(struct lw_srcu *s);
 
 /* Writes one line about the domain's present state: flavour, where its readers count, what ends its grace periods and why, readers
  * inside, queued callbacks. At most size - 1 bytes and a NUL; returns the full length, as snprintf does. */
@@ -134,7 +142,8 @@ LW_API int lw_srcu_synchronize_expedited(struct lw_srcu *s) __attribute__((warn_
  * starting the worker thread. Not for signal handlers. */
 LW_API int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *));
 
-/* Waits until every callback that was queued before the call has returned. 0, -EDEADLK inside a callback, or membarrier's error. */
+/* Waits until every callback that was queued before the call has returned. Where no worker thread exists, the calling thread runs
+ * callbacks, also those of other domains. 0, -EDEADLK inside a callback, or membarrier's error. */
 LW_API int lw_srcu_barrier(struct lw_srcu *s) __attribute__((warn_unused_result));
 
 /* A cookie for lw_srcu_poll(), which returns true once a whole grace period has passed since the cookie was taken.
@@ -144,6 +153,23 @@ LW_API int lw_srcu_barrier(struct lw_srcu *s) __attribute__((warn_unused_result)
 LW_API unsigned long lw_srcu_get_state(struct lw_srcu *s);
 LW_API unsigned long lw_srcu_start_poll(struct lw_srcu *s);
 LW_API bool lw_srcu_poll(struct lw_srcu *s, unsigned long cookie);
+
+/* ---- the worker thread ----
+ * One thread per process runs callbacks and serves lw_srcu_start_poll(). It starts when first needed and ends after a second with
+ * nothing to do. It blocks all signals and takes the CPU affinity, the scheduling policy (real-time ones excepted) and the nice
+ * value that the process had when the library was loaded. It inherits the system-call filter of the thread that first needed it:
+ * a program that sandboxes some threads starts the worker before. */
+
+/* Starts the worker now, from the calling thread, and keeps it until lw_srcu_worker_stop(). 0, or why it could not be started.
+ * Not for signal handlers. */
+LW_API int lw_srcu_worker_start(void);
+/* Ends the worker and returns when it has ended. No worker is started after that until lw_srcu_worker_start(): callbacks then
+ * run in lw_srcu_barrier(), and lw_srcu_poll() advances grace periods. 0, or -EDEADLK inside a callback. Not for signal
+ * handlers. */
+LW_API int lw_srcu_worker_stop(void);
+/* Has the worker run on the CPUs of `mask`, a cpu_set_t of `bytes` bytes, now and whenever it is started. CPUs that the process
+ * may not use are ignored. 0, -EINVAL (bytes is 0 or over 8192, mask is NULL), or why it could not be started again. */
+LW_API int lw_srcu_worker_affinity(size_t bytes, const void *mask);
 
 /* ---- stuck readers ---- */
 
@@ -179,13 +205,15 @@ LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_
 #endif
 
 LW_API void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_flavour flavour);
+LW_API int lw__srcu_call_free(struct lw_srcu *s, struct lw_srcu_head *head, size_t offset);
 LW_API uintptr_t lw__srcu_lock_slow(struct lw_srcu *s);
 LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
 LW_API uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_on, const char *where);
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
 #if LW__SRCU_THREAD_WORDS
-/* The calling thread's record; NULL before its first critical section and after its last destructor. Initial-exec: no call. */
+/* The address of the calling thread's record minus a bias that lw_srcu.pair carries too (src/srcu/records.c). NULL before its first
+ * critical section and after its last destructor. Initial-exec: no call. */
 extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exec")));
 
 #ifdef __LP64__
@@ -219,7 +247,7 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
         __asm__("" : "+r"(self)); /* keeps g++ from merging the two tests into arithmetic, which takes half as long again */
         if (__builtin_expect(self != NULL, 1)) {
-            lw__srcu_add(self + pair, barrier);
+            lw__srcu_add((char *)((uintptr_t)self + pair), barrier);
             return pair;
         }
     }
@@ -240,7 +268,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) { /* the compiler knows it after an inlined lock */
         __asm__("" : "+r"(self)); /* as in lw__srcu_lock() */
         if (__builtin_expect(self != NULL, 1)) {
-            lw__srcu_add(self + pair + 2 * LW__SRCU_WORD, barrier);
+            lw__srcu_add((char *)((uintptr_t)self + pair + 2 * LW__SRCU_WORD), barrier);
             return;
         }
     }

@@ -47,23 +47,30 @@ int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size)
     }
     say(text, size, &at, "%s%sflavour %s; counts per %s; %s; %lu readers inside, %lu callbacks queued",
         s->name ? s->name : "", s->name ? ": " : "", flavour_name(s->flavour), d->slot ? "thread" : "CPU", barrier_text(d),
-        open[0] + open[1], __atomic_load_n(&d->queued, __ATOMIC_RELAXED));
+        open[0] + open[1], lw__srcu_queued(d));
     return (int)at;
+}
+
+static void say_thread(const char *who, const struct lw__srcu_words *w, char *text, size_t size, size_t *at)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned long locks = __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED);
+        unsigned long unlocks = __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED);
+        if (locks != unlocks)
+            say(text, size, at, "  %s, index %u: locks - unlocks = %ld\n", who, i, (long)(locks - unlocks));
+    }
 }
 
 static void say_threads(struct lw__srcu_domain *d, char *text, size_t size, size_t *at)
 {
-    for (struct lw__srcu_record *r = lw__srcu_first_record(); r && d->slot; r = r->next) {
-        const struct lw__srcu_words *w = &r->slot[d->slot - 1];
-        for (unsigned i = 0; i < 2; i++) {
-            unsigned long locks = __atomic_load_n(&w->locks[i], __ATOMIC_RELAXED);
-            unsigned long unlocks = __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED);
-            if (locks != unlocks)
-                say(text, size, at, "  thread %d%s, index %u: locks - unlocks = %ld\n",
-                    __atomic_load_n(&r->tid, __ATOMIC_RELAXED),
-                    __atomic_load_n(&r->in_use, __ATOMIC_RELAXED) ? "" : " (ended)", i, (long)(locks - unlocks));
-        }
+    struct lw__srcu_cursor at_record = {0};
+    for (struct lw__srcu_record *r; d->slot && (r = lw__srcu_next_record(&at_record));) {
+        char who[40];
+        snprintf(who, sizeof who, "thread %d", __atomic_load_n(&r->tid, __ATOMIC_RELAXED));
+        say_thread(who, &r->slot[d->slot - 1], text, size, at);
     }
+    if (d->slot)
+        say_thread("threads that have ended", lw__srcu_folded(d->slot), text, size, at);
 }
 
 static void say_cpus(struct lw__srcu_domain *d, char *text, size_t size, size_t *at)

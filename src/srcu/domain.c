@@ -3,10 +3,11 @@
 #include "domain.h"
 
 #include "../common/environment.h"
-#include "callbacks.h"
 #include "debug.h"
 #include "membarrier.h"
+#include "queue.h"
 #include "records.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -33,15 +34,17 @@ void lw__srcu_test_at(enum lw__srcu_point where)
 
 static void before_fork(void)
 {
-    lw__srcu_callbacks_before_fork();
+    lw__srcu_worker_before_fork();
     lw_futex_lock(&lw__srcu_registry);
+    lw__srcu_records_before_fork();
     lw__srcu_debug_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+    lw__srcu_records_after_fork(false);
     lw_futex_unlock(&lw__srcu_registry);
-    lw__srcu_callbacks_after_fork(false);
+    lw__srcu_worker_after_fork(false);
 }
 
 /* Only this thread exists in the child: waiters, the worker and any holder of a step lock are gone. A grace period in progress
@@ -49,13 +52,14 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     lw__srcu_membarrier_after_fork();
-    lw__srcu_records_after_fork();
+    lw__srcu_records_after_fork(true);
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
         d->step_lock = d->driver = d->waiters = d->sleepers = d->expedited = 0;
         d->phase = d->seq & 1 ? LW__SRCU_FIRST_SCAN : LW__SRCU_IDLE;
     }
     lw__srcu_registry = 0;
-    lw__srcu_callbacks_after_fork(true);
+    lw__srcu_queue_after_fork();
+    lw__srcu_worker_after_fork(true);
     lw__srcu_debug_after_fork();
 }
 
@@ -65,6 +69,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void start(void)
 {
+    lw__srcu_worker_at_load();
     lw__srcu_membarrier_start();
     lw__srcu_records_start();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -88,11 +93,24 @@ static uintptr_t first_pair(const struct lw__srcu_domain *d)
 {
     if (d->why) /* a fast flavour without membarrier: its inline functions have no barriers, so readers must go out of line */
         return 2;
-#if LW__SRCU_THREAD_WORDS
-    return d->slot ? LW__SRCU_FIRST + (d->slot - 1) * sizeof(struct lw__srcu_words) : 2;
-#else
-    return (uintptr_t)d->cpu;
-#endif
+    if (!LW__SRCU_THREAD_WORDS)
+        return (uintptr_t)d->cpu;
+    return d->slot ? lw__srcu_first_pair(d->slot) : 2;
+}
+
+static void free_domain(struct lw__srcu_domain *d)
+{
+    lw_percpu_free(d->cpu);
+    free(d);
+}
+
+/* Under the registry. Reads nothing of *s, which may be uninitialised. */
+static bool is_live(const struct lw_srcu *s)
+{
+    const struct lw__srcu_domain *d = lw__srcu_domains;
+    while (d && d->srcu != s)
+        d = d->next;
+    return d;
 }
 
 static struct lw__srcu_domain *new_domain(struct lw_srcu *s, enum lw_srcu_flavour flavour)
@@ -108,7 +126,7 @@ static struct lw__srcu_domain *new_domain(struct lw_srcu *s, enum lw_srcu_flavou
     d->srcu = s;
     d->home = lw__srcu_home();
     d->stall_ms = 10000;
-    d->reader_barriers = !fast(flavour) || !lw__srcu_have_membarrier();
+    d->reader_barriers = !fast(flavour) || !lw__srcu_have_membarrier(); /* a filter may have come since start-up */
     d->why = fast(flavour) && d->reader_barriers ? "membarrier is not available" : NULL;
     return d;
 }
@@ -124,7 +142,13 @@ int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour)
     if (!d)
         return -ENOMEM;
     lw_futex_lock(&lw__srcu_registry);
+    if (is_live(s)) {
+        lw_futex_unlock(&lw__srcu_registry);
+        free_domain(d);
+        return -EBUSY;
+    }
     d->slot = lw__srcu_take_slot();
+    d->cpu_words = !d->slot;
     s->flavour = flavour;
     s->name = NULL;
     __atomic_store_n(&s->pair, first_pair(d), __ATOMIC_RELAXED); /* the caller orders init before use */
@@ -145,12 +169,13 @@ void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_flavour f
 
 /* ---- ending ---- */
 
-/* 0: no reader is inside; -EBUSY: one is; other errors: membarrier's, and it is not known. */
-static int readers_inside(struct lw__srcu_domain *d)
+/* 0: no reader is inside; -EBUSY: one is; other errors: membarrier's, and it is not known. `ordered`: the caller has ordered all
+ * earlier readers before. */
+static int readers_inside(struct lw__srcu_domain *d, bool ordered)
 {
     for (unsigned i = 0; i < 2; i++) {
         unsigned long unlocks = lw__srcu_sum(d, i, true);
-        int err = lw__srcu_heavy_barrier(d);
+        int err = ordered ? 0 : lw__srcu_heavy_barrier(d);
         if (err)
             return -err;
         if (lw__srcu_sum(d, i, false) != unlocks)
@@ -167,12 +192,12 @@ static void say_why_not(const struct lw_srcu *s, int err)
 }
 
 /* Takes the domain off the list, or returns why not. Under the registry, so that the worker does not use the domain. */
-static int unlink_domain(struct lw__srcu_domain *d)
+static int unlink_domain(struct lw__srcu_domain *d, bool ordered)
 {
-    int err = readers_inside(d);
+    int err = readers_inside(d, ordered);
     if (err)
         return err;
-    if (__atomic_load_n(&d->queued, __ATOMIC_ACQUIRE) || __atomic_load_n(&d->waiters, __ATOMIC_ACQUIRE) ||
+    if (lw__srcu_queued(d) || __atomic_load_n(&d->waiters, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&d->driver, __ATOMIC_ACQUIRE))
         return -EAGAIN; /* acquire: pairs with the releases of the worker and of wait_for() */
     struct lw__srcu_domain **link = &lw__srcu_domains;
@@ -185,13 +210,10 @@ static int unlink_domain(struct lw__srcu_domain *d)
     return 0;
 }
 
-int lw_srcu_cleanup(struct lw_srcu *s)
+static int cleanup(struct lw_srcu *s, struct lw__srcu_domain *d, bool ordered)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
-    if (!d)
-        return -EINVAL;
     lw_futex_lock(&lw__srcu_registry);
-    int err = unlink_domain(d);
+    int err = unlink_domain(d, ordered);
     lw_futex_unlock(&lw__srcu_registry);
     if (err) {
         if (lw_verbose())
@@ -200,9 +222,27 @@ int lw_srcu_cleanup(struct lw_srcu *s)
     }
     __atomic_store_n(&s->pair, 2, __ATOMIC_RELAXED);
     __atomic_store_n(&s->domain, NULL, __ATOMIC_RELAXED); /* no other thread uses it any more */
-    lw_percpu_free(d->cpu);
-    free(d);
+    free_domain(d);
     return 0;
+}
+
+int lw_srcu_cleanup(struct lw_srcu *s)
+{
+    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    return d ? cleanup(s, d, false) : -EINVAL;
+}
+
+int lw_srcu_cleanup_idle(struct lw_srcu *s)
+{
+    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    if (!d)
+        return -EINVAL;
+    if (lw__srcu_in_callback())
+        return -EDEADLK;
+    int err = readers_inside(d, true);
+    if (!err)
+        lw__srcu_run_all(d);
+    return err ? err : cleanup(s, d, true);
 }
 
 int lw_srcu_forget_readers(struct lw_srcu *s)

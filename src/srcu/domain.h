@@ -24,6 +24,7 @@ struct lw__srcu_domain {
     unsigned slot; /* plus one; 0: none, readers count per CPU */
     bool reader_barriers; /* readers have full barriers, so grace periods need no membarrier */
     const char *why; /* the reason for reader_barriers with a fast flavour, else NULL */
+    bool cpu_words; /* the CPUs' counters were used and have to be summed; only ever set */
     struct lw__srcu_words base; /* subtracted from every sum: see lw_srcu_forget_readers() */
 
     uint32_t step_lock; /* held to advance the grace period; guards phase and started_ns */
@@ -40,10 +41,13 @@ struct lw__srcu_domain {
     uint32_t sleepers; /* waiters that may be in the futex */
     uint32_t expedited; /* waiters that asked for an expedited grace period */
 
-    struct lw_srcu_head *incoming; /* newest first; any thread pushes */
-    struct lw_srcu_head *waiting; /* oldest first; the worker's, under the registry */
+    struct lw_srcu_head *incoming; /* callbacks, newest first; any thread pushes */
+    struct lw_srcu_head *waiting; /* oldest first, until waiting_cookie is reached; under the registry */
     unsigned long waiting_cookie;
-    unsigned long queued; /* callbacks that have not returned */
+    struct lw_srcu_head *ready; /* oldest first; their grace period is over; under the registry */
+    unsigned long called; /* callbacks that were queued, ever */
+    unsigned long returned; /* callbacks that have returned, ever */
+    unsigned round; /* of the worker, in which this domain had its turn; under the registry */
     unsigned long seen_by_tsan; /* ThreadSanitizer cannot see per-CPU counts; used in its builds only */
 
     unsigned stall_ms;
@@ -63,6 +67,13 @@ static inline unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
 }
 
+/* Callbacks that have not returned. Acquire: pairs with the release in run_batch(). */
+static inline unsigned long lw__srcu_queued(struct lw__srcu_domain *d)
+{
+    unsigned long returned = __atomic_load_n(&d->returned, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&d->called, __ATOMIC_RELAXED) - returned;
+}
+
 /* Every domain. Under the registry, a lock. */
 extern struct lw__srcu_domain *lw__srcu_domains;
 extern uint32_t lw__srcu_registry;
@@ -77,6 +88,7 @@ enum lw__srcu_point {
     LW__SRCU_AT_END,
     LW__SRCU_AT_CALLBACK,
     LW__SRCU_AT_SLEEP, /* a waiter has checked and does not sleep yet */
+    LW__SRCU_AT_TAKE, /* a thread has a record of its own and does not know it yet */
 };
 #ifdef LW_SRCU_TEST
 extern void (*volatile lw__srcu_test_point)(enum lw__srcu_point where);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 
-static bool have_membarrier;
+static bool registered;
 
 static int membarrier(int command)
 {
@@ -23,19 +23,23 @@ static int membarrier(int command)
 
 void lw__srcu_membarrier_start(void)
 {
-    have_membarrier =
-        !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    registered = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 void lw__srcu_membarrier_after_fork(void)
 {
-    if (have_membarrier) /* kernels pass the registration on to the child; registering again is harmless */
+    if (registered) /* kernels pass the registration on to the child; registering again is harmless */
         (void)membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool lw__srcu_registered(void)
+{
+    return registered;
 }
 
 bool lw__srcu_have_membarrier(void)
 {
-    return have_membarrier;
+    return registered && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 int lw__srcu_heavy_barrier(struct lw__srcu_domain *d)

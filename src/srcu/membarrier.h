@@ -7,7 +7,9 @@
 /* Registers the process with the kernel; once at start-up, and in a child of fork(). */
 void lw__srcu_membarrier_start(void);
 void lw__srcu_membarrier_after_fork(void);
-/* True: fast flavours may rely on membarrier. */
+/* True: the kernel has the command, and this process is registered for it. */
+bool lw__srcu_registered(void);
+/* True: the calling thread may use it now. A system-call filter can deny it to some threads. */
 bool lw__srcu_have_membarrier(void);
 
 /* 0: every thread of this process has executed a full barrier during the call, or the domain's readers have their own.

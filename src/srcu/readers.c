@@ -45,6 +45,8 @@ static void count(struct lw__srcu_domain *d, unsigned word)
         return;
     }
 #endif
+    if (!__atomic_load_n(&d->cpu_words, __ATOMIC_RELAXED))
+        __atomic_store_n(&d->cpu_words, true, __ATOMIC_RELEASE); /* before the count; pairs with sum_cpus() */
     /* Fences: B after the lock's count and C before the unlock's; pair with HEAVY_BARRIER in gp.h. */
     if (d->reader_barriers)
         lw_full_fence();

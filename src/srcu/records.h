@@ -4,36 +4,45 @@
 
 #include "domain.h"
 
-/* A thread's counters for as many domains as there are slots. Records stay for the life of the process: when a thread ends, the
- * next one takes its record over, counts included, so that no sum ever misses or doubles one. */
+/* A thread's counters for as many domains as there are slots. */
 #define LW__SRCU_RECORD_BYTES 4096
 #define LW__SRCU_SLOTS ((LW__SRCU_RECORD_BYTES - LW__SRCU_FIRST) / sizeof(struct lw__srcu_words))
 struct lw__srcu_record {
-    struct lw__srcu_record *next;
-    uint32_t in_use;
-    int32_t tid;
-    char pad[LW__SRCU_FIRST - sizeof(void *) - 8];
+    int32_t tid; /* for reports */
+    char pad[LW__SRCU_FIRST - sizeof(int32_t)];
     struct lw__srcu_words slot[LW__SRCU_SLOTS];
 };
 _Static_assert(sizeof(struct lw__srcu_record) <= LW__SRCU_RECORD_BYTES, "a record is a page");
 _Static_assert(offsetof(struct lw__srcu_record, slot) == LW__SRCU_FIRST, "pairs begin at LW__SRCU_FIRST");
 
 void lw__srcu_records_start(void);
-void lw__srcu_records_after_fork(void); /* in the child */
+/* Locks out threads that end; after the fork, in the child, the counts of the threads that it does not have are folded. */
+void lw__srcu_records_before_fork(void);
+void lw__srcu_records_after_fork(bool child);
 
-/* Every record, oldest last; the list only grows. */
-struct lw__srcu_record *lw__srcu_first_record(void);
 /* The calling thread's record, taken at its first critical section. NULL: count per CPU. Async-signal-safe. */
 struct lw__srcu_record *lw__srcu_own_record(void);
 
+/* Walks the live threads' records: begin with {0}. NULL: no further one. */
+struct lw__srcu_cursor {
+    void *chunk;
+    unsigned next;
+    bool begun;
+};
+struct lw__srcu_record *lw__srcu_next_record(struct lw__srcu_cursor *at);
+/* What threads that have ended counted in a slot (its number plus one). */
+const struct lw__srcu_words *lw__srcu_folded(unsigned slot);
+
 /* Identifies this copy of the library in lw__srcu_domain.home. */
 const void *lw__srcu_home(void);
+/* The value of lw_srcu.pair for index 0 of a slot (its number plus one). */
+uintptr_t lw__srcu_first_pair(unsigned slot);
 
 /* Under the registry. A slot's number plus one; 0: all are taken. */
 unsigned lw__srcu_take_slot(void);
 void lw__srcu_give_slot(unsigned slot);
 
-/* Adds up one kind of counter of one index, by relaxed loads. */
+/* Adds up one kind of counter of one index. */
 unsigned long lw__srcu_sum(struct lw__srcu_domain *d, unsigned index, bool unlocks);
 
 #endif

@@ -1,8 +1,8 @@
 /* Waiting for grace periods: one waiter advances them for all others, which sleep; and polling. */
 #define _GNU_SOURCE
-#include "callbacks.h"
 #include "debug.h"
 #include "grace.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -33,7 +33,11 @@ static int drive(struct lw__srcu_domain *d, unsigned long cookie)
 
 static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedited)
 {
+    static __thread bool waiting __attribute__((tls_model("initial-exec")));
     int err = 0;
+    if (waiting) /* in a signal handler or a stall hook: the wait that it interrupted may hold what this one needs */
+        return -EDEADLK;
+    waiting = true;
     __atomic_fetch_add(&d->waiters, 1, __ATOMIC_SEQ_CST); /* before the generation is read: see lw__srcu_wake_waiters() */
     if (expedited) {
         __atomic_fetch_add(&d->expedited, 1, __ATOMIC_RELAXED);
@@ -54,6 +58,7 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedi
     if (expedited)
         __atomic_fetch_sub(&d->expedited, 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&d->waiters, 1, __ATOMIC_RELEASE); /* pairs with unlink_domain(): last access of the domain */
+    waiting = false;
     return err;
 }
 
@@ -107,11 +112,26 @@ unsigned long lw_srcu_start_poll(struct lw_srcu *s)
     if (!d)
         return 0;
     unsigned long cookie = lw__srcu_cookie(d);
-    return lw__srcu_request(d, cookie) ? 0 : cookie;
+    lw__srcu_request(d, cookie);
+    return lw__srcu_worker_wake() ? 0 : cookie;
+}
+
+/* Without a worker, polling advances what was requested; it does not wait. */
+static void step_for_poll(struct lw__srcu_domain *d)
+{
+    unsigned long requested = lw__srcu_requested(d);
+    if (requested && lw_futex_trylock(&d->step_lock)) {
+        (void)lw__srcu_step(d, requested); /* an error stays with the domain */
+        lw_futex_unlock(&d->step_lock);
+    }
 }
 
 bool lw_srcu_poll(struct lw_srcu *s, unsigned long cookie)
 {
     struct lw__srcu_domain *d = lw__srcu_domain_of(s);
-    return d && cookie && lw__srcu_reached(d, cookie);
+    if (!d || !cookie)
+        return false;
+    if (!lw__srcu_reached(d, cookie) && !lw__srcu_worker_exists())
+        step_for_poll(d);
+    return lw__srcu_reached(d, cookie);
 }
