@@ -656,16 +656,6 @@ static int deny(long call, char **argv)
     return 3;
 }
 
-#ifndef SYS_rseq
-#if defined(__x86_64__)
-#define SYS_rseq 334
-#elif defined(__i386__)
-#define SYS_rseq 386
-#else
-#define SYS_rseq 293
-#endif
-#endif
-
 static int only_flavour(const char *name)
 {
     static const char *const names[] = {"", "normal", "signal_safe", "fast", "fast_updown"};
@@ -707,7 +697,7 @@ static int option(const char *name, const char *value, char **argv)
     if (!strcmp(name, "--without")) {
         if (strcmp(value, "membarrier") && strcmp(value, "rseq"))
             return wrong("--without", "membarrier, rseq");
-        return getenv("LINEWRIGHT_TORTURE_DENIED") ? 0 : deny(strcmp(value, "rseq") ? SYS_membarrier : SYS_rseq, argv);
+        return getenv("LINEWRIGHT_TORTURE_DENIED") ? 0 : deny(strcmp(value, "rseq") ? SYS_membarrier : LW_SYS_RSEQ, argv);
     }
     return wrong("unknown option", "--seconds, --readers, --updaters, --seed, --flavour, --words, --fork, --without");
 }

@@ -21,12 +21,18 @@
 #define _GNU_SOURCE
 #include "rseq.h"
 
+#include "../common/futex.h"
+
 #include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 
 #ifdef __i386__
 typedef uint64_t word64 __attribute__((aligned(8))); /* a uint64_t is aligned to 4 there; per-CPU words are to 8 */
@@ -94,10 +100,46 @@ COUNTER(32)
 COUNTER(64)
 
 /* ---- the lock word of a unit ----
- * 0 free, else the holder's process number, with the top bit set while a thread may sleep for it. The process number identifies a lock
- * that a child inherited in the middle of another thread's operation: its holder does not exist in the child. */
+ * 0 free, else the number of the holder's process, with the top bit set while a thread may sleep for it. The number identifies a
+ * lock that a child inherited in the middle of another thread's operation: its holder does not exist in the child. */
 
 #define SLEEPERS 0x80000000u
+
+/* This process' number in lock words: different from those of all processes that it was copied from. Process ids would not do: in
+ * a new PID namespace a child can have its parent's. The kernel zeroes the page in the child, however that is made; memory
+ * that a child shares (vfork, CLONE_VM) stays as it is. */
+static uint32_t *process_number;
+static uint32_t last_number; /* copied to children as it is */
+
+void lw__percpu_number_process(void)
+{
+    static uint32_t unwiped; /* a kernel before 4.14: a child made without pthread_atfork() keeps the number */
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    process_number = page == MAP_FAILED ? &unwiped : page;
+    if (page != MAP_FAILED)
+        (void)madvise(page, 4096, MADV_WIPEONFORK);
+}
+
+/* In a child: for a kernel, or an emulator, that does not wipe the page. */
+void lw__percpu_renumber_process(void)
+{
+    if (process_number)
+        __atomic_store_n(process_number, 0, __ATOMIC_RELAXED);
+}
+
+static uint32_t this_process(void)
+{
+    uint32_t number = __atomic_load_n(process_number, __ATOMIC_RELAXED);
+    if (number)
+        return number;
+    /* Relaxed: threads that come here at once compute the same number. */
+    uint32_t next = (__atomic_load_n(&last_number, __ATOMIC_RELAXED) + 1) & ~SLEEPERS;
+    next = next ? next : 1;
+    if (!__atomic_compare_exchange_n(process_number, &number, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return number;
+    __atomic_store_n(&last_number, next, __ATOMIC_RELAXED);
+    return next;
+}
 
 static uint32_t *lock_of(const void *p, unsigned cpu)
 {
@@ -106,7 +148,7 @@ static uint32_t *lock_of(const void *p, unsigned cpu)
 
 static void lock_unit(uint32_t *lock)
 {
-    uint32_t me = (uint32_t)getpid();
+    uint32_t me = this_process();
     uint32_t want = me;
     for (;;) {
         uint32_t seen = __atomic_load_n(lock, __ATOMIC_RELAXED);
@@ -120,7 +162,7 @@ static void lock_unit(uint32_t *lock)
         }
         if (seen & SLEEPERS ||
             __atomic_compare_exchange_n(lock, &seen, seen | SLEEPERS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, seen | SLEEPERS, NULL, NULL, 0);
+            lw_futex_wait(lock, seen | SLEEPERS, LW_FUTEX_FOREVER);
             want = me | SLEEPERS; /* other threads may still sleep */
         }
     }
@@ -131,7 +173,7 @@ static void unlock_unit(uint32_t *lock)
     /* Release: what the holder stored is seen by the next holder, and by sequences that find the lock free (x86 keeps load
      * order; arm64 has an address dependency, LW__SEQ_TEST_LOCK in arch/arm64/rseq.h). */
     if (__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) & SLEEPERS)
-        syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        lw_futex_wake(lock, 1);
 }
 
 /* Steps 1 and 2. Returns the CPU whose unit is now this thread's alone. */

@@ -33,15 +33,6 @@ struct rseq_area {
 
 #define CPU_UNINITIALIZED ((uint32_t)-1)
 #define RSEQ_UNREGISTER 1
-#ifndef SYS_rseq
-#if defined(__x86_64__)
-#define SYS_rseq 334
-#elif defined(__i386__)
-#define SYS_rseq 386
-#else
-#define SYS_rseq 293
-#endif
-#endif
 
 struct lw_percpu_rt lw_percpu_rt;
 #ifdef LW_RSEQ_DELAY
@@ -74,7 +65,7 @@ static void own_unregister(void *unused)
 {
     (void)unused;
     own_state = OWN_REFUSED;
-    syscall(SYS_rseq, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
+    syscall(LW_SYS_RSEQ, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
     own_area.cpu_id = CPU_UNINITIALIZED;
     own_area.rseq_cs = 0; /* a lazy sequence must not take an old descriptor for a published one */
 }
@@ -83,7 +74,7 @@ static void own_unregister(void *unused)
 static int own_register(void)
 {
     own_state = OWN_BUSY;
-    if (syscall(SYS_rseq, &own_area, sizeof own_area, 0, LW_RSEQ_SIG)) {
+    if (syscall(LW_SYS_RSEQ, &own_area, sizeof own_area, 0, LW_RSEQ_SIG)) {
         own_state = OWN_REFUSED;
         return errno;
     }
@@ -250,7 +241,7 @@ static enum lw_percpu_mode choose_mode(void)
 
     /* The libc supports registration and did not register. Invalid arguments show why: a kernel that has sequences answers
      * EINVAL, so the libc was configured not to. That is respected; LINEWRIGHT_RSEQ=own overrides. */
-    syscall(SYS_rseq, NULL, 0, 0, 0);
+    syscall(LW_SYS_RSEQ, NULL, 0, 0, 0);
     mode_reason = errno == EINVAL
                       ? "switched off in the libc (GLIBC_TUNABLES=glibc.pthread.rseq=0); LINEWRIGHT_RSEQ=own overrides"
                       : refusal(errno);
@@ -268,6 +259,9 @@ static enum lw_percpu_mode choose_mode(void)
 static void start(void)
 {
     int saved = errno;
+
+    lw__percpu_number_process();
+    pthread_atfork(NULL, NULL, lw__percpu_renumber_process);
     lw_percpu_rt.nr_cpus = count_cpus();
     lw_percpu_rt.limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
     lw_percpu_rt.mode = choose_mode();

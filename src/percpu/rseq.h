@@ -16,6 +16,10 @@ extern void (*volatile lw__pause_hook)(enum lw__step step);
 /* Decides the mode once; every allocation calls it. 0, or a negative errno. */
 int lw__percpu_start(void);
 
+/* Gives this process the number that lock words hold; at start-up, and in a child of fork(). */
+void lw__percpu_number_process(void);
+void lw__percpu_renumber_process(void);
+
 /* True when the calling thread may run sequences; registers it where this library has to. Async-signal-safe. */
 bool lw__rseq_thread_ready(void);
 

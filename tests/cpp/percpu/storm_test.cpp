@@ -619,6 +619,53 @@ TEST_F(LockWord, IsNotInheritedByAChild) {
     EXPECT_EQ(failed, 0);
     EXPECT_EQ(s_->value64.sum(), 20u);
 }
+
+// In a new PID namespace the child of process 1 is process 1 again, and not the holder for that.
+TEST_F(LockWord, IsNotInheritedByAChildWithTheSameProcessId) {
+    constexpr int not_allowed = 77;
+    const auto status_of = [](pid_t child) {
+        int status = 0;
+        return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    };
+    static int inner;
+    inner = not_allowed;
+    const pid_t outer = fork();
+    if (outer == 0) {
+        if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+            _exit(not_allowed);
+        const pid_t first = fork();
+        if (first != 0)
+            _exit(status_of(first));
+        if (getpid() != 1 || unshare(CLONE_NEWPID))
+            _exit(not_allowed);
+        cpu_set_t here; // the child has to want the same CPU's lock
+        CPU_ZERO(&here);
+        CPU_SET(static_cast<size_t>(sched_getcpu()), &here);
+        sched_setaffinity(0, sizeof here, &here);
+        storm::unregister_this_thread();
+        lw__pause_hook = [](enum lw__step step) {
+            if (step != LW__LOADED || inner != not_allowed)
+                return;
+            const pid_t child = fork();
+            if (child == 0) {
+                lw__pause_hook = nullptr;
+                const bool same = getpid() == 1;
+                lw_this_cpu_fetch_add(state->value64.p, 1);
+                _exit(same ? 0 : 3);
+            }
+            int status = 0;
+            for (int i = 0; i < 10000 && waitpid(child, &status, WNOHANG) == 0; i++)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            inner = kill(child, SIGKILL) == 0 ? 4 : WIFEXITED(status) ? WEXITSTATUS(status) : 5; // 4: it hangs
+        };
+        lw_this_cpu_fetch_add(state->value64.p, 1);
+        _exit(inner);
+    }
+    const int code = status_of(outer);
+    if (code == not_allowed)
+        GTEST_SKIP() << "this system allows no PID namespace, or needs no lock word";
+    EXPECT_EQ(code, 0);
+}
 #endif
 
 } // namespace

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #define LW_HAVE_RSEQ 1
+#define LW_SYS_RSEQ 293 /* the system call; older kernel headers lack its name */
 #ifdef __AARCH64EB__
 #define LW_RSEQ_SIG 0x00bc28d4u /* the same instruction bytes, read as big-endian data */
 #else
@@ -42,11 +43,12 @@
 #define LW__DELAY ""
 #endif
 
-/* The address that offsets of thread-local areas are relative to. */
+/* The address that offsets of thread-local areas are relative to. Volatile: a coroutine may go on in another thread after any
+ * call, so the compiler must not keep the address from before. */
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
-    __asm__("mrs %0, tpidr_el0" : "=r"(tp));
+    __asm__ volatile("mrs %0, tpidr_el0" : "=r"(tp));
     return tp;
 }
 

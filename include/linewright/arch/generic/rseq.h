@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define LW_HAVE_RSEQ 0
+#define LW_SYS_RSEQ 293 /* the system call; older kernel headers lack its name */
 #define LW_RSEQ_SIG 0u
 #define LW__RSEQ_LIMIT(nr) (nr)
 #define LW__RSEQ_MOST_CPUS 0x7fffffffu

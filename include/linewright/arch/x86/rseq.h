@@ -32,6 +32,11 @@
 #include <stdint.h>
 
 #define LW_HAVE_RSEQ 1
+#ifdef __x86_64__
+#define LW_SYS_RSEQ 334 /* the system call; older kernel headers lack its name */
+#else
+#define LW_SYS_RSEQ 386
+#endif
 #define LW_RSEQ_SIG 0x53053053u /* what the libc registers with; the kernel compares it before it jumps to an abort path */
 
 /* What sequences compare their CPU field with, for `nr` CPUs; more than that many do not fit the field. */
@@ -73,11 +78,12 @@ extern const char lw__got[] __asm__("_GLOBAL_OFFSET_TABLE_") __attribute__((visi
 #define LW__GOT
 #endif
 
-/* The address that offsets of thread-local areas are relative to. */
+/* The address that offsets of thread-local areas are relative to. Volatile: a coroutine may go on in another thread after any
+ * call, so the compiler must not keep the address from before. */
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
-    __asm__("mov " LW__AREA "0, %0" : "=r"(tp));
+    __asm__ volatile("mov " LW__AREA "0, %0" : "=r"(tp));
     return tp;
 }
 
