@@ -1,14 +1,20 @@
 /* lw::atomic_ref<T>: the interface of C++20's std::atomic_ref, from C++17 on, made of the operations of atomic.h.
  *
- * T is trivially copyable and 1, 2, 4 or 8 bytes long. The object must be aligned to `required_alignment`, which is its
- * size. On i386 that is more than the compiler gives an 8-byte type by itself: write `alignas(8)`. There the constructor
+ * T is trivially copyable and 1, 2, 4, 8 or, on 64-bit machines, 16 bytes long. The object must be aligned to
+ * `required_alignment`, which is its size. On i386 that is more than the compiler gives an 8-byte type by itself: write `alignas(8)`. There the constructor
  * checks it and ends the program with one line that says so; g++ refuses to compile a misalignment that it can see.
  * Orders are those of the standard, with one addition: memory_order_seq_cst read-modify-writes are fully ordered, as
  * unsuffixed operations of atomic.h are. Two groups of members differ in their form:
  *   - fetch_add and its like return the old value, so they never take a store form;
  *   - add, sub, and_, andnot, or_, xor_ are additions to the interface: void, relaxed or release, and under the
  *     policy `store` they are STADD and its like.
- * Comparison is of object representations, padding included. wait() blocks in the kernel on Linux; as with the standard
+ * At 16 bytes there are load, store, exchange, compare-exchange and wait. load() is lw_read_u128_any: on a CPU without a read
+ * that never writes it needs writable memory. is_always_lock_free is false on x86-64 unless the compiler may use CMPXCHG16B
+ * (-mcx16); is_lock_free() asks the CPU.
+ * Padding does not count: a compare-exchange succeeds when all values of T are equal, whatever padding either side holds, and
+ * what is stored has zeros there. That needs a compiler with __builtin_clear_padding (gcc). With another, compare_exchange
+ * and wait refuse types that may have padding; declare `template <> inline constexpr bool lw::has_no_padding<T> = true;` for
+ * a type that has none although the language cannot tell (a structure of floats). wait() blocks in the kernel on Linux; as with the standard
  * library's, a notify does not reach a waiter in a shared object that dlopen() keeps apart (say, from a program linked
  * without -rdynamic). */
 #ifndef LINEWRIGHT_ATOMIC_REF_H
@@ -33,9 +39,17 @@
 
 #include "atomic.h"
 
+#if defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64) || defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+#define LW_REF_HAVE_16 1
+#endif
+
 extern "C++" {
 namespace lw
 {
+
+/* For types whose every bit counts, where the language cannot tell: see above. */
+template <class T> inline constexpr bool has_no_padding = false;
+
 namespace detail
 {
 
@@ -116,6 +130,43 @@ LW_REF_WORD(64, std::uint64_t)
 #elif defined(LW_WIDE_I386)
 LW_REF_WORD(64, lw_u64)
 #endif
+#ifdef LW_REF_HAVE_16
+template <> struct Word<16> {
+    using bare = lw_u128;
+    using type = lw_u128;
+    static type load(type *p, std::memory_order order) noexcept
+    {
+        switch (order) {
+        case std::memory_order_relaxed:
+            return lw_read_u128_any_relaxed(p);
+        case std::memory_order_consume:
+        case std::memory_order_acquire:
+            return lw_read_u128_any_acquire(p);
+        default:
+            return lw_read_u128_any(p);
+        }
+    }
+    static void store(type *p, type v, std::memory_order order) noexcept
+    {
+        switch (order) {
+        case std::memory_order_relaxed:
+            return lw_write_u128(p, v);
+        case std::memory_order_release:
+            return lw_write_u128_release(p, v);
+        default:
+            return lw_write_u128_seq_cst(p, v);
+        }
+    }
+    static type exchange(type *p, type v, std::memory_order order) noexcept
+    {
+        LW_REF_VALUE(lw_xchg_u128, order, p, v)
+    }
+    static bool compare_exchange(type *p, type *expected, type v, std::memory_order order) noexcept
+    {
+        LW_REF_VALUE(lw_try_cmpxchg_u128, order, p, expected, v)
+    }
+};
+#endif
 #undef LW_REF_VALUE
 #undef LW_REF_FETCH
 #undef LW_REF_VOID
@@ -183,10 +234,26 @@ inline void unpark(const void *p) noexcept
 #endif
 }
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define LW_REF_CLEARS_PADDING 1
+#endif
+#endif
+
+/* Whether every bit of a T counts; a float has two zeros and many NaNs, but no padding. */
+template <class T> constexpr bool whole_value() noexcept
+{
+    return std::has_unique_object_representations_v<T> || std::is_same_v<std::remove_cv_t<T>, float> ||
+           std::is_same_v<std::remove_cv_t<T>, double> || has_no_padding<T>;
+}
+
 template <class T> class Ref_base
 {
     static_assert(std::is_trivially_copyable_v<T>, "lw::atomic_ref needs a trivially copyable type");
-#if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
+#if defined(LW_REF_HAVE_16)
+    static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16,
+                  "lw::atomic_ref needs a type of 1, 2, 4, 8 or 16 bytes");
+#elif defined(LW_HAVE_U64) || defined(LW_WIDE_I386)
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                   "lw::atomic_ref needs a type of 1, 2, 4 or 8 bytes");
 #else
@@ -235,24 +302,44 @@ protected:
     {
         return Access(object);
     }
+    /* The value of `v`, with zeros for padding. */
     static Bits bits(const T &v) noexcept
     {
         Bits b;
         std::memcpy(&b, static_cast<const void *>(__builtin_addressof(v)), sizeof b);
+        return cleared(b);
+    }
+    static Bits cleared(Bits b) noexcept
+    {
+#ifdef LW_REF_CLEARS_PADDING
+        if constexpr (!whole_value<T>()) {
+            Room room;
+            put(room.v, b);
+            __builtin_clear_padding(__builtin_addressof(room.v));
+            std::memcpy(&b, static_cast<const void *>(__builtin_addressof(room.v)), sizeof b);
+        }
+#endif
         return b;
+    }
+    static constexpr void refuse_padding() noexcept
+    {
+#ifndef LW_REF_CLEARS_PADDING
+        static_assert(whole_value<T>(), "this compiler cannot tell padding from values: see lw::has_no_padding");
+#endif
     }
     /* A trivially copyable T may lack a default constructor and assignment: bytes are all that is copied. */
     static void put(T &to, Bits b) noexcept
     {
         std::memcpy(static_cast<void *>(__builtin_addressof(to)), &b, sizeof b);
     }
+    union Room {
+        char empty;
+        std::remove_cv_t<T> v;
+        Room() noexcept : empty() {}
+    };
     static T value(Bits b) noexcept
     {
-        union Room {
-            char empty;
-            T v;
-            Room() noexcept : empty() {}
-        } room;
+        Room room;
         put(room.v, b);
         return room.v;
     }
@@ -260,7 +347,11 @@ protected:
 public:
     using value_type = T;
     static constexpr std::size_t required_alignment = sizeof(T) > alignof(T) ? sizeof(T) : alignof(T);
+#if defined(LW_REF_HAVE_16) && defined(LW_WIDE_X86_64) && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+    static constexpr bool is_always_lock_free = sizeof(T) < 16;
+#else
     static constexpr bool is_always_lock_free = true;
+#endif
 
     explicit Ref_base(T &t) noexcept : object(__builtin_addressof(t))
     {
@@ -274,6 +365,10 @@ public:
 
     bool is_lock_free() const noexcept
     {
+#ifdef LW_REF_HAVE_16
+        if constexpr (sizeof(T) == 16)
+            return lw_has_u128();
+#endif
         return true;
     }
     void store(T v, Order order = std::memory_order_seq_cst) const noexcept
@@ -299,10 +394,15 @@ public:
     }
     bool compare_exchange_strong(T &expected, T desired, Order success, Order failure) const noexcept
     {
-        Bits e = bits(expected);
-        if (W::compare_exchange(word(), &e, bits(desired), joined(success, failure)))
-            return true;
-        put(expected, e);
+        refuse_padding();
+        const Bits wanted = bits(expected), v = bits(desired);
+        Bits found = wanted;
+        /* Again where nothing but the padding differed: the object was last written by something else than this class. */
+        do {
+            if (W::compare_exchange(word(), &found, v, joined(success, failure)))
+                return true;
+        } while (!whole_value<T>() && cleared(found) == wanted);
+        put(expected, found);
         return false;
     }
     bool compare_exchange_strong(T &expected, T desired, Order order = std::memory_order_seq_cst) const noexcept
@@ -319,7 +419,8 @@ public:
     }
     void wait(T old, Order order = std::memory_order_seq_cst) const noexcept
     {
-        park_while(object, [&] { return W::load(word(), order) == bits(old); });
+        refuse_padding();
+        park_while(object, [&] { return cleared(W::load(word(), order)) == bits(old); });
     }
     void notify_one() const noexcept
     {
@@ -340,7 +441,8 @@ public:
 };
 
 template <class T>
-class Ref<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool>>> : public Ref_base<T>
+class Ref<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<std::remove_cv_t<T>, bool> && sizeof(T) <= 8>>
+    : public Ref_base<T>
 {
     using Base = Ref_base<T>;
     using typename Base::Order;

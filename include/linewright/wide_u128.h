@@ -7,8 +7,16 @@
  *   lw_read_u128_rw[_relaxed|_acquire]       a read that writes back what it found: memory must be writable,
  *                                            the line is dirtied, copy-on-write is broken, readers wait for each
  *                                            other. Works wherever lw_has_u128()
+ *   lw_read_u128_any[_relaxed|_acquire]      the first of these where the CPU has it, else the second
  *   lw_write_u128[_release|_seq_cst]
  *   lw_xchg_u128, lw_cmpxchg_u128, lw_try_cmpxchg_u128 [_relaxed|_acquire|_release|_acq_rel]
+ *
+ * CPUs without a read that never writes:
+ *   x86-64   without AVX: Intel before Sandy Bridge, Atom, Celeron and Pentium parts up to about 2021, AMD before Bulldozer
+ *            and Jaguar, and any CPU whose AVX a hypervisor hides; with AVX of a vendor that has not documented it
+ *   arm64    without FEAT_LSE2, which comes with Armv8.4: Cortex-A53 to A78, Neoverse N1 (Graviton 2, Altra), Kunpeng 920
+ * A program that must run on those as well can be held to it when it is linked: with -Wl,--wrap=lw_wide_read_u128 the linker
+ * refuses every object in which lw_read_u128 could end the program, and names it.
  *
  * lw_cmpxchg returns what was there; lw_try_cmpxchg whether it was `*expected`, and only if not puts what was there
  * into `*expected`. Orders are those of atomic.h: without suffix, what returns a value is sequentially consistent (and, but
@@ -21,7 +29,7 @@
     defined(LW_THREAD_SANITIZER)
 
 #ifdef LW_NO_POLICY
-#define LW_WIDE_READ_UNKNOWN __attribute__((error("not known at compile time to exist: use lw_read_u128_rw")))
+#define LW_WIDE_READ_UNKNOWN __attribute__((error("not known at compile time to exist: use lw_read_u128_any")))
 #endif
 
 #if defined(LW_WIDE_X86_64)
@@ -68,32 +76,28 @@ static inline lw_u128 lw_u128_read_rw(lw_u128 *p)
 }
 
 #ifndef LW_U128_NO_READ
-static inline lw_u128 lw_read_u128_relaxed(const lw_u128 *p)
+/* The read itself, where LW_U128_HAS_VECTOR(). */
+static inline lw_u128 lw_u128_plain_relaxed(const lw_u128 *p)
 {
-    LW_WIDE_DEBUG_CHECK(p, 16);
-#ifndef __AVX__
-    if (!LW_U128_HAS_VECTOR())
-        return lw_wide_read_u128(p);
-#endif
     return lw_movdqa_read_u128(p);
 }
 
 /* A plain x86 load is an acquire. Pairs with lw_write_u128_release or stronger */
-static inline lw_u128 lw_read_u128_acquire(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain_acquire(const lw_u128 *p)
 {
-    lw_u128 v = lw_read_u128_relaxed(p);
+    lw_u128 v = lw_movdqa_read_u128(p);
 
     LW_WIDE_BARRIER();
     return v;
 }
 
 /* The fence of sequential consistency is the writer's: lw_write_u128_seq_cst */
-static inline lw_u128 lw_read_u128(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain(const lw_u128 *p)
 {
     lw_u128 v;
 
     LW_WIDE_BARRIER();
-    v = lw_read_u128_relaxed(p);
+    v = lw_movdqa_read_u128(p);
     LW_WIDE_BARRIER();
     return v;
 }
@@ -163,24 +167,22 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 #endif
 
 #ifndef LW_U128_NO_READ
-static inline lw_u128 lw_read_u128_relaxed(const lw_u128 *p)
+/* The read itself, where LW_U128_HAS_VECTOR(). */
+static inline lw_u128 lw_u128_plain_relaxed(const lw_u128 *p)
 {
-    LW_WIDE_DEBUG_CHECK(p, 16);
-    return LW_U128_HAS_VECTOR() ? lw_ldp_read_u128(p) : lw_wide_read_u128(p);
+    return lw_ldp_read_u128(p);
 }
 
 /* Pairs with lw_write_u128_release or stronger */
-static inline lw_u128 lw_read_u128_acquire(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain_acquire(const lw_u128 *p)
 {
-    LW_WIDE_DEBUG_CHECK(p, 16);
-    return LW_U128_HAS_VECTOR() ? lw_ldp_dmb_read_u128(p) : lw_wide_read_u128(p);
+    return lw_ldp_dmb_read_u128(p);
 }
 
 /* Pairs with lw_write_u128_seq_cst and with every STLR before it in program order (arch/arm64/wide.h) */
-static inline lw_u128 lw_read_u128(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain(const lw_u128 *p)
 {
-    LW_WIDE_DEBUG_CHECK(p, 16);
-    return LW_U128_HAS_VECTOR() ? lw_ldar_ldp_dmb_read_u128(p) : lw_wide_read_u128(p);
+    return lw_ldar_ldp_dmb_read_u128(p);
 }
 #endif
 
@@ -225,17 +227,17 @@ LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
 #ifdef LW_THREAD_SANITIZER
 /* ThreadSanitizer's run-time part stands between every two accesses: its 16-byte load writes nothing. */
 #define LW_U128_HAS_VECTOR() true
-static inline lw_u128 lw_read_u128(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain(const lw_u128 *p)
 {
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
 
-static inline lw_u128 lw_read_u128_acquire(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain_acquire(const lw_u128 *p)
 {
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-static inline lw_u128 lw_read_u128_relaxed(const lw_u128 *p)
+static inline lw_u128 lw_u128_plain_relaxed(const lw_u128 *p)
 {
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
@@ -319,6 +321,38 @@ lw_u128 lw_read_u128_relaxed(const lw_u128 *p) LW_WIDE_READ_UNKNOWN;
 lw_u128 lw_read_u128_acquire(const lw_u128 *p) LW_WIDE_READ_UNKNOWN;
 #endif
 
+/* lw_read_u128: never writes; out of line where the CPU is not known to have such a read, which asks it, or refuses.
+ * lw_read_u128_any: on every CPU; where there is no such read as lw_read_u128_rw, which needs writable memory. */
+#if defined(LW_U128_NO_READ)
+#define LW_U128_READ(suffix)                                   \
+    static inline lw_u128 lw_read_u128_any##suffix(lw_u128 *p) \
+    {                                                          \
+        return lw_read_u128_rw##suffix(p);                     \
+    }
+#else
+#if defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64)
+#define LW_U128_READ_ELSEWHERE(p) lw_wide_read_u128(p)
+#else
+#define LW_U128_READ_ELSEWHERE(p) lw_u128_plain(p)
+#endif
+#define LW_U128_READ(suffix)                                                                 \
+    static inline lw_u128 lw_read_u128##suffix(const lw_u128 *p)                             \
+    {                                                                                        \
+        LW_WIDE_DEBUG_CHECK(p, 16);                                                          \
+        return LW_U128_HAS_VECTOR() ? lw_u128_plain##suffix(p) : LW_U128_READ_ELSEWHERE(p);  \
+    }                                                                                        \
+    static inline lw_u128 lw_read_u128_any##suffix(lw_u128 *p)                               \
+    {                                                                                        \
+        LW_WIDE_DEBUG_CHECK(p, 16);                                                          \
+        return LW_U128_HAS_VECTOR() ? lw_u128_plain##suffix(p) : lw_read_u128_rw##suffix(p); \
+    }
+#endif
+LW_U128_READ()
+LW_U128_READ(_relaxed)
+LW_U128_READ(_acquire)
+#undef LW_U128_READ
+#undef LW_U128_READ_ELSEWHERE
+
 /* Whether lw_read_u128 may be called. */
 static inline bool lw_has_read_u128(void)
 {
@@ -347,6 +381,9 @@ static inline bool lw_has_u128(void)
 #define lw_read_u128_rw(...) LW_WIDE_CALL(lw_read_u128_rw, 16, __VA_ARGS__)
 #define lw_read_u128_rw_relaxed(...) LW_WIDE_CALL(lw_read_u128_rw_relaxed, 16, __VA_ARGS__)
 #define lw_read_u128_rw_acquire(...) LW_WIDE_CALL(lw_read_u128_rw_acquire, 16, __VA_ARGS__)
+#define lw_read_u128_any(...) LW_WIDE_CALL(lw_read_u128_any, 16, __VA_ARGS__)
+#define lw_read_u128_any_relaxed(...) LW_WIDE_CALL(lw_read_u128_any_relaxed, 16, __VA_ARGS__)
+#define lw_read_u128_any_acquire(...) LW_WIDE_CALL(lw_read_u128_any_acquire, 16, __VA_ARGS__)
 #define lw_write_u128(...) LW_WIDE_CALL(lw_write_u128, 16, __VA_ARGS__)
 #define lw_write_u128_seq_cst(...) LW_WIDE_CALL(lw_write_u128_seq_cst, 16, __VA_ARGS__)
 #define lw_write_u128_release(...) LW_WIDE_CALL(lw_write_u128_release, 16, __VA_ARGS__)

@@ -133,7 +133,9 @@ void lw_wide_write_u64(lw_u64 *p, uint64_t v)
 lw_u128 lw_wide_read_u128(const lw_u128 *p)
 {
     if (!(lw_wide_detect() & LW_WIDE_VECTOR))
-        lw_wide_refuse("lw_read_u128", "a 16-byte load that does not write; use lw_read_u128_rw");
+        lw_wide_refuse("lw_read_u128",
+                       "a 16-byte load that does not write (x86-64: AVX of a vendor that documents it; arm64: FEAT_LSE2);"
+                       " use lw_read_u128_any or lw_read_u128_rw");
 #ifdef LW_WIDE_ARM64
     return lw_ldar_ldp_dmb_read_u128(p);
 #else

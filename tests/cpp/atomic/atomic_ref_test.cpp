@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <type_traits>
@@ -73,6 +74,90 @@ template <class T> void like_the_standard(T first, T second) {
     }
     lw_policy_set("default");
 }
+
+// Padding may hold anything: what is compared are values. A loop that rebuilds `expected` from members used not to end.
+struct Padded {
+    char letter;
+    int number;
+};
+
+Padded rebuilt(const Padded &from, unsigned char rubbish) {
+    Padded made;
+    std::memset(&made, rubbish, sizeof(made));
+    made.letter = from.letter;
+    made.number = from.number;
+    return made;
+}
+
+#ifdef LW_REF_CLEARS_PADDING
+TEST(AtomicRef, PaddingDoesNotCount) {
+    alignas(8) Padded object = rebuilt({'a', 1}, 0x55);
+    lw::atomic_ref<Padded> ref(object);
+    Padded expected = rebuilt({'a', 1}, 0xaa);
+    ASSERT_TRUE(ref.compare_exchange_strong(expected, rebuilt({'b', 2}, 0x33)));
+    unsigned char bytes[sizeof(Padded)];
+    std::memcpy(bytes, &object, sizeof(bytes));
+    EXPECT_EQ(bytes[1] | bytes[2] | bytes[3], 0) << "what is stored has zeros for padding";
+    ref.store(rebuilt({'c', 3}, 0x77));
+    for (unsigned failed = 0; failed < 100; ++failed) {
+        const Padded now = ref.load();
+        expected = rebuilt(now, 0xee);
+        if (ref.compare_exchange_weak(expected, rebuilt({'d', 4}, 0x11)))
+            break;
+        ASSERT_LT(failed, 99u);
+    }
+    expected = rebuilt({'x', 9}, 0);
+    EXPECT_FALSE(ref.compare_exchange_strong(expected, {'y', 8}));
+    EXPECT_EQ(expected.letter, 'd');
+    EXPECT_EQ(expected.number, 4);
+    ref.wait(rebuilt({'z', 0}, 0xff)); // another value: returns at once
+}
+#endif
+
+#ifdef LW_REF_HAVE_16
+struct Head {
+    void *first;
+    uint64_t turn;
+    bool operator==(const Head &) const = default;
+};
+
+TEST(AtomicRef, SixteenBytes) {
+    alignas(16) Head head{nullptr, 1};
+    static_assert(lw::atomic_ref<Head>::required_alignment == 16);
+    lw::atomic_ref<Head> ref(head);
+    ASSERT_TRUE(ref.is_lock_free());
+    for (auto order : {std::memory_order_relaxed, std::memory_order_release, std::memory_order_seq_cst}) {
+        ref.store({&head, 5}, order);
+        EXPECT_EQ(ref.load(), (Head{&head, 5}));
+    }
+    EXPECT_EQ(ref.load(std::memory_order_relaxed), (Head{&head, 5}));
+    EXPECT_EQ(ref.load(std::memory_order_acquire), (Head{&head, 5}));
+    EXPECT_EQ(ref.exchange({nullptr, 6}), (Head{&head, 5}));
+    Head expected{nullptr, 7};
+    EXPECT_FALSE(ref.compare_exchange_strong(expected, {&head, 8}));
+    EXPECT_EQ(expected, (Head{nullptr, 6}));
+    EXPECT_TRUE(ref.compare_exchange_strong(expected, {&head, 8}));
+    EXPECT_EQ(head, (Head{&head, 8}));
+    ref.wait({nullptr, 0});
+}
+
+TEST(AtomicRef, SixteenBytesCountExactly) {
+    alignas(16) static Head head{nullptr, 0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([] {
+            lw::atomic_ref<Head> ref(head);
+            for (int turn = 0; turn < 20000; ++turn) {
+                Head old = ref.load(std::memory_order_relaxed);
+                while (!ref.compare_exchange_weak(old, {reinterpret_cast<void *>(old.turn + 1), old.turn + 1})) {
+                }
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    EXPECT_EQ(head, (Head{reinterpret_cast<void *>(80000), 80000}));
+}
+#endif
 
 TEST(AtomicRef, EveryKindOfType) {
     like_the_standard<uint8_t>(1, 255);

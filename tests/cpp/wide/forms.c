@@ -20,7 +20,7 @@ READ(lw_read_twice_read_u64, f_read_twice)
 READ(lw_movq_read_u64, f_movq_read)
 /* expect f_fild_read: fildll fistpll !cmpxchg8b !movq */
 READ(lw_fild_read_u64, f_fild_read)
-/* expect f_fxam_fild_read: fxam fnstsw fildll fistpll !cmpxchg8b */
+/* expect f_fxam_fild_read: fdecstp fxam fnstsw fincstp fildll fistpll !cmpxchg8b */
 READ(lw_fxam_fild_read_u64, f_fxam_fild_read)
 /* expect f_fnsave_fild_read: fnsave fildll fistpll frstor !cmpxchg8b */
 READ(lw_fnsave_fild_read_u64, f_fnsave_fild_read)
@@ -32,7 +32,7 @@ READ(lw_read_twice_cmpxchg8b_verify_u64, f_read_verify)
 WRITE(lw_movq_write_u64, f_movq_write)
 /* expect f_fistp_write: fildll fistpll !cmpxchg8b !movq */
 WRITE(lw_fistp_write_u64, f_fistp_write)
-/* expect f_fxam_fistp_write: fxam fildll fistpll !cmpxchg8b */
+/* expect f_fxam_fistp_write: fdecstp fxam fincstp fildll fistpll !cmpxchg8b */
 WRITE(lw_fxam_fistp_write_u64, f_fxam_fistp_write)
 /* expect f_fnsave_fistp_write: fnsave fildll fistpll frstor !cmpxchg8b */
 WRITE(lw_fnsave_fistp_write_u64, f_fnsave_fistp_write)

@@ -375,6 +375,34 @@ TEST(WideX87, FullStackSurvives) {
     EXPECT_EQ(sum, 8.0);
 }
 
+// Seven live registers under a top that FFREE has emptied: a push would take the one below the top, which is in use.
+TEST(WideX87, FreedTopOfAFullStackSurvives) {
+    static wide in = sample, out;
+    double sum = 0;
+    Value got;
+    __asm__ volatile("fld1; fld1; fld1; fld1; fld1; fld1; fld1; fld1; ffree %%st(0)" : : : "memory");
+    got = f_fxam_fild_read(&in);
+    f_fxam_fistp_write(&out, sample + 4);
+    __asm__ volatile("fincstp; faddp; faddp; faddp; faddp; faddp; faddp; fstpl %0" : "=m"(sum) : : "memory");
+    EXPECT_EQ(got, sample);
+    EXPECT_EQ(out, sample + 4);
+    EXPECT_EQ(sum, 7.0);
+}
+
+// Seven registers in use leave room for one push.
+TEST(WideX87, SevenInUseSurvive) {
+    static wide in = sample, out;
+    double sum = 0;
+    Value got;
+    __asm__ volatile("fld1; fld1; fld1; fld1; fld1; fld1; fld1" : : : "memory");
+    got = f_fxam_fild_read(&in);
+    f_fxam_fistp_write(&out, sample + 5);
+    __asm__ volatile("faddp; faddp; faddp; faddp; faddp; faddp; fstpl %0" : "=m"(sum) : : "memory");
+    EXPECT_EQ(got, sample);
+    EXPECT_EQ(out, sample + 5);
+    EXPECT_EQ(sum, 7.0);
+}
+
 // Values of the compiler's own are put away around the forms, in code that keeps several on the x87 stack.
 TEST(WideX87, CompilersOwnValuesSurvive) {
     volatile long double one = 1;

@@ -498,9 +498,28 @@ TEST(WideChoice, ReadWithoutItsInstructionIsRefused) {
     EXPECT_FALSE(lw_has_read_u128());
     EXPECT_TRUE(lw_has_u128());
     wide value = 7;
-    EXPECT_DEATH((void)lw_read_u128(&value), "lw_read_u128: this CPU lacks .*use lw_read_u128_rw");
+    EXPECT_DEATH((void)lw_read_u128(&value), "lw_read_u128: this CPU lacks .*use lw_read_u128_any or lw_read_u128_rw");
     EXPECT_TRUE(lw_read_u128_rw(&value) == 7);
     lw_wide_use(~0u);
+}
+
+TEST(WideChoice, ReadOfAnyKindFallsBackToOneThatWrites) {
+    auto *page = static_cast<wide *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(static_cast<void *>(page), MAP_FAILED);
+    *page = 7;
+    for (std::uint32_t caps : {~0u, LW_WIDE_CAS | LW_WIDE_LSE, LW_WIDE_CAS}) {
+        lw_wide_use(caps);
+        EXPECT_TRUE(lw_read_u128_any(page) == 7 && lw_read_u128_any_relaxed(page) == 7 &&
+                    lw_read_u128_any_acquire(page) == 7);
+        ASSERT_EQ(mprotect(page, 4096, PROT_READ), 0);
+        if (lw_has_read_u128())
+            EXPECT_TRUE(lw_read_u128_any(page) == 7) << "writes although it need not";
+        else
+            EXPECT_DEATH((void)lw_read_u128_any(page), "");
+        ASSERT_EQ(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
+    }
+    lw_wide_use(~0u);
+    munmap(page, 4096);
 }
 
 #if defined(__x86_64__)

@@ -99,14 +99,17 @@ static inline uint64_t lw_fild_read_u64(const lw_u64 *p)
     return v;
 }
 
-/* `fxam; fnstsw`: whether the top of the x87 stack is free. MMX instructions mark all eight registers used, and
- * a stack is free from its top on, so a free top also means room for one push and no live MMX value */
+/* `fdecstp; fxam; fnstsw; fincstp`: whether the register that a push would take is free. That is the one below the top of
+ * the x87 stack, whatever is in the top itself. MMX instructions mark all eight registers used, so where this one is free
+ * there is no live MMX value either */
 static inline bool lw_fxam_x87_free(void)
 {
     uint16_t status;
 
-    __asm__ __volatile__("fxam\n\t"
-                         "fnstsw %[status]"
+    __asm__ __volatile__("fdecstp\n\t"
+                         "fxam\n\t"
+                         "fnstsw %[status]\n\t"
+                         "fincstp"
                          : [status] "=a"(status)
                          :
                          : LW_CLOBBER_X87); /* the compiler's own values are put away first */
@@ -128,7 +131,7 @@ static inline uint64_t lw_fnsave_fild_read_u64(const lw_u64 *p)
     return v;
 }
 
-/* `fxam`, then `fild` where the x87 registers are free, `fnsave_fild` where something lives in them */
+/* `fxam`, then `fild` where a push has room, `fnsave_fild` where all registers are in use */
 static inline uint64_t lw_fxam_fild_read_u64(const lw_u64 *p)
 {
     return __builtin_expect(lw_fxam_x87_free(), 1) ? lw_fild_read_u64(p) : lw_fnsave_fild_read_u64(p);

@@ -8,9 +8,16 @@
  *   read_twice_cmpxchg16b_verify   writable   dirtied        broken          no     the same
  *   read_twice_read                readable   stays shared   kept            YES    any
  *
- * Intel and AMD both document an aligned 16-byte SSE or AVX move as atomic on every processor that enumerates
- * AVX (Intel SDM volume 3, "Guaranteed Atomic Operations"; AMD APM volume 2, "Access Atomicity"); before, it may
- * be two. A misaligned address is a general-protection fault in each of these forms but the last, never a split
+ * Which processors move sixteen aligned bytes at once is the vendor's word for those that enumerate AVX, and it holds for
+ * the SSE and the AVX encoding of an aligned move:
+ *   Intel       SDM volume 3, "Guaranteed Atomic Operations": always
+ *   AMD         APM volume 2, "Access Atomicity": for cacheable memory (types WB, WT, WP). Hygon's parts are AMD's
+ *   Zhaoxin     confirmed to the authors of libatomic, with the parts of VIA's Centaur
+ * Other vendors have said nothing, and neither has anyone for older processors: there it may be two moves. So the memory must
+ * be cacheable, which all memory that a program gets from malloc(), mmap() of files or the stack is; memory of a device that
+ * a driver maps uncached or write-combining is not.
+ *
+ * A misaligned address is a general-protection fault in each of these forms but the last, never a split
  * lock. A locked instruction is a full barrier, so those forms are compiler barriers too. */
 #ifndef LINEWRIGHT_ARCH_X86_64_WIDE_H
 #define LINEWRIGHT_ARCH_X86_64_WIDE_H
