@@ -177,14 +177,14 @@ Cell parse_cell(const json &object, const std::string &path) {
 }
 
 // What the schema's types cannot say: contradictions between fields, forms that do not exist.
-void check_cell(const Cell &cell, const std::string &path) {
+void check_cell(const Cell &cell, const std::string &path, Arch arch) {
     auto fail = [&](const std::string &what) { throw Invalid(fmt::format("{}: {}", path, what)); };
     if (!known_form(cell.form))
         fail(fmt::format("unknown form \"{}\"; --list-forms prints those there are", cell.form));
-    const Form *form = find_form(cell.form, cell.width_bits);
+    const Form *form = find_form(cell.form, cell.width_bits, arch);
     if (!form)
         fail(fmt::format("form \"{}\" at {} bits does not belong to {}; --list-forms prints those that do", cell.form,
-                         cell.width_bits, arch_name(this_arch)));
+                         cell.width_bits, arch_name(arch)));
     if (form->arch != Arch::any && cell.operation != form->operation)
         fail(fmt::format("form \"{}\" performs {}, not {}", cell.form, form->operation, cell.operation));
     if (cell.contender == "none" && cell.contender_iters != 0)
@@ -339,7 +339,7 @@ void parse_lists(Fields &fields, Plan &plan) {
     }
 }
 
-std::vector<Cell> parse_cells(Fields &fields) {
+std::vector<Cell> parse_cells(Fields &fields, Arch arch) {
     const json &cells = fields.require("cells");
     if (!cells.is_array() || cells.empty() || cells.size() > 100'000)
         fields.fail("cells", "is not an array of 1 to 100000 cells");
@@ -348,7 +348,7 @@ std::vector<Cell> parse_cells(Fields &fields) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
         std::string path = fmt::format("plan.cells[{}]", i);
         out.push_back(parse_cell(cells[i], path));
-        check_cell(out.back(), path);
+        check_cell(out.back(), path, arch);
         if (!ids.insert(out.back().id()).second)
             throw Invalid(fmt::format("{}: {} stands in the plan twice", path, out.back().id()));
     }
@@ -357,7 +357,7 @@ std::vector<Cell> parse_cells(Fields &fields) {
 
 } // namespace
 
-Plan parse_plan(const std::string &text) {
+Plan parse_plan(const std::string &text, Arch arch) {
     const json document = parse_document(text);
     Fields fields(document, "plan");
     const json &version = fields.require("linewright_plan");
@@ -368,7 +368,7 @@ Plan parse_plan(const std::string &text) {
     plan.name = fields.name("name");
     parse_limits(fields, plan);
     parse_lists(fields, plan);
-    plan.cells = parse_cells(fields);
+    plan.cells = parse_cells(fields, arch);
     fields.finish();
     return plan;
 }

@@ -1,6 +1,8 @@
 // Plans in, contexts and records out: the C++ side of linewright/schema.py, tested against the same examples.
 #pragma once
 
+#include "wire/forms.hpp"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -134,8 +136,8 @@ struct Context {
     std::string counters_reason;
 };
 
-// Parses and validates one plan; throws Invalid.
-Plan parse_plan(const std::string &text);
+// Parses and validates one plan for an architecture, by default the one built for; throws Invalid.
+Plan parse_plan(const std::string &text, Arch arch = this_arch);
 
 // One line of JSON each, without the newline.
 std::string to_json(const Context &context);

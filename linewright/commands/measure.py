@@ -20,7 +20,8 @@ from linewright.plans.request import Request, check_time, plan_text, resolve
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
 from linewright.target.estimate import LAUNCH_S, cells_s, launches_of
-from linewright.target.local import Done, Progress, Target, launch_plan, open_target
+from linewright.target.local import Done, Progress, Target, launch_plan
+from linewright.target.registry import open_target
 
 ORDER = 10
 DEFAULT_PLAN = "quick"

@@ -15,7 +15,8 @@ from linewright.errors import DONE, UserError, one_line
 from linewright.output.console import console_for
 from linewright.plans.request import Request, build, plan_text, resolve
 from linewright.target.estimate import estimate_s
-from linewright.target.local import Target, open_target
+from linewright.target.local import Target
+from linewright.target.registry import open_target
 from linewright.units import duration_text
 
 ORDER = 30

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from linewright.errors import DONE
 from linewright.output.console import console_for
-from linewright.target.local import open_target
 from linewright.target.probe import Topology
+from linewright.target.registry import open_target
 from linewright.units import cpu_text
 
 ORDER = 40

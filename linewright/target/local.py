@@ -1,4 +1,4 @@
-"""Where a plan runs: this machine now; machines over ssh and simulated ones register here as well."""
+"""This machine as a target, and the conversation with a program that runs a plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -86,7 +86,7 @@ class LocalTarget:
                 left_s = plan.budget_s - (time.monotonic() - start)
                 share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
                 launch = msgspec.structs.replace(waiting.popleft(), budget_s=max(LEAST_BUDGET_S, left_s * share))
-                yield from _launch(self.probe_path, launch, interrupts)
+                yield from launch_program([self.probe_path], launch, interrupts)
 
 
 def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
@@ -95,22 +95,22 @@ def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
     return msgspec.structs.replace(plan, cells=cells, launch=launch) if cells else None
 
 
-def _launch(probe_path: Path, plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
-    """Run one probe; its lines become events as they come. Ends with RunError when cells are missing."""
+def launch_program(command: Sequence[str | Path], plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
+    """Run a plan by one program; its lines become events as they come. Ends with RunError when cells are missing."""
     if interrupts.caught:
         raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
     try:
         process = subprocess.Popen(
-            [probe_path],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             preexec_fn=_die_with_parent(),
         )
     except OSError as error:
-        raise RunError(f"cannot run {probe_path}: {error.strerror}") from None
+        raise RunError(f"cannot run {command[0]}: {error.strerror}") from None
     interrupts.on_signal = lambda: _stop(process, interrupts)
-    conversation = _Conversation(plan)
+    conversation = _Conversation(plan, Path(command[0]).name)
     try:
         _send(process, msgspec.json.encode(plan))
         if interrupts.caught:
@@ -177,10 +177,11 @@ def _end(process: subprocess.Popen) -> None:
 
 
 class _Conversation:
-    """What one probe has said so far."""
+    """What one program has said so far."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, program: str) -> None:
         self.plan = plan
+        self.program = program
         self.missing = {cell.id for cell in plan.cells}
         self.last_cell = ""
         self.errors = b""
@@ -198,14 +199,14 @@ class _Conversation:
     def _result(self, line: bytes) -> Iterator[Event]:
         self._lines += 1
         try:
-            value = decode_line(line, f"linewright-probe, line {self._lines} of its output")
+            value = decode_line(line, f"{self.program}, line {self._lines} of its output")
         except UserError as error:
             raise RunError(str(error)) from None
         if isinstance(value, Context):
             self._context_id = value.context_id
         elif value.context_id != self._context_id or value.id not in self.missing:
             raise RunError(
-                f"linewright-probe, line {self._lines} of its output: a record of a cell that the plan does not have: {value.id}"
+                f"{self.program}, line {self._lines} of its output: a record of a cell that the plan does not have: {value.id}"
             )
         else:
             self.missing.discard(value.id)
@@ -229,26 +230,8 @@ class _Conversation:
             raise RunError(f"stopped by {interrupts.caught.name} in {where}")
         said = probe.error_text(self.errors)
         if code == 2:
-            raise UserError(said or "linewright-probe refused the plan")
+            raise UserError(said or f"{self.program} refused the plan")
         if code != 0:
-            raise RunError(f"linewright-probe {probe.exit_text(code)} in {where}" + (f": {said}" if said else ""))
+            raise RunError(f"{self.program} {probe.exit_text(code)} in {where}" + (f": {said}" if said else ""))
         if self.missing:
-            raise RunError(f"linewright-probe ended without {len(self.missing)} of its cells in {where}")
-
-
-TARGETS: dict[str, Callable[[str], Target]] = {"local": lambda rest: _only_here(rest)}
-"""Schemes of ``--on``: the part before the first colon, and what makes a target of the part behind it."""
-
-
-def open_target(name: str) -> Target:
-    """The target that ``--on`` names."""
-    scheme, _, rest = name.partition(":")
-    if scheme not in TARGETS:
-        raise UserError(f"no target {name!r}", "--on", f"allowed: {', '.join(TARGETS)}")
-    return TARGETS[scheme](rest)
-
-
-def _only_here(rest: str) -> Target:
-    if rest:
-        raise UserError(f"no target 'local:{rest}'", "--on", "local takes nothing behind a colon")
-    return LocalTarget()
+            raise RunError(f"{self.program} ended without {len(self.missing)} of its cells in {where}")

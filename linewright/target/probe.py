@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from linewright.schema import Context, Cpu, Plan
 
 QUESTION_TIMEOUT_S = 60
 """Far above what a question takes, emulated too: the probe calibrates its clock for a fraction of a second."""
+
+Program = Path | Sequence[str | Path]
+"""A program that answers as the probe does: its path, or a command with what is always said to it."""
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -48,16 +52,16 @@ class Topology(Struct, frozen=True, kw_only=True):
         return [cpu.cpu for cpu in self.cpus if cpu.allowed]
 
 
-def forms(probe: Path) -> list[Form]:
+def forms(probe: Program) -> list[Form]:
     """Every form that the probe can name, those this CPU lacks included."""
     return _decode(_ask(probe, "--list-forms"), list[Form], "--list-forms")
 
 
-def topology(probe: Path) -> Topology:
+def topology(probe: Program) -> Topology:
     return _decode(_ask(probe, "--topology"), Topology, "--topology")
 
 
-def context(probe: Path) -> Context:
+def context(probe: Program) -> Context:
     """The context that a run now would write; its `machine_id` says whether records are this machine's."""
     line = decode_line(_ask(probe, "--context").strip(), "linewright-probe --context")
     if not isinstance(line, Context):
@@ -65,20 +69,21 @@ def context(probe: Path) -> Context:
     return line
 
 
-def check(probe: Path, plan: Plan) -> None:
+def check(probe: Program, plan: Plan) -> None:
     """Raise UserError when the probe finds the plan wrong; nothing runs."""
     _ask(probe, "--check", msgspec.json.encode(plan))
 
 
-def version(probe: Path) -> str:
+def version(probe: Program) -> str:
     return one_line(_ask(probe, "--version").decode("utf-8", "replace"))
 
 
-def _ask(probe: Path, option: str, stdin: bytes = b"") -> bytes:
+def _ask(probe: Program, option: str, stdin: bytes = b"") -> bytes:
+    command = [probe] if isinstance(probe, Path) else list(probe)
     try:
-        answer = subprocess.run([probe, option], input=stdin, capture_output=True, timeout=QUESTION_TIMEOUT_S)
+        answer = subprocess.run([*command, option], input=stdin, capture_output=True, timeout=QUESTION_TIMEOUT_S)
     except OSError as error:
-        raise UserError(f"cannot run {probe}: {error.strerror}", "linewright-probe") from None
+        raise UserError(f"cannot run {command[0]}: {error.strerror}", "linewright-probe") from None
     except subprocess.TimeoutExpired:
         raise RunError(f"linewright-probe {option} gave no answer in {QUESTION_TIMEOUT_S} s") from None
     if answer.returncode == 0:

@@ -1,4 +1,4 @@
-"""Finding the programs that the command runs: linewright-probe, which measures, -workload and -torture."""
+"""Finding the programs that the command runs: linewright-probe, which measures, -model, -workload and -torture."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ NAME = "linewright-probe"
 WORKLOAD = "linewright-workload"
 TORTURE = "linewright-torture"
 SAMPLER = "linewright-find"
+MODEL = "linewright-model"
 
 
 def find_probe() -> Path:
@@ -31,6 +32,11 @@ def find_torture() -> Path:
 def find_sampler() -> Path:
     """The same for the sampler of `linewright find`, named by ``LINEWRIGHT_FIND``."""
     return _find(SAMPLER, "LINEWRIGHT_FIND", "find")
+
+
+def find_model() -> Path:
+    """The same for the program that simulates machines, named by ``LINEWRIGHT_MODEL``."""
+    return _find(MODEL, "LINEWRIGHT_MODEL", "model")
 
 
 def _find(name: str, variable: str, room: str) -> Path:

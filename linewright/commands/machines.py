@@ -1,0 +1,82 @@
+"""`linewright machines`: the described machines, and what is known of each one's constants."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from linewright.errors import DONE
+from linewright.model import machine_file
+from linewright.model.constants import DISTANCES, KINDS
+from linewright.model.machine_file import CLASSES, STATES, Machine
+from linewright.output.console import console_for
+
+ORDER = 60
+
+
+def register(app: typer.Typer) -> None:
+    app.command("machines")(machines)
+
+
+def machines(
+    name: Annotated[
+        str | None, typer.Argument(help="Machine to explain, or a machine file.", show_default="list all")
+    ] = None,
+    resolved: Annotated[
+        bool, typer.Option("--resolved", help="Print what the simulator is given of it, as JSON.")
+    ] = False,
+) -> int:
+    """List the described machines, or explain one: constants, intervals, provenance, sources."""
+    if name is None:
+        for key, path in machine_file.known().items():
+            machine = machine_file.load(path)
+            kind = "calibrated" if machine.calibrated else "bounds only"
+            print(f"{key:24} {machine.arch:7} {machine.topology.cores:3} cores  {kind:11}  {machine.title}")
+        return DONE
+    machine = machine_file.find(name, "machines NAME")
+    if resolved:
+        print(machine_file.resolved_json(machine))
+        return DONE
+    _explain(machine)
+    return DONE
+
+
+def _explain(machine: Machine) -> None:
+    kind = "calibrated" if machine.calibrated else "not calibrated: it yields bounds and an ordering of forms"
+    print(f"{machine.name}: {machine.title}")
+    print(f"{machine.arch}, {machine.topology.cores} cores; {kind}")
+    if machine.calibration:
+        print(machine.calibration)
+    print(f"\nWhere an atomic is performed, by the state of the line in the core ({', '.join(STATES)}):")
+    for of in CLASSES:
+        print(f"  {of:8} {', '.join(machine.policy[of])}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, justify in (
+        ("constant", "left"),
+        ("value", "right"),
+        ("interval", "right"),
+        ("unit", "left"),
+        ("provenance", "left"),
+        ("source", "left"),
+        ("meaning", "left"),
+    ):
+        table.add_column(heading, justify=justify, overflow="fold")
+    kinds = {**KINDS, **DISTANCES}
+    for key, constant in machine.constants.items():
+        table.add_row(
+            key,
+            f"{constant.value:.4g}",
+            f"{constant.low:.4g}–{constant.high:.4g}",
+            constant.unit,
+            constant.provenance,
+            constant.source,
+            kinds[key].meaning,
+        )
+    print()
+    console_for(sys.stdout).print(table)
+    print("\nSources:")
+    for key, text in machine.sources.items():
+        print(f"  {key}: {text}")

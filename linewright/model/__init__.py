@@ -1,0 +1,1 @@
+"""Described machines: their files, what the simulator is given of them, calibration, bounds and explanations."""

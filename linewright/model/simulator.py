@@ -1,0 +1,83 @@
+"""linewright-model as a server: many machines and plans through one process, for draws and for calibration."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+from msgspec import Struct
+
+from linewright.errors import RunError, UserError
+from linewright.schema import Plan
+from linewright.target.probe import error_text
+
+
+class Figures(Struct, frozen=True):
+    """What one simulated cell came to, in ns per operation."""
+
+    p50: float
+    low: float
+    """Fastest window."""
+    high: float
+    """Slowest window."""
+    modes: list[tuple[float, float]]
+    """Self-sustaining modes, fastest first: ns and share of the batches. More than one: the cell is metastable."""
+    events: int
+    starved: bool = False
+
+    @property
+    def metastable(self) -> bool:
+        return len(self.modes) > 1
+
+
+class _Answer(Struct):
+    cells: list[Figures]
+
+
+class Simulator:
+    """A running linewright-model; a context manager. `ask` runs a plan on a resolved machine."""
+
+    def __init__(self, program: Path, *, windows: int = 12, ops: int = 2000, published_harness: bool = False) -> None:
+        options = ["--serve", "--windows", str(windows), "--ops", str(ops)]
+        if published_harness:
+            options.append("--published-harness")
+        try:
+            self._process = subprocess.Popen(
+                [program, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            raise UserError(f"cannot run {program}: {error.strerror}", "linewright-model") from None
+        self._answer = msgspec.json.Decoder(_Answer)
+
+    def ask(self, resolved: dict, plan: Plan) -> list[Figures]:
+        """The figures of every cell, in the plan's order. UserError when the machine or the plan is refused."""
+        request = json.dumps({"machine": resolved, "plan": msgspec.to_builtins(plan)}, separators=(",", ":"))
+        try:
+            self._process.stdin.write(request.encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        if line:
+            return self._answer.decode(line).cells
+        code = self._process.wait()
+        said = error_text(self._process.stderr.read())
+        raise UserError(said) if code == 2 else RunError(f"linewright-model: {said or f'exited with {code}'}")
+
+    def close(self) -> None:
+        """End the program; it holds nothing that could be lost."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            stream.close()
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,117 @@
+"""A simulated machine as a target: ``--on model:NAME`` runs a plan on a described machine."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from linewright.errors import UserError
+from linewright.model import machine_file
+from linewright.model.ensemble import BOUND_DRAWS, DRAWS, Band, bands, orderings, simulate
+from linewright.model.machine_file import Machine
+from linewright.model.simulator import Simulator
+from linewright.output.console import remark
+from linewright.schema import Cell, Plan, Record
+from linewright.target import probe
+from linewright.target.estimate import launches_of
+from linewright.target.interrupts import Interrupts
+from linewright.target.local import Done, Event, launch_plan, launch_program
+from linewright.target.programs import find_model
+
+HARNESSES = ("probe", "published")
+
+
+class ModelTarget:
+    """A described machine, by running linewright-model on it."""
+
+    def __init__(self, machine: Machine, harness: str = "probe") -> None:
+        self.machine = machine
+        self.name = f"model:{machine.name}"
+        self.program = find_model()
+        self.published_harness = harness == "published"
+        self._file = tempfile.NamedTemporaryFile("w", suffix=".json", prefix="linewright-machine-")
+        self._file.write(machine_file.resolved_json(machine))
+        self._file.flush()
+        self.command = [self.program, "--machine", self._file.name]
+        if self.published_harness:
+            self.command.append("--published-harness")
+        self.forms = cache(lambda: probe.forms(self.command))
+        self.topology = cache(lambda: probe.topology(self.command))
+        self.context = cache(lambda: probe.context(self.command))
+
+    def check(self, plan: Plan) -> None:
+        probe.check([*self.command], plan)
+
+    def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
+        """Each launch is the plan with other random numbers; bands come from draws of the constants."""
+        rows = self._rows(plan)
+        of_cell = {cell.id: band for cell, band in zip(plan.cells, bands(rows), strict=True)}
+        launches = [launch_plan(plan, number, done) for number in range(launches_of(plan))]
+        with Interrupts() as interrupts:
+            for launch in launches:
+                if launch is not None:
+                    for event in launch_program(self.command, launch, interrupts):
+                        yield self._with_band(event, of_cell) if isinstance(event, Record) else event
+        if not self.machine.calibrated:
+            for line in ordering_text(self.machine, plan, rows):
+                remark(line)
+
+    def _rows(self, plan: Plan) -> list:
+        count = DRAWS if self.machine.calibrated else BOUND_DRAWS
+        with Simulator(self.program, windows=4, ops=600, published_harness=self.published_harness) as simulator:
+            return simulate(self.machine, plan, count, simulator)
+
+    def _with_band(self, record: Record, of_cell: dict[str, Band]) -> Record:
+        band = of_cell[record.id]
+        if not self.machine.calibrated:
+            return bounds_only(record, band, self.machine)
+        metrics = record.metrics | {"p05_ns": band.p05, "p50_ns": band.p50, "p95_ns": band.p95}
+        return msgspec.structs.replace(record, metrics=metrics)
+
+
+def bounds_only(record: Record, band: Band, machine: Machine) -> Record:
+    """What may be said of a cell on a machine that no measurement pins: two bounds, and no time of its own."""
+    empty = Record(
+        linewright_record=record.linewright_record,
+        context_id=record.context_id,
+        id=record.id,
+        cell=record.cell,
+        plan=record.plan,
+        launch=record.launch,
+        status="unavailable",
+    )
+    return msgspec.structs.replace(
+        empty,
+        reason=f"bounds only: {band.low:.3g} to {band.high:.3g} ns; machine {machine.name} is not calibrated",
+        flags=["simulated", "bounds_only"],
+        metrics={"bound_low_ns": band.low, "bound_high_ns": band.high},
+    )
+
+
+def ordering_text(machine: Machine, plan: Plan, rows: list) -> list[str]:
+    """The order of the forms at each point, as far as the constants' bounds decide it."""
+    lines = [f"Order of the forms on {machine.name}, fastest first; forms between commas are not told apart:"]
+    for cell, groups in orderings(plan, rows):
+        lines.append(f"  {_point_text(cell)}: {' < '.join(', '.join(group) for group in groups)}")
+    return lines if len(lines) > 1 else []
+
+
+def _point_text(cell: Cell) -> str:
+    work = f"work {cell.work_iters}" if cell.work_iters else "back to back"
+    beside = {"none": "alone", "placebo": "beside a placebo"}.get(
+        cell.contender, f"{cell.threads} threads, contender spacing {cell.contender_iters}"
+    )
+    return f"{beside}, {work}"
+
+
+def open_model(rest: str) -> ModelTarget:
+    """The target that ``model:NAME`` or ``model:NAME:published`` names."""
+    name, _, harness = rest.partition(":")
+    if harness and harness not in HARNESSES:
+        raise UserError(f"no harness {harness!r}", "--on model:NAME:HARNESS", f"allowed: {', '.join(HARNESSES)}")
+    if not name:
+        raise UserError("no machine named", "--on model:NAME", f"allowed: {', '.join(machine_file.known())}")
+    return ModelTarget(machine_file.find(name), harness or "probe")

@@ -1,0 +1,27 @@
+"""The targets that ``--on`` can name: this machine and simulated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from linewright.errors import UserError
+from linewright.target.local import LocalTarget, Target
+from linewright.target.model import open_model
+
+
+def open_target(name: str) -> Target:
+    """The target that ``--on`` names."""
+    scheme, _, rest = name.partition(":")
+    if scheme not in TARGETS:
+        raise UserError(f"no target {name!r}", "--on", f"allowed: {', '.join(TARGETS)}")
+    return TARGETS[scheme](rest)
+
+
+def _only_here(rest: str) -> Target:
+    if rest:
+        raise UserError(f"no target 'local:{rest}'", "--on", "local takes nothing behind a colon")
+    return LocalTarget()
+
+
+TARGETS: dict[str, Callable[[str], Target]] = {"local": _only_here, "model": open_model}
+"""Schemes of ``--on``: the part before the first colon, and what makes a target of the part behind it."""

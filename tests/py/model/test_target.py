@@ -1,0 +1,143 @@
+"""A simulated machine as a target: the same plan in, the same records out, marked, and nothing in ns without calibration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linewright.cli import main
+from linewright.errors import UserError
+from linewright.model import machine_file
+from linewright.model.ensemble import bands, draws, orderings, simulate
+from linewright.model.simulator import Figures, Simulator
+from linewright.records.files import decode_line
+from linewright.schema import Cell, Context, Plan, Record
+from linewright.target.model import ModelTarget, bounds_only
+from linewright.target.programs import find_model
+from linewright.target.registry import open_target
+
+NAME = "arm64-server-2025"
+
+
+def plan_of(*cells: dict) -> dict:
+    return {"linewright_plan": 2, "name": "try", "launches": 2, "cells": list(cells)}
+
+
+STADD = {"operation": "add", "form": "stadd", "lines": 1}
+LDADD = {"operation": "fetch_add", "form": "ldadd", "lines": 1}
+BESIDE = {"contender": "same_line", "contender_iters": 10, "threads": 2}
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path):
+    def write(*cells: dict) -> str:
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan_of(*cells)))
+        return str(path)
+
+    return write
+
+
+def measured(path: Path) -> tuple[list[Context], list[Record]]:
+    values = [decode_line(line, "file") for line in path.read_bytes().splitlines()]
+    return [v for v in values if isinstance(v, Context)], [v for v in values if isinstance(v, Record)]
+
+
+def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out.jsonl"
+    plan = plan_file(STADD, LDADD, STADD | BESIDE)
+    assert main(["measure", "--on", f"model:{NAME}", "--plan", plan, "-o", str(out), "--format", "json"]) == 0
+    contexts, records = measured(out)
+    assert {context.target for context in contexts} == {f"simulated:{NAME}"}
+    assert {record.id for record in records if record.launch == 0} == {
+        Cell(**cell).id for cell in (STADD, LDADD, STADD | BESIDE)
+    }
+    for record in records:
+        assert record.status == "ok"
+        assert "simulated" in record.flags
+        assert record.sum_expected == record.sum_found
+        spent = sum(record.metrics[f"{phase}_ns"] for phase in PHASES)
+        assert spent == pytest.approx(record.issue.median_ns, rel=0.05)
+        assert record.metrics["p05_ns"] <= record.metrics["p50_ns"] <= record.metrics["p95_ns"]
+
+
+PHASES = ("work", "wait_for_home", "wait_for_snoop", "execute", "retry")
+
+
+@pytest.mark.parametrize("name", [n for n, p in machine_file.known().items() if not machine_file.load(p).calibrated])
+def test_an_uncalibrated_machine_yields_no_time(name: str, plan_file, tmp_path: Path, capsys) -> None:
+    arm = machine_file.find(name).arch == "arm64"
+    forms = [STADD, LDADD] if arm else [_x86("add", "lock_add"), _x86("fetch_add", "lock_xadd")]
+    out = tmp_path / "out.jsonl"
+    assert main(["measure", "--on", f"model:{name}", "--plan", plan_file(*forms), "-o", str(out)]) == 0
+    for record in measured(out)[1]:
+        _has_no_time(record)
+    assert "Order of the forms" in capsys.readouterr().err
+
+
+def _x86(operation: str, form: str) -> dict:
+    return {"operation": operation, "form": form, "order": "full", "lines": 1}
+
+
+def _has_no_time(record: Record) -> None:
+    assert record.status == "unavailable"
+    assert record.reason.startswith("bounds only: ")
+    assert record.issue is None
+    assert not record.window_ns
+    assert record.batch is None
+    assert set(record.metrics) == {"bound_low_ns", "bound_high_ns"}
+
+
+def test_without_calibration_a_record_keeps_its_bounds_alone() -> None:
+    target = ModelTarget(machine_file.find(NAME))
+    plan = Plan(linewright_plan=2, name="try", launches=1, cells=[Cell(**STADD)])
+    record = next(event for event in target.run(plan) if isinstance(event, Record))
+    with Simulator(find_model(), windows=2, ops=100) as simulator:
+        band = bands(simulate(target.machine, plan, 3, simulator))[0]
+    _has_no_time(bounds_only(record, band, target.machine))
+
+
+def test_the_same_seed_gives_the_same_records(plan_file, tmp_path: Path, capsys) -> None:
+    plan = plan_file(LDADD | BESIDE)
+    found = []
+    for name in ("a", "b"):
+        out = tmp_path / name
+        assert main(["measure", "--on", f"model:{NAME}", "--plan", plan, "-o", str(out), "--format", "csv"]) == 0
+        found.append([(r.launch, r.window_ns, r.metrics) for r in measured(out)[1]])
+    assert found[0] == found[1]
+
+
+def test_wrong_requests_are_refused(plan_file) -> None:
+    for name, words in (
+        ("model:", "no machine named"),
+        ("model:nowhere", "no machine 'nowhere'"),
+        (f"model:{NAME}:yours", "no harness 'yours'"),
+        ("moon:x", "no target 'moon:x'"),
+    ):
+        with pytest.raises(UserError, match=words):
+            open_target(name)
+    plan = plan_file({"operation": "percpu_add", "form": "percpu_own_ldadd"})
+    assert main(["measure", "--on", f"model:{NAME}", "--plan", plan]) == 2
+
+
+def test_draws_stay_in_their_intervals_and_repeat() -> None:
+    machine = machine_file.find(NAME)
+    found = draws(machine, 20)
+    assert found == draws(machine, 20)
+    for draw in found:
+        for name, value in draw.items():
+            constant = machine.constants[name]
+            assert constant.low * 0.999 <= value <= constant.high * 1.001, name
+
+
+def test_forms_that_the_constants_do_not_tell_apart_share_a_place() -> None:
+    def figure(ns: float) -> Figures:
+        return Figures(p50=ns, low=ns, high=ns, modes=[(ns, 1.0)], events=1)
+
+    cells = [Cell(**STADD), Cell(**LDADD), Cell(operation="xchg", form="swp", lines=1)]
+    plan = Plan(linewright_plan=2, name="try", cells=cells)
+    rows = [[figure(50 + draw), figure(4 + draw % 2), figure(4 + (draw + 1) % 2)] for draw in range(20)]
+    ((_, groups),) = orderings(plan, rows)
+    assert [sorted(group) for group in groups] == [["ldadd", "swp"], ["stadd"]]
