@@ -26,6 +26,9 @@ MEANING: dict[str, str] = {
     "zero_cost": "No cost at all where the operation cannot be free: most likely it was optimised away.",
     "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are in the contended figures too.",
     "coarse_clock": "A batch lasts fewer than 100 ticks of the clock: percentiles are quantised.",
+    "simulated": "Simulated on a described machine: what the model says, and no measurement.",
+    "starved": "Simulated, and a thread got no operation done while the window waited for it.",
+    "bounds_only": "Simulated on a machine that is not calibrated: two bounds, and no time.",
     "no_context": "The file has no context line for this cell: machine and clock are unknown.",
 }
 """Every flag that analysis adds, with its sentence; records bring the probe's own beside these."""

@@ -25,7 +25,7 @@ from linewright.target import probe
 from linewright.target.estimate import cells_s, launch_cells, launches_of
 from linewright.target.interrupts import Interrupts
 from linewright.target.probe import Form, Topology
-from linewright.target.programs import find_probe
+from linewright.target.programs import NAME, find_probe
 
 LEAST_BUDGET_S = 0.001
 """What a launch gets when earlier ones used up everything: the probe still gives every cell one window."""
@@ -95,8 +95,13 @@ def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
     return msgspec.structs.replace(plan, cells=cells, launch=launch) if cells else None
 
 
-def launch_program(command: Sequence[str | Path], plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
-    """Run a plan by one program; its lines become events as they come. Ends with RunError when cells are missing."""
+def launch_program(
+    command: Sequence[str | Path], plan: Plan, interrupts: Interrupts, program: str = NAME
+) -> Iterator[Event]:
+    """Run a plan by one program; its lines become events as they come. Ends with RunError when cells are missing.
+
+    `program` is what messages call it.
+    """
     if interrupts.caught:
         raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
     try:
@@ -110,7 +115,7 @@ def launch_program(command: Sequence[str | Path], plan: Plan, interrupts: Interr
     except OSError as error:
         raise RunError(f"cannot run {command[0]}: {error.strerror}") from None
     interrupts.on_signal = lambda: _stop(process, interrupts)
-    conversation = _Conversation(plan, Path(command[0]).name)
+    conversation = _Conversation(plan, program)
     try:
         _send(process, msgspec.json.encode(plan))
         if interrupts.caught:

@@ -19,7 +19,7 @@ from linewright.target import probe
 from linewright.target.estimate import launches_of
 from linewright.target.interrupts import Interrupts
 from linewright.target.local import Done, Event, launch_plan, launch_program
-from linewright.target.programs import find_model
+from linewright.target.programs import MODEL, find_model
 
 HARNESSES = ("probe", "published")
 
@@ -53,7 +53,7 @@ class ModelTarget:
         with Interrupts() as interrupts:
             for launch in launches:
                 if launch is not None:
-                    for event in launch_program(self.command, launch, interrupts):
+                    for event in launch_program(self.command, launch, interrupts, MODEL):
                         yield self._with_band(event, of_cell) if isinstance(event, Record) else event
         if not self.machine.calibrated:
             for line in ordering_text(self.machine, plan, rows):

@@ -54,6 +54,7 @@ def test_the_native_probe_comes_along(installed, outside):
     assert {path.name for path in probe.parent.iterdir()} == {
         probe.name,
         "linewright-workload",
+        "linewright-model",
         "linewright-torture",
         "linewright-find",
     }
