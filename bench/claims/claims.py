@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""How often verdict, advise and compare claim what is false, and how often they find what is true, on simulated records.
+
+    bench/claims/claims.py [--runs N] [--seed N] [--only WORD]
+
+A run is plan `quick` on one line: every form alone and with a second thread, at three work lengths, in five launches.
+False claims are counted by run: one wrong sentence makes the run wrong.  The interval is exact (Clopper-Pearson, 95 %).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = next(parent for parent in HERE.parents if (parent / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
+sys.path[:0] = [str(ROOT), str(HERE)]
+
+import numpy as np  # noqa: E402
+from scipy import stats  # noqa: E402
+from simulated import Noise, cells, noise_of, run  # noqa: E402
+
+from linewright.advice.advice import advise_summaries  # noqa: E402
+from linewright.analysis import findings, summarise  # noqa: E402
+from linewright.analysis.findings import answer_of  # noqa: E402
+from linewright.compare.changes import compare  # noqa: E402
+
+PROMISED = 0.05
+"""Share of runs that may hold a false claim."""
+FOUND = 0.80
+"""Share of true effects that must be found."""
+
+KINDS: dict[str, Noise] = {
+    "blocks: 3 % between launches": noise_of(0.03),
+    "launches: 10 % between launches": noise_of(0.10),
+    "launches: 30 % between launches": noise_of(0.30),
+    "launches: 10 %, all of it each cell's own": noise_of(0.10, own_share=1.0),
+    "drift: 2.5 % a launch": noise_of(0.03, drift=0.025),
+    "autocorrelation: 0.8 between windows": noise_of(0.03, within=0.05, correlation=0.8),
+    "states: contended cells 1.5 times slower in half of the launches": noise_of(0.03, states=1.5),
+}
+
+
+def equal_costs(plan) -> dict[str, float]:
+    """Every form of a point costs the same: whatever is called different is false."""
+    return {c.id: (5.0 if c.contender == "none" else 16.0) for c in plan}
+
+
+def rate(hits: int, runs: int) -> str:
+    low, high = stats.binomtest(hits, runs).proportion_ci(0.95, method="exact")
+    return f"{hits:3d} of {runs} ({100 * hits / runs:5.1f} %, {100 * low:.1f} to {100 * high:.1f} %)"
+
+
+# ----------------------------------------------------------------------------------------------------------- false claims
+
+
+def verdict_is_false(noise: Noise, rng: np.random.Generator, arch: str = "x86_64") -> bool:
+    plan = cells(arch)
+    contexts, records = run(plan, equal_costs(plan), noise, rng, arch)
+    return any(r.judged.answer == "different" for f in findings(summarise(contexts, records)) for r in f.rows)
+
+
+def metastable_is_false(noise: Noise, rng: np.random.Generator) -> bool:
+    plan = [c for c in cells("x86_64") if c.contender == "same_line"]
+    contexts, records = run(plan, equal_costs(plan), noise, rng, "x86_64", range(8))
+    return any(s.metastable for s in summarise(contexts, records))
+
+
+def advice_is_false(noise: Noise, rng: np.random.Generator) -> bool:
+    """Store form and prefetch are truly 70 % dearer where contended, and better alone: no setting may be advised."""
+    plan = cells("arm64", spacings=(0, 10, 100))
+    costs = {
+        c.id: (10.0 if "stadd" in c.form else 60.0) if c.contender == "none" else 68.0 if "stadd" in c.form else 40.0
+        for c in plan
+    }
+    contexts, records = run(plan, costs, noise, rng, "arm64")
+    (advice,) = advise_summaries(contexts, summarise(contexts, records), [])
+    return advice.setting.supported
+
+
+def two_runs(noise: Noise, rng: np.random.Generator, in_turns: bool, after: Mapping[str, float]):
+    """Both sides of a comparison, five launches each; in turns, a turn's two launches meet the machine in one state."""
+    plan = cells("x86_64", works=(0, 200), spacings=(0,))
+    costs = equal_costs(plan)
+    states = rng.normal(0, noise.shared, 5) if in_turns else None
+    numbers = (range(0, 10, 2), range(1, 10, 2)) if in_turns else (range(5), range(5, 10))
+    before = run(plan, costs, noise, rng, "x86_64", numbers[0], "a", states)
+    changed = {i: ns * after.get(i, 1.0) for i, ns in costs.items()}
+    return before, run(plan, changed, noise, rng, "x86_64", numbers[1], "b", states)
+
+
+def compared(sides):
+    return compare(*(summarise(contexts, records) for contexts, records in sides), sides[0][0] + sides[1][0])
+
+
+def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> bool:
+    return any(c.finding in ("slower", "faster") for c in compared(two_runs(noise, rng, in_turns, {})))
+
+
+# ------------------------------------------------------------------------------------------------------------------ power
+
+
+def verdict_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
+    """One form of each of three points is dearer by a factor: is it found, contended, alone?"""
+    plan = cells("x86_64")
+    costs = equal_costs(plan)
+    planted = next(c.id for c in plan if (c.form, c.contender, c.work_iters) == ("prefetchw_lock_xadd", "same_line", 0))
+    costs[planted] *= times
+    contexts, records = run(plan, costs, noise, rng, "x86_64")
+    rows = (r for f in findings(summarise(contexts, records)) for r in f.rows if r.id == planted)
+    return any(answer_of(r.judged) == "slower" for r in rows)
+
+
+def advice_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
+    """LDADD costs `times` as much as every other form everywhere: is a setting advised for operations without a value?"""
+    plan = cells("arm64", works=(0,), spacings=(0,))
+    costs = {c.id: (16.0 if c.contender == "same_line" else 5.0) * (times if c.form == "ldadd" else 1.0) for c in plan}
+    contexts, records = run(plan, costs, noise, rng, "arm64")
+    (advice,) = advise_summaries(contexts, summarise(contexts, records), [])
+    return advice.setting.supported
+
+
+def compare_finds(noise: Noise, rng: np.random.Generator, times: float, in_turns: bool) -> bool:
+    plan = cells("x86_64", works=(0,), spacings=(0,))
+    planted = next(c.id for c in plan if (c.form, c.contender, c.work_iters) == ("prefetchw_lock_xadd", "same_line", 0))
+    found = compared(two_runs(noise, rng, in_turns, {planted: times}))
+    return next(c for c in found if c.id == planted).finding == "slower"
+
+
+# ------------------------------------------------------------------------------------------------------------------ report
+
+
+class Tally:
+    """Counts, prints and remembers what misses its bound."""
+
+    def __init__(self, runs: int, seed: int, only: str) -> None:
+        self.runs, self.seed, self.only = runs, seed, only
+        self.missed: list[str] = []
+
+    def of(self, what: str, test: Callable[..., bool], *words: object, least: float | None = None) -> None:
+        if self.only not in what:
+            return
+        rng = np.random.default_rng(self.seed)
+        hits = sum(test(words[0], rng, *words[1:]) for _ in range(self.runs))
+        print(f"  {what:82s} {rate(hits, self.runs)}", flush=True)
+        tail = stats.binom.cdf(hits, self.runs, least) if least else stats.binom.sf(hits - 1, self.runs, PROMISED)
+        if tail < 1e-3:
+            self.missed.append(what)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="part of a line's text")
+    given = parser.parse_args(words)
+    tally = Tally(given.runs, given.seed, given.only)
+    print(f"False claims: runs that hold one, of {given.runs} (promised: at most {PROMISED:.0%})")
+    for kind, noise in KINDS.items():
+        tally.of(f"verdict, {kind}", verdict_is_false, noise)
+        tally.of(f"compare, one run after the other, {kind}", compare_is_false, noise, False)
+        tally.of(f"compare, in turns, {kind}", compare_is_false, noise, True)
+    for spread in (0.03, 0.30):
+        tally.of(
+            f"metastable, eight launches, {spread:.0%} between launches", metastable_is_false, noise_of(spread, 1.0)
+        )
+    for spread in (0.10, 0.20, 0.30):
+        tally.of(
+            f"advise, a setting 70 % dearer contended, {spread:.0%} between launches", advice_is_false, noise_of(spread)
+        )
+        own = noise_of(spread, own_share=1.0)
+        tally.of(f"advise, the same, {spread:.0%}, all of it each cell's own", advice_is_false, own)
+    print(f"Power: runs in which it is found (asked for: at least {FOUND:.0%})")
+    for times, spread in ((1.5, 0.10), (2.0, 0.30)):
+        what, noise = f"{times} times at {spread:.0%} between launches", noise_of(spread)
+        tally.of(f"verdict finds {what}", verdict_finds, noise, times, least=FOUND)
+        tally.of(f"advise uses {what}", advice_finds, noise, times, least=FOUND)
+        tally.of(f"compare in turns finds {what}", compare_finds, noise, times, True, least=FOUND)
+    quiet = noise_of(0.01)
+    tally.of("compare, one run after the other, finds 2.9 times at 1 %", compare_finds, quiet, 2.9, False, least=FOUND)
+    for missed in tally.missed:
+        print(f"MISSED: {missed}")
+    return 1 if tally.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

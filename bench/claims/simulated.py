@@ -1,0 +1,135 @@
+"""Machines whose truth is known: records with launch luck, drift, states and autocorrelated windows, by one description."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linewright.schema import Cell, Context, Record
+
+WINDOWS = 12
+UNIT_NS = 0.25
+"""Time of one unit of work."""
+FORMS = {
+    "x86_64": {
+        "lock_add": "add", "builtin_add": "add", "prefetchw_lock_add": "add", "lock_xadd": "fetch_add",
+        "builtin_fetch_add": "fetch_add", "prefetchw_lock_xadd": "fetch_add", "xchg": "xchg", "builtin_xchg": "xchg",
+        "prefetchw_xchg": "xchg", "cmpxchg_loop_read_first": "cmpxchg", "builtin_cmpxchg_loop_read_first": "cmpxchg",
+        "prefetchw_cmpxchg_loop_read_first": "cmpxchg", "cmpxchg_loop_guess_first": "cmpxchg",
+    },
+    "arm64": {
+        "ldadd": "fetch_add", "prfm_strm_ldadd": "fetch_add", "stadd": "add", "prfm_strm_stadd": "add", "llsc_add": "add",
+        "swp": "xchg", "prfm_strm_swp": "xchg", "cas_loop_read_first": "cmpxchg",
+        "prfm_strm_cas_loop_read_first": "cmpxchg",
+    },
+}  # fmt: skip
+"""Forms of plan `quick` on one line, with their operations."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How launches differ.  Deviations are relative (of the logarithm)."""
+
+    shared: float = 0.10
+    """Between launches, on every cell of a launch alike: frequency, pages, neighbours."""
+    own: float = 0.033
+    """Between launches, on each cell by itself: placement of its own lines and code."""
+    drift: float = 0.0
+    """From launch to launch, on every cell alike."""
+    within: float = 0.02
+    """Between windows of one launch."""
+    correlation: float = 0.0
+    """Lag-1 autocorrelation of those."""
+    states: float = 1.0
+    """Contended cells are this many times slower in half of the launches, each cell by its own chance."""
+
+
+def noise_of(spread: float, own_share: float = 1 / 3, **more: float) -> Noise:
+    """A spread between launches of which a third (or `own_share`) is each cell's own and the rest falls on all alike."""
+    own = spread * own_share
+    return Noise(shared=(spread**2 - own**2) ** 0.5, own=own, **more)
+
+
+def cells(arch: str, works: Sequence[int] = (0, 20, 200), spacings: Sequence[int] = (0, 100)) -> list[Cell]:
+    """The cells of plan `quick` on one line: every form alone and with a second thread, at each work length."""
+    made = []
+    for work in works:
+        for form, operation in FORMS[arch].items():
+            made.append(Cell(operation=operation, form=form, work_iters=work))
+            for spacing in spacings:
+                made.append(
+                    Cell(
+                        operation=operation, form=form, work_iters=work, contender="same_line", contender_iters=spacing,
+                        threads=2, lines=8,
+                    )
+                )  # fmt: skip
+    return made
+
+
+def context(context_id: str, arch: str, started_s: int) -> Context:
+    features = ["lse"] if arch == "arm64" else ["prefetchw"]
+    return Context(
+        linewright_context=2, context_id=context_id, machine_id="00000000000000bb", target="simulated:claims",
+        started_utc=f"2026-01-01T{started_s // 3600:02d}:{started_s // 60 % 60:02d}:{started_s % 60:02d}Z", plan="quick",
+        launch=0, tool_version="0.1.0", compiler="none", arch=arch, cpu_model="simulated", cpu_ids=[], features=features,
+        kernel="none", virtualised="no", emulated=False, cpus=[], line_bytes=64, page_bytes=4096, time_source="tsc",
+        tick_ns=1.0, timer_cost_ns=10.0, work_unit_ns=UNIT_NS, nop_iter_ns=UNIT_NS, cycle_ns=UNIT_NS, governor="",
+        smt="off", counters="unavailable", rseq="libc", locked_memory=False, realtime=False,
+    )  # fmt: skip
+
+
+def _windows(rng: np.random.Generator, noise: Noise) -> np.ndarray:
+    steps = rng.normal(0, noise.within, WINDOWS)
+    for i in range(1, WINDOWS):
+        steps[i] = noise.correlation * steps[i - 1] + np.sqrt(1 - noise.correlation**2) * steps[i]
+    return np.exp(steps)
+
+
+def launch(
+    plan: Sequence[Cell],
+    costs: Mapping[str, float],
+    noise: Noise,
+    rng: np.random.Generator,
+    state: float,
+    place: tuple[str, str, int, int],
+) -> tuple[Context, list[Record]]:
+    """One launch in a machine's state (a logarithm that falls on every cell); `place`: context, architecture, number, start."""
+    context_id, arch, number, at = place
+    luck = noise.drift * number + state
+    records = []
+    for cell in plan:
+        slow = noise.states ** rng.integers(0, 2) if cell.contender == "same_line" else 1.0
+        cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, noise.own))
+        loop = cell.work_iters * UNIT_NS * np.exp(luck + rng.normal(0, 0.002, WINDOWS))
+        records.append(
+            Record(
+                linewright_record=2, context_id=context_id, id=cell.id, cell=cell, plan="quick", launch=number,
+                status="ok", cpus=list(range(cell.threads)), window_ns=(loop + cost * _windows(rng, noise)).tolist(),
+                window_line=[i % cell.lines for i in range(WINDOWS)],
+                baseline_ns=(loop if cell.work_iters else loop + UNIT_NS).tolist(),
+            )
+        )  # fmt: skip
+    return context(context_id, arch, at), records
+
+
+def run(
+    plan: Sequence[Cell],
+    costs: Mapping[str, float],
+    noise: Noise,
+    rng: np.random.Generator,
+    arch: str,
+    numbers: Sequence[int] = range(5),
+    prefix: str = "a",
+    states: Sequence[float] | None = None,
+) -> tuple[list[Context], list[Record]]:
+    """Launches at these numbers in the machine's drift and time (10 s each), each in a state of its own or in the given."""
+    contexts, records = [], []
+    for i, number in enumerate(numbers):
+        state = rng.normal(0, noise.shared) if states is None else states[i]
+        name = prefix + f"{i:x}".zfill(15)
+        made, rows = launch(plan, costs, noise, rng, state, (name, arch, number, 10 * number))
+        contexts.append(made)
+        records += rows
+    return contexts, records
