@@ -11,7 +11,7 @@
 
 namespace lw::find {
 
-// DS to GS are not to be had of a 64-bit task: the kernel refuses a mask with them.
+// DS to GS are not available for a 64-bit task: the kernel refuses a mask with them.
 #if defined(__x86_64__)
 const std::uint64_t register_mask =
     ((1ull << PERF_REG_X86_64_MAX) - 1) & ~(1ull << PERF_REG_X86_DS | 1ull << PERF_REG_X86_ES | 1ull << PERF_REG_X86_FS |

@@ -41,7 +41,7 @@ void catch_signals() {
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-// As many descriptors as may be had: an event takes one for each thread and CPU. A program that we start was forked before and keeps its own limit.
+// As many descriptors as are allowed: an event takes one for each thread and CPU. A program that we start was forked before and keeps its own limit.
 rlim_t raise_descriptors() {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -192,7 +192,7 @@ void Run::take_commands() {
     ssize_t got = read(options_.commands, bytes, sizeof bytes);
     if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
         commands_open_ = false;
-        stop_asked_ = stop_asked_ || options_.pid; // whoever asked is gone
+        stop_asked_ = stop_asked_ || options_.pid; // the process that asked is gone
     }
     if (got > 0)
         pending_.append(bytes, static_cast<std::size_t>(got));

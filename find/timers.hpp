@@ -48,7 +48,7 @@ private:
     Output &out_;
     Code code_;
     std::uint64_t period_ns_;
-    bool kernel_ = true; // samples inside the kernel are to be had
+    bool kernel_ = true; // samples inside the kernel are allowed
     bool machine_ = false;
     std::unordered_set<std::uint32_t> family_, active_;
     std::vector<Handle> events_;

@@ -20,7 +20,7 @@ class Family(Struct, frozen=True, kw_only=True):
     baseline: str = ""
     """The operation that stands for the loop without one; empty where the family has none."""
     floors: tuple[str, ...] = ()
-    """Forms that bound the others and that nobody may be advised to use: they lose counts, count something else, or tear."""
+    """Forms that bound the others and are never advised: they lose counts, count something else, or tear."""
     defaults: Mapping[str, tuple[str, ...]] = {}
     """For each operation the forms that the others are compared with, the first of them that was measured: what a
     compiler emits, or what a program without this library would do."""

@@ -4,7 +4,7 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-parts=(python-format python-lint c-format shell lengths openings documentation subjects c-lint)
+parts=(python-format python-lint c-format shell lengths openings words documentation subjects c-lint)
 PATH=$root/.venv/bin:$PATH
 
 # The last commit whose subject may be longer than 72 characters; later ones may not.
@@ -22,6 +22,7 @@ part() { # part NAME
         shell) bash_parses ;;
         lengths) python scripts/check/function_length.py ;;
         openings) python scripts/check/openings.py ;;
+        words) python scripts/check/words.py ;;
         documentation) python -m pytest -q -p no:cacheprovider tests/py/docs ;;
         subjects) subjects ;;
         c-lint) c_lint ;;

@@ -181,11 +181,11 @@ def _instruction(found: Sequence[Fit]) -> list[str]:
     if len(here) < 2:
         return []
     best, *others = sorted(here, key=lambda f: f.per_line.value)
-    dearer = [f for f in others if f.per_line.low > best.per_line.high]
+    slower = [f for f in others if f.per_line.low > best.per_line.high]
     text = f"{best.group.form} writes dirty lines back in {_ns(best.per_line)} ns each"
-    if dearer:
-        text += f", less than {', '.join(f'{f.group.form} {_ns(f.per_line)}' for f in dearer)}"
-    rest = [f for f in others if f not in dearer]
+    if slower:
+        text += f", less than {', '.join(f'{f.group.form} {_ns(f.per_line)}' for f in slower)}"
+    rest = [f for f in others if f not in slower]
     if rest:
         text += f"; undecided against {', '.join(f'{f.group.form} {_ns(f.per_line)}' for f in rest)}"
     return [text]

@@ -122,7 +122,7 @@ def _mode(group: np.ndarray, count: int) -> Mode:
 def modes(medians_ns: Sequence[float], least_share: float = 0.0, alarm: float = FALSE_ALARM) -> list[Mode]:
     """The groups that the medians fall into, cheapest first; one group when nothing separates; none without values.
 
-    `alarm` is the chance of calling one group several: whoever judges many cells divides it among them.
+    `alarm` is the chance of calling one group several: a caller that judges many cells divides it among them.
     """
     values = np.asarray(medians_ns, dtype=float)
     values = values[np.isfinite(values)]

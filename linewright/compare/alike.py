@@ -9,7 +9,7 @@ from msgspec import Struct
 from linewright.schema import Context
 
 FREQUENCY_SHARE = 0.05
-"""Relative difference of the core's cycle from which a comparison is told with a warning."""
+"""Relative difference of the core's cycle from which a comparison carries a warning."""
 
 
 class Unlike(Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ FIELDS: dict[str, Callable[[Context], object]] = {
     "locked_memory": lambda c: "yes" if c.locked_memory else "no",
     "rseq": lambda c: c.rseq,
 }
-"""Conditions in the order in which they are told, the weightiest first.
+"""Conditions in the order in which they are reported, the weightiest first.
 
 Left out: what names one launch (`context_id`, `started_utc`, `plan`, `launch`), and what is measured afresh each time
 (`tick_ns`, `timer_cost_ns`, `cycle_ns`, the work's figures), how the launch was laid out (`loop_offset_bytes`, `launches`).

@@ -1,6 +1,6 @@
 """Which lines are worth watchpoints, which watchpoints to ask for, and what their outcomes add to the evidence.
 
-A line is watched in two rounds: writes of every word in every thread concerned, then, if somebody wrote, reads.  Hits of two
+A line is watched in two rounds: writes of every word in every thread concerned, then, if a thread wrote, reads.  Hits of two
 threads in one round are what confirms sharing: they used the line within the same few hundredths of a second.
 """
 

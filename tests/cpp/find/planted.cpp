@@ -127,7 +127,7 @@ void heap_false(unsigned thread) {
     until_stopped([to = heap_neighbours[thread]] { locked_add(*to); });
 }
 
-// Code without a file: `lock incq (%rdi)` or its arm64 twin in anonymous memory, called in a loop.
+// Code without a file: `lock incq (%rdi)` or its arm64 counterpart in anonymous memory, called in a loop.
 using Jitted = void (*)(std::uint64_t *, std::uint64_t);
 Jitted jitted() {
 #if defined(__x86_64__)

@@ -99,7 +99,7 @@ def test_the_published_table_supports_no_setting():
 
 @pytest.mark.parametrize("between", [0.2, 0.3])
 def test_a_setting_that_is_truly_dearer_where_contended_is_never_recommended(between):
-    """Better alone, 70 % dearer contended, five launches with 20 to 30 % between them: once 14 to 32 of 40 runs."""
+    """Better alone, 70 % slower contended, five launches with 20 to 30 % between them: once 14 to 32 of 40 runs."""
     wrong = 0
     for seed in range(40):
         costs = points({"ldadd": 60.0, "stadd": 10.0})
@@ -272,7 +272,9 @@ def test_plans_of_their_own_have_sections_and_controls_are_never_advised():
     wide = {"movdqa_read": 1.0, "cmpxchg16b_read_once": 18.0, "read_twice_read": 0.5}
     costs += [(cell(f, operation="wide_read", width_bits=128), ns) for f, ns in wide.items()]
     answer = one(together(costs, np.random.default_rng(14)), arch="x86_64", features=[])
-    assert [f.best.form for f in section(answer, "percpu").data] == ["percpu_rseq_add"], "judged alone: nobody contends"
+    assert [f.best.form for f in section(answer, "percpu").data] == ["percpu_rseq_add"], (
+        "judged alone: no thread contends"
+    )
     assert [f.best.form for f in section(answer, "wide").data] == ["movdqa_read"]
     assert section(answer, "cache") is None and section(answer, "where") is None and section(answer, "code") is None
     assert "racy" not in text(answer) and "read_twice_read" not in "\n".join(section(answer, "wide").lines)

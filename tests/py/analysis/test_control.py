@@ -81,8 +81,8 @@ def test_among_work_the_exposed_cost_is_compared_not_the_sum():
     placed = with_loop(records, lambda r: 1.15 if r.cell.form == "lock_xadd" else 1.0)
     (found,) = findings(summaries_of(placed))
     assert found.figure == "exposed" and found.rows[0].judged.answer == "same"
-    dearer = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(200,)), rng)
-    (found,) = findings(summaries_of(dearer))
+    slower = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(200,)), rng)
+    (found,) = findings(summaries_of(slower))
     assert found.rows[0].judged.slower and found.rows[0].judged.contrast.value == pytest.approx(4.0, rel=0.1)
 
 

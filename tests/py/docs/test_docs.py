@@ -185,6 +185,45 @@ def test_every_page_is_reached_from_the_index():
     ] == []
 
 
+LOOKED_FOR = {
+    "the arm64 `prfm`": ("lw_prfm_strm_ldadd_u64",),
+    "what makes a cell metastable": ("def with_modes", "FEWEST_MODES ="),
+    "how a read lock leads": ("LW__SRCU_READER(lw_srcu_read_lock_fast,", "flip"),
+    "how `LINEWRIGHT_ATOMICS`": ("prefetch",),
+    "the rseq compare-and-swap": ("LW__SEQ_VALUE(cmpxchg", "define LW__SEQ_VALUE"),
+    "a sentence of the verdict": ("Sentence(lead=",),
+}
+"""What the files hold that the table of look-ups in CONTRIBUTING.md sends a newcomer to, in its order."""
+
+
+def test_a_newcomer_finds_it_in_at_most_two_files():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index("| you look for |") : text.index("## Rooms")]
+    rows = {row[0].strip(): row[1:] for line in table.splitlines() if (row := line.strip("|").split("|"))}
+    for start, wanted in LOOKED_FOR.items():
+        (row,) = (row for name, row in rows.items() if name.startswith(start))
+        files = SPAN.findall(" ".join(row))
+        assert 1 <= len(files) <= 2, start
+        texts = "".join((ROOT / file).read_text() for file in files)
+        assert [what for what in wanted if what not in texts] == [], start
+    for heading in re.findall(r"\[below\]\(#([\w-]+)\)", table):
+        assert heading in anchors(text)
+
+
+def test_the_glossary_names_what_exists():
+    """Every code span of the glossary occurs in the code, so a renamed thing is renamed there too."""
+    text = (ROOT / "docs/glossary.md").read_text()
+    spans = {re.sub(r"[*…<>() ].*", "", span).strip("_") for span in SPAN.findall(text)}
+    gone = []
+    for span in sorted(spans):
+        if len(span) < 3 or span.startswith(("docs/", "LINEWRIGHT_")) or (ROOT / span).exists():
+            continue
+        found = subprocess.run(["git", "grep", "-qF", "--", span, ":!docs", ":!*.md"], cwd=ROOT)
+        if found.returncode:
+            gone.append(span)
+    assert gone == []
+
+
 def test_mistakes_are_found(tmp_path):
     """The checks above, on a page in which everything is wrong."""
     page = tmp_path / "page.md"

@@ -70,3 +70,15 @@ def test_a_file_that_opens_with_code_is_found(tmp_path):
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["silent.c", "silent.py"]
+
+
+def test_a_private_word_is_found_and_the_fields_own_is_not(tmp_path):
+    (tmp_path / "a.md").write_text(
+        "The lock is dear.\nCosts can be told apart.\nNobody waits.\nThe caller is told so.\n"
+    )
+    for command in (["git", "init", "-q"], ["git", "add", "."]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    program = [sys.executable, ROOT / "scripts/check/words.py"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert [line.split(":")[1] for line in done.stdout.splitlines()] == ["1", "3", "4"]

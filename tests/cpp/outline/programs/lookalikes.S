@@ -39,7 +39,7 @@ lookalikes:
     ldaddal x0, x0, [x1]
     ret
     way_out
-    way_in byte=cannot_be_set   /* a byte that nobody can set */
+    way_in byte=cannot_be_set   /* a byte that cannot be set */
     ldaddal x0, x0, [x1]
     ret
     way_out
