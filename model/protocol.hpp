@@ -26,15 +26,15 @@ struct Snooped {
 
 // The protocol table: row by request, column by the holder's state (I, SC, UC, UD).
 constexpr std::array<std::array<Snooped, 4>, 5> snoop_table{{
-    // read_shared: everybody keeps a clean copy; the unique holder supplies it
+    // read_shared: every cache keeps a clean copy; the unique holder supplies it
     {{{State::I, false}, {State::SC, false}, {State::SC, true}, {State::SC, true}}},
-    // read_unique: nobody keeps a copy
+    // read_unique: no cache keeps a copy
     {{{State::I, false}, {State::I, false}, {State::I, true}, {State::I, true}}},
-    // far_atomic: the home performs the operation on the only copy, so nobody keeps one
+    // far_atomic: the home performs the operation on the only copy, so no cache keeps one
     {{{State::I, false}, {State::I, false}, {State::I, true}, {State::I, true}}},
     // clean: written back, kept clean
     {{{State::I, false}, {State::SC, false}, {State::UC, false}, {State::UC, true}}},
-    // clean_invalidate: written back, kept by nobody
+    // clean_invalidate: written back, kept by no cache
     {{{State::I, false}, {State::I, false}, {State::I, true}, {State::I, true}}},
 }};
 

@@ -73,7 +73,7 @@ def metastable_is_false(noise: Noise, rng: np.random.Generator) -> bool:
 
 
 def advice_is_false(noise: Noise, rng: np.random.Generator) -> bool:
-    """Store form and prefetch are truly 70 % dearer where contended, and better alone: no setting may be advised."""
+    """Store form and prefetch are truly 70 % slower where contended, and better alone: no setting may be advised."""
     plan = cells("arm64", spacings=(0, 10, 100))
     costs = {
         c.id: (10.0 if "stadd" in c.form else 60.0) if c.contender == "none" else 68.0 if "stadd" in c.form else 40.0
@@ -107,7 +107,7 @@ def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> 
 
 
 def verdict_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
-    """One form of each of three points is dearer by a factor: is it found, contended, alone?"""
+    """One form of each of three points is slower by a factor: is it found, contended, alone?"""
     plan = cells("x86_64")
     costs = equal_costs(plan)
     planted = next(c.id for c in plan if (c.form, c.contender, c.work_iters) == ("prefetchw_lock_xadd", "same_line", 0))
@@ -172,7 +172,7 @@ def main(words: Sequence[str]) -> int:
         )
     for spread in (0.10, 0.20, 0.30):
         tally.of(
-            f"advise, a setting 70 % dearer contended, {spread:.0%} between launches", advice_is_false, noise_of(spread)
+            f"advise, a setting 70 % slower contended, {spread:.0%} between launches", advice_is_false, noise_of(spread)
         )
         own = noise_of(spread, own_share=1.0)
         tally.of(f"advise, the same, {spread:.0%}, all of it each cell's own", advice_is_false, own)
