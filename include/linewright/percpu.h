@@ -319,6 +319,7 @@ static inline void lw_counter_destroy(struct lw_counter *c)
 static const char lw__percpu_here = 0;
 __attribute__((constructor)) static void lw__percpu_pin_this_object(void)
 {
+    lw__check_interface(LW_INTERFACE);
     lw__percpu_pin(&lw__percpu_here);
 }
 

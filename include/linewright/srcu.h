@@ -37,8 +37,25 @@
  * that another thread is running at that moment. Its own worker thread runs them when it is first needed. fork() does not wait
  * for callbacks. Critical sections of other threads stay counted in the child for ever: see lw_srcu_forget_readers().
  *
- * LW_DEBUG, defined where the reader functions are called, checks indices (used twice, of another domain), flavours, and
- * lw_srcu_synchronize() inside a critical section of the same thread. Each violation prints one line and aborts.
+ * Where the functions may be called:
+ *
+ *   functions                                         signal handlers   after fork, in the child   while a callback runs
+ *   reader functions, get_state, poll                 yes               yes                        yes
+ *   synchronize*, cond_synchronize                    no [1]            yes                        yes
+ *   call, free, start_poll                            no                yes                        yes
+ *   barrier, cleanup_idle, worker_stop                no                yes                        no: -EDEADLK
+ *   init, cleanup, on_stall, describe, worker_*       no                yes                        yes
+ *   forget_readers                                    no                only there                 no
+ *
+ * [1] A wait in a handler that interrupted a wait of the same thread returns -EDEADLK; any other would wait for ever if the
+ *     interrupted code is a reader of the domain, or holds a lock of this library. fork() in a handler is safe where the handler
+ *     interrupted reader functions or the program's own code.
+ * No function is a cancellation point, except where LINEWRIGHT_VERBOSE=1 makes it print. With asynchronous cancellation, and
+ * after longjmp() out of a handler, only reader functions may have been interrupted; a reader that does not reach its unlock
+ * stays inside for ever.
+ *
+ * LW_DEBUG, defined where the functions are called, checks indices (used twice, of another domain), flavours, waiting inside a
+ * critical section of the same thread, and callback heads queued twice. Each violation prints one line and aborts.
  */
 #ifndef LINEWRIGHT_SRCU_H
 #define LINEWRIGHT_SRCU_H
@@ -137,10 +154,22 @@ LW_API int lw_srcu_synchronize(struct lw_srcu *s) __attribute__((warn_unused_res
 /* The same with pauses of at most 50 us between scans: returns sooner after the last reader leaves and uses more CPU time. */
 LW_API int lw_srcu_synchronize_expedited(struct lw_srcu *s) __attribute__((warn_unused_result));
 
+/* The same, for at most `ns` nanoseconds: -ETIMEDOUT then, and nothing is known to be over. Readers decide how long the library
+ * needs; a thread that advances the grace period for others gives that up at its own limit, and another one continues. */
+LW_API int lw_srcu_synchronize_timeout(struct lw_srcu *s, uint64_t ns) __attribute__((warn_unused_result));
+
+/* Waits only if the grace period that `cookie` stands for (lw_srcu_get_state(), lw_srcu_start_poll()) is not over yet. Either way
+ * what the caller does next comes after it. 0, -EINVAL (no cookie), or as lw_srcu_synchronize(). */
+LW_API int lw_srcu_cond_synchronize(struct lw_srcu *s, unsigned long cookie) __attribute__((warn_unused_result));
+
 /* Calls fn(head) after a grace period, on one worker thread that serves all domains. Callbacks of one domain run in the order of
  * the calls, where that order is defined. fn may call every function here except lw_srcu_barrier(). 0, -EINVAL, or the error of
  * starting the worker thread. Not for signal handlers. */
 LW_API int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *));
+
+/* Calls free(p) after a grace period: p points to a structure from malloc() whose member `member` is a struct lw_srcu_head less than
+ * 4096 bytes into it. As lw_srcu_call(). */
+#define lw_srcu_free(s, p, member) lw__srcu_call_free((s), &(p)->member, offsetof(__typeof__(*(p)), member))
 
 /* Waits until every callback that was queued before the call has returned. Where no worker thread exists, the calling thread runs
  * callbacks, also those of other domains. 0, -EDEADLK inside a callback, or membarrier's error. */
@@ -190,6 +219,16 @@ LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_
 #define lw_srcu_dereference(p) __atomic_load_n(&(p), __ATOMIC_CONSUME)
 #define lw_srcu_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
 
+/* For updaters that do not exclude each other by a lock. Both return the pointer before; cmpxchg stores v only where that equals
+ * `old`. What was stored before is seen through v; the old object is seen as its updater left it. Acquire and release. */
+#define lw_srcu_xchg_pointer(p, v) __atomic_exchange_n(&(p), (v), __ATOMIC_ACQ_REL)
+#define lw_srcu_cmpxchg_pointer(p, old, v)                                                            \
+    __extension__({                                                                                   \
+        __typeof__(p) lw__expected = (old);                                                           \
+        __atomic_compare_exchange_n(&(p), &lw__expected, (v), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); \
+        lw__expected;                                                                                 \
+    })
+
 /* ---- how readers count; not for users ---- */
 
 #define LW__SRCU_FIRST 64
@@ -209,6 +248,8 @@ LW_API int lw__srcu_call_free(struct lw_srcu *s, struct lw_srcu_head *head, size
 LW_API uintptr_t lw__srcu_lock_slow(struct lw_srcu *s);
 LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
 LW_API uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_on, const char *where);
+LW_API bool lw__srcu_debug_held(const struct lw_srcu *s);
+LW_API void lw__srcu_debug_queued(const struct lw_srcu *s, const struct lw_srcu_head *head, const char *where);
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
 #if LW__SRCU_THREAD_WORDS
@@ -283,7 +324,22 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
     lw__srcu_unlock_slow(s, pair);
 }
 
+/* True: the calling thread is in a critical section of the domain that began in it. Known only in code compiled with LW_DEBUG, and
+ * while at most 4096 critical sections are open; elsewhere always true. For assertions: assert(lw_srcu_read_lock_held(s)). */
+static inline bool lw_srcu_read_lock_held(const struct lw_srcu *s)
+{
 #ifdef LW_DEBUG
+    return lw__srcu_debug_held(s);
+#else
+    (void)s;
+    return true;
+#endif
+}
+
+#ifdef LW_DEBUG
+#define lw_srcu_call(s, head, fn) (lw__srcu_debug_queued(s, head, "lw_srcu_call"), lw_srcu_call(s, head, fn))
+#define lw__srcu_call_free(s, head, offset) \
+    (lw__srcu_debug_queued(s, head, "lw_srcu_free"), lw__srcu_call_free(s, head, offset))
 #define LW__SRCU_LOCKED(s, flavour, handed_on) lw__srcu_debug_lock(s, flavour, handed_on, __func__)
 #define LW__SRCU_UNLOCKING(s, flavour, index) lw__srcu_debug_unlock(s, flavour, index, __func__)
 #else
@@ -317,5 +373,7 @@ LW__SRCU_READER(lw_srcu_down_read_fast, lw_srcu_up_read_fast, LW_SRCU_FAST_UPDOW
 #ifdef __cplusplus
 }
 #endif
+
+#include <linewright/srcu_guard.h>
 
 #endif

@@ -6,6 +6,10 @@
 
 #include <errno.h>
 
+/* The functions themselves, also in a library compiled with LW_DEBUG. */
+#undef lw_srcu_call
+#undef lw__srcu_call_free
+
 static int call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *))
 {
     struct lw__srcu_domain *d = lw__srcu_domain_of(s);

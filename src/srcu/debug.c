@@ -1,4 +1,5 @@
-/* What LW_DEBUG checks of readers: each open critical section has a ticket, in a table that needs no lock and no allocation. */
+/* What LW_DEBUG checks: each open critical section has a ticket, and each queued callback an entry, in tables that need no lock and
+ * no allocation. */
 #define _GNU_SOURCE
 #include "debug.h"
 
@@ -119,7 +120,54 @@ void lw__srcu_debug_forget(const struct lw_srcu *s)
             tickets[i].number = 0;
 }
 
+bool lw__srcu_debug_held(const struct lw_srcu *s)
+{
+    int32_t me = this_thread();
+    bool full = true; /* then some critical section may have no ticket */
+    for (unsigned i = 0; i < TICKETS; i++) {
+        uintptr_t number = __atomic_load_n(&tickets[i].number, __ATOMIC_ACQUIRE);
+        full &= number != 0;
+        if (number > 1 && __atomic_load_n(&tickets[i].srcu, __ATOMIC_RELAXED) == s &&
+            __atomic_load_n(&tickets[i].thread, __ATOMIC_RELAXED) == me)
+            return true;
+    }
+    return full;
+}
+
+/* ---- callback heads: those that are queued, in a table by address ---- */
+
+#define HEADS 4096u /* those beyond go unchecked */
+#define WAYS 8u
+static const struct lw_srcu_head *heads[HEADS];
+static bool heads_used;
+
+static const struct lw_srcu_head **set_of(const struct lw_srcu_head *head)
+{
+    uintptr_t hash = ((uintptr_t)head >> 3) * UINT32_C(0x9e3779b1);
+    return &heads[(hash >> 7) % (HEADS / WAYS) * WAYS];
+}
+
+void lw__srcu_debug_queued(const struct lw_srcu *s, const struct lw_srcu_head *head, const char *where)
+{
+    const struct lw_srcu_head **set = set_of(head);
+    if (!lw__srcu_domain_of(s) || !head)
+        return; /* lw_srcu_call() refuses */
+    __atomic_store_n(&heads_used, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < WAYS; i++)
+        if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) ==
+            head) /* relaxed: a race of two calls is the caller's mistake too */
+            complain(s, where, "the callback's head is queued already");
+    for (unsigned i = 0; i < WAYS; i++) {
+        const struct lw_srcu_head *none = NULL;
+        if (__atomic_compare_exchange_n(&set[i], &none, head, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
 void lw__srcu_debug_returned(const struct lw_srcu_head *head)
 {
-    (void)head;
+    const struct lw_srcu_head **set = set_of(head);
+    for (unsigned i = 0; __atomic_load_n(&heads_used, __ATOMIC_RELAXED) && i < WAYS; i++)
+        if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == head)
+            __atomic_store_n(&set[i], NULL, __ATOMIC_RELAXED);
 }

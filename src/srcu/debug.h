@@ -6,7 +6,7 @@
 
 /* Aborts when the calling thread is in a critical section of the domain. `where`: the function to name. */
 void lw__srcu_debug_waiting(struct lw_srcu *s, const char *where);
-/* A callback's head leaves the queue: it may be queued again. */
+/* A callback is about to run: its head may be queued again. */
 void lw__srcu_debug_returned(const struct lw_srcu_head *head);
 /* The domain has no readers any more. */
 void lw__srcu_debug_forget(const struct lw_srcu *s);

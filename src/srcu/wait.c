@@ -6,9 +6,28 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
+
+#define NEVER UINT64_MAX
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Nanoseconds until `deadline`; 0: it has passed. LW_FUTEX_FOREVER: there is none. */
+static uint64_t left_until(uint64_t deadline)
+{
+    if (deadline == NEVER)
+        return LW_FUTEX_FOREVER;
+    uint64_t now = now_ns();
+    return now < deadline ? deadline - now : 0;
+}
 
 /* Advances grace periods until `cookie` is reached. The caller holds `driver`. */
-static int drive(struct lw__srcu_domain *d, unsigned long cookie)
+static int drive(struct lw__srcu_domain *d, unsigned long cookie, uint64_t deadline)
 {
     for (unsigned scans = 0;; scans++) {
         uint32_t generation = __atomic_load_n(&d->generation, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_wake_waiters() */
@@ -22,16 +41,19 @@ static int drive(struct lw__srcu_domain *d, unsigned long cookie)
             return 0;
         if (err)
             return err;
+        uint64_t left = left_until(deadline);
+        if (!left)
+            return -ETIMEDOUT;
         if (ended)
             scans = 0;
         else if (pause)
-            lw__srcu_sleep_on(d, generation, pause);
+            lw__srcu_sleep_on(d, generation, pause < left ? pause : left);
         else
             sched_yield();
     }
 }
 
-static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedited)
+static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedited, uint64_t deadline)
 {
     static __thread bool waiting __attribute__((tls_model("initial-exec")));
     int err = 0;
@@ -48,11 +70,15 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedi
         if (lw__srcu_reached(d, cookie))
             break;
         if (lw_futex_trylock(&d->driver)) {
-            err = drive(d, cookie);
+            err = drive(d, cookie, deadline);
             __atomic_store_n(&d->driver, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next driver */
             lw__srcu_wake_waiters(d);
         } else {
-            lw__srcu_sleep_on(d, generation, LW_FUTEX_FOREVER);
+            uint64_t left = left_until(deadline);
+            if (left)
+                lw__srcu_sleep_on(d, generation, left);
+            else
+                err = -ETIMEDOUT;
         }
     }
     if (expedited)
@@ -62,26 +88,46 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedi
     return err;
 }
 
-static int synchronize(struct lw_srcu *s, bool expedited, const char *where)
+static int synchronize(struct lw_srcu *s, bool expedited, uint64_t deadline, const char *where)
 {
     struct lw__srcu_domain *d = lw__srcu_domain_of(s);
     if (!d)
         return -EINVAL;
     lw__srcu_debug_waiting(s, where);
     int saved = errno;
-    int err = wait_for(d, lw__srcu_cookie(d), expedited);
+    int err = wait_for(d, lw__srcu_cookie(d), expedited, deadline);
     errno = saved;
     return err;
 }
 
 int lw_srcu_synchronize(struct lw_srcu *s)
 {
-    return synchronize(s, false, __func__);
+    return synchronize(s, false, NEVER, __func__);
 }
 
 int lw_srcu_synchronize_expedited(struct lw_srcu *s)
 {
-    return synchronize(s, true, __func__);
+    return synchronize(s, true, NEVER, __func__);
+}
+
+int lw_srcu_synchronize_timeout(struct lw_srcu *s, uint64_t ns)
+{
+    uint64_t now = now_ns();
+    return synchronize(s, false, ns < NEVER - now ? now + ns : NEVER, __func__);
+}
+
+int lw_srcu_cond_synchronize(struct lw_srcu *s, unsigned long cookie)
+{
+    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    if (!d || !cookie)
+        return -EINVAL;
+    if (lw__srcu_reached(d, cookie))
+        return 0;
+    lw__srcu_debug_waiting(s, __func__);
+    int saved = errno;
+    int err = wait_for(d, cookie, false, NEVER);
+    errno = saved;
+    return err;
 }
 
 int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_hook hook, void *argument)

@@ -47,12 +47,31 @@ static void not_initialised(void) {
     (void)lw_srcu_read_lock_fast(&none);
 }
 
+static struct lw_srcu_head twice;
+
+static void nothing(struct lw_srcu_head *head) { (void)head; }
+
+static void queued_twice(void) {
+    lw_srcu_index reader = lw_srcu_read_lock_fast(&a); /* keeps the first from running */
+    if (!lw_srcu_call(&a, &twice, nothing))
+        lw_srcu_call(&a, &twice, nothing);
+    lw_srcu_read_unlock_fast(&a, reader);
+}
+
+static void waits_for_itself_on_a_condition(void) {
+    (void)lw_srcu_read_lock_fast(&a);
+    if (lw_srcu_cond_synchronize(&a, lw_srcu_get_state(&a)))
+        return;
+}
+
 /* Correct uses: return. */
 static void right_uses(void) {
     lw_srcu_index outer = lw_srcu_read_lock_fast(&a), inner = lw_srcu_read_lock_fast(&a);
     if (lw_srcu_synchronize(&b))
         return;
     lw_srcu_read_unlock_fast(&a, inner);
+    if (!lw_srcu_read_lock_held(&a) || lw_srcu_read_lock_held(&b))
+        abort();
     pid_t child = fork(); /* has this thread's critical section */
     lw_srcu_read_unlock_fast(&a, outer);
     int status = 0;
@@ -60,6 +79,11 @@ static void right_uses(void) {
         abort();
     if (!child)
         _exit(0);
+    for (int i = 0; i < 2; i++) /* queued again after it has run */
+        if (lw_srcu_call(&b, &twice, nothing) || lw_srcu_barrier(&b))
+            abort();
+    if (lw_srcu_read_lock_held(&a))
+        abort();
 }
 
 typedef void (*wrong_use)(void);
@@ -70,6 +94,8 @@ const wrong_use wrong_uses[] = {used_twice,
                                 waits_for_itself,
                                 ended_by_another_thread,
                                 not_initialised,
+                                queued_twice,
+                                waits_for_itself_on_a_condition,
                                 right_uses,
                                 0};
 

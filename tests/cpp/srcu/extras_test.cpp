@@ -1,0 +1,138 @@
+// SRCU's conveniences: guards, waits on a condition and with a limit, freeing by callback, exchanging pointers, the header check.
+#include "support.hpp"
+
+#include <ctime>
+
+extern "C" {
+int leave_by_return(lw_srcu *s);
+int leave_by_break(lw_srcu *s);
+}
+
+namespace {
+
+bool inside(lw_srcu *s) { return describe(s).find("0 readers inside") == std::string::npos; }
+
+template <lw_srcu_flavour flavour> void guard_by_exception() {
+    Domain d(flavour);
+    try {
+        const lw::srcu_guard<flavour> outer(d);
+        const lw::srcu_guard<flavour> inner(d);
+        EXPECT_NE(describe(&d).find("2 readers inside"), std::string::npos) << describe(&d);
+        throw 1;
+    } catch (int) {
+    }
+    EXPECT_FALSE(inside(&d));
+}
+
+TEST(SrcuGuard, EndsWithItsScope) {
+    guard_by_exception<LW_SRCU_NORMAL>();
+    guard_by_exception<LW_SRCU_SIGNAL_SAFE>();
+    guard_by_exception<LW_SRCU_FAST>();
+    guard_by_exception<LW_SRCU_FAST_UPDOWN>();
+    Domain fast(LW_SRCU_FAST), normal(LW_SRCU_NORMAL);
+    {
+        lw_srcu_guard_fast(&fast);
+        EXPECT_TRUE(inside(&fast));
+    }
+    EXPECT_EQ(leave_by_return(&fast), 1);
+    EXPECT_EQ(leave_by_break(&normal), 3);
+    EXPECT_FALSE(inside(&fast));
+    EXPECT_FALSE(inside(&normal));
+}
+
+TEST(SrcuCondSynchronize, WaitsOnlyWhereTheCookieIsNotReached) {
+    Domain d(LW_SRCU_FAST);
+    EXPECT_EQ(lw_srcu_cond_synchronize(&d, 0), -EINVAL);
+    const auto reached = lw_srcu_get_state(&d);
+    EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+    const auto reader = enter(&d);
+    const auto before = lw_srcu_get_state(&d);
+    EXPECT_EQ(lw_srcu_cond_synchronize(&d, reached), 0); // returns although a reader is inside
+    EXPECT_EQ(lw_srcu_get_state(&d), before);
+    std::atomic<bool> over = false;
+    std::thread waiter([&] {
+        EXPECT_EQ(lw_srcu_cond_synchronize(&d, before), 0);
+        over = true;
+    });
+    std::this_thread::sleep_for(5ms);
+    EXPECT_FALSE(over);
+    leave(&d, reader);
+    waiter.join();
+    EXPECT_TRUE(lw_srcu_poll(&d, before));
+}
+
+TEST(SrcuTimeout, GivesUpAndLeavesOthersWaiting) {
+    Domain d(LW_SRCU_FAST);
+    EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 5'000'000'000), 0);
+    EXPECT_EQ(lw_srcu_synchronize_timeout(&d, UINT64_MAX), 0);
+    const auto reader = enter(&d);
+    EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 0), -ETIMEDOUT);
+    std::atomic<bool> over = false;
+    std::vector<std::thread> waiters;
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 3; i++)
+        waiters.emplace_back([&, i] {
+            if (i)
+                EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 10'000'000), -ETIMEDOUT);
+            else
+                EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+            over = over || i == 0;
+        });
+    waiters[1].join(); // the limit of those who drive and of those who sleep
+    waiters[2].join();
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 10ms);
+    EXPECT_FALSE(over);
+    leave(&d, reader);
+    waiters[0].join();
+    EXPECT_TRUE(over);
+}
+
+struct Freed {
+    char text[100];
+    lw_srcu_head head;
+};
+struct Far {
+    char text[5000];
+    lw_srcu_head head;
+};
+
+TEST(SrcuFree, FreesAfterAGracePeriod) {
+    Domain d(LW_SRCU_FAST);
+    const auto reader = enter(&d);
+    for (int i = 0; i < 1000; i++) {
+        auto *p = static_cast<Freed *>(std::malloc(sizeof(Freed)));
+        ASSERT_EQ(lw_srcu_free(&d, p, head), 0);
+    }
+    EXPECT_NE(describe(&d).find("1000 callbacks queued"), std::string::npos) << describe(&d);
+    leave(&d, reader);
+    EXPECT_EQ(lw_srcu_barrier(&d), 0);
+    EXPECT_NE(describe(&d).find(" 0 callbacks queued"), std::string::npos) << describe(&d);
+    Far far;
+    EXPECT_EQ(lw_srcu_free(&d, &far, head), -EINVAL); // the head lies too far in
+}
+
+TEST(SrcuPointers, AreExchanged) {
+    int a = 1, b = 2;
+    int *p = &a;
+    EXPECT_EQ(lw_srcu_xchg_pointer(p, &b), &a);
+    EXPECT_EQ(p, &b);
+    EXPECT_EQ(lw_srcu_cmpxchg_pointer(p, &a, nullptr), &b); // unequal: not stored
+    EXPECT_EQ(p, &b);
+    EXPECT_EQ(lw_srcu_cmpxchg_pointer(p, &b, &a), &b);
+    EXPECT_EQ(p, &a);
+    EXPECT_TRUE(lw_srcu_read_lock_held(nullptr)); // not known without LW_DEBUG
+}
+
+#ifndef LW_SANITIZED
+TEST(Interface, OfOtherHeadersIsRefused) {
+    lw__check_interface(LW_INTERFACE);
+    EXPECT_EQ(in_child([] {
+                  fclose(stderr);
+                  lw__check_interface(LW_INTERFACE - 1);
+                  return 0;
+              }),
+              128 + SIGABRT);
+}
+#endif
+
+} // namespace
