@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+import tempfile
+from contextlib import ExitStack
+from typing import Annotated, NamedTuple
 
 import typer
 
 from linewright import units
-from linewright.errors import DONE, UserError
+from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import note
 
 ORDER = 34
@@ -41,14 +43,19 @@ def find(
         str, typer.Option(help="What finding may cost the program: half for samples, half for watchpoints.")
     ] = "2%",
     watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Confirm candidates by watchpoints.")] = True,
+    heap: Annotated[
+        bool, typer.Option("--heap/--no-heap", help="Name heap blocks by the allocating call, through an interposed malloc.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Find the cache lines of a program that travel between its threads, without performance counters."""
     _one_source(command, pid)
     share = units.fraction(overhead, "--overhead")
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
-    result = _live(command or [], pid, seconds, share, watch)
-    _print(result, as_json)
+    if heap and pid:
+        raise UserError("--heap with --pid", "find", "malloc can be interposed only in a program that is started")
+    request = _Request(command or [], pid, seconds, share, watch, heap)
+    _print(_live(request), as_json)
     return DONE
 
 
@@ -60,17 +67,69 @@ def _one_source(command: list[str] | None, pid: int | None) -> None:
         raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
 
 
-def _live(command: list[str], pid: int | None, seconds: float | None, share: float, watch: bool):
+class _Request(NamedTuple):
+    """What is sampled and how; `share` is the overhead allowed."""
+
+    command: list[str]
+    pid: int | None
+    seconds: float | None
+    share: float
+    watch: bool
+    heap: bool
+
+    def arguments(self) -> list[str]:
+        """The sampler's options."""
+        options = [f"--period-us={period_us(self.share):g}", f"--watch-share={self.share / 2:g}"]
+        options += [f"--pid={self.pid}"] if self.pid else []
+        return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
+
+
+def _live(request: _Request):
     """Sample a program or process and judge what was seen."""
-    from linewright.find import live, sources
-    from linewright.target.programs import find_sampler
+    from linewright.find import live
+    from linewright.find.heap import empty_table
+    from linewright.target.programs import find_preload, find_sampler
 
     sampler = find_sampler()
-    arguments = [f"--period-us={period_us(share):g}", f"--watch-share={share / 2:g}"]
-    arguments += [f"--pid={pid}"] if pid else []
-    arguments += [f"--for={seconds:g}"] if seconds else []
-    gathered = live.run(sampler, arguments, command, watch)
-    return sources.result_of(gathered, command[0] if command else _name(pid))
+    with ExitStack() as stack:
+        preload, environment, table = [], [], None
+        if request.heap:
+            table = stack.enter_context(empty_table())
+            preload.append(str(find_preload("heap")))
+            environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
+        try:
+            arguments = request.arguments() + _environment(environment, preload)
+            return _judged(request, live.run(sampler, arguments, request.command, request.watch), table, [])
+        except live.Refused as refused:
+            if request.pid:
+                raise RunError(f"{refused}; a running process cannot be sampled otherwise: start the program with find") from None
+            said = f"{refused}. Sampled by CPU timers and a signal handler in a preloaded library instead."
+        rings = stack.enter_context(tempfile.TemporaryDirectory(prefix="linewright-find-"))
+        preload.append(str(find_preload("timer")))
+        environment += [f"LINEWRIGHT_FIND_RINGS={rings}", f"LINEWRIGHT_FIND_PERIOD_NS={period_us(request.share) * 1000:.0f}"]
+        arguments = [*request.arguments(), f"--signals={rings}", *_environment(environment, preload)]
+        return _judged(request, live.run(sampler, arguments, request.command, watch=False), table, [said])
+
+
+def _environment(assignments: list[str], preload: list[str]) -> list[str]:
+    """Options that set the program's environment; libraries that it preloads anyway stay, behind ours."""
+    if preload:
+        before = os.environ.get("LD_PRELOAD")
+        assignments = [*assignments, f"LD_PRELOAD={':'.join([*preload, *([before] if before else [])])}"]
+    return [f"--env={text}" for text in assignments]
+
+
+def _judged(request: _Request, gathered, table: str | None, notes: list[str]):
+    from linewright.find import sources
+    from linewright.find.heap import Table
+
+    heap = None
+    if table is not None:
+        heap = Table(table, gathered.spaces)
+        heap.read()
+        if heap.dropped:
+            notes.append(f"{heap.dropped} heap blocks found no place in the table and have no name.")
+    return sources.result_of(gathered, request.command[0] if request.command else _name(request.pid), heap, notes)
 
 
 def _name(pid: int | None) -> str:

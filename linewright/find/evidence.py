@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -154,11 +154,9 @@ class Lines:
             self.known[place] = Evidence(place, pid, address // LINE * LINE)
         return self.known[place]
 
-    def sharing(self) -> Iterator[tuple[Evidence, Kind]]:
-        """Lines with more than one thread, and their kind."""
-        for evidence in self.known.values():
-            if len(evidence.threads) > 1:
-                yield evidence, judge(evidence.threads.values())
+    def drop(self, is_ours: Callable[[int, int], bool]) -> None:
+        """Forget lines of memory that is there for our sake only."""
+        self.known = {place: e for place, e in self.known.items() if not is_ours(e.pid, e.address)}
 
 
 def collect(samples: Iterable[Sample], decoder: Decoder, lines: Lines) -> None:

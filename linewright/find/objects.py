@@ -22,9 +22,7 @@ class Block(NamedTuple):
     start: int
     size: int
     callers: tuple[int, ...]
-    """Return addresses, innermost first."""
-    serial: int
-    """Number of the block among those of its site."""
+    """Return addresses of the allocating call, innermost first."""
 
 
 class Heap(Protocol):

@@ -44,6 +44,8 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
     total = len(gathered.samples)
     judge = Judge(gathered.spaces, names, objects, gathered.lines, total)
     end = gathered.end
+    if heap is not None:
+        gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
     return Result(
         linewright_find_result=1, source=gathered.start.source, program=PurePath(program).name, arch=gathered.start.arch,
         seconds=end.elapsed_ns / 1e9 if end else 0.0, samples=total, lost=end.lost if end else 0,

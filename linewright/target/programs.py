@@ -39,6 +39,12 @@ def find_model() -> Path:
     return _find(MODEL, "LINEWRIGHT_MODEL", "model")
 
 
+def find_preload(part: str) -> Path:
+    """A library that `linewright find` loads into programs, ``timer`` or ``heap``, or the emulator's plugin ``exact``."""
+    name = f"liblinewright_find_{part}.so"
+    return _find(name, f"LINEWRIGHT_FIND_{part.upper()}_LIBRARY", "find")
+
+
 def _find(name: str, variable: str, room: str) -> Path:
     named = os.environ.get(variable)
     if named:
