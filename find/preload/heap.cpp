@@ -155,7 +155,8 @@ int add_range(dl_phdr_info *info, std::size_t, void *given) {
     }
     const char *base = std::strrchr(name, '/');
     base = base ? base + 1 : name;
-    if (std::strlen(base) == wanted->length && std::memcmp(base, wanted->module, wanted->length) == 0 && ranges < most_ranges)
+    if (std::strlen(base) == wanted->length && std::memcmp(base, wanted->module, wanted->length) == 0 &&
+        ranges < most_ranges)
         padded[ranges++] = {info->dlpi_addr + wanted->begin, info->dlpi_addr + wanted->end};
     return 0;
 }
@@ -168,7 +169,8 @@ void read_ranges(const char *text) {
         if (length < sizeof item) {
             std::memcpy(item, text, length);
             item[length] = '\0';
-            char *dash = std::strrchr(item, '-'), *plus = dash ? static_cast<char *>(memrchr(item, '+', dash - item)) : nullptr;
+            char *dash = std::strrchr(item, '-'),
+                 *plus = dash ? static_cast<char *>(memrchr(item, '+', dash - item)) : nullptr;
             if (plus) {
                 Wanted wanted{item, static_cast<std::size_t>(plus - item), std::strtoul(plus + 1, nullptr, 16),
                               std::strtoul(dash + 1, nullptr, 16)};
@@ -268,10 +270,10 @@ LW_PUBLIC int posix_memalign(void **to, std::size_t alignment, std::size_t size)
 }
 
 // C++: who called `new` is the site, not the C++ library. One that fails goes on to the library's own, which throws.
-#define LW_NEW(symbol, fallback)                                                                                                 \
-    LW_PUBLIC void *symbol(std::size_t size) {                                                                                   \
-        void *block = allocate(size ? size : 1, 0, __builtin_return_address(0));                                                 \
-        return block ? block : reinterpret_cast<void *(*)(std::size_t)>(dlsym(RTLD_NEXT, fallback))(size);                       \
+#define LW_NEW(symbol, fallback)                                                                           \
+    LW_PUBLIC void *symbol(std::size_t size) {                                                             \
+        void *block = allocate(size ? size : 1, 0, __builtin_return_address(0));                           \
+        return block ? block : reinterpret_cast<void *(*)(std::size_t)>(dlsym(RTLD_NEXT, fallback))(size); \
     }
 LW_NEW(_Znwm, "_Znwm")
 LW_NEW(_Znam, "_Znam")

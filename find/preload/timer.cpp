@@ -165,7 +165,7 @@ void *run_thread(void *given) {
         return;
     if (period && std::atoll(period) > 0)
         period_ns = std::atoll(period);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = on_tick;
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     sigfillset(&action.sa_mask);

@@ -44,7 +44,11 @@ def find(
     ] = "2%",
     watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Confirm candidates by watchpoints.")] = True,
     heap: Annotated[
-        bool, typer.Option("--heap/--no-heap", help="Name heap blocks by the allocating call, through an interposed malloc.")
+        bool,
+        typer.Option("--heap/--no-heap", help="Name heap blocks by the allocating call, through an interposed malloc."),
+    ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Run the program under qemu-user and see every access; arm64 programs too.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
@@ -54,6 +58,9 @@ def find(
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
     if heap and pid:
         raise UserError("--heap with --pid", "find", "malloc can be interposed only in a program that is started")
+    if exact:
+        _print(_exact(command, pid, how_long), as_json)
+        return DONE
     request = _Request(command or [], pid, seconds, share, watch, heap)
     _print(_live(request), as_json)
     return DONE
@@ -65,6 +72,18 @@ def _one_source(command: list[str] | None, pid: int | None) -> None:
         raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
     if pid is not None and not 1 <= pid <= 2**22:
         raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
+
+
+def _exact(command: list[str] | None, pid: int | None, how_long: str | None):
+    from linewright.find import exact
+    from linewright.target.programs import find_preload
+
+    if pid or how_long or not command:
+        raise UserError(
+            "--exact takes a program, from its start to its end", "find", "linewright find --exact -- PROGRAM [ARGS…]"
+        )
+    found, exit_code = exact.run(find_preload("exact"), command)
+    return exact.result_of(found, os.path.basename(command[0]), exit_code)
 
 
 class _Request(NamedTuple):
@@ -102,11 +121,16 @@ def _live(request: _Request):
             return _judged(request, live.run(sampler, arguments, request.command, request.watch), table, [])
         except live.Refused as refused:
             if request.pid:
-                raise RunError(f"{refused}; a running process cannot be sampled otherwise: start the program with find") from None
+                raise RunError(
+                    f"{refused}; a running process cannot be sampled otherwise: start the program with find"
+                ) from None
             said = f"{refused}. Sampled by CPU timers and a signal handler in a preloaded library instead."
         rings = stack.enter_context(tempfile.TemporaryDirectory(prefix="linewright-find-"))
         preload.append(str(find_preload("timer")))
-        environment += [f"LINEWRIGHT_FIND_RINGS={rings}", f"LINEWRIGHT_FIND_PERIOD_NS={period_us(request.share) * 1000:.0f}"]
+        environment += [
+            f"LINEWRIGHT_FIND_RINGS={rings}",
+            f"LINEWRIGHT_FIND_PERIOD_NS={period_us(request.share) * 1000:.0f}",
+        ]
         arguments = [*request.arguments(), f"--signals={rings}", *_environment(environment, preload)]
         return _judged(request, live.run(sampler, arguments, request.command, watch=False), table, [said])
 

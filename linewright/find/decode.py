@@ -88,6 +88,13 @@ class Decoder:
         found = [o for o in self.operands(pid, ip) if o.distance == 0]
         return next((o for o in found if o.access != "read"), found[0] if found else None)
 
+    def mnemonic(self, pid: int, ip: int) -> str:
+        """The instruction at an address, by name; empty where its bytes are not known."""
+        start, data = self._code.read_code(pid, ip, ip + _LONGEST)
+        if start != ip:
+            start, data = self._code.read_code(pid, ip, min(ip + _LONGEST, (ip | 4095) + 1))
+        return self._arch.name(data) if start == ip else ""
+
     def _around(self, pid: int, ip: int, bits: int) -> tuple[Operand, ...]:
         begin, data = self._code.read_code(pid, max(0, ip - _BACK), ip)
         before = self._arch.backwards(data, begin, ip, bits)[-WINDOW:]
@@ -174,6 +181,9 @@ class _X86:
     def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
         return [self._instruction(i) for i in self._modes[bits].disasm(data, begin)]
 
+    def name(self, data: bytes) -> str:
+        return next((mnemonic for _, _, mnemonic, _ in self._modes[64].disasm_lite(data, 0, 1)), "")
+
     def _instruction(self, i: capstone.CsInsn) -> _Instruction:
         atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or (
             i.id == x86_const.X86_INS_XCHG and any(o.type == x86_const.X86_OP_MEM for o in i.operands)
@@ -241,6 +251,9 @@ class _Arm64:
 
     def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
         return [self._instruction(i) for i in self._disassembler.disasm(data, begin)]
+
+    def name(self, data: bytes) -> str:
+        return next((mnemonic for _, _, mnemonic, _ in self._disassembler.disasm_lite(data, 0, 1)), "")
 
     def _instruction(self, i: capstone.CsInsn) -> _Instruction:
         if i.id == 0:  # data, or an instruction that Capstone does not know

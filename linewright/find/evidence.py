@@ -33,6 +33,8 @@ class SiteKey(NamedTuple):
     ip: int
     access: str
     mnemonic: str
+    caller: int = 0
+    """The call instruction that led there, where the source knows it."""
 
 
 @dataclass
@@ -74,10 +76,13 @@ class Evidence:
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
-    switches: int = 0
+    takeovers: int = 0
+
+    def thread(self, tid: int) -> Thread:
+        return self.threads.setdefault(tid, Thread())
 
     def touch(self, tid: int, offset: int, size: int, writes: bool, time_ns: int) -> None:
-        thread = self.threads.setdefault(tid, Thread())
+        thread = self.thread(tid)
         mask = byte_mask(offset, size)
         if writes:
             thread.written |= mask

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from linewright.find.decode import Decoder
 from linewright.find.evidence import LINE, Evidence, Lines, Place, SiteKey, judge, paired, runs
 from linewright.find.objects import Objects
 from linewright.find.schema import Hot, Interval, Kind, Site, Touch
@@ -16,6 +17,10 @@ MOST_TOUCHES = 16
 MOST_SITES = 8
 FEWEST_SAMPLES = 3
 """Samples that a line needs beside watchpoints' word: one stray decoding makes no finding."""
+
+
+FEWEST_TAKEOVERS = 32
+"""Times that a line changes hands under emulation before it is called travelling: what a thread is given at its start moves once."""
 
 
 def share(part: int, whole: int) -> Interval | None:
@@ -31,8 +36,11 @@ def share(part: int, whole: int) -> Interval | None:
 class Judge:
     """Names and orders the lines of one run."""
 
-    def __init__(self, spaces: Spaces, names: Names, objects: Objects, lines: Lines, total: int) -> None:
+    def __init__(self, spaces: Spaces, names: Names, objects: Objects, lines: Lines, total: int, arch: str) -> None:
         self._spaces, self._names, self._objects, self._lines, self._total = spaces, names, objects, lines, total
+        self._decoder = Decoder(arch, spaces)
+        self.seldom = 0
+        """Shared lines that moved too seldom to be listed."""
 
     def shared(self) -> list[Hot]:
         """Lines that travel, on 64 bytes or on 128, the most expensive first."""
@@ -40,10 +48,13 @@ class Judge:
         for place, evidence in self._lines.known.items():
             kind = judge(evidence.threads.values())
             wide = self._wide(place)
-            if (kind in ("true", "false") or wide in ("true", "false")) and self._enough(evidence):
-                found.append((evidence, kind, wide))
+            if kind in ("true", "false") or wide in ("true", "false"):
+                if self._enough(evidence):
+                    found.append((evidence, kind, wide))
+                else:
+                    self.seldom += 1
         # What is shared on 128 bytes only comes behind what is shared on 64.
-        found.sort(key=lambda f: (f[1] not in ("true", "false"), -f[0].samples, -f[0].accesses))
+        found.sort(key=lambda f: (f[1] not in ("true", "false"), -f[0].samples, -f[0].takeovers))
         self._prepare(evidence for evidence, _, _ in found[:MOST_LISTED])
         return [self._hot(*f) for f in found[:MOST_LISTED]]
 
@@ -61,7 +72,9 @@ class Judge:
         return [self._hot(e, "alone", "alone") for e in found[:MOST_LISTED]]
 
     def _enough(self, evidence: Evidence) -> bool:
-        return evidence.watched or evidence.accesses > 0 or evidence.samples >= FEWEST_SAMPLES
+        if evidence.accesses:
+            return evidence.takeovers >= FEWEST_TAKEOVERS
+        return evidence.watched or evidence.samples >= FEWEST_SAMPLES
 
     def _wide(self, place: Place) -> Kind:
         low, high = (self._lines.known.get(Place(place.space, place.line & ~1 | half)) for half in (0, 1))
@@ -109,7 +122,7 @@ class Judge:
         example: dict[tuple, SiteKey] = {}
         for key, number in e.sites.items():
             where = self._names.where(key.pid, key.ip)
-            same = (where, key.access)
+            same = (where, key.access, key.caller if self._is_helper(key) else 0)
             counts[same] += number
             example.setdefault(same, key)
         return [self._site(e, example[same], same[0].address, number) for same, number in counts.most_common()]
@@ -122,7 +135,7 @@ class Judge:
             said = above.function + (f" ({above.source.rpartition('/')[2]})" if above.source else "")
         exact = bool(e.accesses)
         return Site(
-            instruction=key.mnemonic, module=named.module, function=named.function, offset=offset, source=named.source,
+            instruction=key.mnemonic or self._decoder.mnemonic(key.pid, key.ip), module=named.module, function=named.function, offset=offset, source=named.source,
             caller=said if caller else "", access=key.access,
             share=0.0 if exact or not self._total else min(1.0, number / self._total), accesses=number if exact else 0,
         )  # fmt: skip
@@ -130,7 +143,9 @@ class Judge:
     def _caller(self, key: SiteKey, e: Evidence) -> int:
         """For a site in a system library or an outline helper: the first return address outside of them, or 0."""
         sample = e.examples.get(key)
-        helper = self._names.name(key.pid, key.ip).function.startswith("__aarch64_")
+        if key.caller and (self._names.is_system(key.pid, key.ip) or self._is_helper(key)):
+            return key.caller + 1
+        helper = self._is_helper(key)
         if sample is None or not (helper or self._names.is_system(key.pid, key.ip)):
             return 0
         if helper and len(sample.registers) > 30:
@@ -139,3 +154,7 @@ class Judge:
             if self._names.is_code(key.pid, address) and not self._names.is_system(key.pid, address):
                 return address
         return 0
+
+    def _is_helper(self, key: SiteKey) -> bool:
+        """An outline helper of arm64: what matters is where it is called from."""
+        return self._names.name(key.pid, key.ip).function.startswith("__aarch64_")

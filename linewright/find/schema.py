@@ -124,17 +124,16 @@ class Watch(Line, frozen=True, kw_only=True, tag="watch"):
 
 
 class Access(Line, frozen=True, kw_only=True, tag="access"):
-    """Exact source: one site's accesses to one line by one thread within one window."""
+    """Exact source: one instruction's accesses to one line by one thread."""
 
+    pid: U64
+    tid: U64
     line: U64
     """Address divided by 64."""
-    tid: U64
-    window: U64
-    """Number of the window: so many accesses of the program long."""
     ip: U64
     """The accessing instruction itself."""
     caller: U64 = 0
-    """Where an outline helper was called from; 0 elsewhere."""
+    """The call instruction that the thread ran last before an atomic one: of an outline helper or a lock, its caller."""
     reads: U64
     writes: U64
     atomics: U64
@@ -143,8 +142,11 @@ class Access(Line, frozen=True, kw_only=True, tag="access"):
     """One bit for each byte of the line that was touched."""
     written: U64
     """The same, written."""
-    switches: U64 = 0
-    """Times that this access took the line over from another thread's write, in the emulator's order."""
+    first: U64
+    """Window of the first access; a window is 2**20 accesses of the whole program long."""
+    last: U64
+    takeovers: U64
+    """Accesses that took the line over from another thread, in the emulator's order."""
 
 
 class End(Line, frozen=True, kw_only=True, tag="end"):

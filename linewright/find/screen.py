@@ -101,7 +101,9 @@ def _headline(result: Result) -> str:
     found = "No line travels" if not count else "1 line travels" if count == 1 else f"{count} lines travel"
     timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
     cost = f", finding took about {100 * result.overhead:.1f} %" if result.overhead is not None else ""
-    if result.source not in ("timer", "signal"):
+    if result.source == "exact":
+        timed = f"{result.samples} accesses of {result.threads} threads, emulated"
+    elif result.source not in ("timer", "signal"):
         timed = f"{result.samples} records, {result.threads} threads"
     return f"{found} in {result.program} ({timed}{cost})"
 

@@ -42,7 +42,7 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
     names = Names(gathered.spaces)
     objects = Objects(gathered.spaces, names, gathered.stacks, heap)
     total = len(gathered.samples)
-    judge = Judge(gathered.spaces, names, objects, gathered.lines, total)
+    judge = Judge(gathered.spaces, names, objects, gathered.lines, total, gathered.start.arch)
     end = gathered.end
     if heap is not None:
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))

@@ -1,0 +1,300 @@
+// A plugin for qemu-user: every access of every thread, as masks of bytes by line and instruction.
+//
+// Options: to=FILE (each process writes FILE.PID at its end). Only lines that two threads touched are written: those of one
+// thread cannot be shared. Guest addresses are the host's (guest base 0), as qemu-user has it for 64-bit programs.
+#include "find/code.hpp"
+#include "find/lines.hpp"
+#include "find/plugin/qemu.hpp"
+#include "find/processes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace {
+
+using namespace lw::find;
+
+constexpr std::uint64_t line_bytes = 64;
+constexpr std::uint64_t window_accesses = 1 << 20; // of all threads together
+constexpr std::uint64_t counted_at_once = 1 << 12; // a thread adds so many to the common count
+
+struct Instruction {
+    std::uint64_t address;
+    bool atomic;
+};
+
+struct Key {
+    std::uint64_t line, ip, caller;
+    bool operator==(const Key &) const = default;
+};
+struct Hash {
+    std::size_t operator()(const Key &key) const {
+        return (key.line * 0x9E3779B97F4A7C15ull ^ key.ip * 0xC2B2AE3D27D4EB4Full ^ key.caller) >> 7;
+    }
+};
+
+struct Counts {
+    std::uint64_t reads = 0, writes = 0, atomics = 0, mask = 0, written = 0, first = ~0ull, last = 0, takeovers = 0;
+
+    void add(const Counts &other) {
+        reads += other.reads;
+        writes += other.writes;
+        atomics += other.atomics;
+        mask |= other.mask;
+        written |= other.written;
+        takeovers += other.takeovers;
+        first = std::min(first, other.first);
+        last = std::max(last, other.last);
+    }
+};
+
+// One thread's own counts: a small direct-mapped cache before a map, touched by that thread alone until the program ends.
+struct Thread {
+    std::uint64_t tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
+    std::uint64_t last_call = 0, uncounted = 0;
+    struct Entry {
+        Key key{~0ull, 0, 0};
+        Counts counts;
+    };
+    std::array<Entry, 4096> recent;
+    std::unordered_map<Key, Counts, Hash> all;
+
+    Counts &at(const Key &key) {
+        Entry &entry = recent[Hash{}(key) % recent.size()];
+        if (!(entry.key == key)) {
+            if (entry.counts.mask)
+                all[entry.key].add(entry.counts);
+            entry = {key, {}};
+        }
+        return entry.counts;
+    }
+    void settle() {
+        for (Entry &entry : recent)
+            if (entry.counts.mask)
+                all[entry.key].add(entry.counts), entry = {};
+    }
+};
+
+std::mutex lock; // for the two below; never taken in a memory access after a thread's first
+std::vector<std::unique_ptr<Thread>> threads;
+std::unordered_map<std::uint64_t, std::unique_ptr<Instruction>> instructions;
+std::atomic<std::uint64_t> accesses;
+thread_local Thread *self;
+std::string target, file;
+
+Thread &this_thread() {
+    if (!self) {
+        std::lock_guard hold(lock);
+        self = threads.emplace_back(std::make_unique<Thread>()).get();
+    }
+    return *self;
+}
+
+std::uint64_t window(Thread &thread) {
+    if (++thread.uncounted == counted_at_once) {
+        accesses.fetch_add(counted_at_once, std::memory_order_relaxed);
+        thread.uncounted = 0;
+    }
+    return accesses.load(std::memory_order_relaxed) / window_accesses;
+}
+
+// Who wrote a line last: the line in the upper 40 bits, the writer's thread below, 0 once another thread has read it. Two
+// lines that fall on one entry forget each other, which makes counts too small, never too large. Unordered on purpose: an
+// order of the accesses that plain loads and stores do not have must not be forced on the program.
+std::array<std::atomic<std::uint64_t>, 1 << 20> last_writer;
+
+// Whether this access takes the line over from another thread.
+bool takes_over(std::uint64_t line, std::uint64_t tid, bool store) {
+    std::atomic<std::uint64_t> &entry = last_writer[(line * 0x9E3779B97F4A7C15ull) >> 44];
+    std::uint64_t tag = line << 24, mine = tag | (tid & 0xFFFFFF), seen = entry.load(std::memory_order_relaxed);
+    bool known = seen >> 24 == tag >> 24, others = known && seen != mine && (store || seen != tag);
+    if (store ? seen != mine : others)
+        entry.store(store ? mine : tag, std::memory_order_relaxed);
+    return others;
+}
+
+// Part of an access that lies on one line.
+void touch(Thread &thread, const Instruction &by, std::uint64_t address, std::uint64_t size, bool store, std::uint64_t now) {
+    Counts &counts = thread.at({address / line_bytes, by.address, by.atomic ? thread.last_call : 0});
+    std::uint64_t mask = (size >= 64 ? ~0ull : (1ull << size) - 1) << address % line_bytes;
+    counts.mask |= mask;
+    counts.first = std::min(counts.first, now);
+    counts.last = std::max(counts.last, now);
+    counts.takeovers += takes_over(address / line_bytes, thread.tid, store);
+    if (!store) {
+        counts.reads++;
+        return;
+    }
+    counts.writes++;
+    counts.atomics += by.atomic;
+    counts.written |= mask;
+}
+
+void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t address, void *given) {
+    Thread &thread = this_thread();
+    auto &by = *static_cast<Instruction *>(given);
+    std::uint64_t size = 1ull << qemu_plugin_mem_size_shift(info), now = window(thread);
+    bool store = qemu_plugin_mem_is_store(info);
+    std::uint64_t here = std::min(size, line_bytes - address % line_bytes);
+    touch(thread, by, address, here, store, now);
+    if (here < size)
+        touch(thread, by, address + here, size - here, store, now);
+}
+
+void on_call(unsigned, void *given) { this_thread().last_call = static_cast<Instruction *>(given)->address; }
+
+// x86: a lock prefix, or xchg with memory. Prefixes stand before the opcode in any order.
+bool x86_atomic(const std::uint8_t *code, std::size_t size) {
+    bool locked = false;
+    std::size_t at = 0;
+    for (; at < size; at++) {
+        std::uint8_t byte = code[at];
+        bool prefix = byte == 0xF0 || byte == 0x66 || byte == 0xF2 || byte == 0xF3 || byte == 0x64 || byte == 0x65 ||
+                      byte == 0x2E || byte == 0x3E || (byte & 0xF0) == 0x40;
+        if (!prefix)
+            break;
+        locked |= byte == 0xF0;
+    }
+    return locked ||
+           (at < size && (code[at] == 0x86 || code[at] == 0x87)); // one that has no memory operand accesses nothing
+}
+
+bool x86_call(const std::uint8_t *code, std::size_t size) {
+    std::size_t at = size && (code[0] & 0xF0) == 0x40 ? 1 : 0;
+    return size > at + 1 && (code[at] == 0xE8 || (code[at] == 0xFF && (code[at + 1] >> 3 & 7) == 2));
+}
+
+// arm64: operations of LSE, and loads and stores exclusive; the encodings as linewright/elf/arm64.py has them.
+bool arm64_atomic(std::uint32_t word) {
+    bool lse = (word & 0x3F200C00) == 0x38200000 && ((word & 0x8000) == 0 || (word & 0xF000) == 0x8000);
+    bool cas = (word & 0x3FA07C00) == 0x08A07C00 || (word & 0xBFA07C00) == 0x08207C00;
+    bool exclusive = (word & 0x3FA00000) == 0x08000000 || (word & 0xBFA00000) == 0x88200000;
+    return lse || cas || exclusive;
+}
+
+bool arm64_call(std::uint32_t word) { return (word & 0xFC000000) == 0x94000000 || (word & 0xFFFFFC1F) == 0xD63F0000; }
+
+void on_translation(qemu_plugin_id_t, qemu_plugin_tb *block) {
+    std::lock_guard hold(lock);
+    for (std::size_t i = 0; i < qemu_plugin_tb_n_insns(block); i++) {
+        qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        std::uint64_t address = qemu_plugin_insn_vaddr(instruction);
+        auto *code = static_cast<const std::uint8_t *>(qemu_plugin_insn_data(instruction));
+        std::size_t size = qemu_plugin_insn_size(instruction);
+        std::uint32_t word = 0;
+        std::memcpy(&word, code, std::min<std::size_t>(size, 4));
+        bool arm = target == "aarch64";
+        auto &known = instructions[address];
+        if (!known)
+            known = std::make_unique<Instruction>();
+        *known = {address, arm ? arm64_atomic(word) : x86_atomic(code, size)};
+        qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, known.get());
+        if (arm ? arm64_call(word) : x86_call(code, size))
+            qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_call, QEMU_PLUGIN_CB_NO_REGS, known.get());
+    }
+}
+
+// Lines that two threads touched.
+std::unordered_set<std::uint64_t> shared_lines() {
+    std::unordered_map<std::uint64_t, const Thread *> first;
+    std::unordered_set<std::uint64_t> found;
+    for (auto &thread : threads)
+        for (auto &[key, counts] : thread->all)
+            if (auto [known, added] = first.try_emplace(key.line, thread.get()); !added && known->second != thread.get())
+                found.insert(key.line);
+    return found;
+}
+
+void write_all(Output &output) {
+    auto me = static_cast<std::uint32_t>(getpid());
+    std::uint64_t total = 0;
+    Line(output, "start")
+        .number("linewright_find", 1)
+        .text("source", "exact")
+        .text("arch", target == "aarch64" ? "arm64" : "x86_64")
+        .text("scope", "program")
+        .number("pid", me)
+        .number("period_ns", 0)
+        .flag("kernel", false)
+        .number("cpus", static_cast<std::uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)))
+        .number("left_out", 0)
+        .texts("command", {})
+        .number("time_ns", 0);
+    describe_mappings(output, getpid(), 0);
+    auto wanted = shared_lines();
+    Code code(output);
+    for (auto &thread : threads) {
+        Line(output, "task")
+            .number("time_ns", 0)
+            .text("event", "found")
+            .number("pid", me)
+            .number("tid", thread->tid)
+            .text("name", name_of(static_cast<pid_t>(thread->tid)));
+        for (auto &[key, counts] : thread->all) {
+            total += counts.reads + counts.writes;
+            if (!wanted.contains(key.line))
+                continue;
+            code.want(me, key.ip);
+            Line(output, "access")
+                .number("pid", me)
+                .number("tid", thread->tid)
+                .number("line", key.line)
+                .number("ip", key.ip)
+                .number("caller", key.caller)
+                .number("reads", counts.reads)
+                .number("writes", counts.writes)
+                .number("atomics", counts.atomics)
+                .number("mask", counts.mask)
+                .number("written", counts.written)
+                .number("first", counts.first)
+                .number("last", counts.last)
+                .number("takeovers", counts.takeovers);
+        }
+    }
+    Line(output, "end").number("samples", total);
+}
+
+void on_exit(qemu_plugin_id_t, void *) {
+    std::lock_guard hold(lock);
+    for (auto &thread : threads)
+        thread->settle();
+    std::string path = file + "." + std::to_string(getpid());
+    int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    {
+        Output output(fd);
+        write_all(output);
+    }
+    close(fd);
+}
+
+} // namespace
+
+extern "C" {
+[[gnu::visibility("default")]] int qemu_plugin_version = 1;
+}
+
+extern "C" [[gnu::visibility("default")]] int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+                                                                  char **argv) {
+    target = info->target_name;
+    for (int i = 0; i < argc; i++)
+        if (std::strncmp(argv[i], "to=", 3) == 0)
+            file = argv[i] + 3;
+    if (file.empty() || (target != "x86_64" && target != "aarch64"))
+        return -1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
+    return 0;
+}

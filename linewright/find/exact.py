@@ -1,0 +1,129 @@
+"""Every access of a program under qemu-user: which lines are shared is exact for that run, how often they move is not shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from linewright.errors import RunError, UserError
+from linewright.find import stream
+from linewright.find.evidence import Lines, SiteKey
+from linewright.find.objects import Objects, Stacks
+from linewright.find.result import FEWEST_TAKEOVERS, Judge
+from linewright.find.schema import Access, Code, End, Failure, Map, Result, Start, Task
+from linewright.find.sources import BLIND
+from linewright.find.space import Spaces
+from linewright.find.symbols import Names
+
+EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
+ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
+"""Where Debian's cross compiler keeps the arm64 C library; an arm64 program on another host runs with it."""
+
+
+class Run:
+    """What the plugin wrote of every process of one run."""
+
+    def __init__(self) -> None:
+        self.spaces = Spaces()
+        self.lines = Lines(self.spaces)
+        self.arch = "x86_64"
+        self.accesses = 0
+        self.threads: set[int] = set()
+        self.complete = False
+        self._callers: dict[SiteKey, int] = {}
+
+    def take(self, lines: stream.Iterable[bytes]) -> None:
+        """One process's file."""
+        for line in stream.read(lines):
+            match line:
+                case Start():
+                    self.arch = line.arch
+                case Map():
+                    self.spaces.mapping(line)
+                case Task():
+                    self.spaces.task(line)
+                    self.threads.add(line.tid)
+                case Code():
+                    self.spaces.code(line)
+                case Access():
+                    self._access(line)
+                case End():
+                    self.accesses += line.samples
+                    self.complete = True
+                case Failure():
+                    raise RunError(line.why)
+
+    def _access(self, line: Access) -> None:
+        evidence = self.lines.at(line.pid, line.line * 64)
+        thread = evidence.thread(line.tid)
+        thread.written |= line.written
+        thread.read |= line.mask if not line.writes else line.mask & ~line.written
+        thread.saw(line.first)
+        thread.saw(line.last)
+        access = "atomic" if line.atomics else "write" if line.writes else "read"
+        key = SiteKey(line.pid, line.ip, access, "", line.caller)
+        evidence.sites[key] += line.reads + line.writes
+        evidence.accesses += line.reads + line.writes
+        evidence.takeovers += line.takeovers
+
+
+def run(plugin: Path, command: Sequence[str]) -> tuple[Run, int]:
+    """Run a program under the emulator; what every process of it accessed, and its exit code."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise UserError(f"cannot run {command[0]}: no such program", "find")
+    arch = _arch_of(program)
+    emulator = shutil.which(EMULATORS[arch])
+    if emulator is None:
+        raise UserError(f"{EMULATORS[arch]} is missing", "--exact", "apt install qemu-user")
+    found = Run()
+    with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
+        options = ["-plugin", f"{plugin},to={folder}/accesses"]
+        if arch == "arm64" and os.uname().machine != "aarch64" and "QEMU_LD_PREFIX" not in os.environ:
+            options += ["-L", ARM64_LIBRARIES]
+        done = subprocess.run([emulator, *options, program, *command[1:]])
+        for path in sorted(Path(folder).iterdir()):
+            with path.open("rb") as lines:
+                found.take(lines)
+    if not found.complete:
+        raise RunError(f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the program killed?")
+    return found, done.returncode
+
+
+def _arch_of(program: str) -> str:
+    """The architecture that an ELF program is for, by its header."""
+    with open(program, "rb") as file:
+        head = file.read(20)
+    machine = int.from_bytes(head[18:20], "little")
+    known = {62: "x86_64", 183: "arm64"}
+    if head[:5] != b"\x7fELF\x02" or machine not in known:
+        raise UserError(
+            f"{program} is no 64-bit program for x86-64 or arm64", "--exact", "a script's interpreter can be named"
+        )
+    return known[machine]
+
+
+def _notes(judge: Judge) -> list[str]:
+    notes = ["Lines are in the order in which they changed hands most under emulation: that is no measure of time."]
+    if judge.seldom:
+        notes.append(
+            f"{judge.seldom} more lines changed hands fewer than {FEWEST_TAKEOVERS} times, as at starts and ends of threads."
+        )
+    return notes
+
+
+def result_of(found: Run, program: str, exit_code: int) -> Result:
+    """Judge everything that the emulated run did."""
+    names = Names(found.spaces)
+    objects = Objects(found.spaces, names, Stacks(found.spaces, 7), None)
+    judge = Judge(found.spaces, names, objects, found.lines, 0, found.arch)
+    return Result(
+        linewright_find_result=1, source="exact", program=program, arch=found.arch, seconds=0.0, samples=found.accesses,
+        lost=0, threads=len(found.threads), lines=judge.shared(), alone=[], overhead=None, blind=list(BLIND["exact"]),
+        notes=_notes(judge),
+        exit_code=max(0, exit_code),
+    )  # fmt: skip

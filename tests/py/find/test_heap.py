@@ -1,0 +1,121 @@
+"""The interposed malloc: blocks by call site, and an allocator that still allocates."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from linewright.find.heap import Table, empty_table
+from linewright.find.space import Spaces
+from support.finding import SAMPLER
+
+LIBRARY = SAMPLER.with_name("liblinewright_find_heap.so")
+PROGRAM = r"""
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define CHECK(what) do { if (!(what)) { printf("failed: %s\n", #what); return 1; } } while (0)
+__attribute__((noinline)) void *site(size_t n) { void *volatile p = malloc(n); return p; }
+static void *churn(void *seed) {
+    void *held[64] = {0};
+    for (unsigned i = 0, x = (unsigned)(uintptr_t)seed; i < 200000; i++) {
+        x = x * 1664525 + 1013904223;
+        void **at = &held[x >> 26];
+        if (x & 1) { free(*at); *at = malloc(x >> 8 & 1023); }
+        else *at = realloc(*at, x >> 8 & 2047);
+    }
+    for (int i = 0; i < 64; i++) free(held[i]);
+    return 0;
+}
+int main(int argc, char **argv) {
+    CHECK(calloc(SIZE_MAX / 2, 4) == NULL && errno == ENOMEM);
+    void *volatile huge = malloc(SIZE_MAX - 64); CHECK(huge == NULL);
+    void *p; CHECK(posix_memalign(&p, 24, 8) == EINVAL);
+    CHECK(posix_memalign(&p, 4096, 100) == 0 && (uintptr_t)p % 4096 == 0); free(p);
+    char *z = calloc(10, 100); for (int i = 0; i < 1000; i++) CHECK(z[i] == 0); free(z);
+    char *grown = malloc(10); strcpy(grown, "kept"); grown = realloc(grown, 100000); CHECK(!strcmp(grown, "kept")); free(grown);
+    pthread_t t[4];
+    for (long i = 0; i < 4; i++) pthread_create(&t[i], 0, churn, (void *)i);
+    for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+    char *a = site(24), *b = site(24);
+    printf("%d %p %p %d\n", getpid(), (void *)a, (void *)b, (int)malloc_usable_size(a));
+    fflush(stdout); _exit(0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    if not LIBRARY.exists() or shutil.which("gcc") is None:
+        pytest.skip("the preloaded library is not built, or no compiler")
+    folder = tmp_path_factory.mktemp("heap")
+    (folder / "blocks.c").write_text(PROGRAM)
+    subprocess.run(
+        ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-o", folder / "blocks", folder / "blocks.c"], check=True
+    )
+    return folder / "blocks"
+
+
+def run(program, **env: str) -> tuple[int, int, int]:
+    """The process, and its two blocks' addresses."""
+    done = subprocess.run(
+        [program], capture_output=True, text=True, env=os.environ | {"LD_PRELOAD": str(LIBRARY)} | env
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pid, a, b, _ = done.stdout.split()
+    return int(pid), int(a, 16), int(b, 16)
+
+
+def test_living_blocks_are_found_with_their_call_site(program) -> None:
+    with empty_table() as path:
+        pid, a, b = run(program, LINEWRIGHT_FIND_HEAP=path)
+        table = Table(path, Spaces())
+        table.read()
+    one, two = table.find(pid, a + 8), table.find(pid, b + 23)
+    assert (one.start, one.size) == (a, 24) and two.start == b
+    assert one.callers == two.callers
+    assert table.find(pid, a + 24) is None or table.find(pid, a + 24).start != a
+
+
+def test_freed_blocks_are_forgotten(program) -> None:
+    with empty_table() as path:
+        pid, _, _ = run(program, LINEWRIGHT_FIND_HEAP=path)
+        table = Table(path, Spaces())
+        table.read()
+    assert len(table._blocks[pid][1]) < 64  # 800,000 were allocated and freed
+    assert table.dropped == 0
+
+
+def test_a_file_that_is_no_table_changes_nothing(program, tmp_path) -> None:
+    small = tmp_path / "small"
+    small.write_bytes(b"x")
+    run(program, LINEWRIGHT_FIND_HEAP=str(small))
+    assert small.read_bytes() == b"x"
+
+
+def symbol(program, name: str) -> tuple[int, int]:
+    """A function's address and size."""
+    for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout.splitlines():
+        fields = line.split()
+        if len(fields) == 4 and fields[3] == name:
+            return int(fields[0], 16), int(fields[1], 16)
+    raise AssertionError(name)
+
+
+def test_blocks_of_a_named_site_get_lines_of_their_own(program) -> None:
+    begin, size = symbol(program, "site")
+    _, a, b = run(program, LINEWRIGHT_FIND_PAD=f"blocks+{begin:#x}-{begin + size:#x}")
+    assert a % 128 == 0 and b % 128 == 0 and a != b
+
+
+def test_blocks_of_other_sites_stay_as_they_were(program) -> None:
+    _, a, b = run(program, LINEWRIGHT_FIND_PAD="blocks+0x1-0x2,nonsense,+-,libc.so.6+0x0-0xffffff")
+    assert a % 128 or b % 128
