@@ -36,35 +36,35 @@ class Unavailable(Exception):
 # ---- the kernel ----
 
 
-def cache_folder(beside: Path) -> Path:
+def cache_folder(beside: Path, name: str = "arm64-kernel") -> Path:
     """The user's cache; where that cannot be written (a service's account, a read-only home), a folder in `beside`."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "linewright" / "arm64-kernel"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "linewright" / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
     except OSError:
         pass
-    folder = beside / "arm64-kernel"
+    folder = beside / name
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def tool(name: str, package: str) -> str:
-    path = shutil.which(name)
+    path = shutil.which(name, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     if path is None:
         raise Unavailable(f"{name} is not installed (apt install {package})")
     return path
 
 
-def apt_options(state: Path) -> list[str]:
-    """Options that keep apt inside `state`, for arm64, whatever the machine's own architecture is."""
+def apt_options(state: Path, architecture: str) -> list[str]:
+    """Options that keep apt inside `state`, for that architecture, whatever the machine's own is."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (state / folder).mkdir(parents=True)
     (state / "status").touch()
     settings = {
-        "APT::Architecture": "arm64",
-        "APT::Architectures::": "arm64",
+        "APT::Architecture": architecture,
+        "APT::Architectures::": architecture,
         "APT::Sandbox::User": "root",
         "Dir::State": state,
         "Dir::State::lists": state / "lists",
@@ -87,22 +87,27 @@ def call(command: list[str], cwd: Path) -> str:
     return done.stdout
 
 
-def fetch_kernel(target: Path) -> None:
+def unpacked_kernel(meta_package: str, architecture: str, state: Path) -> Path:
+    """The folder tree of the kernel image that a package of Debian's depends on, under the empty folder `state`."""
     apt_get, apt_cache, dpkg_deb = (
         tool(n, p) for n, p in (("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"))
     )
+    options = apt_options(state, architecture)
+    call([apt_get, *options, "update"], state)
+    depends = call([apt_cache, *options, "depends", meta_package], state)
+    image = re.search(r"Depends: (linux-image-\S+)", depends)
+    if image is None:
+        raise Unavailable(f"{meta_package} names no kernel image")
+    call([apt_get, *options, "download", image[1]], state)
+    package = next(state.glob("linux-image-*.deb"))
+    call([dpkg_deb, "-x", str(package), str(state / "tree")], state)
+    return state / "tree"
+
+
+def fetch_kernel(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        state = Path(scratch)
-        options = apt_options(state)
-        call([apt_get, *options, "update"], state)
-        depends = call([apt_cache, *options, "depends", PACKAGE], state)
-        image = re.search(r"Depends: (linux-image-\S+)", depends)
-        if image is None:
-            raise Unavailable(f"{PACKAGE} names no kernel image")
-        call([apt_get, *options, "download", image[1]], state)
-        package = next(state.glob("linux-image-*.deb"))
-        call([dpkg_deb, "-x", str(package), str(state / "tree")], state)
-        kernel = next((state / "tree" / "boot").glob("vmlinuz-*"))
+        tree = unpacked_kernel(PACKAGE, "arm64", Path(scratch))
+        kernel = next((tree / "boot").glob("vmlinuz-*"))
         kernel.replace(target)  # the last step: a cached kernel is always a whole one
 
 
@@ -126,10 +131,11 @@ def cpio_entry(name: str, mode: int, data: bytes, inode: int) -> bytes:
     return head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
 
 
-def initramfs(init: Path, commands: list[list[str]]) -> bytes:
-    """The archive: /init, one program per command (under its own name in /t/N), and /commands with tab-separated words."""
+def initramfs(init: Path, commands: list[list[str]], more: dict[str, bytes] | None = None) -> bytes:
+    """The archive: /init, one program per command (under its own name in /t/N), /commands with tab-separated words, and
+    `more` files, by name, at the top."""
     folders = ["dev", "proc", "sys", "tmp", "t"]
-    files = [("init", init.read_bytes())]
+    files = [("init", init.read_bytes()), *(more or {}).items()]
     lines = []
     for number, words in enumerate(commands):
         at = program_index(words)
@@ -168,6 +174,11 @@ def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int) -> s
     ]
     command += ["-no-reboot", "-kernel", str(image), "-initrd", str(archive)]
     command += ["-append", f"console=ttyAMA0 quiet panic=-1 limit_s={limit_s}"]
+    return console_of(command, total_s)
+
+
+def console_of(command: list[str], total_s: int) -> str:
+    """What the machine wrote until it ended, or until the time was over."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=total_s, check=False)
         return done.stdout.decode(errors="replace")
@@ -184,7 +195,7 @@ def report(console: str, commands: list[list[str]]) -> int:
         print((output[1] if output else "").strip())
     if "@@end" not in console:
         print(
-            "run_arm64: the machine did not come to its end; its console ends with:\n" + console[-2000:],
+            "the machine did not come to its end; its console ends with:\n" + console[-2000:],
             file=sys.stderr,
         )
         return 3
