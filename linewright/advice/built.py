@@ -5,7 +5,7 @@ from __future__ import annotations
 from linewright import policy
 from linewright.advice import choice
 from linewright.advice.machine import Machine, Section
-from linewright.advice.setting import clearest, told
+from linewright.advice.setting import clearest, point_text
 
 
 def compile_time(m: Machine) -> Section | None:
@@ -68,7 +68,7 @@ def kernel(m: Machine) -> Section | None:
     lines, data = [], []
     if worst and not any(p.judged.cheaper for p in store):
         data.append({"option": "percpu_load", "evidence": worst})
-        lines.append(f"worth trying: {IDEAS['percpu_load']}: {told(worst, m)}")
+        lines.append(f"worth trying: {IDEAS['percpu_load']}: {point_text(worst, m)}")
     prefetched = [p for p in points if p.choice == "store,prefetch" and not p.contended]
     if worst and prefetched and all(p.not_worse for p in prefetched):
         data.append({"option": "prefetch", "evidence": worst})

@@ -49,8 +49,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     width_bits: int
     cheapest_cpu: int
     cheapest_ns: float
-    dearest_cpu: int
-    dearest_ns: float
+    costliest_cpu: int
+    costliest_ns: float
 
 
 def _differences(m: Machine) -> list[Difference]:
@@ -70,7 +70,7 @@ def _differences(m: Machine) -> list[Difference]:
             answers.append(
                 Difference(
                     form=low.cell.form, width_bits=low.cell.width_bits, cheapest_cpu=low.cpus[0],
-                    cheapest_ns=low.issue.median_ns, dearest_cpu=high.cpus[0], dearest_ns=high.issue.median_ns,
+                    cheapest_ns=low.issue.median_ns, costliest_cpu=high.cpus[0], costliest_ns=high.issue.median_ns,
                 )
             )  # fmt: skip
     return answers
@@ -80,7 +80,7 @@ def cores(m: Machine) -> Section | None:
     """Cores that differ; on mixed chips a setting per type and what one setting for all costs each."""
     differing, types = _differences(m), m.core_types
     lines = [
-        f"{d.form}: {number(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, {number(d.dearest_ns)} ns on CPU {d.dearest_cpu}"
+        f"{d.form}: {number(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, {number(d.costliest_ns)} ns on CPU {d.costliest_cpu}"
         for d in differing
     ]
     costs: list[choice.OneSetting] = []

@@ -60,7 +60,7 @@ def at_text(p: Point, machine: Machine) -> str:
     return f"{p.condition}, {work_text(p.work_iters)}{time}"
 
 
-def told(p: Point, machine: Machine) -> str:
+def point_text(p: Point, machine: Machine) -> str:
     """A point's figures: the candidate against the default."""
     kind = "exposed by" if p.figure == "exposed" else "of"
     return (
@@ -95,13 +95,13 @@ def _choice_lines(c: Choice, machine: Machine) -> list[str]:
     own = [p for p in c.points if p.choice == c.choice]
     if c.why == "better":
         same = sum(p.judged.answer == "same" for p in own)
-        lines = [f"{what}: {_words(c.choice)}. {told(clearest(own, cheaper=True), machine)}; {_rest(own, same)}"]
+        lines = [f"{what}: {_words(c.choice)}. {point_text(clearest(own, cheaper=True), machine)}; {_rest(own, same)}"]
         if c.also:
             lines.append(f"{what}: shown to serve too: {join([_words(x) for x in c.also])}")
         return lines
     if c.why == "default_best":
         worst = clearest(c.points, cheaper=False)
-        shown = f"; clearest: {told(worst, machine)}" if worst else f", all the same within {_within(c.points)}"
+        shown = f"; clearest: {point_text(worst, machine)}" if worst else f", all the same within {_within(c.points)}"
         return [f"{what}: no setting: nothing measured is shown to be better than the default{shown}"]
     if c.why == "depends":
         return [f"{what}: no one setting: it depends on the program", *_turns(c, machine)]
@@ -154,7 +154,7 @@ def _turns(c: Choice, machine: Machine) -> list[str]:
             for word, most in (("better", better), ("worse", worse)):
                 where = _places([p for p in rows if (p.judged.cheaper if word == "better" else p.judged.slower)])
                 lines.append(
-                    f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {where}; most: {told(most, machine)}"
+                    f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {where}; most: {point_text(most, machine)}"
                 )
     return lines
 

@@ -99,6 +99,11 @@ class Summary(Struct, frozen=True, kw_only=True):
         return self.issue is not None and (self.windows > 0 or self.published)
 
     @property
+    def equal_loops(self) -> bool:
+        """Whether all threads run the same loop: with work or spacing on one side shares are unequal by construction."""
+        return self.cell.work_iters == 0 and self.cell.contender_iters == 0
+
+    @property
     def one_launch(self) -> bool:
         """Whether a claim has nothing to rest on: a launch has its own luck."""
         return not self.published and len(self.by_launch) < 2

@@ -236,9 +236,9 @@ def _some(ids: Sequence[str]) -> str:
 
 def as_json(comparison: Comparison) -> bytes:
     """Everything, with the sentences and the decision."""
-    told = [sentence for side in comparison.others for sentence in sentences(comparison, side)]
+    said = [sentence for side in comparison.others for sentence in sentences(comparison, side)]
     value = msgspec.to_builtins(comparison) | {
-        "verdict": told + [line for line in [check_sentence(comparison)] if line],
+        "verdict": said + [line for line in [check_sentence(comparison)] if line],
         "failing": [{"file": row.file, "id": row.id} for row in comparison.failing],
         "undecided": [{"file": row.file, "id": row.id} for row in comparison.undecided],
     }

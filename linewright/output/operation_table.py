@@ -54,7 +54,9 @@ def _rate(line: _Line) -> str:
 
 
 def _fairness(line: _Line) -> str:
-    return f"{line.summary.fairness:.2f}" if _contended(line) and line.summary.total_mops > 0 else ""
+    summary = line.summary
+    shown = _contended(line) and summary.equal_loops and summary.total_mops > 0
+    return f"{summary.fairness:.2f}" if shown else ""
 
 
 _FORM = Column("form", lambda line: line.form, text=True, fold_at=12)
@@ -87,7 +89,9 @@ _FIGURES = (
 _MORE = (
     Column("p99", _percentile("p99_ns")),
     Column("all Mop/s", _rate, meaning="operations of all threads together, in millions a second."),
-    Column("fair", _fairness, meaning="Jain's index of the threads' rates: 1 is equal shares."),
+    Column(
+        "fair", _fairness, meaning="Jain's index of the threads' rates where all run the same loop: 1 is equal shares."
+    ),
 )
 _MARKS = Column("", lambda line: line.marks, text=True)
 COLUMNS = (_FORM, *_FIGURES, *_MORE, _MARKS)

@@ -180,7 +180,7 @@ def _tile(name: str, s: Summary) -> Tile:
 
 def _span(interval: Interval) -> str:
     if interval.confidence <= 0:
-        return "one window"
+        return "no interval"
     return f"{ns_text(interval.low_ns)} to {ns_text(interval.high_ns)}"
 
 

@@ -45,7 +45,7 @@ def section(material: Material) -> Section | None:
         id="fairness",
         title="Fairness",
         lead="Each thread's share of the operations while all use the line. The timed thread is thread 0. Only it"
-        " has work between operations. Jain's index is 1 for equal shares and 1/threads when one thread does all.",
+        " has work between operations. Jain's index is 1 for equal shares and 1/threads when one thread does all; it is shown where all threads run the same loop.",
         controls=[control] if len(control.options) > 1 else [],
         figures=[
             _figure(series, [s for s, of in cells if of is series], material, control)
@@ -68,7 +68,7 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
             "thread": f"thread {thread}",
             "place": thread,
             "share": figure(ops / sum(s.thread_ops)),
-            "jain": figure(s.fairness),
+            "jain": figure(s.fairness) if s.equal_loops else None,
             "cpu": s.cpus[thread] if thread < len(s.cpus) else None,
         }
         for s in cells

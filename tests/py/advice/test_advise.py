@@ -207,7 +207,7 @@ def test_differing_cores_are_named():
         costs = [(cell("stadd", placement=f"cpus:{cpu}"), ns), (cell("llsc_add", placement=f"cpus:{cpu}"), 6.6)]
         records += [msgspec.structs.replace(r, cpus=[cpu]) for r in together(costs, rng)]
     (differing,) = section(one(records), "cores").data["differences"]
-    assert (differing.form, differing.cheapest_cpu, differing.dearest_cpu) == ("stadd", 0, 4)
+    assert (differing.form, differing.cheapest_cpu, differing.costliest_cpu) == ("stadd", 0, 4)
     lone = [r for r in records if r.launch == 0]
     assert section(one(lone), "cores") is None, "one launch shows no difference of cores"
 

@@ -203,3 +203,12 @@ def test_odd_but_valid_records_neither_raise_nor_yield_nan(records, known):
     for text in verdict(summaries, contexts):
         assert "nan" not in text.lower() and "inf" not in text.lower().replace("infer", "")
     assert all(math.isfinite(x) for f in findings(summaries) for x in numbers_in(msgspec.to_builtins(f)))
+
+
+def test_fairness_is_a_figure_only_where_all_threads_run_the_same_loop():
+    """0.61 among 200 units of work is no unfairness: only the timed thread has the work."""
+    shared = dict(contender="same_line", threads=2)
+    records = [
+        record(cell("stadd", **shared, **more), [5.0] * 4) for more in ({}, {"work_iters": 20}, {"contender_iters": 9})
+    ]
+    assert [s.equal_loops for s in summarise([context()], records)] == [True, False, False]
