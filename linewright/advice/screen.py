@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from linewright.advice.machine import Machine
-from linewright.advice.sentences import headline, limits, use
+from linewright.advice.sentences import headline, limits, outside_the_core, use
 from linewright.advice.setting import setting
+from linewright.analysis import verdict_sentences
 from linewright.analysis.across import Across, across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE, SAME_CONTENDED, SAME_NS, paired
 from linewright.analysis.control import Floor, condition_of, floors
 from linewright.analysis.findings import Finding, answer_of, figure_of
-from linewright.analysis.saying import said
+from linewright.analysis.saying import Sentence, join, said
 from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Row, Screen, Versus
 from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary
@@ -24,26 +25,37 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("add", "add", ""),
     ("fetch_add", "fetch_add", ""),
     ("xchg", "exchange", ""),
-    ("cmpxchg", "CAS loop, reads first", "read_first"),
-    ("cmpxchg", "CAS loop, guesses first", "guess_first"),
+    ("cmpxchg", "CAS, reads first", "read_first"),
+    ("cmpxchg", "CAS, guesses first", "guess_first"),
 )
 """Operation, name in words, and how its forms' names end where one operation has two rows."""
 
-PRICES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("count", "thread-local counter", "percpu_add", ("percpu_thread_local_add",)),
-    ("count", "per-CPU counter", "percpu_add", ("percpu_rseq_add",)),
-    ("count", "one shared counter", "percpu_add", ("percpu_shared_c11_add",)),
-    ("count", "own counters on one line", "percpu_add", ("percpu_false_sharing_add",)),
-    ("count", "own counters, a line each", "percpu_add", ("percpu_padded_add",)),
-    ("read", "SRCU reader, fast", "readers_pair", ("srcu_fast",)),
-    ("read", "SRCU reader", "readers_pair", ("srcu",)),
-    ("read", "SRCU update (waits for readers)", "readers_grace", ("srcu_fast",)),
-    ("read", "rwlock, for reading", "readers_pair", ("rwlock",)),
-    ("lock", "mutex", "readers_pair", ("mutex",)),
-    ("flush", "clean a dirty line", "clean", ("clwb", "dc_cvac")),
-    ("flush", "flush a dirty line", "clean_invalidate", ("clflushopt", "dc_civac")),
+PRICES: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
+    ("count", "count: thread-local word", "percpu_add", ("percpu_thread_local_add",), 4),
+    ("count", "count: per-CPU word, rseq", "percpu_add", ("percpu_rseq_add",), 1),
+    ("count", "count: shared C11 atomic", "percpu_add", ("percpu_shared_c11_add",), 6),
+    ("count", "count: own words, one line", "percpu_add", ("percpu_false_sharing_add",), 2),
+    ("count", "count: own words, padded", "percpu_add", ("percpu_padded_add",), 2),
+    ("read", "read: SRCU reader, fast", "readers_pair", ("srcu_fast",), 1),
+    ("read", "read: SRCU reader", "readers_pair", ("srcu",), 5),
+    ("read", "read: rwlock", "readers_pair", ("rwlock",), 2),
+    ("lock", "read: mutex", "readers_pair", ("mutex",), 3),
+    ("wait", "wait: SRCU updater, 1 reader", "readers_grace", ("srcu_fast",), 5),
+    ("flush", "flush: clean a dirty line", "clean", ("clwb", "dc_cvac"), 3),
+    ("flush", "flush: evict a dirty line", "clean_invalidate", ("clflushopt", "dc_civac"), 3),
 )
-"""Group, name in words, operation, and the forms of which the first measured is shown."""
+"""Group, name in words, operation, the forms of which the first measured is shown, and the rank: where there is no room
+for all, the highest ranks are left out first."""
+PARAMS: Mapping[str, Mapping[str, object]] = {
+    "percpu_add": {"slots": 1},
+    "readers_pair": {"read_delay": 0},
+    "readers_grace": {"read_delay": 0, "updater": "synchronize"},
+    "clean": {"entries": 1, "wait": "once", "state": "dirty_l1"},
+    "clean_invalidate": {"entries": 1, "wait": "once", "state": "dirty_l1"},
+}
+"""Parameters that cells of the price list have; cells with others measure something else."""
+OTHER_PLANS = 8
+"""Sentences of the verdict that stand for the headline where no operation on one line was measured."""
 
 
 def screens(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]) -> list[Screen]:
@@ -69,18 +81,28 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
     return Screen(
         machine_id=machine_id, arch=m.arch, title=m.context.cpu_model if m.context else "unknown machine",
         facts=_facts(m), run=_run(m, launches), coarse=launches < FEWEST_LAUNCHES, warning=_warning(m, summaries),
-        headline=headline(cells, m), use=use(found, ratios, m), set=[said(_setting_text(m))],
+        headline=_headline(m, cells, conditions), use=use(found, ratios, m),
+        set=[said(_setting_text(m))] if conditions else [],
         limits=limits(m, found), width_bits=width, conditions=conditions,
         rows=_rows(cells, conditions, found, ratios), prices=_prices(summaries),
         missing=_missing(conditions, summaries),
     )  # fmt: skip
 
 
+def _headline(m: Machine, cells: Sequence[Summary], conditions: Sequence[Condition]) -> list[Sentence]:
+    """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
+    if conditions or m.emulated:
+        return [*headline(cells, m), *outside_the_core(m)]
+    return verdict_sentences(m.summaries, m.contexts)[:OTHER_PLANS]
+
+
 def _setting_text(m: Machine) -> str:
     """What to set, in a line."""
     chosen = setting(m)
     if chosen.why == "architecture":
-        return f"nothing: on {m.arch} there is no choice for {chosen.variable} to make"
+        return f"nothing: on {m.arch.replace('_', '-')} there is no choice for {chosen.variable} to make"
+    if chosen.why == "depends":
+        return "no one setting: which is best depends on contention and work; linewright advise shows where"
     return chosen.sentence.replace("no setting", "nothing", 1) if not chosen.supported else chosen.sentence
 
 
@@ -94,7 +116,8 @@ def _facts(m: Machine) -> list[str]:
     c = m.context
     if c is None:
         return []
-    facts = [f"{len(c.cpus)} CPUs"] + (["VM"] if c.virtualised == "yes" else []) + [c.arch, c.kernel]
+    facts = [f"{len(c.cpus)} CPU{'' if len(c.cpus) == 1 else 's'}"]
+    facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-"), c.kernel]
     return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
 
 
@@ -113,6 +136,10 @@ def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
         return "simulated: a model of a machine, not a machine"
     if any(s.published for s in summaries):
         return "published percentiles: medians without intervals, so nothing is claimed"
+    wrong = [s for s in summaries if s.status == "error"]
+    if wrong:
+        forms = join(list(dict.fromkeys(s.cell.form for s in wrong))[:3])
+        return f"WRONG: {len(wrong)} cell{'s' if len(wrong) > 1 else ''} ({forms}): {wrong[0].reason}"
     return ""
 
 
@@ -232,24 +259,30 @@ def _prices(summaries: Sequence[Summary]) -> list[Price]:
     answers = []
     if any(added.values()):
         answers.append(
-            _price("count", "locked add, one word", added["alone"], added["contended"], added, reference=True)
+            _price("count", "count: one atomic word", added["alone"], added["contended"], added, reference=True)
         )
-    for group, name, operation, forms in PRICES:
+    for group, name, operation, forms, rank in PRICES:
         own = {key: _of(plain, operation, forms, key) for key in ("alone", "contended")}
         if any(own.values()):
-            answers.append(_price(group, name, own["alone"], own["contended"], added))
+            answers.append(_price(group, name, own["alone"], own["contended"], added, rank=rank))
     return answers
 
 
 def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str) -> Summary | None:
+    wanted = PARAMS[operation].items()
     return next(
-        (s for form in forms for s in plain if (s.cell.operation, s.cell.form, _key(s)) == (operation, form, key)), None
+        (
+            s for form in forms for s in plain
+            if (s.cell.operation, s.cell.form, _key(s)) == (operation, form, key)
+            and all(s.cell.params.get(name) == value for name, value in wanted)
+        ),
+        None,
     )  # fmt: skip
 
 
 def _price(
     group: str, name: str, alone: Summary | None, contended: Summary | None, added: Mapping[str, Summary | None],
-    reference: bool = False,
+    reference: bool = False, rank: int = 0,
 ) -> Price:  # fmt: skip
     ratio = None
     for own, base in ((contended, added["contended"]), (alone, added["alone"])):
@@ -258,19 +291,20 @@ def _price(
             ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
     return Price(
         group=group, name=name, alone=figure(alone) if alone else None,
-        contended=figure(contended) if contended else None, ratio=None if reference else ratio, reference=reference,
+        contended=figure(contended) if contended else None, ratio=None if reference else ratio, reference=reference, rank=rank,
     )  # fmt: skip
 
 
 def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary]) -> list[str]:
-    words = {
-        "alone": "operations alone: linewright measure --plan quick",
-        "work": "operations among work: linewright measure --plan quick",
-        "contended": "a second CPU on the line: linewright measure --plan quick",
-    }
+    """One line that names what is absent and the plan that gives it."""
+    if not any(s.has_figures for s in summaries):
+        return ["No cell has a figure: linewright show --all says why."]
+    words = {"alone": "operations alone", "work": "operations among work", "contended": "a second CPU on the line"}
     have = {c.key for c in conditions}
-    answers = [text for key, text in words.items() if key not in have]
+    lacking = [text for key, text in words.items() if key not in have]
     measured = {s.cell.operation for s in summaries if s.status == "ok"}
     if not measured & {"percpu_add", "readers_pair"}:
-        answers.append("the price list: linewright measure --plan quick")
-    return answers
+        lacking.append("the price list")
+    if not lacking:
+        return []
+    return [f"Not measured: {', '.join(lacking)}. linewright measure --plan quick measures all of it."]

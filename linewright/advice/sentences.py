@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linewright.advice.machine import Machine
-from linewright.analysis.across import COUNTERS, Across, defaults
+from linewright.analysis.across import COUNTERS, PADDED, READERS, Across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, Judged
 from linewright.analysis.findings import Against, Finding
 from linewright.analysis.saying import Sentence, join, number, said
 from linewright.analysis.summary import Summary
-from linewright.analysis.verdict import control_sentences, undecided_sentences
+from linewright.analysis.verdict import undecided_sentences
 from linewright.analysis.words import open_text, percent, work_text
 from linewright.families import ONE_LINE
 from linewright.schema import Interval
 
-MOST_USES = 4
+MOST_FORMS = 2
+"""Sentences about other forms than the default; the matrix holds all."""
+REMEDIES = {
+    PADDED: "give each thread's word a line of its own: {0}, not {1} ns with two CPUs, {2} cheaper",
+    READERS: "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers, {2} cheaper",
+}
 PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_": "PRFM"}
 
 
 def _range(ns: Interval) -> str:
     """A figure with its interval, as one number where that rounds to one."""
-    low, high = number(ns.low_ns), number(ns.high_ns)
-    return number(ns.median_ns) if ns.confidence <= 0 or low == high else f"{number(ns.median_ns)} ({low} to {high})"
+    low, high = (f"{end:.{0 if end >= 9.95 else 1}f}" for end in (ns.low_ns, ns.high_ns))
+    text = f"{number(ns.median_ns)} ns"
+    return text if ns.confidence <= 0 or low == high else f"{text} ({low} to {high})"
 
 
 def headline(cells: Sequence[Summary], m: Machine) -> list[Sentence]:
@@ -36,10 +42,10 @@ def headline(cells: Sequence[Summary], m: Machine) -> list[Sentence]:
         return []
     cycle = m.context.cycle_ns if m.context else 0.0
     cycles = f" ({alone.issue.median_ns / cycle:.0f} cycles)" if cycle > 0 else ""
-    kind = "locked operation" if m.arch in ("x86_64", "i386") else f"atomic add ({alone.cell.form})"
-    text = f"{'an' if kind[0] == 'a' else 'a'} {kind} takes {_range(alone.issue)} ns{cycles} alone"
+    kind = "a locked operation" if m.arch in ("x86_64", "i386") else "an atomic add"
+    text = f"{kind} takes {number(alone.issue.median_ns)} ns{cycles} alone"
     if contended is not None:
-        text += f", {_range(contended.issue)} ns with a second CPU on the same word"
+        text += f", {_range(contended.issue)} with a second CPU on its line"
     return [said(text, "one_line", alone_ns=alone.issue.median_ns)]
 
 
@@ -47,22 +53,25 @@ def use(found: Sequence[Finding], ratios: Sequence[Across], m: Machine) -> list[
     """What to write in code, the most valuable first."""
     if m.emulated:
         return []
-    sentences = [*_operations(ratios), *_counters(ratios), *_guesses(found), *_cheaper(found), *_prefetches(found)]
-    return sentences[:MOST_USES]
+    return [
+        *_cheaper(found)[:MOST_FORMS], *_counters(ratios), *_operations(ratios), *_guesses(found), *_remedies(ratios),
+        *_prefetches(found),
+    ]  # fmt: skip
 
 
 def _times(j: Judged) -> str:
     """How many times cheaper the first is, with its interval."""
     c = j.contrast
-    return f"{1 / c.value:.2g} times ({1 / c.high:.2g} to {1 / c.low:.2g})"
+    ends = [f"{end:.{0 if end >= 9.95 else 1}f}" for end in (1 / c.value, 1 / c.high, 1 / c.low)]
+    return f"{ends[0]} times" if ends[1] == ends[2] else f"{ends[0]} times ({ends[1]} to {ends[2]})"
 
 
 def _operations(ratios: Sequence[Across]) -> list[Sentence]:
     """A contended fetch-and-add against a compare-and-swap loop."""
     return [
         said(
-            f"with a second CPU on the word, {a.first.operation} is {_times(a.judged)} cheaper than a CAS loop:"
-            f" {number(a.first_ns)} instead of {number(a.second_ns)} ns",
+            f"contended, {a.first.operation} is {_times(a.judged)} cheaper than a CAS loop:"
+            f" {number(a.first_ns)}, not {number(a.second_ns)} ns",
             "one_line",
             ratio=1 / a.judged.contrast.value,
         )
@@ -76,12 +85,22 @@ def _counters(ratios: Sequence[Across]) -> list[Sentence]:
     own.sort(key=lambda a: not a.contended)
     return [
         said(
-            f"count in per-CPU words: {number(a.first_ns)} instead of {number(a.second_ns)} ns"
-            f" {'with two CPUs counting' if a.contended else 'alone'}, {_times(a.judged)} cheaper",
+            f"count in per-CPU words: {number(a.first_ns)}, not {number(a.second_ns)} ns"
+            f" {'with two CPUs' if a.contended else 'alone'}, {_times(a.judged)} cheaper",
             "percpu",
             ratio=1 / a.judged.contrast.value,
         )
         for a in own[:1]
+    ]
+
+
+def _remedies(ratios: Sequence[Across]) -> list[Sentence]:
+    """Padding against false sharing, and readers that share no word against a lock."""
+    return [
+        said(text.format(number(a.first_ns), number(a.second_ns), _times(a.judged)), ratio=1 / a.judged.contrast.value)
+        for forms, text in REMEDIES.items()
+        for a in ratios
+        if (a.first.form, a.second.form) == forms and a.contended and a.judged.cheaper
     ]
 
 
@@ -96,11 +115,11 @@ def _guesses(found: Sequence[Finding]) -> list[Sentence]:
                 and f.contender == "none"
             ):
                 c = row.judged.contrast
-                less = f"{percent(1 - 1 / c.low, False)} to {percent(1 - 1 / c.high, False)}"
+                less = _share(1 - 1 / c.low, 1 - 1 / c.high)
                 return [
                     said(
                         f"read before the first compare-and-swap: {number(f.default_ns.median_ns)} instead of"
-                        f" {number(row.ns.median_ns)} ns alone ({less} less)",
+                        f" {number(row.ns.median_ns)} ns ({less} less)",
                         "one_line",
                         ratio=c.value,
                     )
@@ -122,17 +141,37 @@ def _cheaper(found: Sequence[Finding]) -> list[Sentence]:
 
 
 def _cheaper_text(f: Finding, row: Against) -> str:
-    where = (
-        "alone"
-        if f.contender == "none"
-        else "with a second CPU on the word"
-        if f.threads == 2
-        else f"with {f.threads} CPUs"
-    )
+    where = "alone" if f.contender == "none" else "contended" if f.threads == 2 else f"with {f.threads} CPUs"
     c = row.judged.contrast
-    span = f"{percent(1 - c.high, False)} to {percent(1 - c.low, False)} less"
+    span = f"{_share(1 - c.high, 1 - c.low)} less"
     note = f", but {row.rate_note}" if row.rate_note else ""
-    return f"{f.operation}: {row.form} takes {number(row.ns.median_ns)} instead of {number(f.default_ns.median_ns)} ns {where} ({span}){note}"
+    figures = f"{number(row.ns.median_ns)} instead of {number(f.default_ns.median_ns)} ns"
+    return f"{where}, {f.operation} by {row.form}: {figures} ({span}){note}"
+
+
+def _share(low: float, high: float) -> str:
+    """``49 to 50 %``, or one figure where both round to it."""
+    ends = [f"{100 * end:.0f}" for end in (low, high)]
+    return f"{ends[0]} %" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} %"
+
+
+def outside_the_core(m: Machine) -> list[Sentence]:
+    """The form of add that behaves as if executed outside the core, and whether work around it hides that."""
+    far = {s.id for s in m.summaries if s.nearness in ("far", "all_far")}
+    alone = [f for f in m.findings if f.operation == "add" and f.contender == "none"]
+    for f in alone:
+        row = next((r for r in f.rows if r.id in far), None)
+        if row is None or f.work_iters:
+            continue
+        text = (
+            f"back to back, {row.form} takes {number(row.ns.median_ns)} ns and {f.default} {number(f.default_ns.median_ns)}:"
+            f" {row.form} behaves as if executed outside the core"
+        )
+        same = [x.work_iters for x in alone for r in x.rows if r.form == row.form and r.judged.answer == "same"]
+        if same:
+            text += f"; with {max(same)} units of work around each they cost the same"
+        return [said(text, "one_line")]
+    return []
 
 
 def _prefetches(found: Sequence[Finding]) -> list[Sentence]:
@@ -159,13 +198,38 @@ def _prefixed(row: Against, f: Finding, prefix: str) -> bool:
     return row.form.startswith(prefix) and row.form.endswith(f.default)
 
 
+def _modes(summaries: Sequence[Summary]) -> list[Sentence]:
+    """One sentence for all metastable cells, with the groups of the first."""
+    members = [s for s in summaries if s.metastable]
+    if not members:
+        return []
+    groups = join([f"{number(mode.median_ns)} ns ({mode.share:.0%})" for mode in members[0].modes])
+    count = f"{len(members)} cells are" if len(members) > 1 else "one cell is"
+    return [
+        said(f"{count} metastable (~): launches fall into separate groups, such as {groups} of {members[0].cell.form}")
+    ]
+
+
+def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
+    """How many cells are unreliable or were not available, with the first one's reason."""
+    found = []
+    for status, words in (("unreliable", "unreliable (?)"), ("unavailable", "not available")):
+        members = [s for s in summaries if s.status == status]
+        if members:
+            count = f"{len(members)} cells are" if len(members) > 1 else "one cell is"
+            reason = members[0].reason or "no reason given"
+            found.append(said(f"{count} {words}, such as {members[0].cell.form}: {reason}"))
+    return found
+
+
 def limits(m: Machine, found: Sequence[Finding]) -> list[Sentence]:
     """What is undecided, withheld or holds only here; the most important first."""
     answers = []
     if m.summaries and all(s.launches < FEWEST_LAUNCHES for s in m.summaries):
         answers.append(said(f"fewer than {FEWEST_LAUNCHES} launches: nothing is claimed; {m.measure}"))
+    answers += _modes(m.summaries)
+    answers += _unshown(m.summaries)
     answers += undecided_sentences([f for f in found if not f.published])
-    answers += control_sentences(m.summaries) if m.summaries and not m.emulated else []
     works = sorted({f.work_iters for f in found if f.withheld})
     if works:
         answers.append(said(f"{join([work_text(w) for w in works])}: exposed costs are withheld"))

@@ -22,6 +22,12 @@ COUNTERS = ("percpu_rseq_add", "percpu_shared_c11_add")
 """The counter that needs no lock, and the one that a program without this library shares among its threads."""
 
 
+PADDED = ("percpu_padded_add", "percpu_false_sharing_add")
+"""Each thread's own word: on a line of its own, and on one line with the others."""
+READERS = ("srcu_fast", "rwlock")
+"""A reader that writes to no shared word, and one that does."""
+
+
 class Across(Struct, frozen=True, kw_only=True):
     """One cell over another of a different operation, under one condition."""
 
@@ -35,7 +41,8 @@ class Across(Struct, frozen=True, kw_only=True):
 
 def back_to_back(cell: Cell) -> bool:
     """Whether a cell has no work, alone or with the nearest contender."""
-    return cell.work_iters == 0 and cell.contender in ("none", "same_line") and cell.params.get("slots", 1) == 1
+    plain = cell.params.get("slots", 1) == 1 and not cell.params.get("read_delay", 0)
+    return cell.work_iters == 0 and cell.contender in ("none", "same_line") and plain and "updater" not in cell.params
 
 
 def situation(cell: Cell) -> tuple:
@@ -78,8 +85,7 @@ def _pairs(members: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
         (chosen[a], chosen[b]) for a, b in QUESTION_PAIRS if a in chosen and b in chosen and chosen[a] is not chosen[b]
     ]
     forms = {s.cell.form: s for s in members}
-    if all(name in forms for name in COUNTERS):
-        pairs.append((forms[COUNTERS[0]], forms[COUNTERS[1]]))
+    pairs += [(forms[a], forms[b]) for a, b in (COUNTERS, PADDED, READERS) if a in forms and b in forms]
     for s in members:
         bare = s.cell.form.split("_", 1)[-1]
         if s.cell.form.startswith("prefetchw_") and bare.endswith("guess_first") and bare in forms:

@@ -7,6 +7,7 @@ that were made one after the other cannot be paired; a drift as steep as the one
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -107,7 +108,8 @@ def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "r
     if len(common) < 2 or a is None or b is None:
         return None
     differences = a - b
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of nearly identical differences, whose p value is 0 anyway
         found = stats.ttest_rel(a, b) if differences.std() > 0 else None
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     if not math.isfinite(mean) or not math.isfinite(spread):

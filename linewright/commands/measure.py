@@ -12,10 +12,11 @@ from typing import Annotated
 import typer
 
 from linewright import plans, units
+from linewright.commands.show import AllOption, FormatOption, PlainOption
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.output import progress
 from linewright.output.console import note
-from linewright.output.formats import check_format
+from linewright.output.formats import View, check_format, view_of
 from linewright.plans.request import Request, check_time, plan_text, resolve
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
@@ -62,7 +63,6 @@ CountersOption = Annotated[
 ]
 ResumeOption = Annotated[str | None, typer.Option(help="Continue this record file of the same machine.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
-FormatOption = Annotated[str, typer.Option("--format", help="table, json or csv.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]
 
 
@@ -79,11 +79,13 @@ def measure(
     counters: CountersOption = None,
     resume: ResumeOption = None,
     dry_run: DryRunOption = False,
+    every: AllOption = False,
+    plain: PlainOption = False,
     form: FormatOption = "table",
     force: ForceOption = False,
 ) -> int:
     """Measure on this machine, keep the records, show the result."""
-    check_format(form)
+    view = view_of(check_format(form), every, plain)
     _check_together(out, resume, force, form)
     request = Request(
         plan=plan if plan is not None else _plan_of(resume) if resume is not None else DEFAULT_PLAN,
@@ -118,12 +120,12 @@ def measure(
             return _describe(chosen, launches, done)
         if not launches:
             note(f"{resume} is complete: nothing left to measure")
-            _show(kept.contexts, kept.records, form)
+            _show(kept.contexts, kept.records, form, view)
             return DONE
         if kept.writer is None:
             kept = kept._replace(writer=records.create(out if out is not None else _default_path(chosen), force))
             stack.callback(kept.writer.close)
-        return _run(chosen, launches, done, kept, target, form, again)
+        return _run(chosen, launches, done, kept, target, (form, view), again)
 
 
 def _check_together(out: str | None, resume: str | None, force: bool, form: str) -> None:
@@ -201,7 +203,7 @@ def _run(
     done: Done,
     kept: records.Unfinished,
     target: Target,
-    form: str,
+    shape: tuple[str, View],
     again: dict[str, object],
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
@@ -218,10 +220,10 @@ def _run(
     kept.writer.sync()
     new = len(rows) - len(kept.records)
     if kept.writer.name != "standard output" and rows:
-        if form == "table" or failure is None:
-            _show(contexts, rows, form)
+        if shape[0] == "table" or failure is None:
+            _show(contexts, rows, *shape)
         if new:
-            note(f"records are in {kept.writer.name}")
+            note(f"records are in {kept.writer.name}; linewright show --all FILE shows every cell")
     if failure is None:
         return DONE
     if failure.exit_code == BAD_REQUEST and not new:
@@ -229,10 +231,10 @@ def _run(
     raise _with_what_is_kept(failure, new, launches, kept.writer.name, again)
 
 
-def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
+def _show(contexts: list[Context], rows: list[Record], form: str, view: View) -> None:
     from linewright.output import result  # imports SciPy, which takes longer than a refusal or the help may
 
-    result.show_records(contexts, rows, form)
+    result.show_records(contexts, rows, form, view)
 
 
 def _take(

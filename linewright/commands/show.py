@@ -8,9 +8,13 @@ import typer
 
 from linewright.errors import DONE, UserError
 from linewright.output.console import note
-from linewright.output.formats import check_format
+from linewright.output.formats import View, check_format, view_of
 
 ORDER = 20
+
+AllOption = Annotated[bool, typer.Option("--all", help="Every cell in tables, instead of one screen.")]
+PlainOption = Annotated[bool, typer.Option("--plain", help="The screen line by line, for screen readers.")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, json or csv.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -19,13 +23,22 @@ def register(app: typer.Typer) -> None:
 
 def show(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Record files.", show_default=False)],
-    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    every: AllOption = False,
+    why: Annotated[
+        str | None, typer.Option(metavar="CELL", help="Windows, launches, modes and controls of one cell.")
+    ] = None,
+    matrix: Annotated[
+        str | None, typer.Option(metavar="OPERATION", help="A heat map of one operation: contention by work.")
+    ] = None,
+    plain: PlainOption = False,
+    form: FormatOption = "table",
     only: Annotated[
         list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
     ] = None,
 ) -> int:
     """Show the result of one or several record files."""
     check_format(form)
+    view = view_of(form, every, plain, why, matrix)
     from linewright.analysis import loading
     from linewright.output import result
     from linewright.records import store
@@ -36,9 +49,16 @@ def show(
             _require(len(stored), files)
             result.show_records(list(stored.contexts.values()), list(stored.records()), form)
         return DONE
-    loaded = loading.load(files, note, only or ())
-    _require(len(loaded.summaries), files)
-    result.show_summaries(loaded.summaries, list(loaded.contexts.values()), form)
+    with store.Store(files, note, only or ()) as stored:
+        loaded = loading.load_from(stored)
+        _require(len(loaded.summaries), files)
+        contexts = list(loaded.contexts.values())
+        if view == View.WHY:
+            result.show_why(why, loaded.summaries, stored)
+        elif view == View.MATRIX:
+            result.show_matrix(matrix, loaded.summaries, contexts)
+        else:
+            result.show_summaries(loaded.summaries, contexts, form, view)
     return DONE
 
 

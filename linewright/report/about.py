@@ -1,4 +1,4 @@
-"""The words of a report: verdict, figures at a glance, machines, and everything that casts doubt."""
+"""The words of a report: decision, verdict, figures at a glance, machines, and everything that casts doubt."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from msgspec import Struct
 from linewright.analysis import verdict_sentences
 from linewright.analysis.plausible import explain
 from linewright.analysis.saying import Clause, Sentence, render
+from linewright.analysis.screen_data import Entry, Screen
 from linewright.analysis.summary import Summary
 from linewright.errors import one_line
-from linewright.families import FAMILIES, FLOORS, HANDOFF
+from linewright.families import FAMILIES, default_of
+from linewright.output.screen import words
 from linewright.report.material import Material, Series
 from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
@@ -22,14 +24,14 @@ from linewright.units import cpu_text, ns_text
 
 
 class Saying(Struct, frozen=True, kw_only=True):
-    """One sentence of the verdict: its condition, and what holds under it."""
+    """Claims of the verdict that hold under one condition."""
 
     lead: str
     clauses: list[str]
 
 
 class Area(Struct, frozen=True, kw_only=True):
-    """What the verdict says of one kind of operations."""
+    """What the verdict says of one family of operations."""
 
     name: str
     """Empty where there is one area alone."""
@@ -37,10 +39,13 @@ class Area(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The verdict on one series."""
+    """The decision and the verdict on one series."""
 
     label: str
     kind: str
+    headline: list[str]
+    decisions: list[tuple[str, list[str]]]
+    """What to use and what to set."""
     areas: list[Area]
 
 
@@ -53,27 +58,60 @@ class Tile(Struct, frozen=True, kw_only=True):
     note: str
 
 
+FEW_PAIRS = 2
+"""Pairs of cores above which the verdict speaks of all pairs of a distance together."""
+
+
 def answers(material: Material) -> list[Answer]:
     """What the measurements support, series by series."""
-    return [Answer(label=s.label, kind=s.kind, areas=_areas(s)) for s in material.series]
+    return [_answer(series) for series in material.series]
+
+
+def _answer(series: Series) -> Answer:
+    screen = series.screen
+    decisions = [("Use", _texts(screen.use)), ("Set", _texts(screen.set))] if screen else []
+    return Answer(
+        label=series.label,
+        kind=series.kind,
+        headline=_texts(screen.headline) if screen else [],
+        decisions=[(name, texts) for name, texts in decisions if texts],
+        areas=_areas(series),
+    )
+
+
+def _texts(sentences: Sequence[Sentence]) -> list[str]:
+    return [one_line(render(sentence)) for sentence in sentences]
 
 
 def _areas(series: Series) -> list[Area]:
-    """The verdict's sentences by family of operations; what is said of the whole machine stands last."""
-    said: dict[str, list[Sentence]] = {}
+    """The verdict's sentences by family, in the order of the families; what concerns the whole machine comes last."""
+    said: dict[str, list[Sentence]] = {family.name: [] for family in FAMILIES}
     for sentence in verdict_sentences(series.summaries, series.contexts):
         said.setdefault(sentence.family, []).append(sentence)
-    members = [s for s in series.summaries if s.cell.operation == "handoff"]
-    if len({s.cell.placement for s in members}) > FEW_PAIRS:
-        said[HANDOFF.name] = _handoffs(members)
-    named = [(family.title, said[family.name]) for family in FAMILIES if family.name in said]
-    if "" in said:
-        named.append(("The run itself", said[""]))
-    return [Area(name=name if len(named) > 1 else "", sayings=_sayings(own)) for name, own in named]
+    pairs = {s.cell.placement for s in series.summaries if s.cell.operation == "handoff"}
+    if len(pairs) > FEW_PAIRS:
+        said["handoff"] = _handoffs(series.summaries)
+    titles = {family.name: family.title for family in FAMILIES}
+    kept = {name: sentences for name, sentences in said.items() if sentences}
+    return [
+        Area(name=titles.get(name, "The run itself") if len(kept) > 1 else "", sayings=_sayings(sentences))
+        for name, sentences in kept.items()
+    ]
 
 
-FEW_PAIRS = 2
-"""Pairs of cores above which the verdict speaks of all pairs of a distance together."""
+def _sayings(sentences: Sequence[Sentence]) -> list[Saying]:
+    """Each claim on a line of its own; claims without a condition that follow each other stand together."""
+    made: list[Saying] = []
+    for sentence in sentences:
+        clauses = [one_line(_capital(clause.text)) for clause in sentence.clauses]
+        if not sentence.lead and made and not made[-1].lead:
+            clauses = made.pop().clauses + clauses
+        made.append(Saying(lead=one_line(_capital(sentence.lead)), clauses=clauses))
+    return made
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _handoffs(members: Sequence[Summary]) -> list[Sentence]:
@@ -82,29 +120,18 @@ def _handoffs(members: Sequence[Summary]) -> list[Sentence]:
     for s in members:
         if s.cell.operation == "handoff" and s.status == "ok" and s.issue and not s.cell.work_iters:
             found.setdefault(s.placement_class, {}).setdefault(s.cell.form, []).append(s.issue.median_ns / 2)
-    said = []
+    answers = []
     for distance, forms in found.items():
-        parts = [
-            f"{form} {ns_text(float(np.median(v)))} ns ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)"
+        clauses = [
+            Clause(
+                text=f"a handoff by {form} takes {ns_text(float(np.median(v)))} ns"
+                f" ({ns_text(min(v))} to {ns_text(max(v))} over {len(v)} pairs)"
+            )
             for form, v in forms.items()
         ]
         where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
-        clauses = [Clause(text=f"a handoff by {', '.join(parts)}")]
-        said.append(Sentence(lead=where, clauses=clauses, family=HANDOFF.name))
-    return said
-
-
-def _sayings(sentences: Sequence[Sentence]) -> list[Saying]:
-    """Each condition once, each claim on a line of its own."""
-    return [
-        Saying(
-            lead=one_line(s.lead[:1].upper() + s.lead[1:]),
-            clauses=[
-                one_line(c.text if s.lead else render(Sentence(lead="", clauses=[c])).rstrip(".")) for c in s.clauses
-            ],
-        )
-        for s in sentences
-    ]
+        answers.append(Sentence(lead=where, clauses=clauses, family="handoff"))
+    return answers
 
 
 def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:
@@ -125,63 +152,63 @@ def names_of(material: Material) -> frozenset[str]:
 # -------------------------------------------------------------------------------------------------------------- tiles
 
 
+TILES = (("add", "alone"), ("add", "contended"), ("fetch_add", "contended"), ("cmpxchg", "contended"))
+"""Operations and conditions of the matrix that get a large figure, where they were measured."""
+PRICED = ("percpu_rseq_add", "srcu_fast")
+"""Remedies of the price list that get one."""
+
+
 def tiles(series: Series) -> list[Tile]:
-    """The cheapest form of what is asked for most, where it was measured; a median alone claims nothing."""
-    wanted = (
-        ("add, alone", [s for s in _of(series, "add") if _plain(s, "none")]),
-        ("add, contended", [s for s in _of(series, "add") if _plain(s, "same_line")]),
-        ("fetch_add, contended", [s for s in _of(series, "fetch_add") if _plain(s, "same_line")]),
-        ("per-CPU add", [s for s in _of(series, "percpu_add") if _plain(s, "none")]),
-        ("enter and leave a section", [s for s in _of(series, "readers_pair") if _plain(s, "none")]),
-    )
-    made = [_tile(name, min(cells, key=lambda s: s.issue.median_ns)) for name, cells in wanted if cells]
-    handoffs = [s for s in _of(series, "handoff") if s.cell.work_iters == 0]
+    """The default form's figure for what is asked for most; another form is named only where it is shown to cost less."""
+    made = _matrix_tiles(series.screen) + _price_tiles(series.screen) if series.screen else []
+    handoffs = {
+        s.cell.form: s.issue
+        for s in sorted(series.summaries, key=lambda s: -s.issue.median_ns if s.issue else 0.0)
+        if s.cell.operation == "handoff" and s.status == "ok" and s.has_figures and s.cell.work_iters == 0
+    }
     if handoffs:
-        best = min(handoffs, key=lambda s: s.issue.median_ns)
-        half = Interval(
-            median_ns=best.issue.median_ns / 2, low_ns=best.issue.low_ns / 2, high_ns=best.issue.high_ns / 2
-        )
-        made.append(
-            Tile(name="core to core", value=ns_text(half.median_ns), unit="ns", note=f"{best.cell.form}, {_span(half)}")
-        )
+        form = default_of("handoff", handoffs)
+        note = f"{form}, nearest pair, {_span(handoffs[form], 0.5)}"
+        made.append(Tile(name="core to core", value=ns_text(handoffs[form].median_ns / 2), unit="ns", note=note))
     return made
 
 
-def _of(series: Series, operation: str) -> list[Summary]:
+def _matrix_tiles(screen: Screen) -> list[Tile]:
+    conditions = {condition.key: condition for condition in screen.conditions}
+    made = []
+    for operation, key in TILES:
+        row = next((row for row in screen.rows if row.operation == operation), None)
+        entry = row.entries.get(key) if row else None
+        if entry and entry.default:
+            name = f"{row.name}, {'alone' if key == 'alone' else 'second CPU on the line'}"
+            note = _note(entry, words.same_within(conditions[key]))
+            made.append(Tile(name=name, value=words.figure(entry.default), unit="ns", note=note))
+    return made
+
+
+def _note(entry: Entry, within: str) -> str:
+    form, versus = entry.default.form, entry.versus
+    if versus is None:
+        return form
+    if versus.answer == "cheaper":
+        return f"{form}; {versus.form} {words.change(versus)}"
+    if versus.answer == "same":
+        return f"{form}; no other form saves more than {within}"
+    return f"{form}; every other form costs more" if versus.answer == "slower" else f"{form}; others undecided"
+
+
+def _price_tiles(screen: Screen) -> list[Tile]:
     return [
-        s
-        for s in series.summaries
-        if s.cell.operation == operation
-        and s.status == "ok"
-        and s.has_figures
-        and s.cell.form not in FLOORS
-        and s.issue.median_ns > 0
+        Tile(name=price.name, value=words.figure(price.alone), unit="ns", note=f"alone, {words.span(price.alone)}")
+        for price in screen.prices
+        if price.alone and price.alone.form in PRICED
     ]
 
 
-def _plain(s: Summary, contender: str) -> bool:
-    cell = s.cell
-    return (
-        cell.contender == contender
-        and cell.work_iters == 0
-        and cell.contender_iters == 0
-        and cell.params.get("slots", 1) == 1
-    )
-
-
-def _tile(name: str, s: Summary) -> Tile:
-    return Tile(
-        name=name,
-        value=ns_text(s.issue.median_ns),
-        unit="ns",
-        note=f"{s.cell.form}, {_span(s.issue)}{' ◆' if s.metastable else ''}",
-    )
-
-
-def _span(interval: Interval) -> str:
+def _span(interval: Interval, share: float = 1.0) -> str:
     if interval.confidence <= 0:
         return "no interval"
-    return f"{ns_text(interval.low_ns)} to {ns_text(interval.high_ns)}"
+    return f"{ns_text(share * interval.low_ns)} to {ns_text(share * interval.high_ns)}"
 
 
 # ------------------------------------------------------------------------------------------------------------ machine

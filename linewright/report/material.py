@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from linewright.advice.screen import screens
 from linewright.analysis import cache_fit, summarise
+from linewright.analysis.screen_data import Screen
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError, one_line
 from linewright.records import files as record_files
@@ -34,6 +36,8 @@ class Series(Struct, frozen=True, kw_only=True):
     contexts: list[Context]
     records: list[Record]
     summaries: list[Summary]
+    screen: Screen | None
+    """What the one screen of `linewright show` says of it."""
 
 
 class Material(Struct, frozen=True, kw_only=True):
@@ -175,6 +179,7 @@ def _series(runs: dict[str, list[list[_Part]]]) -> list[Series]:
             contexts=_contexts(run),
             records=[r for part in run for r in part.records],
             summaries=summaries,
+            screen=next(iter(screens(summaries, _contexts(run))), None),
         )
         for label, (machine, run, _, summaries) in zip(labels, plain, strict=True)
     ]

@@ -14,6 +14,7 @@ import vl_convert
 from markupsafe import Markup
 
 from linewright import __version__
+from linewright.errors import one_line
 from linewright.output.export import rows
 from linewright.report import about, theme
 from linewright.report.material import Material
@@ -105,12 +106,31 @@ def _data(material: Material, sections: list[Section]) -> Markup:
     """Everything that the scripts read, as JSON that is text and nothing else to an HTML parser."""
     columns, cells = _cells(material)
     data = {
+        "slide": _slide(material),
         "themes": {mode: theme.config(mode) for mode in theme.MODES},
         "figures": {f.id: {"title": f.title, "spec": f.spec} for section in sections for f in section.figures},
         "columns": columns,
         "cells": cells,
     }
     return safe_json(data)
+
+
+SLIDE_LINES = 5
+"""Sentences on the image for a slide, above the first chart."""
+
+
+def _slide(material: Material) -> list[dict[str, Any]]:
+    """The text of the image for a slide: the first machine, how it was measured, and what to use and set there."""
+    series = material.series[0]
+    lines = [{"text": one_line(series.label), "size": 44, "bold": True}]
+    if series.screen:
+        facts = one_line(", ".join([*series.screen.facts, *series.screen.run]))
+        lines.append({"text": f"{facts}, {material.when}", "size": 20, "quiet": True})
+        answer = about.answers(material)[0]
+        lines += [{"text": text, "size": 28, "bold": True} for text in answer.headline]
+        said = [f"{name}: {text}" for name, texts in answer.decisions for text in texts]
+        lines += [{"text": text, "size": 22} for text in said[:SLIDE_LINES]]
+    return lines
 
 
 def safe_json(value: Any) -> Markup:

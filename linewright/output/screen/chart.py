@@ -15,6 +15,8 @@ from linewright.schema import Interval
 
 LONGEST_NS = 2000.0
 """Costs above this are waits, not operations: their bars end in an arrow, and the scale is made for the others."""
+SAME = 0.10
+"""Costs whose ratio is shown to lie within this share are called the same, as in the matrix under contention."""
 SHORTEST_BAR = 12
 """Columns below which no bars are drawn."""
 
@@ -59,7 +61,7 @@ class Scale(NamedTuple):
         for power in range(round(math.log10(self.low)), round(math.log10(self.high)) + 1):
             label = f"{10.0**power:g}"
             end = max(1, self.at(10.0**power)) if power > math.log10(self.low) else len(label)
-            if end - len(label) < len(text) and text:
+            if text and end - len(label) <= len(text):
                 continue
             text = text.ljust(end - len(label)) + label
         return text
@@ -95,12 +97,14 @@ def bar(price: Price, scale: Scale, signs: Signs) -> str:
 
 
 def ratio_text(ratio: Interval | None, reference: bool) -> str:
-    """``1`` for the locked add itself, ``14–20× less``, ``3.4–3.8× more`` or ``0.9–1.2×`` where it may be either."""
+    """``1`` for the locked add itself, ``14–20× less``, ``3.4–3.8× more``, ``same``, or ``0.8–1.4×`` where it may be either."""
     if reference:
         return "1"
     if ratio is None or not (math.isfinite(ratio.low_ns) and ratio.low_ns > 0 and math.isfinite(ratio.high_ns)):
         return ""
     low, high = ratio.low_ns, ratio.high_ns
+    if low > 1 / (1 + SAME) and high < 1 + SAME:
+        return "same"
     if high < 1:
         return f"{_times(1 / high, 1 / low)} less"
     return f"{_times(low, high)} more" if low > 1 else _times(low, high)
@@ -122,7 +126,7 @@ def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
     ]
     if contended:
         columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
-    columns.append(Column("to locked add", lambda price: ratio_text(price.ratio, price.reference)))
+    columns.append(Column("to one atomic", lambda price: ratio_text(price.ratio, price.reference)))
     room = width - sum(max([len(c.title), *(len(c.value(p)) for p in prices)]) + 1 for c in columns)
     scale = scale_of(prices, room)
     if scale and room >= SHORTEST_BAR:

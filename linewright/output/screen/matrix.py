@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
 from linewright.analysis.screen_data import Condition, Entry, Row, Screen
 from linewright.output.columns import Column, table
 from linewright.output.screen import words
-
-WIDE = 96
-"""Columns from which the range of contended figures is shown, and forms are named in the cells."""
-_NAMED = 20
-"""Longest text of a cell that names its form; a longer name becomes a letter."""
 
 
 class Letters:
@@ -26,49 +21,59 @@ class Letters:
         return self._letters.setdefault(name, chr(ord("a") + len(self._letters)))
 
     def legend(self) -> str:
-        return ", ".join(f"{letter} {name}" for name, letter in self._letters.items())
+        return ", ".join(f"{letter}: {name}" for name, letter in self._letters.items())
+
+
+def _name(entry: Entry) -> str:
+    return words.form_name(entry.versus.form, entry.default.form if entry.default else "")
 
 
 def only_name(screen: Screen) -> str:
-    """The one name that all alternatives share, which the heading can then bear; empty where they differ."""
-    names = {
-        words.form_name(entry.versus.form, entry.default.form if entry.default else "")
-        for row in screen.rows
-        for entry in row.entries.values()
-        if entry.versus
-    }
+    """The one name of all alternatives, which the heading then bears; empty where they differ.
+
+    An alternative that is another row's form, such as the loop that reads first, does not count.
+    """
+    rows = {entry.default.form for row in screen.rows for entry in row.entries.values() if entry.default}
+    found = [entry for row in screen.rows for entry in row.entries.values() if entry.versus]
+    names = {_name(entry) for entry in found if entry.versus.form not in rows}
     return names.pop() if len(names) == 1 else ""
 
 
 def matrix(screen: Screen, width: int) -> tuple[Table, list[str]]:
-    """The table and the lines of its legend."""
-    letters = Letters()
+    """The table and the lines of its legend; the range of contended figures, then spaces, give way to the width."""
     shared = only_name(screen)
-    columns: list[Column[Row]] = [Column(f"ns, {screen.width_bits} bit", lambda row: row.name, text=True)]
-    for condition in screen.conditions:
-        columns += _columns(condition, shared, letters, width)
+    for ranges, spaced in ((True, True), (False, True), (False, False)):
+        letters = Letters()
+        columns: list[Column[Row]] = [Column(f"ns, {screen.width_bits} bit", lambda row: row.name, text=True)]
+        for condition in screen.conditions:
+            columns += _columns(condition, shared, letters, ranges, spaced)
+        if _needed(columns, screen.rows) <= width:
+            break
     made = table("", columns, screen.rows)
     made.title = None
     for column in made.columns:
         column.header_style = "bold"
-    return made, _legend(screen, shared, letters)
+    return made, _legend(screen, letters)
 
 
-def _columns(condition: Condition, shared: str, letters: Letters, width: int) -> list[Column[Row]]:
-    columns = [Column(_heading(condition, width), _figure_of(condition.key))]
-    if condition.key == "contended" and width >= WIDE:
+def _needed(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> int:
+    return sum(max(len(c.title), *(len(c.value(row)) for row in rows)) + 1 for c in columns) - 1
+
+
+def _columns(condition: Condition, shared: str, letters: Letters, ranges: bool, spaced: bool) -> list[Column[Row]]:
+    columns = [Column(_heading(condition), _figure_of(condition.key))]
+    if condition.key == "contended" and ranges:
         columns.append(Column("range", _range_of(condition.key)))
-    columns.append(
-        Column(shared or "best other form", _versus_of(condition.key, bool(shared), letters, width), text=True)
-    )
+    heading = shared or ("best other" if spaced else "other")
+    columns.append(Column(heading, _versus_of(condition.key, shared, letters, spaced), text=True))
     return columns
 
 
-def _heading(condition: Condition, width: int) -> str:
+def _heading(condition: Condition) -> str:
     if condition.key == "alone":
         return "alone"
     if condition.key == "work":
-        return f"{'adds to' if width >= WIDE else '+'} {condition.work_iters} work"
+        return f"in {condition.work_iters} work"
     return "2nd CPU" if condition.threads <= 2 else f"{condition.threads} CPUs"
 
 
@@ -90,12 +95,12 @@ def _range_of(key: str) -> Callable[[Row], str]:
     return value
 
 
-def _versus_of(key: str, shared: bool, letters: Letters, width: int) -> Callable[[Row], str]:
-    return lambda row: versus_text(row.entries[key], shared, letters, width) if key in row.entries else ""
+def _versus_of(key: str, shared: str, letters: Letters, spaced: bool) -> Callable[[Row], str]:
+    return lambda row: _versus(row.entries[key], shared, letters, spaced) if key in row.entries else ""
 
 
-def versus_text(entry: Entry, shared: bool, letters: Letters, width: int) -> str:
-    """``=``, ``? -14 to +9 %``, ``-52 to -48 % STADD`` or ``best``; empty where no other form was measured."""
+def _versus(entry: Entry, shared: str, letters: Letters, spaced: bool) -> str:
+    """``=``, ``? -14 to +9 %``, ``-52 to -48 % a`` or ``best``; empty where no other form was measured."""
     versus = entry.versus
     if versus is None:
         return ""
@@ -104,32 +109,32 @@ def versus_text(entry: Entry, shared: bool, letters: Letters, width: int) -> str
     if versus.answer == "slower":
         return "best"
     change = words.change(versus)
-    if width < WIDE:
+    if not spaced:
         change = change.replace(" to ", "..").replace(" %", "%").replace(" ns", "ns")
     text = f"? {change}".rstrip() if versus.answer == "undecided" else change
-    if shared:
-        return text
-    name = words.form_name(versus.form, entry.default.form if entry.default else "")
-    if width >= WIDE and len(f"{text} {name}") <= _NAMED:
-        return f"{text} {name}"
-    return f"{text} {letters.of(name)}"
+    return text if _name(entry) == shared else f"{text} {letters.of(_name(entry))}"
 
 
-def _legend(screen: Screen, shared: str, letters: Letters) -> list[str]:
+def _legend(screen: Screen, letters: Letters) -> list[str]:
     """What the signs mean, and the run's own noise floor; only what the table shows."""
-    answers = {entry.versus.answer for row in screen.rows for entry in row.entries.values() if entry.versus}
+    entries = [entry for row in screen.rows for entry in row.entries.values()]
+    answers = {entry.versus.answer for entry in entries if entry.versus}
     parts = []
     if "same" in answers:
-        within = " / ".join(dict.fromkeys(words.same_within(c) for c in screen.conditions))
-        parts.append(f"= {shared or 'no other form'} {'changes' if shared else 'differs'} less than {within}")
+        parts.append(f"= same within {' / '.join(dict.fromkeys(words.same_within(c) for c in screen.conditions))}")
     if "undecided" in answers:
-        parts.append("? undecided, interval shown")
+        parts.append("? undecided")
     if "slower" in answers:
-        parts.append("best: every other form costs more")
+        parts.append("best: the others cost more")
     if letters.legend():
         parts.append(letters.legend())
-    if any(e.default and e.default.metastable for row in screen.rows for e in row.entries.values()):
+    if any(entry.default and entry.default.metastable for entry in entries):
         parts.append("~ several modes")
+    parts += [
+        f"in {c.work_iters} work: ns added to {c.work_iters} units of work"
+        for c in screen.conditions
+        if c.key == "work"
+    ]
     lines = ["; ".join(parts)] if parts else []
     if noise := floor_line(screen):
         lines.append(noise)

@@ -82,4 +82,8 @@ def _price(price: Price) -> str:
     if price.reference:
         return f"{text}; the others are compared with it."
     ratio = ratio_text(price.ratio, False).replace("–", " to ").replace("×", " times")
-    return f"{text}; {ratio} than the locked add.".replace("times than", "times") if ratio else f"{text}."
+    if ratio == "same":
+        return f"{text}; the same as one atomic word."
+    if ratio.endswith("times"):
+        return f"{text}; {ratio} one atomic word."
+    return f"{text}; {ratio} than one atomic word." if ratio else f"{text}."

@@ -38,7 +38,7 @@ def ns(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     if abs(value) >= 10_000:
-        return f"{value / 1000:.0f}k"
+        return f"{value / 1000:.0f} µs"
     if abs(value) < 0.005:
         return "0.0"
     return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
@@ -69,12 +69,16 @@ def change(versus: Versus) -> str:
     if versus.low is None or versus.high is None:
         return ""
     if versus.scale == "ns":
-        return f"{versus.low:+.1f} to {versus.high:+.1f} ns"
+        return _between(f"{versus.low:+.1f}", f"{versus.high:+.1f}", "ns")
     low, high = (100 * (end - 1) for end in (versus.low, versus.high))
     digits = 1 if max(abs(low), abs(high)) < 9.95 else 0
     if max(abs(low), abs(high)) >= 995:
         return f"×{versus.low:.1f} to ×{versus.high:.1f}"
-    return f"{low:+.{digits}f} to {high:+.{digits}f} %"
+    return _between(f"{low:+.{digits}f}", f"{high:+.{digits}f}", "%")
+
+
+def _between(low: str, high: str, unit: str) -> str:
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def where(condition: Condition) -> str:

@@ -14,6 +14,7 @@ from linewright.report.sections import (
     matrix,
     operations,
     percpu,
+    prices,
     readers,
     threads,
     wide,
@@ -21,6 +22,7 @@ from linewright.report.sections import (
 )
 
 MAKERS: tuple[Callable[[Material], Section | None], ...] = (
+    prices.section,
     glance.section,
     matrix.section,
     work.section,

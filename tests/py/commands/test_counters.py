@@ -33,7 +33,7 @@ def test_software_events_are_counted_by_the_real_probe(real):
     if len(os.sched_getaffinity(0)) > 1:
         cells.append(cells[0] | {"contender": "same_line", "threads": 2})
     (real.directory / "plan.json").write_text(json.dumps(plan | {"cells": cells}))
-    answer = real("measure", "--plan", "plan.json", "-o", "r.jsonl")
+    answer = real("measure", "--plan", "plan.json", "-o", "r.jsonl", "--all")
     assert answer.returncode == 0, answer.stderr
     contexts, rows = records.read(real.directory / "r.jsonl", print)
     if contexts[0].counters == "unavailable":
@@ -84,7 +84,7 @@ def test_what_was_counted_is_shown_and_what_is_absent_is_absent(command):
     }
     rows = [record(cell("stadd"), [5.0] * 9, metrics=both), record(cell("ldadd"), [5.0] * 9, metrics={"grace_ns": 3.0})]
     name = write(command.directory / "r.jsonl", [context(counters="available", counters_reason=reason)], rows)
-    said = command("show", name).stdout
+    said = command("show", name, "--all").stdout
     shown = said[said.index("counters, per operation") :].splitlines()
     assert (
         "cycles" in shown[1] and "GHz" in shown[1] and "cycles, others" in shown[1] and "instructions" not in shown[1]
@@ -93,7 +93,7 @@ def test_what_was_counted_is_shown_and_what_is_absent_is_absent(command):
     assert "took turns" in said and f"counters absent: {reason}" in said
     assert "timed_ghz=3.25" in command("show", name, "--format", "csv").stdout
     name = write(command.directory / "old.jsonl", [context()], [record(cell("stadd"), [5.0] * 9)])
-    assert "counters" not in command("show", name).stdout
+    assert "counters" not in command("show", name, "--all").stdout
 
 
 def test_records_from_before_there_were_counters_are_read(command):

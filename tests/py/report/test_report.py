@@ -101,13 +101,18 @@ def files(tmp_path) -> dict[str, str]:
 
 @pytest.mark.parametrize("plan", samples.PLANS)
 def test_a_section_appears_only_when_its_plan_was_run(plan, files):
-    assert made(files[plan]).sections == ["verdict", *samples.SECTIONS[plan], "context", "cells"]
+    sections = samples.SECTIONS[plan]
+    priced = [name for name in sections if name == "prices"]
+    expected = ["verdict", *priced, "findings", *(name for name in sections if name != "prices"), "context", "cells"]
+    assert made(files[plan]).sections == expected
 
 
 def test_everything_in_one_report(files):
     report = made(*files.values())
     order = [
         "verdict",
+        "prices",
+        "findings",
         "forms",
         "matrix",
         "exposed",
@@ -127,10 +132,12 @@ def test_everything_in_one_report(files):
     assert report.content["cells"] and len(report.content["columns"]) == len(report.content["cells"][0])
 
 
-def test_the_verdict_comes_first_and_speaks_by_area(files):
+def test_the_decision_comes_first_then_prices_then_what_was_found_by_area(files):
     report = made(files["rmw"], files["percpu"])
     text = report.text
-    assert text.index("Atomics on one line") < text.index("back to back, percpu_add") < text.rindex("The matrix")
+    order = [report.source.index(f'<section id="{name}"') for name in ("verdict", "prices", "findings", "matrix")]
+    assert order == sorted(order)
+    assert text.index("Atomics on one line") < text.index("Back to back, percpu_add")
     assert "percpu_rseq_add takes 0.90 ns" in text
 
 
@@ -302,7 +309,7 @@ def test_the_command_writes_a_page_and_pictures(command, tmp_path):
     done = command("report", "a.jsonl", "-o", "a.html", "--svg", "pictures", "--png", "pictures/png")
     assert (done.returncode, done.stdout) == (0, "")
     assert "the report is a.html" in done.stderr
-    assert Page((tmp_path / "a.html").read_text()).sections[1] == "handoff"
+    assert Page((tmp_path / "a.html").read_text()).sections[1:3] == ["findings", "handoff"]
     drawn = {path.stem: path.read_bytes() for path in (tmp_path / "pictures").glob("*.svg")}
     assert (
         set(drawn)

@@ -230,11 +230,11 @@ PLANS = {
 SECTIONS = {
     "rmw": ["forms", "matrix", "exposed", "threads", "fairness"],
     "handoff": ["handoff"],
-    "percpu": ["threads", "percpu"],
+    "percpu": ["prices", "threads", "percpu"],
     "cache": ["cache"],
     "wide": ["threads", "wide"],
     "operations": ["operations"],
-    "readers": ["threads", "readers"],
+    "readers": ["prices", "threads", "readers"],
 }
 """Sections that each plan's records have something for, besides verdict, context and table."""
 

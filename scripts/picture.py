@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Draws what `linewright show RECORDS` prints as SVG, light and dark, for README: picture.py RECORDS [FOLDER].
+
+The window's title says what was run, on which machine and when, so that the picture cannot pass for another machine's.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
+
+from linewright.advice.screen import screens
+from linewright.analysis import loading
+from linewright.errors import LinewrightError
+from linewright.output.console import note
+from linewright.output.screen import WIDEST, print_screens
+
+THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
+FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+"""Rich's picture fetches its font; the picture must fetch nothing, and every line's length is fixed without it."""
+
+
+def drawn(records: str, theme: TerminalTheme) -> str:
+    """The screen of a record file as one SVG document."""
+    loaded = loading.load([records], note)
+    contexts = list(loaded.contexts.values())
+    console = Console(
+        file=io.StringIO(), record=True, width=WIDEST, force_terminal=True, color_system="truecolor", highlight=False,
+        markup=False, emoji=False,
+    )  # fmt: skip
+    made = screens(loaded.summaries, contexts)
+    print_screens(made, console)
+    day = min(context.started_utc for context in contexts)[:10]
+    title = f"linewright measure · {made[0].title} · {day}"
+    picture = console.export_svg(title=title, theme=theme, unique_id="linewright")
+    return FONTS.sub("", picture).replace("Fira Code", "ui-monospace, Menlo, Consolas")
+
+
+def main(arguments: list[str]) -> int:
+    if not 1 <= len(arguments) <= 2:
+        print("picture.py: expected RECORDS [FOLDER]", file=sys.stderr)
+        return 2
+    folder = Path(arguments[1] if len(arguments) > 1 else "docs/images")
+    try:
+        pictures = {name: drawn(arguments[0], theme) for name, theme in THEMES.items()}
+    except LinewrightError as error:
+        note(str(error))
+        return error.exit_code
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in pictures.items():
+        path = folder / f"screen-{name}.svg"
+        path.write_text(picture, encoding="utf-8")
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,244 @@
+"""The one screen: its text for eight synthetic machines, its size at every width, and records that lack parts of it.
+
+The golden texts are read by a person before they are kept: LINEWRIGHT_GOLDEN=write pytest tests/py/output/test_screen.py
+writes them anew.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from functools import cache
+
+import pytest
+from rich.console import Console
+
+from linewright.advice.screen import screens
+from linewright.analysis import summarise
+from linewright.analysis.screen_data import Figure, Price, Screen
+from linewright.output.screen import LINES, WIDEST, plain, print_screens
+from linewright.output.screen.chart import ASCII, bar, ratio_text, scale_of, signs_for
+from linewright.schema import Context, Interval, Record
+from support import machines
+from support.analysis_samples import write
+from support.places import HERE
+
+GOLDEN = HERE / "output" / "golden"
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@cache
+def screen_of(name: str) -> Screen:
+    values = machines.records(name)
+    contexts = [value for value in values if isinstance(value, Context)]
+    (screen,) = screens(summarise(contexts, [value for value in values if isinstance(value, Record)]), contexts)
+    return screen
+
+
+def printed(*shown: Screen, width: int = 100, **options) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False, **options)
+    print_screens(shown, console)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def compare(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("LINEWRIGHT_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_the_text_is_the_one_that_was_read(name: str):
+    compare(f"{name}.txt", printed(screen_of(name)))
+
+
+@pytest.mark.parametrize("name", ["x86-vm", "arm64-far"])
+def test_the_narrow_and_the_plain_text_are_the_ones_that_were_read(name: str):
+    compare(f"{name}-80.txt", printed(screen_of(name), width=80))
+    compare(f"{name}-plain.txt", "".join(f"{line}\n" for line in plain.lines([screen_of(name)])))
+
+
+@pytest.mark.parametrize("width", [80, 90, 100, 120, 200])
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_it_fits_one_screen_at_every_width(name: str, width: int):
+    lines = printed(screen_of(name), width=width).splitlines()
+    assert len(lines) <= LINES and max(map(len, lines)) <= min(width, WIDEST)
+    headings = [line for line in lines if line.startswith(("ns, 64 bit", "price list"))]
+    assert len(headings) == 2 and all(len(re.findall("alone", line)) == 1 for line in headings), "no heading is cut"
+    assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["x86-vm", "arm64-far"])
+def test_colour_adds_nothing_that_the_text_lacks(name: str):
+    coloured = printed(screen_of(name), force_terminal=True, color_system="truecolor")
+    bare = [line.rstrip() for line in ESCAPE.sub("", coloured).splitlines()]
+    assert "\x1b[" in coloured and bare == printed(screen_of(name)).splitlines()
+    uncoloured = printed(screen_of(name), force_terminal=True, color_system="truecolor", no_color=True)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", uncoloured)
+
+
+def test_the_plain_text_says_everything_without_signs():
+    lines = plain.lines([screen_of("arm64-far")])
+    assert not any(sign in line for line in lines for sign in "█░▶=~×")
+    assert not any("?" in line for line in lines)
+    assert any(line.startswith("add, a second CPU on the line: 89.8") for line in lines)
+    assert sum(line.startswith("Use: ") for line in lines) >= 4 and sum(line.startswith("Set: ") for line in lines) == 1
+
+
+# ---------------------------------------------------------------------------------------------------- what it claims
+
+
+def test_far_store_forms_are_said_and_not_crowned():
+    s = screen_of("arm64-far")
+    texts = plain.lines([s])
+    assert any("stadd takes 64" in text and "stadd behaves as if executed outside the core" in text for text in texts)
+    add = next(row for row in s.rows if row.name == "add")
+    assert add.entries["alone"].default.form == "ldadd" and add.entries["alone"].versus.answer == "slower"
+    assert add.entries["contended"].versus.answer == "cheaper" and "stadd" in add.entries["contended"].versus.form
+
+
+def test_without_a_difference_nothing_is_recommended():
+    rows = screen_of("undecided").rows
+    answers = {e.versus.answer for row in rows for e in row.entries.values() if e.versus and "guess" not in row.name}
+    assert "cheaper" not in answers and "undecided" in answers
+    assert not any("PREFETCHW" in text for text in plain.lines([screen_of("undecided")]) if text.startswith("Use"))
+
+
+def test_one_cpu_says_nothing_of_contention():
+    s = screen_of("one-cpu")
+    assert [c.key for c in s.conditions] == ["alone", "work"] and not any(p.contended for p in s.prices)
+    assert "Not measured: a second CPU on the line." in printed(s) and "2 CPUs" not in printed(s)
+
+
+def test_several_modes_are_marked():
+    s = screen_of("metastable")
+    add = next(row for row in s.rows if row.name == "add")
+    assert add.entries["contended"].default.metastable and not add.entries["alone"].default.metastable
+    text = printed(s)
+    assert "~" in text and "launches fall into separate groups" in text
+
+
+def test_ratios_are_of_the_same_condition():
+    prices = {price.name: price for price in screen_of("x86-metal").prices}
+    rseq = prices["count: per-CPU word, rseq"].ratio
+    assert rseq.low_ns < 0.92 / 44 * 1.05 and rseq.high_ns > 0.92 / 44 * 0.95, "contended over contended"
+    assert prices["flush: clean a dirty line"].ratio.median_ns == pytest.approx(118 / 5.2, rel=0.05), "alone over alone"
+
+
+# -------------------------------------------------------------------------------------------------------- the chart
+
+
+def price(alone: float | None, contended: float | None = None) -> Price:
+    def cost(value: float | None) -> Figure | None:
+        ns = Interval(median_ns=value, low_ns=value, high_ns=value) if value is not None else None
+        return Figure(ns=ns, id="x", form="x") if ns else None
+
+    return Price(group="count", name="x", alone=cost(alone), contended=cost(contended), ratio=None)
+
+
+def test_bars_are_logarithmic():
+    scale = scale_of([price(0.1), price(100.0)], 30)
+    lengths = [len(bar(price(value), scale, ASCII)) for value in (0.1, 1.0, 10.0, 100.0)]
+    assert lengths == [1, 10, 20, 30]
+    assert bar(price(1.0, 10.0), scale, ASCII) == "#" * 10 + "-" * 10 == bar(price(10.0, 1.0), scale, ASCII)
+    assert scale.axis().split() == ["0.1", "1", "10", "100"] and len(scale.axis()) == 30
+
+
+def test_a_wait_does_not_flatten_the_others():
+    prices = [price(1.0), price(None, 30_000.0)]
+    scale = scale_of(prices, 20)
+    assert scale.high <= 10.0 and bar(prices[1], scale, ASCII).endswith(">")
+
+
+def test_bars_need_no_unicode():
+    assert signs_for("ascii") is ASCII and signs_for("no-such-encoding") is ASCII and signs_for("utf-8") is not ASCII
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.05, 0.07, "14–20× less"), (3.44, 3.76, "3.4–3.8× more"), (0.95, 1.05, "same"), (0.5, 1.5, "0.5–1.5×"),
+        (2.01, 2.02, "2.0× more"), (0.0, 1.0, ""), (1.0, float("inf"), ""),
+    ],
+)  # fmt: skip
+def test_a_ratio_says_more_or_less_only_where_it_is_shown(low: float, high: float, text: str):
+    assert ratio_text(Interval(median_ns=1.0, low_ns=low, high_ns=high), False) == text
+
+
+# --------------------------------------------------------------------------------------------------- through the command
+
+
+@pytest.fixture
+def files(command) -> dict[str, str]:
+    made = {}
+    for name in ("x86-vm", "arm64-far"):
+        values = machines.records(name)
+        contexts = [value for value in values if isinstance(value, Context)]
+        rows = [value for value in values if isinstance(value, Record)]
+        made[name] = write(command.directory / f"{name}.jsonl", contexts, rows)
+    return made
+
+
+def test_show_ends_with_the_screen(command, files):
+    said = command("show", files["x86-vm"]).stdout
+    assert "".join(f"{line.rstrip()}\n" for line in said.splitlines()) == (GOLDEN / "x86-vm.txt").read_text()
+    assert command("show", files["x86-vm"], "--plain").stdout == (GOLDEN / "x86-vm-plain.txt").read_text()
+
+
+def test_two_machines_are_two_screens(command, files):
+    said = command("show", *files.values()).stdout
+    assert said.index("synthetic x86-64 VM") < said.index("synthetic arm64, far store forms")
+    assert said.count("price list, ns") == 2
+
+
+def test_records_without_the_list_say_which_plan_gives_it(command, files):
+    said = command("show", files["x86-vm"], "--only", "lock_add").stdout
+    assert "Not measured: the price list. linewright measure --plan quick measures all of it." in said
+    said = command("show", files["x86-vm"], "--only", "srcu").stdout
+    assert "Not measured: operations alone, operations among work, a second CPU on the line." in said
+
+
+def test_all_shows_every_cell_and_explains_columns_once(command, files):
+    said = command("show", files["x86-vm"], "--all").stdout
+    assert said.count("prefetchw_cmpxchg_loop_guess_first") >= 9, "three contentions, three work lengths"
+    assert said.count("issue interval: ns per operation with its work") == 1
+
+
+def test_why_shows_launches_windows_and_controls(command, files):
+    cell = "add/lock_add/u64/full/same_line/ci0/w0/auto/l8/t2"
+    said = command("show", files["x86-vm"], "--why", cell).stdout
+    assert "add by lock_add, second CPU on the line" in said and "60 windows were kept and 0 discarded" in said
+    launches = [line for line in said.splitlines() if re.match(r" *[0-4] +ok +12 ", line)]
+    assert len(launches) == 5
+    assert "It is the default for add" in said and "Control: identical machine code differed by" in said
+    assert command("show", files["x86-vm"], "--why", "*/lock_add/*same_line*/w0/*").stdout == said, (
+        "parts of an id name it too"
+    )
+
+
+def test_matrix_is_a_heat_map_of_one_operation(command, files):
+    said = command("show", files["x86-vm"], "--matrix", "fetch_add").stdout
+    lines = said.splitlines()
+    heading = next(line for line in lines if line.startswith("units of work"))
+    assert heading.split()[3:] == ["0", "20", "200"]
+    assert sum(line.startswith("second CPU on the line") for line in lines) == 3, "one for each form"
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "messages"),
+    [
+        (["--why", "add"], ["cells fit 'add'", "one of: add/lock_add"]),
+        (["--why", "nothing"], ["no cell fits 'nothing'", "--why"]),
+        (["--matrix", "mul"], ["no figure of operation 'mul'", "measured: ", "fetch_add"]),
+        (["--all", "--plain"], ["--all and --plain contradict each other"]),
+        (["--why", "x", "--matrix", "add"], ["--why and --matrix contradict each other"]),
+        (["--all", "--format", "csv"], ["--all and --format csv contradict each other"]),
+    ],
+)
+def test_wrong_requests_are_one_line(command, files, words, messages):
+    said = command.refused("show", files["x86-vm"], *words)
+    assert all(message in said for message in messages), said
