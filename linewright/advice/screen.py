@@ -265,7 +265,7 @@ def _prices(summaries: Sequence[Summary]) -> list[Price]:
         own = {key: _of(plain, operation, forms, key) for key in ("alone", "contended")}
         if any(own.values()):
             answers.append(_price(group, name, own["alone"], own["contended"], added, rank=rank))
-    return answers
+    return answers if any(not price.reference for price in answers) else []
 
 
 def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str) -> Summary | None:
