@@ -51,12 +51,13 @@ LW_API extern uint32_t lw_wide_caps;
  * not settle. Safe at any time, because all forms may act on the same operand. Returns the bits now in use. */
 LW_API uint32_t lw_wide_use(uint32_t caps);
 
-/* Out-of-line paths: the CPU was not asked yet, or lacks a feature that the inline path needs. */
+/* Out-of-line paths: the CPU was not asked yet, or lacks a feature that the inline path needs. Cold, so that the compiler
+ * lays the call away from the inline path, which then runs straight. */
 #if defined(LW_WIDE_I386)
-LW_API uint64_t lw_wide_read_u64(const lw_u64 *p);
-LW_API void lw_wide_write_u64(lw_u64 *p, uint64_t v);
+LW_API uint64_t lw_wide_read_u64(const lw_u64 *p) __attribute__((cold));
+LW_API void lw_wide_write_u64(lw_u64 *p, uint64_t v) __attribute__((cold));
 #elif defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64)
-LW_API lw_u128 lw_wide_read_u128(const lw_u128 *p);
+LW_API lw_u128 lw_wide_read_u128(const lw_u128 *p) __attribute__((cold));
 #endif
 LW_API uint32_t lw_wide_detect(void);
 /* One line on standard error, then abort(). */

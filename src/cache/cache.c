@@ -24,11 +24,14 @@ ALWAYS_INLINE bool impossible(uintptr_t p, size_t n)
 
 /*
  * Extend `a` by `b` if `b` begins inside `a` or on the line after it: the union is then exactly their lines.
- * The difference is taken only after the comparison, so that line 0 does not adjoin the last line.
+ * Line 0 does not adjoin the last line.  One branch for all of it: pieces in no order would make a branch on which of two
+ * is lower a matter of luck, which pieces of one or two lines would pay for.
  */
 ALWAYS_INLINE bool merge(struct lines *a, struct lines b, uintptr_t line)
 {
-    if (b.first < a->first || (b.first > a->last && b.first - a->last != line))
+    uintptr_t distance = b.first - a->first, span = a->last - a->first;
+
+    if (!((distance <= span) | ((distance == span + line) & (b.first != 0))))
         return false;
     if (b.last > a->last)
         a->last = b.last;

@@ -53,13 +53,10 @@ LIBRARY = {
         "        if (!at->iov_len)\n            continue;\n        next = lines_of((uintptr_t)at->iov_base, at->iov_len, line);",
         "        next = lines_of((uintptr_t)at->iov_base, at->iov_len ? at->iov_len : 1, line);",
     ),
-    "merge_around_the_end_of_the_address_space": (
-        "if (b.first < a->first || (b.first > a->last && ",
-        "if ((b.first > a->last || b.first < a->first) && (",
-    ),
-    "merge_bridges_a_gap": ("b.first - a->last != line", "b.first - a->last > 2 * line"),
+    "merge_around_the_end_of_the_address_space": (" & (b.first != 0))", ")"),
+    "merge_bridges_a_gap": ("(distance == span + line)", "(distance - span <= 2 * line)"),
     "merge_loses_the_new_end": ("    if (b.last > a->last)\n        a->last = b.last;\n", ""),
-    "no_merge": ("(b.first > a->last && b.first - a->last != line)", "b.first >= a->first"),
+    "no_merge": ("!((distance <= span) | ((distance == span + line) & (b.first != 0)))", "b.first >= a->first"),
     "clean_only_when_the_device_reads": (
         "    return lw_cache_list(list, n, LW_CACHE_CLEAN);",
         "    return direction == LW_DMA_FROM_DEVICE ? 0 : lw_cache_list(list, n, LW_CACHE_CLEAN);",
