@@ -34,7 +34,11 @@ def outside(tmp_path: Path) -> dict[str, str]:
     """The environment of a reader: `linewright` on the path, the programs of this checkout."""
     programs = {
         variable: ROOT / "build/native" / room / f"linewright-{room}"
-        for variable, room in (("LINEWRIGHT_PROBE", "probe"), ("LINEWRIGHT_WORKLOAD", "workload"))
+        for variable, room in (
+            ("LINEWRIGHT_PROBE", "probe"),
+            ("LINEWRIGHT_WORKLOAD", "workload"),
+            ("LINEWRIGHT_MODEL", "model"),
+        )  # fmt: skip
     }
     if not all(program.exists() for program in programs.values()):
         pytest.skip("the native programs are not built")
