@@ -38,7 +38,7 @@ def outside(tmp_path: Path) -> dict[str, str]:
             ("LINEWRIGHT_PROBE", "probe"),
             ("LINEWRIGHT_WORKLOAD", "workload"),
             ("LINEWRIGHT_MODEL", "model"),
-        )  # fmt: skip
+        )
     }
     if not all(program.exists() for program in programs.values()):
         pytest.skip("the native programs are not built")
