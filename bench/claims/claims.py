@@ -41,6 +41,7 @@ KINDS: dict[str, Noise] = {
     "launches: 10 % between launches": noise_of(0.10),
     "launches: 30 % between launches": noise_of(0.30),
     "launches: 10 %, all of it each cell's own": noise_of(0.10, own_share=1.0),
+    "launches: 10 %, every third cell's own share three times as large": noise_of(0.10, unequal=3.0),
     "drift: 2.5 % a launch": noise_of(0.03, drift=0.025),
     "autocorrelation: 0.8 between windows": noise_of(0.03, within=0.05, correlation=0.8),
     "states: contended cells 1.5 times slower in half of the launches": noise_of(0.03, states=1.5),

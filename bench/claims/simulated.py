@@ -44,6 +44,8 @@ class Noise:
     """Lag-1 autocorrelation of those."""
     states: float = 1.0
     """Contended cells are this many times slower in half of the launches, each cell by its own chance."""
+    unequal: float = 1.0
+    """Every third cell's own deviation is this many times as large."""
 
 
 def noise_of(spread: float, own_share: float = 1 / 3, **more: float) -> Noise:
@@ -99,9 +101,10 @@ def launch(
     context_id, arch, number, at = place
     luck = noise.drift * number + state
     records = []
-    for cell in plan:
+    for place_in_plan, cell in enumerate(plan):
+        own = noise.own * (noise.unequal if place_in_plan % 3 == 0 else 1.0)
         slow = noise.states ** rng.integers(0, 2) if cell.contender == "same_line" else 1.0
-        cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, noise.own))
+        cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, own))
         loop = cell.work_iters * UNIT_NS * np.exp(luck + rng.normal(0, 0.002, WINDOWS))
         records.append(
             Record(

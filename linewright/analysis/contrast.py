@@ -25,6 +25,8 @@ readers against their number and updaters, core against core, operation against 
 CONFIDENCE = 0.95
 FEWEST_LAUNCHES = 5
 """Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
+FEWEST_ALIKE = 3
+"""Contrasts of one condition from which their usual spread is taken."""
 SAME_ALONE = 0.05
 SAME_CONTENDED = 0.10
 """Relative difference below which two costs are called the same, alone and contended."""
@@ -161,19 +163,28 @@ def _with(found: Contrast, **changes: float) -> Contrast:
     return Contrast(**{name: getattr(found, name) for name in found.__struct_fields__} | changes)
 
 
-def steadied(found: Sequence[Contrast | None]) -> list[Contrast | None]:
-    """Contrasts of one situation, none more certain than its neighbours' typical spread between launches allows.
+LIKE_USUAL = 2.4
+"""Ratio of a contrast's variance to the usual one up to which four degrees of freedom do not tell them apart (F test, 5 %)."""
 
-    Five launches that all fell the same way by luck have next to no spread of their own; the others show what is usual.
+
+def steadied(found: Sequence[Contrast | None]) -> list[Contrast | None]:
+    """Contrasts of one condition, each with the spread between launches that it has in common with the others.
+
+    Five launches tell little of a spread: one that all fell the same way by luck has next to none, and another is twice
+    as wide as its kind.  Where a spread is no larger than the usual one by more than chance makes it, the variance is
+    the mean of both and counts twice the degrees of freedom; a larger one is kept as it is.
     """
     spreads = [c.spread for c in found if c]
-    usual = float(np.median(spreads)) if spreads else 0.0
-    return [c if c is None or c.spread >= usual or not c.paired else _respread(c, usual) for c in found]
+    usual = float(np.median(spreads)) if len(spreads) >= FEWEST_ALIKE else 0.0
+    return [_steady(c, usual) if c is not None and c.paired and usual > 0 else c for c in found]
 
 
-def _respread(c: Contrast, spread: float) -> Contrast:
+def _steady(c: Contrast, usual: float) -> Contrast:
+    if c.spread**2 > LIKE_USUAL * usual**2:
+        return c
     mean = math.log(c.value) if c.scale == "ratio" else c.value
-    return _made(c.scale, mean, spread / math.sqrt(c.launches), c.launches - 1, c.launches, c.paired, spread)
+    spread = math.sqrt((c.spread**2 + usual**2) / 2)
+    return _made(c.scale, mean, spread / math.sqrt(c.launches), 2 * (c.launches - 1), c.launches, c.paired, spread)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
