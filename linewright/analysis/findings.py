@@ -115,6 +115,7 @@ def comparable(summary: Summary) -> bool:
         and summary.cell.form not in FLOORS
         and summary.cell.operation in family_of(summary.cell.operation).operations
         and summary.cell.contender != "placebo"
+        and (summary.cell.contender == "none" or family_of(summary.cell.operation).contended)
         and not DISTRUSTED & set(summary.flags)
     )
 

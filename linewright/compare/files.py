@@ -192,7 +192,7 @@ def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None])
     for other, found in zip(others, differing, strict=True):
         if found and not options.allow_unlike:
             raise _refused(found, baseline.path, other.path)
-    found = boots.compare_all(baseline, others)
+    found = boots.across_boots(baseline, others)
     session = baseline.sessions[0]
     return Comparison(
         what=f"{' '.join(session.command)}: {session.metric}, {'higher' if session.higher_is_better else 'lower'} is better; medians of boots",

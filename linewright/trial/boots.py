@@ -38,7 +38,7 @@ class Across(Struct, frozen=True, kw_only=True):
     better: bool | None
 
 
-def compare_all(before: TrialFile, afters: Sequence[TrialFile]) -> list[list[Across]]:
+def across_boots(before: TrialFile, afters: Sequence[TrialFile]) -> list[list[Across]]:
     """Every setting that the baseline and a file have, for each file, by the medians of their boots, or by their runs
     where there are few boots; corrected over all settings of all files."""
     one = _common(before)

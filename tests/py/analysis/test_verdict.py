@@ -177,6 +177,17 @@ def test_a_bimodal_baseline_makes_the_operation_neither_metastable_nor_different
     assert all(s.metastable for s in summarise(contexts_of(truly), truly)), "what is metastable is still found"
 
 
+def test_per_cpu_operations_are_judged_alone():
+    """No second CPU uses their words: a contended point of a shared counter says nothing about a per-CPU one."""
+    rng = np.random.default_rng(11)
+    costs = []
+    for form, alone, both in (("percpu_shared_c11_add", 5.0, 16.0), ("percpu_rseq_add", 0.6, 30.0)):
+        own = dict(operation="percpu_add", params={"slots": 1})
+        costs += [(cell(form, **own), alone), (cell(form, contender="same_line", threads=2, **own), both)]
+    (found,) = found_in(together(costs, rng))
+    assert found.contender == "none" and found.best.form == "percpu_rseq_add"
+
+
 def test_the_floor_is_never_recommended():
     contexts, records = constructed({"plain_add": 0.4, "lock_add": 5.0, "lock_xadd": 9.0}, "00000000000000c3")
     found = findings(summarise(contexts, records))

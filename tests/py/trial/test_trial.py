@@ -441,12 +441,12 @@ def test_several_boots_carry_their_own_luck():
         sides = [
             file_of([np.exp(rng.normal(0, 0.03)) * np.exp(rng.normal(0, 0.003, 10)) for _ in range(4)], n) for n in "ab"
         ]
-        ((found,),) = boots.compare_all(sides[0], sides[1:])
+        ((found,),) = boots.across_boots(sides[0], sides[1:])
         assert found.unit == "boot" and found.boots == (4, 4)
         trials, wrong = trials + 1, wrong + found.different
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
     far = file_of([1.3 * np.exp(rng.normal(0, 0.03, 10)) for _ in range(4)], "c")
-    ((found,),) = boots.compare_all(sides[0], [far])
+    ((found,),) = boots.across_boots(sides[0], [far])
     assert found.different and found.better is False
 
 
