@@ -118,12 +118,11 @@ def _print(found: Inspection) -> None:
     console.print(
         one_line(f"{image.path}: {image.machine} {image.kind}, {linked}{', stripped' if image.stripped else ''}")
     )
+    for sentence in summary(found):
+        console.print(one_line(sentence))
     if found.functions:
         console.print()
         console.print(_arm64_table(found.functions) if image.machine == "arm64" else _x86_table(found.functions))
-    console.print()
-    for sentence in summary(found):
-        console.print(one_line(sentence))
 
 
 def _print_libraries(objects: list[Inspection], missing: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A comparison on a terminal or in a pipe: what changed, then what did not in a sentence."""
+"""A comparison on a terminal or in a pipe: the decision first, then the rows, then what limits the answer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ _STYLES = {"worse": "red", "better": "green", "error": "bold red"}
 
 
 def show(comparison: c.Comparison, console: Console, every: bool) -> None:
-    """Print one table per file: rows that differ or cannot be compared, and with `every` all others too."""
-    console.print(Text(one_line(comparison.what)))
+    """Print the decision, then for each file what was found, then its rows, then what limits the answer.
+
+    Rows are those that differ or cannot be compared, and with `every` all others too.
+    """
+    if check := c.check_sentence(comparison):
+        console.print(Text(check, style=_check_style(comparison)))
+    said = {side.file: c.sentences(comparison, side) for side in comparison.others}
+    for side in comparison.others:
+        console.print(Text(one_line(said[side.file][0]), style="bold"))
+    console.print(Text(one_line(comparison.what), style="dim"))
     for line in comparison.baseline.conditions:
         console.print(Text(one_line(line), style="dim"))
     for side in comparison.others:
@@ -26,17 +34,14 @@ def show(comparison: c.Comparison, console: Console, every: bool) -> None:
         if rows:
             console.print(_table(comparison, rows, one_line(side.file)))
             console.print()
-        for sentence in c.sentences(comparison, side):
+        for sentence in said[side.file][1:]:
             console.print(Text(one_line(sentence)))
         for reason, count in _reasons(comparison.of(side.file)).items():
             console.print(Text(one_line(f"not comparable: {count}: {reason}"), style="dim"))
-    if check := c.check_sentence(comparison):
-        console.print(
-            Text(
-                check,
-                style="bold red" if comparison.failed else "bold yellow" if comparison.undecided else "bold green",
-            )
-        )
+
+
+def _check_style(comparison: c.Comparison) -> str:
+    return "bold red" if comparison.failed else "bold yellow" if comparison.undecided else "bold green"
 
 
 def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:

@@ -14,6 +14,7 @@ from linewright.analysis.screen_data import Price, Screen
 from linewright.errors import one_line
 from linewright.output.screen.chart import chart
 from linewright.output.screen.matrix import matrix
+from linewright.output.screen.side_by_side import side_by_side
 
 LINES = 30
 """Most lines of one machine's screen."""
@@ -35,11 +36,15 @@ _SHORTER = (
 
 
 def print_screens(screens: Sequence[Screen], console: Console) -> None:
-    """Print each machine's screen."""
+    """Print each machine's screen, then the figures of several machines beside each other."""
     for number, screen in enumerate(screens):
         if number:
             console.print()
         for block in _fitted(screen, console):
+            console.print(block, width=_width(console))
+    if len(screens) > 1:
+        console.print()
+        for block in side_by_side(screens, _width(console)):
             console.print(block, width=_width(console))
 
 
@@ -67,7 +72,8 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
     width = _width(console)
     blank = [Text("")] * amounts["blank"]
     yield Text(one_line(", ".join([screen.title, *screen.facts])), style="bold")
-    yield Text(one_line(", ".join(screen.run)), style="dim")
+    coarse = ["coarse: fewer launches than a claim needs"] if screen.coarse else []
+    yield Text(one_line(", ".join([*screen.run, *coarse])), style="dim")
     if screen.warning:
         yield Text(one_line(screen.warning), style="bold red")
     yield from blank

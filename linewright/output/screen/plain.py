@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 from linewright.analysis.saying import render
 from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Screen
 from linewright.errors import one_line
-from linewright.output.screen import words
+from linewright.output.screen import side_by_side, words
 from linewright.output.screen.chart import ratio_text
 from linewright.output.screen.matrix import floor_line
 
 
 def lines(screens: Sequence[Screen]) -> list[str]:
-    """Every line of every machine's screen."""
-    return [one_line(line) for screen in screens for line in _of(screen)]
+    """Every line of every machine's screen; of several machines, then the figures that they have in common."""
+    said = [one_line(line) for screen in screens for line in _of(screen)]
+    for row in side_by_side.lines(screens) if len(screens) > 1 else ():
+        costs = (f"{s.title} {words.figure(cost)}" for s, cost in zip(screens, row.costs, strict=True) if cost)
+        said.append(one_line(f"{row.name}, nanoseconds: {'; '.join(costs)}."))
+    return said
 
 
 def _of(screen: Screen) -> Iterator[str]:

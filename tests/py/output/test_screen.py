@@ -192,6 +192,28 @@ def test_two_machines_are_two_screens(command, files):
     said = command("show", *files.values()).stdout
     assert said.index("synthetic x86-64 VM") < said.index("synthetic arm64, far store forms")
     assert said.count("price list, ns") == 2
+    beside = said[said.index("The machines beside each other") :].splitlines()
+    assert "synthetic x86-64 VM synthetic arm64, far" in beside[1]
+    assert next(line for line in beside if line.startswith("add, 2nd CPU")).split()[-2:] == ["15.9", "89.8"]
+    plain_text = command("show", *files.values(), "--plain").stdout
+    assert "add, 2nd CPU, nanoseconds: synthetic x86-64 VM 15.9; synthetic arm64, far store forms 89.8." in plain_text
+
+
+def test_a_file_without_any_figure_says_so(command):
+    from support.analysis_samples import cell, context, record
+
+    rows = [record(cell(form), status="unavailable", reason="this CPU lacks lse") for form in ("stadd", "ldadd")]
+    said = command("show", write(command.directory / "r.jsonl", [context()], rows)).stdout
+    assert "No cell has a figure: linewright show --all says why." in said
+    assert "2 cells are not available, such as stadd: this CPU lacks lse." in said
+
+
+def test_a_wrong_sum_is_said_before_anything_else(command):
+    from support.analysis_samples import cell, context, record
+
+    rows = [record(cell("stadd"), status="error", reason="the sum is wrong"), record(cell("ldadd"), [5.0] * 9)]
+    said = command("show", write(command.directory / "r.jsonl", [context()], rows)).stdout
+    assert said.splitlines()[2] == "WRONG: 1 cell (stadd): the sum is wrong"
 
 
 def test_records_without_the_list_say_which_plan_gives_it(command, files):
