@@ -68,14 +68,12 @@ struct Turn {
 template <class Definition> void ask(Loop_args &args) {
     Word *line = static_cast<Word *>(args.target);
     auto *turn = static_cast<Turn *>(args.state);
-    const std::size_t work_iters = args.work; // in a register: the definition's are the loop's only memory accesses
     Word next = turn->next;
-    for (std::size_t left = args.ops; left; --left) {
+    repeat(args, [&]() __attribute__((always_inline)) {
         while (!Definition::take(line, next)) {
         }
         next = static_cast<Word>(next + 2);
-        work_for(work_iters);
-    }
+    });
     // A round trip is over when the answer is there: leave the line at this thread's turn.
     while (__atomic_load_n(line, __ATOMIC_RELAXED) != next) {
     }
@@ -114,14 +112,16 @@ public:
     unsigned lines() const override { return lines_.count(); }
     Batch loop(unsigned thread) const override { return thread == 0 ? ask_ : answer_; }
     Batch baseline(unsigned) const override { return no_handoff; }
-    std::string baseline_key() const override { return "handoff/w" + std::to_string(cell_.work_iters) + cell_.placement; }
+    std::string baseline_key() const override {
+        return "handoff/" + cell_.work + std::to_string(cell_.work_iters) + cell_.placement;
+    }
 
     Loop_args arguments(unsigned thread, unsigned line) override {
         auto value = lines_.load<Word>(line);
         turns_[thread].turn.next = static_cast<Word>(value - value % 2 + thread);
         Loop_args args;
         args.target = lines_.line(line);
-        args.work = thread == 0 ? cell_.work_iters : 0;
+        set_work(args, cell_, thread);
         args.state = &turns_[thread].turn;
         return args;
     }

@@ -12,7 +12,8 @@ namespace lw::probe {
 struct Loop_args {
     void *target = nullptr;            // what the operation acts on: a line, a per-CPU object, a domain …
     std::size_t ops = 1;               // operations to perform; a contender's loop may write back that it did fewer
-    std::size_t work = 0;              // iterations of the one-NOP loop after each operation
+    std::size_t work = 0;              // units of work after each operation
+    bool nop_loop = false;             // a unit is an iteration of a loop around one NOP, not a link of the chain
     std::uint64_t operand = 1;         // value the operation is given
     std::uint64_t sum_out = 0;         // sum of the values that exchanges returned, for conservation checks
     std::uint64_t excluded_ticks = 0;  // time inside the batch that is preparation, not the operation
@@ -21,26 +22,65 @@ struct Loop_args {
 
 using Batch = void (*)(Loop_args &);
 
-// The work between operations: a run-time loop around one NOP, so that every work length has the same code.
-[[gnu::always_inline]] inline void work_for(std::size_t iterations) {
-    for (; iterations; --iterations)
-        lw_nop();
+// Units of work as dependent additions, one cycle each: a straight line entered so that the units asked for run, and
+// whole lines of LW_CHAIN_LINKS beyond that many. It depends on nothing but itself: it overlaps with the operation as far
+// as the core looks ahead.
+class Chain {
+public:
+    explicit Chain(std::size_t units)
+        : more_((units - 1) / LW_CHAIN_LINKS), skip_((LW_CHAIN_LINKS * (more_ + 1) - units) * LW_CHAIN_LINK_BYTES) {
+        __asm__ volatile("" : "+r"(x_)); // set before the loop, not at its head
+    }
+
+    [[gnu::always_inline]] void run() {
+        lw_dependent_chain(&x_, skip_);
+        for (std::size_t more = more_; __builtin_expect(more != 0, 0); --more)
+            lw_dependent_chain(&x_, 0);
+    }
+
+private:
+    const std::size_t more_, skip_;
+    unsigned long x_ = 1;
+};
+
+// Calls `loop` with the work that the arguments ask for, a function without arguments. The loop is compiled once for each
+// kind: without work it holds nothing but the operation and the count-down.
+template <bool works = true, class Loop> [[gnu::always_inline]] inline void with_work(const Loop_args &args, Loop loop) {
+    const std::size_t units = args.work;
+    if (!works || units == 0)
+        return loop([] {});
+    if (args.nop_loop)
+        return loop([units] {
+            for (std::size_t left = units; left; --left)
+                lw_nop();
+        });
+    Chain chain(units);
+    loop([&chain]() __attribute__((always_inline)) { chain.run(); });
 }
 
-// The loop itself. Without work it holds nothing but the operation and the count-down.
-template <class Step> [[gnu::always_inline]] inline void repeat(const Loop_args &args, Step step) {
-    std::size_t left = args.ops;
-    const std::size_t work = args.work;
-    if (work == 0) {
-        do
+// Bytes by which the loops of this translation unit stand behind a 64-byte boundary; launches differ in it.
+#ifndef LW_LOOP_OFFSET
+#define LW_LOOP_OFFSET 0
+#endif
+#define LW_LOOP_TEXT(x) LW_LOOP_TEXT_(x)
+#define LW_LOOP_TEXT_(x) #x
+[[gnu::always_inline]] inline void align_loop() {
+#ifdef LW_NOP_BYTES
+    __asm__ volatile(
+        ".p2align 6\n\t.rept " LW_LOOP_TEXT(LW_LOOP_OFFSET) " / " LW_LOOP_TEXT(LW_NOP_BYTES) "\n\tnop\n\t.endr");
+#endif
+}
+
+// The loop itself: one operation and its work, `ops` times. Loops that never have work say so.
+template <bool works = true, class Step> [[gnu::always_inline]] inline void repeat(const Loop_args &args, Step step) {
+    with_work<works>(args, [&](auto work) __attribute__((always_inline)) {
+        std::size_t left = args.ops;
+        align_loop();
+        do {
             step();
-        while (--left);
-        return;
-    }
-    do {
-        step();
-        work_for(work);
-    } while (--left);
+            work();
+        } while (--left);
+    });
 }
 
 } // namespace lw::probe

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -279,20 +280,54 @@ template <class Body> double shortest_ns(const Clock &clock, Body body) {
     return best;
 }
 
-double nop_iter_ns(const Clock &clock) {
+// One batch of a baseline loop with work, ns per iteration.
+double baseline_ns(const Machine &machine, std::size_t work, bool nop_loop, std::size_t ops) {
     constexpr unsigned width = sizeof(void *) * 8;
-    const Rmw_loop *empty = find_rmw_loop("empty", width);
+    const Rmw_loop *empty = find_rmw_loop("empty", width, machine.loop_place);
     std::uint64_t dummy = 0;
+    Loop_args args;
+    args.target = &dummy;
+    args.ops = ops;
+    args.work = work;
+    args.nop_loop = nop_loop;
+    const std::uint64_t start = lw_ticks();
+    empty->issue(args);
+    return machine.clock.ns(lw_ticks() - start) / static_cast<double>(ops);
+}
+
+double nop_iter_ns(const Machine &machine) {
     auto loop = [&](std::size_t work) {
-        return shortest_ns(clock, [&] {
-            Loop_args args;
-            args.target = &dummy;
-            args.ops = 100;
-            args.work = work;
-            empty->issue(args);
-        });
+        double best = 1e18;
+        for (int i = 0; i < 15; ++i)
+            best = std::min(best, baseline_ns(machine, work, true, 100));
+        return best;
     };
-    return (loop(2000) - loop(1000)) / (100.0 * 1000.0); // by difference: what surrounds the loop cancels
+    return (loop(2000) - loop(1000)) / 1000.0; // by difference: what surrounds the loop cancels
+}
+
+// The control of the work around operations: cost of a unit, how far the baseline loop is from proportional to the units,
+// and how far repeated windows of one length are apart. Windows of 40 µs; medians, so that an interrupt does not count.
+void measure_work(const Machine &machine, wire::Context &context) {
+    auto window = [&](std::size_t work) {
+        return baseline_ns(machine, work, false, std::max<std::size_t>(100, 160'000 / work));
+    };
+    auto windows = [&](std::size_t work, int count) {
+        std::vector<double> values;
+        for (int i = 0; i < count; ++i)
+            values.push_back(window(work));
+        std::ranges::sort(values);
+        return values;
+    };
+    Real_time real_time;
+    window(500); // warms up
+    const std::vector<double> repeated = windows(200, 41);
+    const double unit = repeated[20] / 200;
+    double farthest = 0;
+    for (std::size_t work : {10, 20, 50, 100, 500})
+        farthest = std::max(farthest, std::abs(windows(work, 11)[5] / (unit * static_cast<double>(work)) - 1));
+    context.work_unit_ns = unit;
+    context.work_linearity = farthest;
+    context.work_spread = (repeated[36] - repeated[4]) / repeated[20];
 }
 
 double cycle_ns(const Clock &clock) {
@@ -419,7 +454,9 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.time_source = machine.clock.source;
     context.tick_ns = machine.clock.tick_ns;
     context.timer_cost_ns = machine.clock.cost_ns;
-    context.nop_iter_ns = nop_iter_ns(machine.clock);
+    context.nop_iter_ns = nop_iter_ns(machine);
+    measure_work(machine, context);
+    context.loop_offset_bytes = loop_offset_bytes(machine.loop_place);
     context.cycle_ns = cycle_ns(machine.clock);
     int here = sched_getcpu();
     context.governor =

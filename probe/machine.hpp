@@ -22,6 +22,7 @@ struct Clock {
 };
 
 struct Machine {
+    unsigned loop_place = 0; // of this launch, see probe/rmw_loops.hpp
     Topology topology;
     Clock clock;
     std::set<std::string> features;

@@ -3,6 +3,7 @@
 #include "probe/quick.hpp"
 #include "probe/rmw_loops.hpp"
 #include "probe/run.hpp"
+#include "probe/window.hpp"
 #include "wire/forms.hpp"
 #include "wire/schema.hpp"
 
@@ -94,8 +95,10 @@ void report_progress(const probe::Progress &progress) {
     std::this_thread::sleep_for(milliseconds(15));
 }
 
-int run(const probe::Machine &machine, const wire::Plan &plan) {
+int run(probe::Machine &machine, const wire::Plan &plan) {
     probe::check_plan(plan, machine);
+    machine.loop_place = plan.launch % probe::loop_places;
+    probe::pin_to(probe::usable_cpus(machine.topology, plan.cpus).front()); // the context describes the timed CPU
     wire::Context context = probe::describe(machine, plan.name, plan.launch, plan.counters);
     context.launches = plan.launches;
     bool writable = true;

@@ -77,7 +77,7 @@ public:
     Batch baseline(unsigned) const override { return run_empty; }
     unsigned small_batch_ops() const override { return 16; }
     std::string baseline_key() const override {
-        return "operations/w" + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
+        return "operations/" + cell_.work + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
                std::to_string(cell_.contender_iters) + "/" + cell_.placement;
     }
 
@@ -86,7 +86,7 @@ public:
             lw_policy_set(policy_.c_str()); // cannot fail: make() has tried it on this CPU
         Loop_args args;
         args.target = lines_.line(line);
-        args.work = thread == 0 ? cell_.work_iters : cell_.contender_iters;
+        set_work(args, cell_, thread);
         args.operand = cell_.operation == "library_xchg" ? thread + 1 : 1;
         return args;
     }

@@ -28,6 +28,8 @@ struct alignas(256) Seat {
     char *handle = nullptr; // per-CPU memory
     char *own = nullptr;    // this CPU's copy of it
     char *shared = nullptr; // one copy for all threads
+    char *packed = nullptr; // this thread's word, the next thread's beside it
+    char *padded = nullptr; // this thread's word, the next thread's lines away
     std::size_t last = 0;   // slots - 1
 };
 
@@ -37,18 +39,16 @@ thread_local std::uint64_t local_words[most_slots * step / 8];
 
 // Goes round the slots. A single slot has its address in one register throughout, as in a program that counts one thing.
 template <class Step> [[gnu::always_inline]] inline void go_round(Loop_args &args, char *base, Step add) {
-    const std::size_t last = static_cast<const Seat *>(args.state)->last, work = args.work;
-    if (last == 0) {
+    const std::size_t last = static_cast<const Seat *>(args.state)->last;
+    if (last == 0)
+        return repeat(args, [=]() __attribute__((always_inline)) { add(base); });
+    with_work(args, [&](auto work) __attribute__((always_inline)) {
+        align_loop();
         for (std::size_t left = args.ops; left; --left) {
-            add(base);
-            work_for(work);
+            add(slot(base, left & last));
+            work();
         }
-        return;
-    }
-    for (std::size_t left = args.ops; left; --left) {
-        add(slot(base, left & last));
-        work_for(work);
-    }
+    });
 }
 
 template <class T> void run_empty(Loop_args &args) {
@@ -89,6 +89,15 @@ template <class T> void run_thread_local(Loop_args &args) {
     go_round(args, base, [](char *p) { plain<T>(p); });
 }
 
+// One thread's own word, and nothing atomic: what threads that share no word still pay where they share its line.
+template <class T> void run_false_sharing(Loop_args &args) {
+    go_round(args, static_cast<Seat *>(args.state)->packed, [](char *p) { plain<T>(p); });
+}
+
+template <class T> void run_padded(Loop_args &args) {
+    go_round(args, static_cast<Seat *>(args.state)->padded, [](char *p) { plain<T>(p); });
+}
+
 [[gnu::always_inline]] inline char *copy_of_current(char *handle) {
     return LW__CPU0(handle) + (static_cast<std::size_t>(sched_getcpu()) << LW_PERCPU_SHIFT);
 }
@@ -124,6 +133,7 @@ struct Percpu_loop {
     unsigned bits;
     Batch run;
     bool sequences = false; // needs restartable sequences to be what it says
+    bool one_slot = false;  // each thread has one word
 };
 
 template <class T, unsigned bits>
@@ -133,6 +143,8 @@ constexpr std::array common_loops{
     Percpu_loop{"percpu_rseq_cmpxchg", bits, run_rseq_cmpxchg<T>, true},
     Percpu_loop{"percpu_thread_local_add", bits, run_thread_local<T>},
     Percpu_loop{"percpu_racy_add", bits, run_racy<T>},
+    Percpu_loop{"percpu_false_sharing_add", bits, run_false_sharing<T>, false, true},
+    Percpu_loop{"percpu_padded_add", bits, run_padded<T>, false, true},
     Percpu_loop{"percpu_own_c11_add", bits, run_form<T, c11_add<T>, Where::own>},
     Percpu_loop{"percpu_getcpu_c11_add", bits, run_form<T, c11_add<T>, Where::getcpu>},
     Percpu_loop{"percpu_shared_c11_add", bits, run_form<T, c11_add<T>, Where::shared>},
@@ -176,9 +188,17 @@ const Percpu_loop *find_loop(std::string_view form, unsigned bits) {
 // What the cell's lines are made of: per-CPU memory and a shared copy, freed with the cell.
 struct Row {
     char *handle;
-    std::vector<std::uint64_t> shared_store;
-    char *shared;
+    std::vector<std::uint64_t> shared_store, packed_store, padded_store;
+    char *shared, *packed, *padded;
 };
+
+constexpr std::size_t packed_step = 8, padded_step = 256; // bytes from one thread's own word to the next thread's
+
+// Where a vector's memory reaches a boundary of `step` bytes; it does not move with the vector.
+char *aligned(std::vector<std::uint64_t> &store) {
+    auto raw = reinterpret_cast<std::uintptr_t>(store.data());
+    return reinterpret_cast<char *>((raw + step - 1) / step * step);
+}
 
 class Percpu final : public Subject {
 public:
@@ -188,9 +208,17 @@ public:
             void *handle = lw_percpu_alloc(slots * step, step);
             if (!handle)
                 throw std::bad_alloc();
-            Row row{static_cast<char *>(handle), std::vector<std::uint64_t>((slots + 1) * step / 8), nullptr};
-            auto raw = reinterpret_cast<std::uintptr_t>(row.shared_store.data());
-            row.shared = reinterpret_cast<char *>((raw + step - 1) / step * step); // a vector's memory does not move with it
+            auto words = [](std::size_t bytes) { return std::vector<std::uint64_t>((bytes + step) / 8); };
+            Row row{static_cast<char *>(handle),
+                    words(slots * step),
+                    words(cell.threads * packed_step),
+                    words(cell.threads * padded_step),
+                    nullptr,
+                    nullptr,
+                    nullptr};
+            row.shared = aligned(row.shared_store);
+            row.packed = aligned(row.packed_store);
+            row.padded = aligned(row.padded_store);
             rows_.push_back(std::move(row));
         }
     }
@@ -205,7 +233,7 @@ public:
     Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? empty_ : loop_; }
     Batch baseline(unsigned) const override { return empty_; }
     std::string baseline_key() const override {
-        return "percpu/s" + std::to_string(slots_) + "/w" + std::to_string(cell_.work_iters) + "/t" +
+        return "percpu/s" + std::to_string(slots_) + "/" + cell_.work + std::to_string(cell_.work_iters) + "/t" +
                std::to_string(cell_.threads) + "/ci" + std::to_string(cell_.contender_iters) + "/" + cell_.placement + "/u" +
                std::to_string(cell_.width_bits);
     }
@@ -216,11 +244,13 @@ public:
         seat.handle = rows_[line].handle;
         seat.own = copy_of_current(seat.handle);
         seat.shared = rows_[line].shared;
+        seat.packed = rows_[line].packed + thread * packed_step;
+        seat.padded = rows_[line].padded + thread * padded_step;
         seat.last = slots_ - 1;
         std::ranges::fill(local_words, 0);
         Loop_args args;
         args.target = seat.handle;
-        args.work = thread == 0 ? cell_.work_iters : cell_.contender_iters;
+        set_work(args, cell_, thread);
         args.state = &seat;
         return args;
     }
@@ -238,6 +268,8 @@ public:
         std::uint64_t found = local_;
         for (Row &row : rows_) {
             found += sum_of(row.shared);
+            for (unsigned thread = 0; thread < cell_.threads; ++thread)
+                found += word_at(row.packed + thread * packed_step) + word_at(row.padded + thread * padded_step);
             for (unsigned index = 0; index < slots_; ++index)
                 found += cell_.width_bits == 64
                              ? lw_percpu_sum_u64(reinterpret_cast<std::uint64_t *>(slot(row.handle, index)))
@@ -252,9 +284,12 @@ private:
     std::uint64_t sum_of(char *base) const {
         std::uint64_t sum = 0;
         for (unsigned index = 0; index < slots_; ++index)
-            sum += cell_.width_bits == 64 ? *reinterpret_cast<std::uint64_t *>(slot(base, index))
-                                          : *reinterpret_cast<std::uint32_t *>(slot(base, index));
+            sum += word_at(slot(base, index));
         return sum;
+    }
+
+    std::uint64_t word_at(char *at) const {
+        return cell_.width_bits == 64 ? *reinterpret_cast<std::uint64_t *>(at) : *reinterpret_cast<std::uint32_t *>(at);
     }
 
     const wire::Cell cell_;
@@ -288,6 +323,8 @@ Made make(const wire::Cell &cell, const Machine &machine) {
                              " bits for " + cell.operation};
     if (!machine.has(form->needs))
         return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+    if (loop->one_slot && slots != 1)
+        throw wire::Invalid(cell.id() + ": " + cell.form + " has one word for each thread: slots=1");
     const char *why = "";
     if (loop->sequences && lw_percpu_mode(&why) == LW_PERCPU_ATOMIC)
         return {nullptr, std::string("no restartable sequences: ") + why};

@@ -63,8 +63,8 @@ void print_row(const wire::Record &record) {
 
 int print_quick_table(const Machine &machine, std::atomic<bool> &stop) {
     wire::Context context = describe(machine, "quick", 0);
-    std::printf("%s, %s; %s; %zu CPUs; one work iteration %.2f ns; one cycle %.3f ns%s\n", context.cpu_model.c_str(),
-                context.arch.c_str(), context.kernel.c_str(), context.cpus.size(), context.nop_iter_ns, context.cycle_ns,
+    std::printf("%s, %s; %s; %zu CPUs; one unit of work %.3f ns; one cycle %.3f ns%s\n", context.cpu_model.c_str(),
+                context.arch.c_str(), context.kernel.c_str(), context.cpus.size(), *context.work_unit_ns, context.cycle_ns,
                 context.emulated ? "; EMULATED: times mean nothing" : "");
     std::printf("%-10s %-34s %-10s %5s %9s %9s %9s %9s\n", "operation", "form", "contender", "work", "p50 ns", "p95 ns",
                 "p99 ns", "exposed");

@@ -5,7 +5,7 @@
 //                            one, and poisons it; one operation is one such update
 //   parameter updater        the last thread does the same meanwhile, by that way: synchronize or expedited
 // and then every section looks at the object, and one that sees poison makes the cell an error.
-// Parameter `read_delay`: iterations of the one-NOP loop inside each section. Parameter `instances` (a power of two): objects
+// Parameter `read_delay`: units of work inside each section. Parameter `instances` (a power of two): objects
 // that lookups find. All readers run before and after the timed window, as in every window of the probe.
 #include "probe/readers.hpp"
 
@@ -98,7 +98,7 @@ public:
     Batch baseline(unsigned) const override { return checked_ ? baseline_.checked : baseline_.pairs; }
 
     std::string baseline_key() const override {
-        return "readers/" + std::string(baseline_.form) + (checked_ ? "/checked" : "") + "/d" +
+        return "readers/" + std::string(baseline_.form) + (checked_ ? "/checked" : "") + "/" + cell_.work +
                std::to_string(parameters_.read_delay) + "/n" + std::to_string(parameters_.instances) + "/t" +
                std::to_string(cell_.threads) + "/" + cell_.placement;
     }
@@ -120,6 +120,7 @@ public:
         Loop_args args;
         args.target = &world;
         args.work = parameters_.read_delay;
+        args.nop_loop = cell_.work == "nop_loop";
         args.state = &seat;
         return args;
     }

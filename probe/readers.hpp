@@ -123,29 +123,25 @@ template <class R, bool checked> [[gnu::always_inline]] inline void lw::probe::r
     auto *seat = static_cast<Reader_seat *>(args.state);
     R reader(*seat);
     Reader_world *const world = seat->world;
-    const std::size_t delay = args.work;
     std::uint64_t wrong = 0;
-    std::size_t left = args.ops;
-    auto section = [&](auto inside) {
-        auto cookie = reader.enter();
+    auto section = [&](auto inside) __attribute__((always_inline)) {
+        auto index = reader.enter();
         const Guarded *seen = nullptr;
         if constexpr (checked)
             seen = __atomic_load_n(&world->current, __ATOMIC_ACQUIRE); // pairs with the release in replace_guarded()
         inside();
-        __asm__ volatile("" : : : "memory"); // a section has an inside
+        __asm__ volatile("" : : : "memory"); // what is inside stays inside
         if constexpr (checked)
             wrong += __atomic_load_n(&seen->live, __ATOMIC_RELAXED) != 1; // ordered by what is under test
-        reader.leave(cookie);
+        reader.leave(index);
     };
-    if (delay == 0) {
+    with_work(args, [&](auto inside) __attribute__((always_inline)) {
+        std::size_t left = args.ops;
+        align_loop();
         do
-            section([] {});
+            section(inside);
         while (--left);
-    } else {
-        do
-            section([delay] { work_for(delay); });
-        while (--left);
-    }
+    });
     seat->wrong += wrong;
     reader.finish(*seat);
 }

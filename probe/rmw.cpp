@@ -25,14 +25,14 @@ public:
 
     // Contended or not, the baseline's contenders only spin: one baseline serves every form with the same loop.
     std::string baseline_key() const override {
-        return "rmw/w" + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
+        return "rmw/" + cell_.work + std::to_string(cell_.work_iters) + "/t" + std::to_string(cell_.threads) + "/ci" +
                std::to_string(cell_.contender_iters) + "/" + cell_.placement + "/u" + std::to_string(cell_.width_bits);
     }
 
     Loop_args arguments(unsigned thread, unsigned line) override {
         Loop_args args;
         args.target = lines_.line(line);
-        args.work = thread == 0 ? cell_.work_iters : cell_.contender_iters;
+        set_work(args, cell_, thread);
         args.operand = cell_.operation == "xchg" ? thread + 1 : 1;
         return args;
     }
@@ -80,10 +80,10 @@ Made make(const wire::Cell &cell, const Machine &machine) {
         return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
     if (!cell.params.empty())
         throw wire::Invalid(cell.id() + ": operation " + cell.operation + " takes no parameters");
-    const Rmw_loop *empty = find_rmw_loop("empty", cell.width_bits);
+    const Rmw_loop *empty = find_rmw_loop("empty", cell.width_bits, machine.loop_place);
     if (!empty)
         throw wire::Invalid(cell.id() + ": no baseline loop at this width");
-    return {std::make_unique<Rmw>(cell, *find_rmw_loop(cell.form, cell.width_bits), *empty), ""};
+    return {std::make_unique<Rmw>(cell, *find_rmw_loop(cell.form, cell.width_bits, machine.loop_place), *empty), ""};
 }
 
 } // namespace

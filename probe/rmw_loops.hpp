@@ -3,6 +3,7 @@
 
 #include "probe/loop.hpp"
 
+#include <span>
 #include <string_view>
 
 namespace lw::probe {
@@ -14,7 +15,14 @@ struct Rmw_loop {
     Batch completed; // each operation followed by what really waits for it
 };
 
-// The loop of a form at a width; null where this architecture has none.
-const Rmw_loop *find_rmw_loop(std::string_view form, unsigned width_bits);
+// Where the loops stand: the same code at `loop_places` distances from a 64-byte boundary.
+constexpr unsigned loop_places = 4;
+constexpr unsigned loop_offset_bytes(unsigned place) { return 16 * place; }
+
+// Every loop at one place.
+template <unsigned place> std::span<const Rmw_loop> rmw_loops_at();
+
+// The loop of a form at a width and a place; null where this architecture has none.
+const Rmw_loop *find_rmw_loop(std::string_view form, unsigned width_bits, unsigned place = 0);
 
 } // namespace lw::probe

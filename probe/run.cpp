@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 #include <random>
 
 namespace lw::probe {
@@ -29,6 +30,13 @@ double window_ms(const wire::Plan &plan, const wire::Cell &cell) {
 unsigned least_windows(const wire::Plan &plan, const wire::Cell &cell) {
     unsigned lines = contended(cell) ? 1 : cell.lines * plan.line_windows;
     return std::min(std::max(plan.min_windows, lines), plan.max_windows);
+}
+
+// Whether two cells are forms of one point: they differ in nothing but the form, its operation, order and width.
+bool same_point(const wire::Cell &a, const wire::Cell &b) {
+    return a.contender == b.contender && a.contender_iters == b.contender_iters && a.work_iters == b.work_iters &&
+           a.work == b.work && a.placement == b.placement && a.lines == b.lines && a.threads == b.threads &&
+           a.params == b.params;
 }
 
 // Counts of a group of threads as metrics: each event per operation, the frequency where cycles are among them, and the
@@ -58,6 +66,7 @@ struct Cell_run {
     Counted timed, others; // of kept windows
     std::uint64_t others_ops = 0;
     unsigned tries = 0; // windows run, discarded ones included
+    std::vector<unsigned> lines; // in the order in which windows visit them: drawn anew for each round of all
     bool done = false;
 };
 
@@ -84,8 +93,8 @@ public:
         for (const wire::Cell &cell : plan_.cells)
             weight_left += weight(cell);
         const Clock_point start = start_;
-        for (std::size_t first = 0; first < plan_.cells.size(); first += plan_.block_cells) {
-            std::size_t end = std::min(first + plan_.block_cells, plan_.cells.size());
+        for (std::size_t first = 0, end; first < plan_.cells.size(); first = end) {
+            end = block_end(plan_, first);
             double block_weight = 0;
             for (std::size_t i = first; i < end; ++i)
                 block_weight += weight(plan_.cells[i]);
@@ -137,7 +146,7 @@ private:
     Window_request request(const Cell_run &run, Mode mode, double length_ms, std::size_t batch_ops) const {
         Window_request request;
         request.mode = mode;
-        request.line = run.tries % run.subject->lines();
+        request.line = run.lines[run.tries % run.lines.size()];
         request.length_ms = length_ms;
         request.batch_ops = batch_ops;
         // A short window still holds at least a hundred batches.
@@ -173,6 +182,7 @@ private:
     void run_once(Cell_run &run, std::map<std::string, Baseline> &baselines) {
         if (run.tries == 0)
             run.record.started_s = seconds_since(start_);
+        draw_lines(run);
         const Baseline &baseline = baseline_of(run, baselines);
         Window_request timed = request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops);
         if (counters_.active()) {
@@ -180,7 +190,6 @@ private:
             timed.events = &events_;
         }
         Window_result window = run_window(*run.subject, machine_, run.cpus, timed, &run.batch);
-        unsigned line = run.tries % run.subject->lines();
         if (window.error.empty() && window.moved)
             window.error = "a pinned thread was found on another CPU";
         if (!window.error.empty())
@@ -195,7 +204,7 @@ private:
         } else {
             run.record.cpus = window.cpus;
             run.record.window_ns.push_back(window.ns_per_op);
-            run.record.window_line.push_back(line);
+            run.record.window_line.push_back(timed.line);
             run.record.baseline_ns.push_back(baseline.ns);
             run.timed.add(window.timed);
             run.others.add(window.others);
@@ -209,6 +218,15 @@ private:
         if (run.tries < plan_.min_windows)
             run_extras(run);
         ++run.tries;
+    }
+
+    // A new order of the lines when all were visited: what drifts while a cell is measured must not look like the lines.
+    void draw_lines(Cell_run &run) {
+        if (run.tries % run.subject->lines() != 0)
+            return;
+        run.lines.resize(run.subject->lines());
+        std::iota(run.lines.begin(), run.lines.end(), 0u);
+        std::ranges::shuffle(run.lines, random_);
     }
 
     // Single-operation percentiles and completion cost, in short windows of their own beside the first timed ones.
@@ -355,6 +373,21 @@ private:
 };
 
 } // namespace
+
+std::size_t block_end(const wire::Plan &plan, std::size_t first) {
+    constexpr std::size_t most = 256; // cells whose memory is held at a time
+    const std::vector<wire::Cell> &cells = plan.cells;
+    std::size_t end = first;
+    while (end < cells.size() && end - first < most) {
+        std::size_t point_end = end + 1;
+        while (point_end < cells.size() && same_point(cells[end], cells[point_end]))
+            ++point_end;
+        if (end > first && point_end - first > plan.block_cells)
+            break;
+        end = std::min(point_end, first + most);
+    }
+    return end;
+}
 
 void check_plan(const wire::Plan &plan, const Machine &machine) {
     choose_counters(plan.counters, "/", Counter_calls::of_kernel()); // throws for an unknown name

@@ -25,6 +25,10 @@ struct Run_hooks {
     const std::atomic<bool> *stop = nullptr; // set from a signal handler: finish the window, keep finished cells
 };
 
+// The end of the block of cells that begins at `first`: about `block_cells`, but the forms of one point, neighbours in the
+// plan, stay together, up to 256.
+std::size_t block_end(const wire::Plan &plan, std::size_t first);
+
 // Everything about a plan that can be wrong on this machine, without running it; throws wire::Invalid.
 void check_plan(const wire::Plan &plan, const Machine &machine);
 

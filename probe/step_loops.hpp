@@ -1,4 +1,5 @@
-// Loops around one operation on one line, by what the operation returns. `wait`: each operation is waited for.
+// Loops around one operation on one line, by what the operation returns. `wait`: each operation is waited for, and
+// has no work behind it.
 #pragma once
 
 #include "probe/loop.hpp"
@@ -10,7 +11,7 @@ namespace lw::probe {
 template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline void run_add(Loop_args &args) {
     T *line = static_cast<T *>(args.target);
     const T operand = static_cast<T>(args.operand);
-    repeat(args, [=] {
+    repeat<!wait>(args, [=] {
         if constexpr (std::is_void_v<decltype(Op(line, operand))>) {
             Op(line, operand);
         } else {
@@ -26,7 +27,7 @@ template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline voi
     T *line = static_cast<T *>(args.target);
     const T operand = static_cast<T>(args.operand);
     T sum = 0; // keeps every value taken out accounted for: the conservation check of exchanges
-    repeat(args, [&sum, line, operand] {
+    repeat<!wait>(args, [&sum, line, operand] {
         sum = static_cast<T>(sum + Op(line, operand));
         if constexpr (wait)
             lw_wait_completion(line);
@@ -36,7 +37,7 @@ template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline voi
 
 template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline void run_read(Loop_args &args) {
     const T *line = static_cast<const T *>(args.target);
-    repeat(args, [=] {
+    repeat<!wait>(args, [=] {
         T value = Op(line);
         __asm__ volatile("" : : "r"(value)); // the value is wanted: the read may not be dropped
         if constexpr (wait)

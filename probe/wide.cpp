@@ -45,20 +45,22 @@ struct alignas(256) Slot {
 template <class Read, class Write> [[gnu::always_inline]] inline void mix(Loop_args &args, Read read, Write write) {
     auto *slot = static_cast<Slot *>(args.state);
     const unsigned percent = slot->write_percent;
-    const std::size_t work = args.work;
     unsigned due = 0;
     std::size_t writes = 0;
-    for (std::size_t left = args.ops; left; --left) {
-        due += percent;
-        if (due >= 100) {
-            due -= 100;
-            write();
-            ++writes;
-        } else {
-            read();
+    with_work(args, [&](auto work) __attribute__((always_inline)) {
+        align_loop();
+        for (std::size_t left = args.ops; left; --left) {
+            due += percent;
+            if (due >= 100) {
+                due -= 100;
+                write();
+                ++writes;
+            } else {
+                read();
+            }
+            work();
         }
-        work_for(work);
-    }
+    });
     slot->writes += writes;
     slot->reads += args.ops - writes;
 }
@@ -277,7 +279,7 @@ public:
     Batch loop(unsigned thread) const override { return thread > 0 && cell_.contender == "placebo" ? run_empty : loop_; }
     Batch baseline(unsigned) const override { return run_empty; }
     std::string baseline_key() const override {
-        return "wide/p" + std::to_string(write_percent_) + "/w" + std::to_string(cell_.work_iters) + "/t" +
+        return "wide/p" + std::to_string(write_percent_) + "/" + cell_.work + std::to_string(cell_.work_iters) + "/t" +
                std::to_string(cell_.threads) + "/ci" + std::to_string(cell_.contender_iters) + "/" + cell_.placement;
     }
 
@@ -287,7 +289,7 @@ public:
         slot.write_percent = write_percent_;
         Loop_args args;
         args.target = lines_.line(line);
-        args.work = thread == 0 ? cell_.work_iters : cell_.contender_iters;
+        set_work(args, cell_, thread);
         args.state = &slot;
         return args;
     }

@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <set>
 
 namespace {
 
@@ -155,5 +157,49 @@ TEST(Run, RefusesMoreThreadsThanNamedCpus) {
 }
 
 TEST(Pin, FailsForACpuThatDoesNotExist) { EXPECT_FALSE(pin_to(65'000)); }
+
+// A point's forms are neighbours in a plan; a block ends between points, unless one point alone is larger than any block.
+TEST(Block, KeepsTheFormsOfAPointTogether) {
+    wire::Plan plan;
+    plan.block_cells = 4;
+    auto add = [&](unsigned forms, std::uint64_t work) {
+        for (unsigned i = 0; i < forms; ++i) {
+            wire::Cell cell;
+            cell.operation = "add";
+            cell.form = "form_" + std::to_string(i);
+            cell.work_iters = work;
+            plan.cells.push_back(cell);
+        }
+    };
+    add(2, 0);
+    add(2, 1);
+    add(7, 2);
+    add(1, 3);
+    add(300, 4);
+    std::vector<std::size_t> ends;
+    for (std::size_t first = 0; first < plan.cells.size(); first = ends.back())
+        ends.push_back(block_end(plan, first));
+    EXPECT_EQ(ends, (std::vector<std::size_t>{4, 11, 12, 268, 312}));
+}
+
+// Lines are visited in another order in each round, each once a round: a drift cannot look like a difference of lines.
+TEST(Runner, VisitsLinesInADrawnOrder) {
+    wire::Plan plan = short_plan();
+    plan.cells = {cell_of(*wire::find_form("empty", sizeof(void *) * 8), 1)};
+    plan.cells[0].lines = 16;
+    plan.min_windows = plan.max_windows = 32;
+    const std::vector<wire::Record> records = run(plan);
+    ASSERT_EQ(records.size(), 1u);
+    std::vector<unsigned> seen = records[0].window_line, sorted = seen;
+    if (records[0].discarded.total() > 0)
+        GTEST_SKIP() << "windows were disturbed: which lines are missing says nothing";
+    ASSERT_EQ(seen.size(), 32u);
+    EXPECT_FALSE(std::ranges::is_sorted(seen.begin(), seen.begin() + 16));
+    EXPECT_FALSE(std::equal(seen.begin(), seen.begin() + 16, seen.begin() + 16));
+    for (int round : {0, 16}) {
+        std::set<unsigned> lines(seen.begin() + round, seen.begin() + round + 16);
+        EXPECT_EQ(lines.size(), 16u);
+    }
+}
 
 } // namespace

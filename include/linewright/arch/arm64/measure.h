@@ -21,6 +21,9 @@ static inline uint64_t lw_ticks_ordered(void)
     return ticks;
 }
 
+/* Bytes of a NOP. */
+#define LW_NOP_BYTES 4
+
 static inline void lw_nop(void)
 {
     __asm__ __volatile__("nop");
@@ -38,6 +41,27 @@ static inline void lw_wait_completion(const void *line)
 static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 {
     __asm__ __volatile__("add %[x], %[x], %[y]" : [x] "+r"(*x) : [y] "r"(y));
+}
+
+/* Links of the straight line below, and the bytes that each takes. */
+#define LW_CHAIN_LINKS 512
+#define LW_CHAIN_LINK_BYTES 4
+
+/* The end of a straight line of LW_CHAIN_LINKS dependent additions of `x` to itself, one cycle each: what stands behind
+ * its first `skip` bytes, a multiple of LW_CHAIN_LINK_BYTES. One indirect jump, whose target depends on nothing that the
+ * loop around it computes, leads there. It lands on an addition: not in code that is marked for branch-target
+ * identification (-mbranch-protection=none). */
+static inline __attribute__((always_inline)) void lw_dependent_chain(unsigned long *x, unsigned long skip)
+{
+    unsigned long to;
+    __asm__ volatile("adr %[to], 1f\n\t"
+                     "add %[to], %[to], %[skip]\n\t"
+                     "br %[to]\n"
+                     "1:\t.rept 512\n\t"
+                     "add %[x], %[x], %[x]\n\t"
+                     ".endr"
+                     : [x] "+r"(*x), [to] "=&r"(to)
+                     : [skip] "r"(skip));
 }
 
 #endif

@@ -37,4 +37,14 @@ static inline void lw_dependent_add(unsigned long *x, unsigned long y)
     __asm__ __volatile__("" : "+r"(*x));
 }
 
+#define LW_CHAIN_LINKS 512
+#define LW_CHAIN_LINK_BYTES 1
+
+/* LW_CHAIN_LINKS dependent additions less the first `skip`: a loop here, where no jump into a straight line is known. */
+static inline __attribute__((always_inline)) void lw_dependent_chain(unsigned long *x, unsigned long skip)
+{
+    for (unsigned long left = LW_CHAIN_LINKS - skip; left; --left)
+        lw_dependent_add(x, *x);
+}
+
 #endif

@@ -24,6 +24,9 @@ static inline uint64_t lw_ticks_ordered(void)
     return ((uint64_t)high << 32) | low;
 }
 
+/* Bytes of a NOP. */
+#define LW_NOP_BYTES 1
+
 static inline void lw_nop(void)
 {
     __asm__ __volatile__("nop");
@@ -45,6 +48,43 @@ static inline void lw_wait_completion(const void *line)
 static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 {
     __asm__ __volatile__("add %[y],%[x]" : [x] "+r"(*x) : [y] "r"(y) : "cc");
+}
+
+/* Links of the straight line below, and the bytes that each takes. */
+#define LW_CHAIN_LINKS 512
+#if defined(__x86_64__)
+#define LW_CHAIN_LINK_BYTES 3
+#else
+#define LW_CHAIN_LINK_BYTES 2
+#endif
+
+/* The end of a straight line of LW_CHAIN_LINKS dependent additions of `x` to itself, one cycle each: what stands behind
+ * its first `skip` bytes, a multiple of LW_CHAIN_LINK_BYTES. One indirect jump, whose target depends on nothing that the
+ * loop around it computes, leads there. i386: not in position-independent code. */
+static inline __attribute__((always_inline)) void lw_dependent_chain(unsigned long *x, unsigned long skip)
+{
+    unsigned long to;
+#if defined(__x86_64__)
+    register unsigned long link __asm__("r11") = *x; /* no form needs it: nothing moves it in and out of the chain */
+#else
+    unsigned long link = *x;
+#endif
+    __asm__ volatile(
+#if defined(__x86_64__)
+        "lea 1f(%%rip),%[to]\n\t"
+        "add %[skip],%[to]\n\t"
+#else
+        "mov %[skip],%[to]\n\t"
+        "lea 1f(%[to]),%[to]\n\t"
+#endif
+        "jmp *%[to]\n"
+        "1:\t.rept 512\n\t"
+        "add %[x],%[x]\n\t"
+        ".endr"
+        : [x] "+r"(link), [to] "=&r"(to)
+        : [skip] "g"(skip)
+        : "cc");
+    *x = link;
 }
 
 #endif
