@@ -128,17 +128,16 @@ _BY_OPERATION = {
     name: family for family in FAMILIES for name in (*family.operations, family.baseline) if name
 }  # fmt: skip
 
+_X86_PAIRS = (
+    ("lock_add", "builtin_add"), ("lock_xadd", "builtin_fetch_add"), ("xchg", "builtin_xchg"), ("mov_read", "builtin_read"),
+)  # fmt: skip
 IDENTICAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    arch: (
-        ("lock_add", "builtin_add"),
-        ("lock_xadd", "builtin_fetch_add"),
-        ("xchg", "builtin_xchg"),
-        ("cmpxchg_loop_read_first", "builtin_cmpxchg_loop_read_first"),
-        ("mov_read", "builtin_read"),
-    )
-    for arch in ("x86_64", "i386")
+    "x86_64": (*_X86_PAIRS, ("cmpxchg_loop_read_first", "builtin_cmpxchg_loop_read_first")),
+    "i386": _X86_PAIRS,
+    "arm64": (("ldr_read", "builtin_read"),),
 }
-"""Forms whose timed loops hold the same machine code, by architecture: what they differ by is the run's noise floor."""
+"""Forms whose timed loops hold the same machine code, by architecture: what they differ by is the run's noise floor.
+wire/forms/identical.def is the source; a test holds the two together."""
 
 
 def family_of(operation: str) -> Family:

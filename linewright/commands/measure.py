@@ -20,7 +20,7 @@ from linewright.output.formats import View, check_format, view_of
 from linewright.plans.request import Request, check_time, plan_text, resolve
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
-from linewright.target.estimate import LAUNCH_S, cells_s, launches_of
+from linewright.target.estimate import LAUNCH_S, cells_s
 from linewright.target.local import Done, Progress, Target, launch_plan
 from linewright.target.registry import open_target
 
@@ -156,7 +156,7 @@ def _plan_of(path: str) -> str:
 
 def _left(plan: Plan, done: Done) -> list[Plan]:
     """The launches that still have something to run."""
-    parts = [launch_plan(plan, number, done) for number in range(launches_of(plan))]
+    parts = [launch_plan(plan, number, done) for number in range(plan.launches)]
     return [part for part in parts if part is not None]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from linewright.errors import UserError
 from linewright.plans.definition import Inputs
 from linewright.schema import Cell, Plan
-from linewright.target.estimate import estimate_s
+from linewright.target.estimate import estimate_s, point_of
 from linewright.target.probe import Form, Topology
 
 CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
@@ -22,6 +22,17 @@ SPACINGS = (0, 1, 10, 100, 1000, 10_000, 1_000_000)
 
 WORKS = (0, 10, 20, 100, 200, 300)
 """Work iterations between the timed thread's operations: the published grid."""
+
+
+class Step(NamedTuple):
+    """One step of a ladder of plans, from rich to poor."""
+
+    spacings: Sequence[int]
+    works: Sequence[int]
+    windows: int
+    """Fewest windows of a cell in one launch."""
+    launches: int
+
 
 THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
     (SPACINGS, WORKS, 6),
@@ -37,6 +48,14 @@ THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
 )
 """Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them, for
 every form alike, so that forms stay comparable cell by cell."""
+
+
+def by_point(cells: Iterable[Cell]) -> list[Cell]:
+    """The same cells with the forms of each point together: they share a block, so drift, and their baseline loops."""
+    points: dict[str, list[Cell]] = {}
+    for cell in cells:
+        points.setdefault(str(point_of(cell)), []).append(cell)
+    return [cell for members in points.values() for cell in members]
 
 
 def common(form: Form) -> dict:
@@ -95,16 +114,15 @@ FILL = 0.9
 """Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are still wide."""
 
 
-def richest(
-    inputs: Inputs, name: str, ladder: Iterable[tuple[Sequence[int], Sequence[int], int]], cells_of: CellsOf
-) -> Plan:
-    """The first step of a ladder (spacings, works, fewest windows; richest first) that fits the budget, else the poorest.
+def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf) -> Plan:
+    """The first step of a ladder, richest first, that fits the budget, else the poorest.
 
     Spacings and works that the user set take the ladder's place. `cells_of` makes the cells of a step. UserError when
     nothing that was asked for exists.
     """
     values, chosen = inputs.values, None
-    for spacings, works, windows in ladder:
+    line_windows = values["line_windows"] or (3 if inputs.topology.arch == "arm64" else 2)
+    for spacings, works, windows, launches in ladder:
         spacings = spacings if values["contender_iters"] is None else values["contender_iters"]
         works = works if values["work"] is None else values["work"]
         try:
@@ -121,7 +139,8 @@ def richest(
             name=name,
             cells=cells,
             budget_s=inputs.budget_s,
-            launches=values["launches"],
+            launches=launches,
+            line_windows=line_windows,
             window_ms=values["window_ms"],
             contended_window_ms=values["contended_window_ms"],
             min_windows=windows,

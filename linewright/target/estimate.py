@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from linewright.schema import Cell, Plan
 
@@ -10,10 +11,12 @@ LAUNCH_S = 0.3
 """Starting a probe once: process, clock calibration, description of the machine."""
 WINDOW_MS = 0.2
 """Around each window: threads started, pinned and collected."""
+MOST_OF_A_BLOCK = 256
+"""Cells whose memory the probe holds at a time."""
 
 
 def is_contended(cell: Cell) -> bool:
-    """Whether launches differ by luck of pages and placement, so that the cell is relaunched."""
+    """Whether the cell's windows are as long as `contended_window_ms`."""
     return cell.contender == "same_line"
 
 
@@ -37,32 +40,39 @@ def baselines_s(plan: Plan, block: Sequence[Cell]) -> float:
     """Time of a block's baseline loops: one window a round for each distinct loop around the operation."""
     rounds: dict[tuple, int] = {}
     for cell in block:
-        loop = (cell.work_iters, cell.threads, cell.contender_iters, cell.placement, cell.width_bits)
+        loop = (cell.work, cell.work_iters, cell.threads, cell.contender_iters, cell.placement, cell.width_bits)
         rounds[loop] = max(rounds.get(loop, 0), least_windows(plan, cell))
     return sum(rounds.values()) * (plan.window_ms + WINDOW_MS) / 1e3
 
 
 def cells_s(plan: Plan, cells: Sequence[Cell]) -> float:
     """Shortest time of one launch of some cells, without starting it."""
-    return sum(cell_s(plan, cell) for cell in cells) + sum(baselines_s(plan, block) for block in _blocks(plan, cells))
+    return sum(cell_s(plan, cell) for cell in cells) + sum(baselines_s(plan, block) for block in blocks(plan, cells))
 
 
-def _blocks(plan: Plan, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
-    for start in range(0, len(cells), plan.block_cells):
-        yield cells[start : start + plan.block_cells]
+def blocks(plan: Plan, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
+    """Cells that the probe interleaves: about `block_cells`, and the forms of one point together, up to `MOST_OF_A_BLOCK`."""
+    block: list[Cell] = []
+    for _, members in groupby(cells, point_of):
+        point = list(members)
+        while point:
+            if block and len(block) + len(point) > plan.block_cells:
+                yield block
+                block = []
+            room = MOST_OF_A_BLOCK - len(block)
+            block, point = block + point[:room], point[room:]
+    if block:
+        yield block
 
 
-def launch_cells(plan: Plan, launch: int) -> list[Cell]:
-    """What one launch runs: the first everything, later ones what differs from launch to launch."""
-    return plan.cells if launch == 0 else [cell for cell in plan.cells if is_contended(cell)]
-
-
-def launches_of(plan: Plan) -> int:
-    """Launches that run anything."""
-    return plan.launches if any(map(is_contended, plan.cells)) else 1
+def point_of(cell: Cell) -> tuple:
+    """What two forms of one point have in common: everything but the form, its operation, order and width."""
+    return (
+        cell.contender, cell.contender_iters, cell.work_iters, cell.work, cell.placement, cell.lines, cell.threads,
+        sorted(cell.params.items(), key=str),
+    )  # fmt: skip
 
 
 def estimate_s(plan: Plan) -> float:
     """Shortest time of the whole plan. A run lasts from this up to its budget, by how soon intervals are narrow."""
-    launches = range(launches_of(plan))
-    return sum(LAUNCH_S + cells_s(plan, launch_cells(plan, launch)) for launch in launches)
+    return plan.launches * (LAUNCH_S + cells_s(plan, plan.cells))

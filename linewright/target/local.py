@@ -22,7 +22,7 @@ from linewright.errors import RunError, UserError
 from linewright.records.files import decode_line
 from linewright.schema import Context, Plan, Record
 from linewright.target import probe
-from linewright.target.estimate import cells_s, launch_cells, launches_of
+from linewright.target.estimate import cells_s
 from linewright.target.interrupts import Interrupts
 from linewright.target.probe import Form, Topology
 from linewright.target.programs import NAME, find_probe
@@ -77,9 +77,9 @@ class LocalTarget:
         probe.check(self.probe_path, plan)
 
     def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
-        """Launch 0 runs every cell, later launches the contended ones; each gets its share of the time that is left."""
+        """Every launch runs every cell, so that forms can be compared in pairs; each gets its share of the time left."""
         start = time.monotonic()
-        launches = [launch_plan(plan, number, done) for number in range(launches_of(plan))]
+        launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
         waiting = deque(launch for launch in launches if launch is not None)
         with Interrupts() as interrupts:
             while waiting:
@@ -91,7 +91,7 @@ class LocalTarget:
 
 def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
     """The part of a plan that one launch still has to run, or nothing."""
-    cells = [cell for cell in launch_cells(plan, launch) if (cell.id, launch) not in done]
+    cells = [cell for cell in plan.cells if (cell.id, launch) not in done]
     return msgspec.structs.replace(plan, cells=cells, launch=launch) if cells else None
 
 

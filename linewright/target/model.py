@@ -16,7 +16,6 @@ from linewright.model.simulator import Simulator
 from linewright.output.console import remark
 from linewright.schema import Cell, Plan, Record
 from linewright.target import probe
-from linewright.target.estimate import launches_of
 from linewright.target.interrupts import Interrupts
 from linewright.target.local import Done, Event, launch_plan, launch_program
 from linewright.target.programs import MODEL, find_model
@@ -49,7 +48,7 @@ class ModelTarget:
         """Each launch is the plan with other random numbers; bands come from draws of the constants."""
         rows = self._rows(plan)
         of_cell = {cell.id: band for cell, band in zip(plan.cells, bands(rows), strict=True)}
-        launches = [launch_plan(plan, number, done) for number in range(launches_of(plan))]
+        launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
         with Interrupts() as interrupts:
             for launch in launches:
                 if launch is not None:

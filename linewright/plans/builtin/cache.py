@@ -36,6 +36,7 @@ PARAMETERS = (
     ),
     Parameter("most_entries", "count", 8192, "entries of a list, at most", 1, 1_000_000),
     Parameter("iterations", "count", 200, "passes of each published cell", 8, 100_000),
+    Parameter("launches", "count", 5, "processes that each cell is run in; published cells are run in one", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window, preparation included", 0.01, 10_000),
 )
 
@@ -47,13 +48,13 @@ def build(inputs: Inputs) -> Plan:
     if not any(form.available for form in forms):
         raise UserError("no cache-maintenance instruction here", "--plan cache", "x86-64, i386 and arm64 have them")
     cells = list(_published(forms) if published else _grid(forms, inputs.values))
-    windows = max(6, inputs.values["iterations"] // 4) if published else 8
+    windows = max(6, inputs.values["iterations"] // 4) if published else 3
     return Plan(
         linewright_plan=2,
         name="cache",
         cells=inputs.keep(cells),
         budget_s=inputs.budget_s,
-        launches=1,
+        launches=1 if published else inputs.values["launches"],
         window_ms=inputs.values["window_ms"],
         min_windows=windows,
         max_windows=windows * 8,

@@ -10,7 +10,7 @@ from linewright.schema import Plan
 
 PARAMETERS = (
     Parameter("cpus", "word", "first", "timed CPU: the first usable one, or each in turn", choices=("first", "all")),
-    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
 )
 
 

@@ -16,7 +16,7 @@ PARAMETERS = (
         "pairs", "word", "auto", "every pair, one of each class, or by machine", choices=("auto", "all", "classes")
     ),
     Parameter("definitions", "words", list(FORMS), "what a handoff is taken to be", choices=FORMS),
-    Parameter("work", "counts", [0], "work iterations between round trips"),
+    Parameter("work", "counts", [0], "units of work between round trips"),
     Parameter("lines", "count", 8, "lines that each cell visits", 1, 4096),
     Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
     Parameter("contended_window_ms", "ms", 20.0, "length of a window", 0.01, 10_000),

@@ -35,13 +35,13 @@ PARAMETERS = (
         "all where forms differ, or the default alone",
         choices=("machine", "all", "default"),
     ),
-    Parameter("work", "counts", list(WORKS), "work iterations between operations"),
+    Parameter("work", "counts", list(WORKS), "units of work between operations"),
     Parameter(
         "contended", "word", "no", "a contender on the same line beside the uncontended cells", choices=("no", "yes")
     ),
     Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
     Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
-    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 1.0, "length of a window", 0.01, 10_000),
     Parameter("contended_window_ms", "ms", 20.0, "length of a contended window", 0.01, 10_000),
 )
@@ -61,7 +61,8 @@ def build(inputs: Inputs) -> Plan:
     return Plan(
         linewright_plan=2,
         name="operations",
-        cells=inputs.keep(cells),
+        cells=inputs.keep(sorted(cells, key=lambda cell: (cell.contender, cell.work_iters, cell.width_bits))),
+        block_cells=64,
         budget_s=inputs.budget_s,
         launches=values["launches"],
         window_ms=values["window_ms"],

@@ -11,20 +11,22 @@ from typing import Any
 
 from linewright.errors import UserError
 from linewright.plans.definition import BuiltIn, Inputs, Parameter
-from linewright.plans.grid import common
+from linewright.plans.grid import by_point, common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form
 
 OPERATIONS = ("percpu_none", "percpu_add", "percpu_cmpxchg")
 FIGHTING = ("percpu_shared_",)
-"""Forms whose threads meet on one line: their contended cells last longer, and need relaunches."""
+"""Forms whose threads meet on one word."""
+NEIGHBOURS = ("percpu_false_sharing_add", "percpu_padded_add")
+"""Forms that several threads run with one word each."""
 
 PARAMETERS = (
-    Parameter("work", "counts", [0, 20, 200], "work iterations between operations"),
+    Parameter("work", "counts", [0, 20, 200], "units of work between operations"),
     Parameter("slots", "counts", [1, 16], "words, a power of two up to 64, that a loop goes round", 1, 64),
     Parameter("threads", "counts", [1, 2], "threads that count at once, the timed one included", 1, 4096),
     Parameter("lines", "count", 8, "allocations that each cell visits", 1, 64),
-    Parameter("launches", "count", 5, "processes that each cell with several threads is run in", 1, 1000),
+    Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
     Parameter("contended_window_ms", "ms", 10.0, "length of a window with several threads", 0.01, 10_000),
 )
@@ -45,7 +47,7 @@ def build(inputs: Inputs) -> Plan:
     return Plan(
         linewright_plan=2,
         name="percpu",
-        cells=inputs.keep([cell for form in forms for cell in _cells(form, values)]),
+        cells=inputs.keep(by_point(cell for form in forms for cell in _cells(form, values))),
         budget_s=inputs.budget_s,
         launches=values["launches"],
         window_ms=values["window_ms"],
@@ -59,6 +61,8 @@ def _cells(form: Form, values: dict[str, Any]) -> Iterator[Cell]:
         for work in values["work"]:
             shared = {**common(form), "work_iters": work, "lines": values["lines"], "params": {"slots": slots}}
             for threads in values["threads"]:
+                if form.name in NEIGHBOURS and (slots > 1 or threads == 1):
+                    continue
                 if threads == 1:
                     yield Cell(**shared)
                 elif form.operation != "percpu_none" and (slots == 1 or not form.name.startswith(FIGHTING)):

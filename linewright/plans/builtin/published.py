@@ -1,5 +1,5 @@
 """Plan `published`: exactly the cells of the table posted to linux-arm-kernel on 5 November 2025 ("Overhead of arm64 LSE
-per-CPU atomics?", a Neoverse V2 class server), so that a machine's rows can be laid beside it."""
+per-CPU atomics?", a Neoverse V2 class server), so that a machine's rows can be laid beside it. Its work is a loop around one NOP, and so it is here."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def build(inputs: Inputs) -> Plan:
         form = forms[name if arch == "arm64" else X86[name]]
         for spacing, work in points:
             shared = {} if spacing is None else {"contender": "same_line", "contender_iters": spacing, "threads": 2}
-            cells.append(Cell(**common(form), work_iters=work, lines=1, **shared))
+            kind = {"work_iters": work, "work": "nop_loop"} if work else {}
+            cells.append(Cell(**common(form), lines=1, **kind, **shared))
     return Plan(
         linewright_plan=2,
         name="published",

@@ -32,7 +32,7 @@ PARAMETERS = (
     Parameter("kinds", "words", list(KINDS), "read-side critical sections, increments, floors, lookups", choices=KINDS),
     Parameter("instances", "count", 64, "objects that lookups find, a power of two", 1, 1 << 14),
     Parameter("lines", "count", 8, "domains, locks and counters that each cell visits", 1, 64),
-    Parameter("launches", "count", 5, "processes that each cell with several threads is run in", 1, 1000),
+    Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window with one reader", 0.01, 10_000),
     Parameter("contended_window_ms", "ms", 10.0, "length of a window with several threads", 0.01, 10_000),
 )

@@ -7,7 +7,17 @@ from typing import Any
 
 from linewright.errors import UserError
 from linewright.plans.definition import BuiltIn, Inputs, Parameter
-from linewright.plans.grid import OPERATIONS, SPACINGS, THINNED, WORKS, matrix, partner, richest, single_line_forms
+from linewright.plans.grid import (
+    OPERATIONS,
+    SPACINGS,
+    THINNED,
+    WORKS,
+    Step,
+    matrix,
+    partner,
+    richest,
+    single_line_forms,
+)
 from linewright.schema import Cell, Plan
 
 PARAMETERS = (
@@ -17,12 +27,15 @@ PARAMETERS = (
     Parameter("cpus", "word", "first", "timed CPU: the first usable one, or each in turn", choices=("first", "all")),
     Parameter("operations", "words", list(OPERATIONS), "operations whose forms are measured", choices=OPERATIONS),
     Parameter("generic", "word", "no", "compiler builtins beside the named forms", choices=("no", "yes")),
-    Parameter("work", "counts", None, "work iterations, instead of the grid's"),
+    Parameter("work", "counts", None, "units of work, instead of the grid's"),
     Parameter("contender_iters", "counts", None, "iterations between a contender's operations, instead of the grid's"),
-    Parameter("lines", "count", 32, "lines that uncontended cells visit", 1, 4096),
+    Parameter("lines", "count", 8, "lines that uncontended cells visit in each launch", 1, 4096),
+    Parameter(
+        "line_windows", "count", None, "fewest windows on each line; 3 on arm64, where near is told from far", 1, 1000
+    ),
     Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
     Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),
-    Parameter("launches", "count", 8, "processes that each contended cell is run in", 1, 1000),
+    Parameter("launches", "count", 8, "processes that each cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window", 0.01, 10_000),
     Parameter("contended_window_ms", "ms", 14.0, "length of a contended window", 0.01, 10_000),
 )
@@ -36,7 +49,8 @@ def build(inputs: Inputs) -> Plan:
             raise UserError(
                 f"grid=full and {axis}= contradict each other", "--set", "the whole grid, or values of your own"
             )
-    ladder = THINNED if values["grid"] == "thinned" else ((SPACINGS, WORKS, 4),)
+    thinned = THINNED if values["grid"] == "thinned" else ((SPACINGS, WORKS, 4),)
+    ladder = [Step(spacings, works, windows, values["launches"]) for spacings, works, windows in thinned]
     return richest(inputs, "rmw", ladder, lambda spacings, works: _cells(inputs, spacings, works))
 
 

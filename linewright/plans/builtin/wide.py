@@ -8,7 +8,7 @@ from typing import Any
 
 from linewright.errors import UserError
 from linewright.plans.definition import BuiltIn, Inputs, Parameter
-from linewright.plans.grid import common
+from linewright.plans.grid import by_point, common
 from linewright.schema import Cell, Plan
 from linewright.target.probe import Form, Topology
 
@@ -43,7 +43,7 @@ PARAMETERS = (
         "rounds", "word", "yes", "cells that count failed rounds, beside those that are timed", choices=("no", "yes")
     ),
     Parameter("lines", "count", 8, "lines that each cell visits", 1, 4096),
-    Parameter("launches", "count", 5, "processes that each contended cell is run in", 1, 1000),
+    Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
     Parameter("contended_window_ms", "ms", 20.0, "length of a contended window", 0.01, 10_000),
 )
 
@@ -69,7 +69,7 @@ def _mix(inputs: Inputs, forms: list[Form]) -> Plan:
     return Plan(
         linewright_plan=2,
         name="wide",
-        cells=inputs.keep(cells),
+        cells=inputs.keep(by_point(cells)),
         budget_s=inputs.budget_s,
         launches=values["launches"],
         contended_window_ms=values["contended_window_ms"],

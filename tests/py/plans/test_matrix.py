@@ -107,6 +107,7 @@ def test_published_cells_are_those_of_the_table() -> None:
     assert ("ldadd", "same_line", 1, 200) in rows
     assert ("llsc_add", "none", None, 10) in rows
     assert {c.lines for c in plan.cells} == {1}
+    assert {(c.work, c.work_iters > 0) for c in plan.cells} == {("chain", False), ("nop_loop", True)}, "as published"
 
 
 def test_published_on_x86_uses_the_forms_of_the_same_role() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from linewright.plans import definition
 from linewright.plans.builtin import quick
 from linewright.records.select import choose
 from linewright.schema import Cell, Cpu, Plan
-from linewright.target.estimate import cells_s, estimate_s, launch_cells
+from linewright.target.estimate import blocks, cells_s, estimate_s
 from linewright.target.local import Progress, launch_plan
 from linewright.target.probe import Form, Topology
 
@@ -60,8 +61,8 @@ def test_every_form_alone_beside_a_placebo_and_contended(arch: str):
     found = {}
     for cell in plan.cells:
         found.setdefault(cell.form, set()).add((cell.contender, cell.work_iters, cell.threads, cell.lines))
-    alone = {("none", work, 1, 32) for work in (0, 20, 200)}
-    placebo = {("placebo", work, 2, 32) for work in (0, 20, 200)}
+    alone = {("none", work, 1, 4) for work in (0, 20, 200)}
+    placebo = {("placebo", work, 2, 4) for work in (0, 20, 200)}
     contended = {("same_line", work, 2, 8) for work in (0, 20, 200)}
     assert found["form_0"] == found["stadd"] == alone | placebo | contended, "a form that the CPU lacks is planned too"
     assert found["plain_add"] == alone | placebo, "two threads would lose its counts"
@@ -119,10 +120,7 @@ def test_an_estimate_grows_with_everything(
         return Plan(linewright_plan=2, name="p", cells=made, **(base | changes))
 
     whole = estimate_s(plan())
-    windows_s = sum(
-        (len(range(launches)) if i % 2 else 1) * (least * contended if i % 2 else max(least, lines) * window) / 1e3
-        for i in range(cells)
-    )
+    windows_s = sum(launches * (least * contended if i % 2 else max(least, lines) * window) / 1e3 for i in range(cells))
     assert whole > windows_s, "at least the windows themselves"
     assert estimate_s(plan(min_windows=least + 1)) >= whole
     assert estimate_s(plan(window_ms=window * 2)) > whole
@@ -131,11 +129,21 @@ def test_an_estimate_grows_with_everything(
 
 def test_launches_and_what_is_done_already():
     plan = build(count=1)
-    contended = [cell for cell in plan.cells if cell.contender == "same_line"]
-    assert launch_cells(plan, 0) == plan.cells and launch_cells(plan, 3) == contended
-    done = {(cell.id, 3) for cell in contended[1:]}
-    assert launch_plan(plan, 3, done).cells == contended[:1] and launch_plan(plan, 3, done).launch == 3
-    assert launch_plan(plan, 3, {(cell.id, 3) for cell in contended}) is None
+    assert launch_plan(plan, 0, ()).cells == launch_plan(plan, 3, ()).cells == plan.cells, "alone or contended"
+    done = {(cell.id, 3) for cell in plan.cells[1:]}
+    assert launch_plan(plan, 3, done).cells == plan.cells[:1] and launch_plan(plan, 3, done).launch == 3
+    assert launch_plan(plan, 3, {(cell.id, 3) for cell in plan.cells}) is None
+
+
+def test_the_forms_of_a_point_stay_in_one_block():
+    plan = build(count=30)
+    for block in blocks(plan, plan.cells):
+        points = {(cell.contender, cell.work_iters) for cell in block}
+        for point in points:
+            members = [cell for cell in plan.cells if (cell.contender, cell.work_iters) == point]
+            assert all(cell in block for cell in members)
+    many = msgspec.structs.replace(plan, cells=[Cell(operation="add", form=f"f{i}") for i in range(600)])
+    assert [len(block) for block in blocks(many, many.cells)] == [256, 256, 88]
 
 
 def test_every_built_in_plan_states_what_its_parameters_take():

@@ -212,14 +212,14 @@ def loops(arch: str) -> dict[str, list[Instruction]]:
 
 
 def without_delay(arch: str, form: str) -> list[str]:
-    """Memory instructions (and clock reads) of the loop without a delay: of those that hold no NOP, the one with the most."""
+    """Memory instructions (and clock reads) of the loop without a delay: of those without work, the one with the most."""
     code = [(i.address, i.text) for i in loops(arch)[f"lw_reader_{form}"]]
     bodies = []
     for address, text in code:
         branch = re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)\s+(?:.*,\s*)?([0-9a-f]+) <", text)
         if branch and int(branch.group(2), 16) <= address:
             body = [t for a, t in code if int(branch.group(2), 16) <= a <= address]
-            if not any(re.match(r"^(nop|ret|data16|cs)", t) and t.strip() == "nop" for t in body):
+            if not any(t.strip() == "nop" or re.match(r"^(jmp\s+\*|br\s)|ret", t) for t in body):  # NOP loop, chain
                 bodies.append(body)
     assert bodies, f"{arch} {form}: no loop"
     return max(map(memory_instructions, bodies), key=len)
@@ -267,4 +267,6 @@ def test_locks_lock_as_often_as_they_should(arch: str, form: str, want: list[str
 @pytest.mark.parametrize(("arch", "form"), [(a, f) for a in OTHERS for f in OTHERS[a]])
 def test_other_loops_hold_what_they_are_named_after(arch: str, form: str) -> None:
     want = OTHERS[arch][form]
-    assert without_delay(arch, form)[: len(want)] == want
+    found = without_delay(arch, form)
+    rotations = [found[at:] + found[:at] for at in range(len(found))] or [[]]  # a compiler may begin anywhere
+    assert any(rotated[: len(want)] == want for rotated in rotations), found

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from linewright.families import FAMILIES, FLOORS, IDENTICAL, default_of, family_of
-from support.places import ROOT
+from support.forms import every_form
 
-OPERATIONS = (ROOT / "wire" / "forms" / "operations.def").read_text()
-ROWS = [
-    [part.strip() for part in found[1].split(",")]
-    for path in sorted((ROOT / "wire" / "forms").glob("*.def"))
-    for found in re.finditer(r"^\s*LW_FORM\(([^)]*)\)", path.read_text(), re.MULTILINE)
-]
-FORMS = {row[1] for row in ROWS}
-LIBRARY = {f"library_{name}" for name in re.findall(r"LW_OPERATION\((\w+), bits\)", OPERATIONS) if name != "name"}
+FORMS = {form.name for form in every_form()}
 
 
 def test_every_operation_is_in_exactly_one_family():
-    table = {row[2] for row in ROWS if "##" not in row[2]} | {"readers_grace"} | LIBRARY
+    table = {form.operation for form in every_form()} | {"readers_grace"}
     named = [o for f in FAMILIES for o in (*f.operations, f.baseline) if o]
     assert sorted(named) == sorted(set(named)), "an operation belongs to two families"
     assert set(named) == table, "an operation of wire/forms has no family, or a family names one that does not exist"
