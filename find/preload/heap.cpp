@@ -96,7 +96,7 @@ void forget(void *block) {
     std::uint64_t key = key_of(process, reinterpret_cast<std::uintptr_t>(block)), first = group_of(key);
     for (std::uint64_t at = first; at < first + group; at++)
         if (to->keys[at].load(std::memory_order_relaxed) == key)
-            // Release: whoever takes the slot next (acquire in note) writes its block after ours was given up.
+            // Release: the thread that takes the slot next (acquire in note) writes its block after ours was given up.
             return to->keys[at].store(0, std::memory_order_release);
 }
 

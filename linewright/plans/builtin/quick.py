@@ -23,9 +23,7 @@ PARAMETERS = (
         "contender_iters", "counts", None, "iterations between a contender's operations; 0, and 100 if time allows"
     ),
     Parameter("lines", "count", 4, "lines that uncontended cells visit in each launch", 1, 4096),
-    Parameter(
-        "line_windows", "count", None, "fewest windows on each line; 3 on arm64, where near is told from far", 1, 1000
-    ),
+    Parameter("line_windows", "count", None, "fewest windows on each line; 3 on arm64, to tell near from far", 1, 1000),
     Parameter("contended_lines", "count", 8, "lines that contended cells visit", 1, 4096),
     Parameter("threads", "count", 2, "threads of placebo and contended cells, the timed one included", 2, 4096),
     Parameter(

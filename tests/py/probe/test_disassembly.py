@@ -6,6 +6,7 @@ value is not used would make a table that names one thing and times another.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -158,7 +159,7 @@ def test_work_is_a_straight_line_of_dependent_additions(arch: str, form: str, bi
         assert mnemonic == "add" and len(set(re.findall(r"[\w%]+", operands))) == 1, operands
         assert {(m, o) for _, m, o in line[:-1]} == {(mnemonic, operands)}
         assert behind[1:] != (mnemonic, operands), "the line ends there"
-        (step,) = {after[0] - before[0] for before, after in zip(line[:-1], line[1:])}
+        (step,) = {after[0] - before[0] for before, after in itertools.pairwise(line)}
         assert step == {"x86_64": 3, "i386": 2, "arm64": 4}[arch], "what the entry is computed with"
         register = re.findall(r"[\w%]+", operands)[0]
         if arch != "x86_64":
