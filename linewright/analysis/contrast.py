@@ -167,24 +167,40 @@ LIKE_USUAL = 2.4
 """Ratio of a contrast's variance to the usual one up to which four degrees of freedom do not tell them apart (F test, 5 %)."""
 
 
+def _usual(found: Sequence[Contrast | None]) -> float:
+    """The middle spread of contrasts of one condition; 0 of too few."""
+    spreads = [c.spread for c in found if c]
+    return float(np.median(spreads)) if len(spreads) >= FEWEST_ALIKE else 0.0
+
+
 def steadied(found: Sequence[Contrast | None]) -> list[Contrast | None]:
-    """Contrasts of one condition, each with the spread between launches that it has in common with the others.
+    """Contrasts of the forms at one condition, each with the spread between launches that it has in common with the others.
 
     Five launches tell little of a spread: one that all fell the same way by luck has next to none, and another is twice
     as wide as its kind.  Where a spread is no larger than the usual one by more than chance makes it, the variance is
     the mean of both and counts twice the degrees of freedom; a larger one is kept as it is.
     """
-    spreads = [c.spread for c in found if c]
-    usual = float(np.median(spreads)) if len(spreads) >= FEWEST_ALIKE else 0.0
-    return [_steady(c, usual) if c is not None and c.paired and usual > 0 else c for c in found]
+    usual = _usual(found)
+    return [_borrowed(c, usual) if c is not None and c.paired and usual > 0 else c for c in found]
 
 
-def _steady(c: Contrast, usual: float) -> Contrast:
+def _borrowed(c: Contrast, usual: float) -> Contrast:
     if c.spread**2 > LIKE_USUAL * usual**2:
         return c
+    return _respread(c, math.sqrt((c.spread**2 + usual**2) / 2), 2 * (c.launches - 1))
+
+
+def no_surer(found: Sequence[Contrast | None]) -> list[Contrast | None]:
+    """Contrasts of unlike cells, none more certain than their usual spread allows: nothing is borrowed but doubt."""
+    usual = _usual(found)
+    return [
+        _respread(c, usual, c.launches - 1) if c is not None and c.paired and c.spread < usual else c for c in found
+    ]  # fmt: skip
+
+
+def _respread(c: Contrast, spread: float, degrees: int) -> Contrast:
     mean = math.log(c.value) if c.scale == "ratio" else c.value
-    spread = math.sqrt((c.spread**2 + usual**2) / 2)
-    return _made(c.scale, mean, spread / math.sqrt(c.launches), 2 * (c.launches - 1), c.launches, c.paired, spread)
+    return _made(c.scale, mean, spread / math.sqrt(c.launches), degrees, c.launches, c.paired, spread)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -20,8 +20,8 @@ from linewright.analysis.contrast import (
     difference_ns,
     in_sequence,
     judge,
+    no_surer,
     paired,
-    steadied,
 )
 from linewright.analysis.control import Floor, condition_of, floors
 from linewright.analysis.findings import figure_of, floor_at
@@ -158,7 +158,7 @@ def _steadied(pairs: Sequence[_Pair]) -> list[_Pair]:
         conditions.setdefault(condition_of(pair.before.cell), []).append(i)
     contrasts = [pair.contrast for pair in pairs]
     for places in conditions.values():
-        for i, c in zip(places, steadied([contrasts[i] for i in places]), strict=True):
+        for i, c in zip(places, no_surer([contrasts[i] for i in places]), strict=True):
             contrasts[i] = c
     return [
         _Pair(p.before, p.after, p.obstacle, c, p.floor) for p, c in zip(pairs, contrasts, strict=True)

@@ -14,6 +14,7 @@ from linewright.analysis.contrast import (
     holm,
     in_sequence,
     judge,
+    no_surer,
     paired,
     steadied,
     unpaired,
@@ -84,6 +85,14 @@ def test_a_wider_spread_than_usual_is_kept():
     usual = [paired(by_launch(np.exp(rng.normal(0, 0.02, 5))), by_launch(np.ones(5))) for _ in range(6)]
     wild = paired(by_launch(np.exp(rng.normal(0.3, 0.3, 5))), by_launch(np.ones(5)))
     assert steadied([*usual, wild])[-1] == wild
+    assert no_surer([*usual, wild])[-1] == wild
+
+
+def test_unlike_cells_borrow_doubt_alone():
+    rng = np.random.default_rng(7)
+    usual = [paired(by_launch(np.exp(rng.normal(0, 0.1, 5))), by_launch(np.ones(5))) for _ in range(6)]
+    for before, after in zip(usual, no_surer(usual), strict=True):
+        assert after.p >= before.p and after.value == pytest.approx(before.value)
 
 
 def test_holm_is_the_step_down_correction():
