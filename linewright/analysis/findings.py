@@ -25,7 +25,7 @@ from linewright.analysis.contrast import (
     undecided,
 )
 from linewright.analysis.control import Floor, condition_of, floors, identical_to
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, has_work
 from linewright.families import FLOORS, default_of, family_of
 from linewright.schema import Cell, Interval
 
@@ -176,14 +176,9 @@ def _is_copy(s: Summary, named: Mapping[str, Summary], arch: str) -> bool:
     return first != s.cell.form and first in named
 
 
-def work_of(cell: Cell) -> bool:
-    """Whether there is work around the operation, a delay inside a read-side critical section included."""
-    return cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0")
-
-
 def figure_of(summary: Summary) -> str:
     """What is compared of a cell: ``exposed`` where there is work around the operation, else ``issue``."""
-    return "exposed" if work_of(summary.cell) and not summary.published else "issue"
+    return "exposed" if has_work(summary.cell) and not summary.published else "issue"
 
 
 def contrast_of(first: Summary, second: Summary) -> Contrast | None:

@@ -13,9 +13,8 @@ import numpy as np
 from linewright.analysis import histogram
 from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_ALARM, LINE_SHARE, Mode, lines_spread, modes, one_after_the_other
-from linewright.analysis.summary import Percentiles, Summary
-from linewright.families import BASELINES
-from linewright.schema import Cell, Context, Interval, Quantiles, Record
+from linewright.analysis.summary import Percentiles, Summary, has_work
+from linewright.schema import Context, Interval, Quantiles, Record
 
 CLUSTER_S = 25.0
 """Launches that began closer together than this saw the machine in one state: together they are one cluster."""
@@ -223,12 +222,6 @@ def _flags(usable: list[Record], contended: bool, launches: int, clusters: int, 
     return sorted(flags)
 
 
-def _has_work(cell: Cell) -> bool:
-    """Whether something around the operation is in its baseline too; a delay inside a read-side critical section is."""
-    worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0")
-    return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
-
-
 def _by_launch(records: Sequence[Record], values: Iterable[np.ndarray]) -> dict[str, float]:
     """Each launch's median, by its context."""
     return {r.context_id: median(v) for r, v in zip(records, values, strict=True) if v.size}
@@ -268,7 +261,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     clusters, span_s = _clusters(usable, contexts)
     windows = [_windows(record) for record in measured]
     issue, unit_ns, unit, batch, published = _issue(usable, windows, clusters)
-    differences = [_differences(r, r.window_ns, r.baseline_ns) for r in measured] if _has_work(cell) else []
+    differences = [_differences(r, r.window_ns, r.baseline_ns) for r in measured] if has_work(cell) else []
     waits = [_differences(r, r.completion_ns, r.completion_baseline_ns) for r in measured]
     line_medians = _line_medians(windows)
     line_modes = _line_modes(windows, line_medians)

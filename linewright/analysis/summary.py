@@ -5,7 +5,14 @@ from __future__ import annotations
 from msgspec import Struct
 
 from linewright.analysis.modes import Mode
+from linewright.families import BASELINES
 from linewright.schema import Cell, Interval
+
+
+def has_work(cell: Cell) -> bool:
+    """Whether something around the operation is in its baseline too; a delay inside a read-side critical section is."""
+    worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0")
+    return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
