@@ -255,7 +255,8 @@ def _versus(
 def _prices(summaries: Sequence[Summary]) -> list[Price]:
     usable = [s for s in summaries if s.status == "ok" and s.has_figures and not s.cell.work_iters and not s.emulated]
     plain = [s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2]
-    added = {key: defaults([s for s in plain if _key(s) == key and s.cell.operation in ("add", "fetch_add")]).get("add") for key in ("alone", "contended")}  # fmt: skip
+    adds = [s for s in plain if s.cell.operation in ("add", "fetch_add")]
+    added = {key: defaults([s for s in adds if _key(s) == key]).get("add") for key in ("alone", "contended")}
     answers = []
     if any(added.values()):
         answers.append(

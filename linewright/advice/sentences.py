@@ -43,7 +43,7 @@ def headline(cells: Sequence[Summary], m: Machine) -> list[Sentence]:
     cycle = m.context.cycle_ns if m.context else 0.0
     cycles = f" ({alone.issue.median_ns / cycle:.0f} cycles)" if cycle > 0 else ""
     kind = "a locked operation" if m.arch in ("x86_64", "i386") else "an atomic add"
-    text = f"{kind} takes {number(alone.issue.median_ns)} ns{cycles} alone"
+    text = f"{kind}: {number(alone.issue.median_ns)} ns{cycles} alone"
     if contended is not None:
         text += f", {_range(contended.issue)} with a second CPU on its line"
     return [said(text, "one_line", alone_ns=alone.issue.median_ns)]
@@ -164,7 +164,8 @@ def outside_the_core(m: Machine) -> list[Sentence]:
         if row is None or f.work_iters:
             continue
         text = (
-            f"back to back, {row.form} takes {number(row.ns.median_ns)} ns and {f.default} {number(f.default_ns.median_ns)}:"
+            f"back to back, {row.form} takes {number(row.ns.median_ns)} ns and {f.default}"
+            f" {number(f.default_ns.median_ns)}:"
             f" {row.form} behaves as if executed outside the core"
         )
         same = [x.work_iters for x in alone for r in x.rows if r.form == row.form and r.judged.answer == "same"]

@@ -41,7 +41,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     default: Figure | None
     """The form that a compiler emits, which the others are compared with; None where it has no figure."""
     versus: Versus | None = None
-    """The cheapest form that is shown to cost less; where none is, the one that might save most.  None without another."""
+    """The cheapest form that is shown to cost less; where none is, the one that might save most; None without any."""
     why: str = ""
     """Why there is no figure, in a word or two."""
 

@@ -73,7 +73,8 @@ def _decision(summary: Summary, every: Sequence[Summary]) -> list[str]:
             f" ({words.ns(i.low_ns)} to {words.ns(i.high_ns)}, {i.confidence:.0%} interval)" if i.confidence > 0 else ""
         )
         lines.append(
-            f"Issue interval, work included: {words.ns(i.median_ns)} ns{span}, {_many(summary.launches, 'launch', 'launches')}."
+            f"Issue interval, work included: {words.ns(i.median_ns)} ns{span},"
+            f" {_many(summary.launches, 'launch', 'launches')}."
         )
     else:
         lines.append(f"No figure: {summary.status}. {summary.reason}")

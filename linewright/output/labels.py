@@ -56,7 +56,7 @@ def in_words(cell: Cell) -> str:
 
 
 def contention(cell: Cell) -> str:
-    """Who else runs, in words: ``alone``, ``beside a spinning CPU``, ``second CPU on the line, 100 iterations apart``."""
+    """Who else runs, in words: ``alone``, ``beside a spinning CPU``, ``second CPU on the line``."""
     if cell.contender == "none":
         return "alone"
     many = cell.threads > 2

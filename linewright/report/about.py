@@ -159,7 +159,7 @@ PRICED = ("percpu_rseq_add", "srcu_fast")
 
 
 def tiles(series: Series) -> list[Tile]:
-    """The default form's figure for what is asked for most; another form is named only where it is shown to cost less."""
+    """The default form's figure for what is asked for most; another one is named only where it costs less."""
     made = _matrix_tiles(series.screen) + _price_tiles(series.screen) if series.screen else []
     handoffs = {
         s.cell.form: s.issue

@@ -11,8 +11,8 @@ _CATEGORIES = {
     "light": ["#0c6ea1", "#cb8302", "#c7234b", "#2201bc", "#07a0c0", "#8b0002", "#a241ff", "#5a1c68", "#767676"],
     "dark": ["#ffa405", "#4dd79e", "#bc9dee", "#ed5f23", "#b6ff8e", "#ffc5ff", "#47a68f", "#d041ff", "#9aa4ae"],
 }
-"""Eight hues and a grey, found by search: the closest two of the hues stay apart in each of four kinds of vision (normal,
-without red, green or blue cones, simulated after Machado et al., 2009), with 3:1 contrast against their background.
+"""Eight hues and a grey, found by search: the closest two of the hues stay apart in each of four kinds of vision
+(normal, and without red, green or blue cones, simulated after Machado et al., 2009), with 3:1 contrast to the page.
 Shapes and dashes repeat what colours say; tests/py/report/test_palette.py checks both."""
 _HEAT = {
     "light": ["#fff8e8", "#fddc9f", "#f9ad68", "#ec7346", "#c23d55", "#7c2461", "#33133f"],

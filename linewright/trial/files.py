@@ -1,4 +1,4 @@
-"""Trial files: JSON lines, one that describes a session, then one per run; docs/reference/records.md lists all fields."""
+"""Trial files: JSON lines, one for a session, then one per run; docs/reference/records.md lists all fields."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def bar(price: Price, scale: Scale, signs: Signs) -> str:
 
 
 def ratio_text(ratio: Interval | None, reference: bool) -> str:
-    """``1`` for the locked add itself, ``14–20× less``, ``3.4–3.8× more``, ``same``, or ``0.8–1.4×`` where it may be either."""
+    """``14–20× less``, ``3.4–3.8× more``, ``same``, or ``0.8–1.4×`` where it may be either; ``1`` for the reference."""
     if reference:
         return "1"
     if ratio is None or not (math.isfinite(ratio.low_ns) and ratio.low_ns > 0 and math.isfinite(ratio.high_ns)):
@@ -135,6 +135,8 @@ def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
     made.title = None
     for column in made.columns:
         column.header_style = "bold"
+    if scale and room >= SHORTEST_BAR:
+        made.columns[-1].style = "cyan"
     return made
 
 

@@ -45,7 +45,8 @@ def section(material: Material) -> Section | None:
         id="fairness",
         title="Fairness",
         lead="Each thread's share of the operations while all use the line. The timed thread is thread 0. Only it"
-        " has work between operations. Jain's index is 1 for equal shares and 1/threads when one thread does all; it is shown where all threads run the same loop.",
+        " has work between operations. Jain's index is 1 for equal shares and 1/threads when one thread does all;"
+        " it is shown where all threads run the same loop.",
         controls=[control] if len(control.options) > 1 else [],
         figures=[
             _figure(series, [s for s, of in cells if of is series], material, control)

@@ -46,7 +46,8 @@ def section(material: Material) -> Section | None:
         id="threads",
         title="Scaling over threads",
         lead="All threads do the operation on one line without contender spacing, or on their own where the form"
-        " counts per CPU. Contention shows as a rate that falls with more threads; without it two threads double the rate.",
+        " counts per CPU. Contention shows as a rate that falls with more threads; without it two threads double"
+        " the rate.",
         controls=[metric],
         figures=[_figure(operation, rows, material, metric) for operation, rows in points.items()],
     )

@@ -294,7 +294,7 @@ def test_resume_of_a_complete_file_measures_nothing(command, out: Path):
     assert (
         answer.returncode == 0
         and "nothing left to measure" in answer.stderr
-        and "A locked operation takes" in answer.stdout
+        and "A locked operation: " in answer.stdout
     )
     assert out.read_bytes() == before
 
@@ -460,7 +460,7 @@ def test_the_real_probe_from_plan_to_verdict(real):
     assert {row.cell.form for row in rows} == {"lock_add", "plain_add"}
     assert {row.launch for row in rows if row.cell.contender == "same_line"} == set(range(5))
     assert all(row.sum_found == row.sum_expected for row in rows if row.cell.form == "lock_add")
-    assert "A locked operation takes" in answer.stdout and len(answer.stdout.splitlines()) <= 30
+    assert "A locked operation: " in answer.stdout and len(answer.stdout.splitlines()) <= 30
     assert "lock_add" in real("show", "r.jsonl", "--all").stdout
 
 
