@@ -122,6 +122,20 @@ int run(probe::Machine &machine, const wire::Plan &plan) {
     return finished && writable ? done : not_completed;
 }
 
+void catch_signals() {
+    struct sigaction action{};
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    // A terminal that closes hangs up every process of its group. Finished cells are still written, as on a request
+    // to stop. Where a hangup is to be survived (nohup) it is.
+    struct sigaction hangup{};
+    sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, nullptr);
+    std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -150,17 +164,7 @@ int main(int argc, char **argv) {
         return wrong_request;
     }
 
-    struct sigaction action{};
-    action.sa_handler = on_signal;
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
-    // A terminal that closes hangs up every process of its group. Finished cells are still written, as on a request
-    // to stop. Where a hangup is to be survived (nohup) it is.
-    struct sigaction hangup{};
-    sigaction(SIGHUP, nullptr, &hangup);
-    if (hangup.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, nullptr);
-    std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
+    catch_signals();
     try {
         probe::Machine machine = probe::read_machine();
         if (!list_forms.empty())
