@@ -292,7 +292,8 @@ def _price(
             ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
     return Price(
         group=group, name=name, alone=figure(alone) if alone else None,
-        contended=figure(contended) if contended else None, ratio=None if reference else ratio, reference=reference, rank=rank,
+        contended=figure(contended) if contended else None, ratio=None if reference else ratio,
+        reference=reference, rank=rank,
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def only_name(screen: Screen) -> str:
     """
     rows = {entry.default.form for row in screen.rows for entry in row.entries.values() if entry.default}
     found = [entry for row in screen.rows for entry in row.entries.values() if entry.versus]
-    names = {_name(entry) for entry in found if entry.versus.form not in rows}
+    names = {_name(entry) for entry in found if entry.versus.form not in rows and entry.versus.low is not None}
     return names.pop() if len(names) == 1 else ""
 
 
@@ -45,7 +45,7 @@ def matrix(screen: Screen, width: int) -> tuple[Table, list[str]]:
     for ranges, spaced in ((True, True), (False, True), (False, False)):
         letters = Letters()
         columns: list[Column[Row]] = [Column(f"ns, {screen.width_bits} bit", lambda row: row.name, text=True)]
-        for condition in screen.conditions:
+        for condition in _shown(screen):
             columns += _columns(condition, shared, letters, ranges, spaced)
         if _needed(columns, screen.rows) <= width:
             break
@@ -54,6 +54,15 @@ def matrix(screen: Screen, width: int) -> tuple[Table, list[str]]:
     for column in made.columns:
         column.header_style = "bold"
     return made, _legend(screen, letters)
+
+
+def _shown(screen: Screen) -> list[Condition]:
+    """The conditions under which some operation has a figure; the limits say why one has none."""
+    return [
+        condition
+        for condition in screen.conditions
+        if any(entry.default for row in screen.rows if (entry := row.entries.get(condition.key)))
+    ]
 
 
 def _needed(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> int:
@@ -111,7 +120,9 @@ def _versus(entry: Entry, shared: str, letters: Letters, spaced: bool) -> str:
     change = words.change(versus)
     if not spaced:
         change = change.replace(" to ", "..").replace(" %", "%").replace(" ns", "ns")
-    text = f"? {change}".rstrip() if versus.answer == "undecided" else change
+    if not change:
+        return "?"
+    text = f"? {change}" if versus.answer == "undecided" else change
     return text if _name(entry) == shared else f"{text} {letters.of(_name(entry))}"
 
 
@@ -121,7 +132,7 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
     answers = {entry.versus.answer for entry in entries if entry.versus}
     parts = []
     if "same" in answers:
-        parts.append(f"= same within {' / '.join(dict.fromkeys(words.same_within(c) for c in screen.conditions))}")
+        parts.append(f"= same within {' / '.join(dict.fromkeys(words.same_within(c) for c in _shown(screen)))}")
     if "undecided" in answers:
         parts.append("? undecided")
     if "slower" in answers:
@@ -131,9 +142,7 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
     if any(entry.default and entry.default.metastable for entry in entries):
         parts.append("~ several modes")
     parts += [
-        f"in {c.work_iters} work: ns added to {c.work_iters} units of work"
-        for c in screen.conditions
-        if c.key == "work"
+        f"in {c.work_iters} work: ns added to {c.work_iters} units of work" for c in _shown(screen) if c.key == "work"
     ]
     lines = ["; ".join(parts)] if parts else []
     if noise := floor_line(screen):
@@ -143,7 +152,7 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
 
 def floor_line(screen: Screen) -> str:
     """The run's own noise floor in a sentence; empty where no identical forms were measured."""
-    known = [c for c in screen.conditions if c.pairs]
+    known = [c for c in _shown(screen) if c.pairs]
     if not known:
         return ""
     parts = ", ".join(f"{words.floor(c)} {_short(c)}" for c in known)

@@ -11,12 +11,13 @@ import os
 import re
 from functools import cache
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from linewright.advice.screen import screens
 from linewright.analysis import summarise
-from linewright.analysis.screen_data import Figure, Price, Screen
+from linewright.analysis.screen_data import Entry, Figure, Price, Screen
 from linewright.output.screen import LINES, WIDEST, plain, print_screens
 from linewright.output.screen.chart import ASCII, bar, ratio_text, scale_of, signs_for
 from linewright.schema import Context, Interval, Record
@@ -111,6 +112,16 @@ def test_one_cpu_says_nothing_of_contention():
     s = screen_of("one-cpu")
     assert [c.key for c in s.conditions] == ["alone", "work"] and not any(p.contended for p in s.prices)
     assert "Not measured: a second CPU on the line." in printed(s) and "2 CPUs" not in printed(s)
+
+
+def test_a_condition_without_any_figure_has_no_column():
+    s = screen_of("x86-vm")
+    emptied = [
+        msgspec.structs.replace(row, entries=row.entries | {"work": Entry(default=None, why="withheld")})
+        for row in s.rows
+    ]
+    text = printed(msgspec.structs.replace(s, rows=emptied))
+    assert "in 20 work" not in text and "withheld" not in text and "2nd CPU" in text
 
 
 def test_several_modes_are_marked():
