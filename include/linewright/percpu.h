@@ -7,10 +7,12 @@
  * lw_percpu_alloc() returns a handle: pass it, or it plus an offset inside the allocation, to the functions here. Dereferencing
  * it faults, because it points into a page without access rights.
  *
- * A word is used in ONE of two ways, for its whole life:
+ * A word is used in ONE of three ways, for its whole life:
  * - counter (u32, u64): lw_this_cpu_{add,sub,inc,dec} and lw_percpu_sum_*. Each copy has a second word, which takes
  *   atomic adds where no restartable sequence could do the add; a sum adds both. Reading one copy alone says nothing.
- * - value (u8, u16, u32, u64, pointer): lw_this_cpu_{read,write,and,andnot,or,xchg,cmpxchg,add_return,fetch_add}.
+ * - value (u8, u16, u32, u64, pointer): lw_this_cpu_{read,write,and,andnot,or,xor,xchg,cmpxchg,try_cmpxchg,fetch_add,
+ *   add_return,sub_return,inc_return,dec_return}.
+ * - list (a pointer to struct lw_percpu_node): lw_percpu_push and lw_percpu_pop only.
  *
  * Ordering: every operation is relaxed. An operation is one step for everything that runs on the same CPU (other threads,
  * signal handlers) and never tears for a thread that sums or reads from another CPU; it orders nothing else.
@@ -109,7 +111,7 @@ LW_API bool lw_percpu_thread_registered(void);
 
 /* ---- fall-backs, out of line; not to be called directly ---- */
 
-enum lw__op { LW__READ, LW__WRITE, LW__XCHG, LW__AND, LW__OR, LW__FETCH_ADD, LW__CMPXCHG };
+enum lw__op { LW__READ, LW__WRITE, LW__XCHG, LW__AND, LW__OR, LW__FETCH_ADD, LW__CMPXCHG, LW__XOR };
 
 LW_API void lw__percpu_add_slow_u32(uint32_t *p, uint32_t v);
 LW_API void lw__percpu_add_slow_u64(uint64_t *p, uint64_t v);
@@ -215,6 +217,7 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
     LW__VALUE_FUNCTION(bits, T, xchg, LW__XCHG)                                                                              \
     LW__VALUE_FUNCTION(bits, T, and, LW__AND)                                                                                \
     LW__VALUE_FUNCTION(bits, T, or, LW__OR)                                                                                  \
+    LW__VALUE_FUNCTION(bits, T, xor, LW__XOR)                                                                                \
     LW__VALUE_FUNCTION(bits, T, fetch_add, LW__FETCH_ADD)                                                                    \
     LW__INLINE void lw_this_cpu_write_u##bits(T *p, T v)                                                                     \
     {                                                                                                                        \
@@ -232,6 +235,10 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
     LW__INLINE void lw_this_cpu_or_u##bits(T *p, T v)                                                                        \
     {                                                                                                                        \
         (void)lw__this_cpu_or_u##bits(p, v);                                                                                 \
+    }                                                                                                                        \
+    LW__INLINE void lw_this_cpu_xor_u##bits(T *p, T v)                                                                       \
+    {                                                                                                                        \
+        (void)lw__this_cpu_xor_u##bits(p, v);                                                                                \
     }                                                                                                                        \
     /* Returns the value before. */                                                                                          \
     LW__INLINE T lw_this_cpu_xchg_u##bits(T *p, T v)                                                                         \
@@ -256,6 +263,26 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
                              1))                                                                                             \
             return old;                                                                                                      \
         return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected);                                                   \
+    }                                                                                                                        \
+    LW__INLINE T lw_this_cpu_sub_return_u##bits(T *p, T v)                                                                   \
+    {                                                                                                                        \
+        return (T)(lw__this_cpu_fetch_add_u##bits(p, (T)(0 - v)) - v);                                                       \
+    }                                                                                                                        \
+    LW__INLINE T lw_this_cpu_inc_return_u##bits(T *p)                                                                        \
+    {                                                                                                                        \
+        return lw_this_cpu_add_return_u##bits(p, 1);                                                                         \
+    }                                                                                                                        \
+    LW__INLINE T lw_this_cpu_dec_return_u##bits(T *p)                                                                        \
+    {                                                                                                                        \
+        return lw_this_cpu_sub_return_u##bits(p, 1);                                                                         \
+    }                                                                                                                        \
+    /* True: v is stored. False: the current CPU's value was another one, which *expected receives. */                       \
+    LW__INLINE bool lw_this_cpu_try_cmpxchg_u##bits(T *p, T *expected, T v)                                                  \
+    {                                                                                                                        \
+        T old = lw_this_cpu_cmpxchg_u##bits(p, *expected, v);                                                                \
+        bool stored = old == *expected;                                                                                      \
+        *expected = old;                                                                                                     \
+        return stored;                                                                                                       \
     }
 
 #define LW__VALUE_FUNCTION(bits, T, name, op)                                                                   \
@@ -273,6 +300,81 @@ LW__VALUE_FUNCTIONS(8, uint8_t)
 LW__VALUE_FUNCTIONS(16, uint16_t)
 LW__VALUE_FUNCTIONS(32, uint32_t)
 LW__VALUE_FUNCTIONS(64, uint64_t)
+
+/* ---- lists ---- */
+
+/* A node, usually a member of what is listed. One list per CPU: push adds to the current CPU's, pop takes the node off it that was
+ * pushed last, or returns NULL; other CPUs' lists are not searched. The list is a handle of a NULL pointer:
+ *   struct lw_percpu_node **list = lw_percpu_alloc(sizeof *list, sizeof *list);
+ * Safe against every interruption, in signal handlers too; there is no ABA problem. Relaxed, as all operations here: what is
+ * stored into a node before push is seen after pop by a thread that then runs on the same CPU. */
+struct lw_percpu_node {
+    struct lw_percpu_node *next;
+};
+
+LW_API void lw__percpu_push_slow(struct lw_percpu_node **list, struct lw_percpu_node *node);
+LW_API struct lw_percpu_node *lw__percpu_pop_slow(struct lw_percpu_node **list);
+
+#ifdef __LP64__
+#define LW__POINTER(name) name##_u64
+typedef uint64_t lw__pointer;
+#else
+#define LW__POINTER(name) name##_u32
+typedef uint32_t lw__pointer;
+#endif
+
+/* One attempt; false: nothing happened. */
+LW__INLINE bool lw__percpu_try_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
+{
+    char *q = LW__CPU0(list);
+    ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, list);
+    unsigned limit = lw__rt_value_limit(&lw_percpu_rt, list);
+    lw__pointer head, old;
+    if (!LW__POINTER(lw__seq_read)(q, 0, 0, &head, off, limit))
+        return false;
+    node->next = (struct lw_percpu_node *)(uintptr_t)head;
+    return LW__POINTER(lw__seq_cmpxchg)(q, (lw__pointer)(uintptr_t)node, head, &old, off, limit) && old == head;
+}
+
+LW__INLINE bool lw__percpu_try_pop(struct lw_percpu_node **list, struct lw_percpu_node **node)
+{
+    lw__pointer head;
+    bool done = LW__POINTER(lw__seq_pop)(LW__CPU0(list), 0, 0, &head, lw__rt_offset(&lw_percpu_rt, list),
+                                         lw__rt_value_limit(&lw_percpu_rt, list));
+    *node = (struct lw_percpu_node *)(uintptr_t)head;
+    return done;
+}
+
+LW__INLINE void lw_percpu_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
+{
+    if (__builtin_expect(!lw__percpu_try_push(list, node), 0))
+        lw__percpu_push_slow(list, node);
+}
+
+LW__INLINE struct lw_percpu_node *lw_percpu_pop(struct lw_percpu_node **list)
+{
+    struct lw_percpu_node *node;
+    return __builtin_expect(lw__percpu_try_pop(list, &node), 1) ? node : lw__percpu_pop_slow(list);
+}
+
+/* ---- all copies; static definitions ---- */
+
+/* Runs its statement with `copy`, a pointer, at each CPU's copy in turn. For counters use the sums: a copy has two words. */
+#define lw_percpu_for_each(copy, p) \
+    for (unsigned lw__cpu = 0;      \
+         lw__cpu < lw_percpu_nr_cpus() && (((copy) = (__typeof__(copy))lw_per_cpu_ptr((p), lw__cpu)), true); lw__cpu++)
+
+/* Defines a pointer variable `name` with per-CPU memory for a `type`, zeroed, ready before main (after constructors of priority 102
+ * and below) and never freed. For file scope or namespace scope. The program ends where memory is lacking. */
+#define LW_DEFINE_PERCPU(type, name_)                                               \
+    type *name_ = NULL;                                                             \
+    __attribute__((constructor(102))) static void lw__percpu_define_##name_(void)   \
+    {                                                                               \
+        name_ = (type *)lw__percpu_define(#name_, sizeof(type), __alignof__(type)); \
+    }                                                                               \
+    struct lw__percpu_semicolon
+#define LW_DEFINE_STATIC_PERCPU(type, name_) static LW_DEFINE_PERCPU(type, name_)
+LW_API void *lw__percpu_define(const char *name, size_t size, size_t align);
 
 /* ---- a counter as an object ---- */
 

@@ -1,8 +1,9 @@
 /* Type-generic names over the per-CPU operations; part of percpu.h. A combination that is not supported does not compile.
  *
  *   counters: lw_this_cpu_{add,sub,add_lazy}(p, v), lw_this_cpu_{inc,dec}(p), lw_percpu_sum(p)     32 and 64 bits
- *   values:   lw_this_cpu_read(p), lw_this_cpu_{write,and,andnot,or,xchg,add_return,fetch_add}(p, v),
- *             lw_this_cpu_cmpxchg(p, expected, v)          8, 16, 32, 64 bits, unsigned
+ *   values:   lw_this_cpu_read(p), lw_this_cpu_{write,and,andnot,or,xor,xchg,fetch_add,add_return,sub_return}(p, v),
+ *             lw_this_cpu_{inc_return,dec_return}(p), lw_this_cpu_cmpxchg(p, expected, v),
+ *             lw_this_cpu_try_cmpxchg(p, &expected, v)     8, 16, 32, 64 bits, unsigned
  *   pointers: read, write, xchg, cmpxchg through void **
  *
  * _Generic has no default, the C++ overloads take exactly these types: int *, float * or a 16-bit counter are errors.
@@ -70,16 +71,22 @@ LW__COUNTER_TYPE(unsigned, uint, 32)
 LW__COUNTER_TYPE(unsigned long, ulong, LW__LONG_BITS)
 __extension__ LW__COUNTER_TYPE(unsigned long long, ullong, 64)
 
-#define LW__VALUE_TYPE(C, type, bits)                                                            \
-    LW__TYPED(C, return, lw_this_cpu_read, C, type, bits, (const C *p), LW__CP(C, bits))         \
-    LW__TYPED(void, , lw_this_cpu_write, C, type, bits, (C * p, C v), LW__P(C, bits), v)         \
-    LW__TYPED(void, , lw_this_cpu_and, C, type, bits, (C * p, C v), LW__P(C, bits), v)           \
-    LW__TYPED(void, , lw_this_cpu_andnot, C, type, bits, (C * p, C v), LW__P(C, bits), v)        \
-    LW__TYPED(void, , lw_this_cpu_or, C, type, bits, (C * p, C v), LW__P(C, bits), v)            \
-    LW__TYPED(C, return, lw_this_cpu_xchg, C, type, bits, (C * p, C v), LW__P(C, bits), v)       \
-    LW__TYPED(C, return, lw_this_cpu_fetch_add, C, type, bits, (C * p, C v), LW__P(C, bits), v)  \
-    LW__TYPED(C, return, lw_this_cpu_add_return, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
-    LW__TYPED(C, return, lw_this_cpu_cmpxchg, C, type, bits, (C * p, C expected, C v), LW__P(C, bits), expected, v)
+#define LW__VALUE_TYPE(C, type, bits)                                                                               \
+    LW__TYPED(C, return, lw_this_cpu_read, C, type, bits, (const C *p), LW__CP(C, bits))                            \
+    LW__TYPED(void, , lw_this_cpu_write, C, type, bits, (C * p, C v), LW__P(C, bits), v)                            \
+    LW__TYPED(void, , lw_this_cpu_and, C, type, bits, (C * p, C v), LW__P(C, bits), v)                              \
+    LW__TYPED(void, , lw_this_cpu_andnot, C, type, bits, (C * p, C v), LW__P(C, bits), v)                           \
+    LW__TYPED(void, , lw_this_cpu_or, C, type, bits, (C * p, C v), LW__P(C, bits), v)                               \
+    LW__TYPED(C, return, lw_this_cpu_xchg, C, type, bits, (C * p, C v), LW__P(C, bits), v)                          \
+    LW__TYPED(C, return, lw_this_cpu_fetch_add, C, type, bits, (C * p, C v), LW__P(C, bits), v)                     \
+    LW__TYPED(C, return, lw_this_cpu_add_return, C, type, bits, (C * p, C v), LW__P(C, bits), v)                    \
+    LW__TYPED(C, return, lw_this_cpu_cmpxchg, C, type, bits, (C * p, C expected, C v), LW__P(C, bits), expected, v) \
+    LW__TYPED(void, , lw_this_cpu_xor, C, type, bits, (C * p, C v), LW__P(C, bits), v)                              \
+    LW__TYPED(C, return, lw_this_cpu_sub_return, C, type, bits, (C * p, C v), LW__P(C, bits), v)                    \
+    LW__TYPED(C, return, lw_this_cpu_inc_return, C, type, bits, (C * p), LW__P(C, bits))                            \
+    LW__TYPED(C, return, lw_this_cpu_dec_return, C, type, bits, (C * p), LW__P(C, bits))                            \
+    LW__TYPED(bool, return, lw_this_cpu_try_cmpxchg, C, type, bits, (C * p, C * expected, C v), LW__P(C, bits),     \
+              (LW__WORD(bits) *)(void *)expected, v)
 LW__VALUE_TYPE(unsigned char, uchar, 8)
 LW__VALUE_TYPE(unsigned short, ushort, 16)
 LW__VALUE_TYPE(unsigned, uint, 32)
@@ -131,6 +138,12 @@ __extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
 #define lw_this_cpu_and(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_and))((p), (v))
 #define lw_this_cpu_andnot(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_andnot))((p), (v))
 #define lw_this_cpu_or(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_or))((p), (v))
+#define lw_this_cpu_xor(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_xor))((p), (v))
+#define lw_this_cpu_sub_return(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_sub_return))((p), (v))
+#define lw_this_cpu_inc_return(p) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_inc_return))(p)
+#define lw_this_cpu_dec_return(p) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_dec_return))(p)
+#define lw_this_cpu_try_cmpxchg(p, expected, v) \
+    _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_try_cmpxchg))((p), (expected), (v))
 #define lw_this_cpu_fetch_add(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_fetch_add))((p), (v))
 #define lw_this_cpu_add_return(p, v) _Generic((p), LW__VALUE_PICK(p, lw_this_cpu_add_return))((p), (v))
 

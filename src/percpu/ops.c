@@ -222,6 +222,8 @@ static void restore_signals(const uint64_t *old)
             return lw__seq_and_u##bits(q, v, expected, old, off, limit);                                           \
         case LW__OR:                                                                                               \
             return lw__seq_or_u##bits(q, v, expected, old, off, limit);                                            \
+        case LW__XOR:                                                                                              \
+            return lw__seq_xor_u##bits(q, v, expected, old, off, limit);                                           \
         case LW__FETCH_ADD:                                                                                        \
             return lw__seq_fetch_add_u##bits(q, v, expected, old, off, limit);                                     \
         case LW__CMPXCHG:                                                                                          \
@@ -245,6 +247,8 @@ static void restore_signals(const uint64_t *old)
             return __atomic_fetch_and(w, v, __ATOMIC_RELAXED);                                                     \
         case LW__OR:                                                                                               \
             return __atomic_fetch_or(w, v, __ATOMIC_RELAXED);                                                      \
+        case LW__XOR:                                                                                              \
+            return __atomic_fetch_xor(w, v, __ATOMIC_RELAXED);                                                     \
         case LW__FETCH_ADD:                                                                                        \
             return __atomic_fetch_add(w, v, __ATOMIC_RELAXED);                                                     \
         case LW__CMPXCHG:                                                                                          \
@@ -261,6 +265,7 @@ static void restore_signals(const uint64_t *old)
         LW__PAUSE(LW__LOADED);                                                                                     \
         uint##bits##_t new_value = op == LW__AND         ? (uint##bits##_t)(old & v)                               \
                                    : op == LW__OR        ? (uint##bits##_t)(old | v)                               \
+                                   : op == LW__XOR       ? (uint##bits##_t)(old ^ v)                               \
                                    : op == LW__FETCH_ADD ? (uint##bits##_t)(old + v)                               \
                                                          : v;                                                      \
         if (op != LW__READ && (op != LW__CMPXCHG || old == expected))                                              \
@@ -292,3 +297,59 @@ VALUE(8)
 VALUE(16)
 VALUE(32)
 VALUE(64)
+
+/* ---- lists ----
+ * Without sequences every thread takes the lock word: a compare-and-swap of the head would suffer from ABA. */
+
+/* Takes the lock of a CPU's list, and makes sure that no sequence uses it. Signals are blocked from here to unlock_list(). */
+static struct lw_percpu_node **lock_list(struct lw_percpu_node **list, uint64_t *mask)
+{
+    block_signals(mask);
+    unsigned cpu = 0;
+    if (lw_percpu_rt.value_limit) {
+        cpu = own_unit(list);
+    } else {
+        cpu = current_unit();
+        lock_unit(lock_of(list, cpu));
+    }
+    return (struct lw_percpu_node **)(void *)unit_of(list, cpu);
+}
+
+static void unlock_list(struct lw_percpu_node **head, const uint64_t *mask)
+{
+    unlock_unit((uint32_t *)((uintptr_t)head & ~(uintptr_t)(LW_PERCPU_STRIDE - 1)));
+    restore_signals(mask);
+}
+
+void lw__percpu_push_slow(struct lw_percpu_node **list, struct lw_percpu_node *node)
+{
+    for (int i = 0; lw_percpu_rt.value_limit && i < LW_PERCPU_TRIES && lw__rseq_thread_ready(); i++)
+        if (lw__percpu_try_push(list, node))
+            return;
+    int saved = errno;
+    uint64_t mask = 0;
+    struct lw_percpu_node **head = lock_list(list, &mask);
+    node->next = __atomic_load_n(head, __ATOMIC_RELAXED); /* the lock orders */
+    LW__PAUSE(LW__LOADED);
+    __atomic_store_n(head, node, __ATOMIC_RELAXED);
+    unlock_list(head, &mask);
+    errno = saved;
+}
+
+struct lw_percpu_node *lw__percpu_pop_slow(struct lw_percpu_node **list)
+{
+    struct lw_percpu_node *node;
+    for (int i = 0; lw_percpu_rt.value_limit && i < LW_PERCPU_TRIES && lw__rseq_thread_ready(); i++)
+        if (lw__percpu_try_pop(list, &node))
+            return node;
+    int saved = errno;
+    uint64_t mask = 0;
+    struct lw_percpu_node **head = lock_list(list, &mask);
+    node = __atomic_load_n(head, __ATOMIC_RELAXED); /* the lock orders */
+    LW__PAUSE(LW__LOADED);
+    if (node)
+        __atomic_store_n(head, node->next, __ATOMIC_RELAXED);
+    unlock_list(head, &mask);
+    errno = saved;
+    return node;
+}

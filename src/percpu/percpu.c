@@ -252,3 +252,13 @@ void *lw_per_cpu_ptr(const void *p, unsigned cpu)
     }
     return LW__CPU0((uintptr_t)p) + (size_t)cpu * LW_PERCPU_STRIDE;
 }
+
+void *lw__percpu_define(const char *name, size_t size, size_t align)
+{
+    void *p = lw_percpu_alloc(size, align < 8 ? 8 : align);
+    if (!p) {
+        fprintf(stderr, "linewright: LW_DEFINE_PERCPU(%s): %s\n", name, strerror(errno));
+        abort();
+    }
+    return p;
+}

@@ -192,10 +192,23 @@ TYPED_TEST(Width, OperationsMatchArithmetic) {
             EXPECT_EQ(lw_this_cpu_fetch_add(word, v), model);
             model = static_cast<T>(model + v);
             break;
-        case 2:
+        case 2: {
             model = static_cast<T>(model + v);
             EXPECT_EQ(lw_this_cpu_add_return(word, v), model);
+            model = static_cast<T>(model - v);
+            EXPECT_EQ(lw_this_cpu_sub_return(word, v), model);
+            model = static_cast<T>(model ^ v);
+            lw_this_cpu_xor(word, v);
+            EXPECT_EQ(lw_this_cpu_read(word), model);
+            EXPECT_EQ(lw_this_cpu_inc_return(word), ++model);
+            EXPECT_EQ(lw_this_cpu_dec_return(word), --model);
+            T expected = static_cast<T>(model + 1);
+            EXPECT_FALSE(lw_this_cpu_try_cmpxchg(word, &expected, v));
+            EXPECT_EQ(expected, model);
+            EXPECT_TRUE(lw_this_cpu_try_cmpxchg(word, &expected, v));
+            model = v;
             break;
+        }
         case 3:
             EXPECT_EQ(lw_this_cpu_xchg(word, v), model);
             model = v;

@@ -7,24 +7,30 @@
             return __LINE__; \
     while (0)
 
-#define CHECK_TYPE(T)                                            \
-    do {                                                         \
-        T *p = lw_percpu_alloc(sizeof(T), sizeof(T));            \
-        const T *c = p;                                          \
-        CHECK(p);                                                \
-        for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) \
-            *(T *)lw_per_cpu_ptr(p, cpu) = 3;                    \
-        CHECK(lw_this_cpu_read(c) == 3);                         \
-        (void)lw_this_cpu_fetch_add(p, 0);                       \
-        (void)lw_this_cpu_add_return(p, 0);                      \
-        (void)lw_this_cpu_cmpxchg(p, 77, 1);                     \
-        lw_this_cpu_and(p, 3);                                   \
-        lw_this_cpu_or(p, 3);                                    \
-        lw_this_cpu_andnot(p, 4);                                \
-        CHECK(lw_this_cpu_read(p) == 3);                         \
-        lw_this_cpu_write(p, 3);                                 \
-        CHECK(lw_this_cpu_xchg(p, 3) == 3);                      \
-        CHECK(lw_percpu_free(p) == 0);                           \
+#define CHECK_TYPE(T)                                                             \
+    do {                                                                          \
+        T *p = lw_percpu_alloc(sizeof(T), sizeof(T));                             \
+        const T *c = p;                                                           \
+        CHECK(p);                                                                 \
+        for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)                  \
+            *(T *)lw_per_cpu_ptr(p, cpu) = 3;                                     \
+        CHECK(lw_this_cpu_read(c) == 3);                                          \
+        (void)lw_this_cpu_fetch_add(p, 0);                                        \
+        (void)lw_this_cpu_add_return(p, 0);                                       \
+        (void)lw_this_cpu_cmpxchg(p, 77, 1);                                      \
+        lw_this_cpu_and(p, 3);                                                    \
+        lw_this_cpu_or(p, 3);                                                     \
+        lw_this_cpu_andnot(p, 4);                                                 \
+        CHECK(lw_this_cpu_read(p) == 3);                                          \
+        lw_this_cpu_write(p, 3);                                                  \
+        CHECK(lw_this_cpu_xchg(p, 3) == 3);                                       \
+        lw_this_cpu_xor(p, 1);                                                    \
+        T expected = 3;                                                           \
+        CHECK(!lw_this_cpu_try_cmpxchg(p, &expected, 9) && expected == 2);        \
+        CHECK(lw_this_cpu_try_cmpxchg(p, &expected, 9) && expected == 2);         \
+        CHECK(lw_this_cpu_inc_return(p) == 10 && lw_this_cpu_dec_return(p) == 9); \
+        CHECK(lw_this_cpu_sub_return(p, 4) == 5);                                 \
+        CHECK(lw_percpu_free(p) == 0);                                            \
     } while (0)
 
 #define CHECK_COUNTER(T)                                       \
@@ -40,6 +46,23 @@
         CHECK(lw_percpu_sum(c) == 6 && lw_percpu_sum(p) == 6); \
         CHECK(lw_percpu_free(p) == 0);                         \
     } while (0)
+
+struct pair {
+    uint64_t first, second;
+};
+LW_DEFINE_PERCPU(struct pair, defined_pair);
+LW_DEFINE_STATIC_PERCPU(uint32_t, defined_count);
+
+static int definitions_and_iteration(void) {
+    unsigned copies = 0;
+    struct pair *copy;
+    lw_percpu_for_each(copy, defined_pair) { copy->second = copies++; }
+    lw_percpu_for_each(copy, defined_pair) copies -= copy->first == 0;
+    CHECK(copies == 0);
+    lw_this_cpu_inc(defined_count);
+    CHECK(lw_percpu_sum(defined_count) == 1);
+    return 0;
+}
 
 int c_interface_works(void);
 int c_interface_works(void) {
@@ -57,5 +80,6 @@ int c_interface_works(void) {
     void **p = lw_percpu_alloc(sizeof *p, sizeof *p);
     CHECK(p && lw_this_cpu_cmpxchg(p, 0, 0) == 0 && lw_this_cpu_read(p) == 0);
     CHECK(lw_percpu_free(p) == 0);
+    CHECK(definitions_and_iteration() == 0);
     return 0;
 }

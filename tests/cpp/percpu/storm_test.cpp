@@ -271,6 +271,53 @@ TEST_P(Storm, NodesAndTokensSurvive) {
     EXPECT_EQ(total, expected);
 }
 
+// Per-CPU lists: threads and their signal handlers take nodes off and put them back. Every node is on one list at the end.
+TEST_P(Storm, ListsKeepEveryNode) {
+    struct Node {
+        lw_percpu_node link; // first: nodes are cast
+        std::atomic<uint32_t> holders{0};
+    };
+    constexpr unsigned nodes = 64;
+    static std::vector<Node> node(nodes);
+    static lw_percpu_node **list;
+    static std::atomic<uint32_t> twice;
+    list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof *list, sizeof *list));
+    ASSERT_NE(list, nullptr);
+    twice = 0;
+    for (auto &n : node)
+        lw_percpu_push(list, &n.link);
+    static const auto pop_and_push = [] {
+        auto *n = reinterpret_cast<Node *>(lw_percpu_pop(list));
+        if (!n)
+            return;
+        if (n->holders++)
+            twice++;
+        n->holders--;
+        lw_percpu_push(list, &n->link);
+    };
+    struct sigaction action = {}, old = {};
+    action.sa_handler = [](int) { pop_and_push(); };
+    sigaction(SIGUSR1, &action, &old);
+    Weather weather = GetParam().weather;
+    weather.fork = false;
+    storm::run(
+        threads, length, weather,
+        [](int, Stop stop) {
+            while (!stop)
+                pop_and_push();
+        },
+        [] { return 0; });
+    sigaction(SIGUSR1, &old, nullptr);
+    EXPECT_EQ(twice, 0u) << "two holders of one node";
+    std::vector<int> seen(nodes);
+    lw_percpu_node **head;
+    lw_percpu_for_each(head, list) for (auto *at = *head; at; at = at->next)
+        ASSERT_EQ(seen[static_cast<size_t>(reinterpret_cast<Node *>(at) - node.data())]++, 0);
+    for (unsigned i = 0; i < nodes; i++)
+        EXPECT_EQ(seen[i], 1) << "node " << i;
+    lw_percpu_free(list);
+}
+
 // Writers store only values whose halves agree; a torn write or read would show halves that do not.
 TEST_P(Storm, NothingTears) {
     Percpu<uint64_t> word;

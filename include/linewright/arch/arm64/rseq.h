@@ -155,6 +155,9 @@ LW__SEQ_ADD(64, "x")
     LW__SEQ_VALUE(or, bits,                                                                               \
                   "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "orr x10, %x[was], %x[v]\n\t"                \
                   "str" z " " r "10, [x9]\n")                                                             \
+    LW__SEQ_VALUE(xor, bits,                                                                              \
+                  "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "eor x10, %x[was], %x[v]\n\t"                \
+                  "str" z " " r "10, [x9]\n")                                                             \
     LW__SEQ_VALUE(fetch_add, bits,                                                                        \
                   "ldr" z " %" r "[was], [x9]\n\t" LW__DELAY "add x10, %x[was], %x[v]\n\t"                \
                   "str" z " " r "10, [x9]\n")                                                             \
@@ -167,5 +170,10 @@ LW__SEQ_VALUES(8, "b", "w")
 LW__SEQ_VALUES(16, "h", "w")
 LW__SEQ_VALUES(32, "", "w")
 LW__SEQ_VALUES(64, "", "x")
+
+/* Takes the first node off a list; as in arch/x86_64/rseq.h. */
+LW__SEQ_VALUE(pop, 64,
+              "ldr %x[was], [x9]\n\t" LW__DELAY "cbz %x[was], 32f\n\t"
+              "ldr x10, [%x[was], %x[v]]\n\t" LW__DELAY "str x10, [x9]\n")
 
 #endif

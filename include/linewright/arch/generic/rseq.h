@@ -60,6 +60,8 @@ LW__SEQ_ADD(add_lazy, 64)
     LW__SEQ_VALUE(xchg, bits)      \
     LW__SEQ_VALUE(and, bits)       \
     LW__SEQ_VALUE(or, bits)        \
+    LW__SEQ_VALUE(xor, bits)       \
+    LW__SEQ_VALUE(pop, bits)       \
     LW__SEQ_VALUE(fetch_add, bits) \
     LW__SEQ_VALUE(cmpxchg, bits)
 LW__SEQ_VALUES(8)

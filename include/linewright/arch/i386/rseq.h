@@ -110,6 +110,9 @@ LW__INLINE bool lw__seq_add_lazy_u64(char *q, uint64_t v, ptrdiff_t off, unsigne
     LW__SEQ_VALUE(or, bits,                                                                                               \
                   "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "orl %%eax, %%ecx\n\t" store " " c     \
                   ", (%%edi)\n")                                                                                          \
+    LW__SEQ_VALUE(xor, bits,                                                                                              \
+                  "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "xorl %%eax, %%ecx\n\t" store " " c    \
+                  ", (%%edi)\n")                                                                                          \
     LW__SEQ_VALUE(fetch_add, bits,                                                                                        \
                   "movl 16(%%esi), %%ecx\n\t" load " (%%edi), %%eax\n\t" LW__DELAY "addl %%eax, %%ecx\n\t" store " " c    \
                   ", (%%edi)\n")                                                                                          \
@@ -121,6 +124,11 @@ LW__INLINE bool lw__seq_add_lazy_u64(char *q, uint64_t v, ptrdiff_t off, unsigne
 LW__SEQ_VALUES(8, "movzbl", "movb", "%%cl")
 LW__SEQ_VALUES(16, "movzwl", "movw", "%%cx")
 LW__SEQ_VALUES(32, "movl", "movl", "%%ecx")
+
+/* Takes the first node off a list; as in arch/x86_64/rseq.h. */
+LW__SEQ_VALUE(pop, 32,
+              "movl (%%edi), %%eax\n\t" LW__DELAY "testl %%eax, %%eax\n\tjz 32f\n\t"
+              "movl 16(%%esi), %%ecx\n\tmovl (%%eax, %%ecx), %%ecx\n\t" LW__DELAY "movl %%ecx, (%%edi)\n")
 
 /* 64 bits: reading two halves is one read, because a write of this CPU's word in between aborts the sequence, and a held lock word
  * ends it before. */
@@ -154,6 +162,7 @@ LW__SEQ_VALUE64(write, LW__NEW64 LW__STORE64)
 LW__SEQ_VALUE64(xchg, LW__NEW64 LW__STORE64)
 LW__SEQ_VALUE64(and, LW__NEW64 "andl %%eax, %%ebx\n\tandl %%edx, %%ecx\n\t" LW__STORE64)
 LW__SEQ_VALUE64(or, LW__NEW64 "orl %%eax, %%ebx\n\torl %%edx, %%ecx\n\t" LW__STORE64)
+LW__SEQ_VALUE64(xor, LW__NEW64 "xorl %%eax, %%ebx\n\txorl %%edx, %%ecx\n\t" LW__STORE64)
 LW__SEQ_VALUE64(fetch_add, LW__NEW64 "addl %%eax, %%ebx\n\tadcl %%edx, %%ecx\n\t" LW__STORE64)
 LW__SEQ_VALUE64(cmpxchg, "cmpl %%eax, 24(%%esi)\n\tjne 32f\n\tcmpl %%edx, 28(%%esi)\n\tjne 32f\n\t" LW__NEW64 LW__STORE64)
 

@@ -38,6 +38,9 @@
     LW__SEQ_VALUE(or, bits,                                                                                              \
                   load " (%%rax), " was32 "\n\t" LW__DELAY "movq %q[was], %%rcx\n\torq %q[v], %%rcx\n\t" store " " c     \
                        ", (%%rax)\n")                                                                                    \
+    LW__SEQ_VALUE(xor, bits,                                                                                             \
+                  load " (%%rax), " was32 "\n\t" LW__DELAY "movq %q[was], %%rcx\n\txorq %q[v], %%rcx\n\t" store " " c    \
+                       ", (%%rax)\n")                                                                                    \
     LW__SEQ_VALUE(fetch_add, bits,                                                                                       \
                   load " (%%rax), " was32 "\n\t" LW__DELAY "leaq (%q[was], %q[v]), %%rcx\n\t" store " " c ", (%%rax)\n") \
     /* Unequal: leaves without a store. */                                                                               \
@@ -49,5 +52,12 @@ LW__SEQ_VALUES(8, "movzbl", "movb", "cmpb", "b", "%k[was]", "%%cl")
 LW__SEQ_VALUES(16, "movzwl", "movw", "cmpw", "w", "%k[was]", "%%cx")
 LW__SEQ_VALUES(32, "movl", "movl", "cmpl", "k", "%k[was]", "%%ecx")
 LW__SEQ_VALUES(64, "movq", "movq", "cmpq", "q", "%q[was]", "%%rcx")
+
+/* Takes the first node off a list: loads the head, then the word `v` bytes into the node that it points to, and commits that. Leaves
+ * without a store where the list is empty. The node cannot go away in between: a thread that takes it off first runs on this CPU,
+ * which aborts the sequence, or holds the lock word. */
+LW__SEQ_VALUE(pop, 64,
+              "movq (%%rax), %q[was]\n\t" LW__DELAY "testq %q[was], %q[was]\n\tjz 32f\n\t"
+              "movq (%q[was], %q[v]), %%rcx\n\t" LW__DELAY "movq %%rcx, (%%rax)\n")
 
 #endif
