@@ -329,7 +329,7 @@ void lw__percpu_push_slow(struct lw_percpu_node **list, struct lw_percpu_node *n
     int saved = errno;
     uint64_t mask = 0;
     struct lw_percpu_node **head = lock_list(list, &mask);
-    node->next = __atomic_load_n(head, __ATOMIC_RELAXED); /* the lock orders */
+    __atomic_store_n(&node->next, __atomic_load_n(head, __ATOMIC_RELAXED), LW__LIST_PUSHED); /* the lock orders */
     LW__PAUSE(LW__LOADED);
     __atomic_store_n(head, node, __ATOMIC_RELAXED);
     unlock_list(head, &mask);
@@ -348,7 +348,7 @@ struct lw_percpu_node *lw__percpu_pop_slow(struct lw_percpu_node **list)
     node = __atomic_load_n(head, __ATOMIC_RELAXED); /* the lock orders */
     LW__PAUSE(LW__LOADED);
     if (node)
-        __atomic_store_n(head, node->next, __ATOMIC_RELAXED);
+        __atomic_store_n(head, __atomic_load_n(&node->next, LW__LIST_POPPED), __ATOMIC_RELAXED);
     unlock_list(head, &mask);
     errno = saved;
     return node;
