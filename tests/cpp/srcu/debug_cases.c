@@ -79,11 +79,14 @@ static void right_uses(void) {
         abort();
     if (!child)
         _exit(0);
-    for (int i = 0; i < 2; i++) /* queued again after it has run */
-        if (lw_srcu_call(&b, &twice, nothing) || lw_srcu_barrier(&b))
-            abort();
     if (lw_srcu_read_lock_held(&a))
         abort();
+}
+
+static void queued_again(void) {
+    for (int i = 0; i < 2; i++) /* after it has run */
+        if (lw_srcu_call(&b, &twice, nothing) || lw_srcu_barrier(&b))
+            abort();
 }
 
 typedef void (*wrong_use)(void);
@@ -97,6 +100,7 @@ const wrong_use wrong_uses[] = {used_twice,
                                 queued_twice,
                                 waits_for_itself_on_a_condition,
                                 right_uses,
+                                queued_again,
                                 0};
 
 int prepare_debug_cases(void);

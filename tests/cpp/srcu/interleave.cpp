@@ -24,6 +24,8 @@ enum Address : int {
     index_word,
     pointer,
     mail,
+    phase_word, // of the configurations with fork()
+    entered,
     freed,
     lock_words = freed + 4,
     unlock_words = lock_words + 2 * max_threads
@@ -47,7 +49,7 @@ struct State {
     std::array<Thread, max_threads> threads;
 };
 
-enum class Kind { load, store, add, late_load, fence, drain };
+enum class Kind { load, store, add, late_load, fence, drain, fork };
 struct Operation {
     Kind kind;
     int address; // or the thread to drain
@@ -75,7 +77,7 @@ void fence() { operation(Kind::fence, 0); }
 
 int threads_now; // of the configuration
 bool reader_barriers;
-bool without_b, without_c;
+bool without_b, without_c, without_repair, cookie_too_early, without_cleanup_barrier;
 
 int sum(int base, int index) {
     int total = 0;
@@ -92,11 +94,20 @@ int heavy(int me) {
     return 0;
 }
 
+enum { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
+struct Phase { // a variable, or a word in memory that a child of fork() has too
+    bool shared = false;
+    unsigned local = 0;
+    operator unsigned() const { return shared ? static_cast<unsigned>(load(phase_word)) : local; }
+    Phase &operator=(unsigned value) {
+        shared ? store(phase_word, static_cast<int>(value)) : static_cast<void>(local = value);
+        return *this;
+    }
+};
 struct Domain {
-    unsigned phase = 0;
+    Phase phase;
     int me;
 };
-enum { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
 
 #define LW_GP_DOMAIN Domain
 #define LW_GP_SUM_UNLOCKS(d, i) static_cast<unsigned long>(sum(unlock_words, static_cast<int>(i)))
@@ -182,10 +193,103 @@ void driver(int me, int periods) {
 void waiter(int me) {
     Domain d;
     d.me = me;
-    store(pointer, 1);
-    const unsigned long cookie = machine->cookie(&d);
+    unsigned long cookie = cookie_too_early ? machine->cookie(&d) : 0;
+    store(pointer, 1); // or queues what was replaced
+    if (!cookie_too_early)
+        cookie = machine->cookie(&d);
     if (machine->passed(static_cast<unsigned long>(load(seq_word)), cookie))
         store(freed, 1);
+}
+
+// A callback: queued by one thread, its grace period and the free by the worker (src/srcu/queue.c).
+void caller(int) {
+    store(pointer, 1);
+    fence(); // the push: a compare-and-swap
+    store(mail, 1);
+}
+void worker(int me, int steps) {
+    Domain d;
+    d.me = me;
+    if (!load(mail))
+        return;
+    const unsigned long cookie = machine->cookie(&d);
+    while (!machine->passed(static_cast<unsigned long>(load(seq_word)), cookie))
+        if (machine->step(&d) == 0 && --steps == 0)
+            return;
+    store(freed, 1);
+}
+
+// fork(): the thread that drives a grace period is cut off at any point, its stores that have not left it are lost. The child
+// repairs the phase (src/srcu/domain.c); a thread of the child waits for the reader that the forking thread is.
+void cut_off(int me, int periods) {
+    Domain d;
+    d.me = me;
+    d.phase.shared = true;
+    for (int i = 0; i < periods; i++)
+        if (machine->step(&d) == 0)
+            return;
+}
+void forking_reader(int me) {
+    int index;
+    reader_enters(me, index);
+    const int object = load(pointer);
+    operation(Kind::fork, 0);
+    if (!without_repair)
+        store(phase_word, load(seq_word) & 1 ? LW__SRCU_FIRST_SCAN : LW__SRCU_IDLE);
+    fence(); // starting a thread
+    store(mail, 1);
+    late_load(freed + object);
+    reader_leaves(me, index);
+}
+void childs_updater(int me, int steps) {
+    if (!load(mail))
+        return;
+    Domain d;
+    d.me = me;
+    d.phase.shared = true;
+    store(pointer, 1);
+    const unsigned long cookie = machine->cookie(&d);
+    while (!machine->passed(static_cast<unsigned long>(load(seq_word)), cookie))
+        if (machine->step(&d) == 0 && --steps == 0)
+            return;
+    store(freed, 1);
+}
+
+// lw_srcu_cleanup() of a domain whose last reader is leaving, and lw_srcu_init() of one that gets the same slot.
+void cleaner(int me, int steps) {
+    if (!load(entered))
+        return; // the program ends no domain that a reader may still enter
+    for (int i = 0; i < 2; i++) {
+        const int unlocks = sum(unlock_words, i);
+        if (!without_cleanup_barrier)
+            heavy(me);
+        if (sum(lock_words, i) != unlocks)
+            return; // -EBUSY
+    }
+    store(freed + 3, 1); // what the old domain protected
+    for (int t = 0; t < threads_now; t++)
+        for (int i = 0; i < 2; i++) {
+            store(lock_words + 2 * t + i, 0);
+            store(unlock_words + 2 * t + i, 0);
+        }
+    fence(); // the program passes the new domain on
+    store(mail, 1);
+    updater(me, 1, steps);
+}
+void reader_of_both(int me) {
+    int index = 0;
+    add(lock_words + 2 * me); // of the old domain
+    fence();
+    store(entered, 1);
+    late_load(freed + 3);
+    if (reader_barriers)
+        fence();
+    add(unlock_words + 2 * me);
+    if (load(mail)) {
+        reader_enters(me, index);
+        reader_reads();
+        reader_leaves(me, index);
+    }
 }
 
 struct Configuration {
@@ -210,6 +314,18 @@ const Configuration configurations[] = {
      [](int t) { t == 0   ? driver(0, 2)
                  : t == 1 ? reader(t, 1)
                           : waiter(t); }},
+    {"callback, membarrier", 3, false, [](int t) { t == 0   ? worker(0, 1)
+                                                   : t == 1 ? reader(t, 1)
+                                                            : caller(t); }},
+    {"callback, reader barriers", 3, true, [](int t) { t == 0   ? worker(0, 1)
+                                                       : t == 1 ? reader(t, 1)
+                                                                : caller(t); }},
+    {"fork during a grace period, membarrier", 3, false,
+     [](int t) { t == 0   ? cut_off(0, 1)
+                 : t == 1 ? forking_reader(t)
+                          : childs_updater(t, 2); }},
+    {"cleanup, and the slot's next domain, membarrier", 2, false, [](int t) { t ? reader_of_both(t) : cleaner(0, 1); }},
+    {"cleanup, and the slot's next domain, reader barriers", 2, true, [](int t) { t ? reader_of_both(t) : cleaner(0, 1); }},
 };
 const Configuration *configuration;
 
@@ -309,6 +425,14 @@ struct Explorer {
                 return; // other steps get it there
             finish(x, 0);
             break;
+        case Kind::fork: // thread 0 is not in the child; the forking thread has executed a barrier
+            if (x.stores || x.late >= 0)
+                return;
+            s.threads[0].over = true;
+            s.threads[0].stores = 0;
+            s.threads[0].late = -1;
+            finish(x, 0);
+            break;
         case Kind::drain:
             drain(s, s.threads[o.address]);
             finish(x, 0);
@@ -386,13 +510,20 @@ int main() {
         }
     }
     machine = &machines[0];
-    for (bool *leave_out : {&without_b, &without_c}) {
-        *leave_out = true;
-        if (!violated_somewhere(leave_out == &without_b ? "reader without B" : "reader without C", false)) {
-            std::printf("WRONG: a reader without %s was not caught\n", leave_out == &without_b ? "B" : "C");
+    struct Without {
+        bool *flag;
+        const char *name;
+    };
+    for (const Without &w : {Without{&without_b, "reader without B"}, Without{&without_c, "reader without C"},
+                             Without{&without_repair, "child without repair of the phase"},
+                             Without{&cookie_too_early, "cookie taken before the object is replaced, or queued"},
+                             Without{&without_cleanup_barrier, "cleanup without its barrier"}}) {
+        *w.flag = true;
+        if (!violated_somewhere(w.name, false)) {
+            std::printf("WRONG: '%s' was not caught\n", w.name);
             wrong++;
         }
-        *leave_out = false;
+        *w.flag = false;
     }
     return wrong ? 1 : 0;
 }
