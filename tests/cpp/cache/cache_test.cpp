@@ -317,32 +317,6 @@ TEST(Cache_trial, tells_and_leaves_the_program_alone) {
     signal(SIGCHLD, SIG_DFL);
 }
 
-// qemu-user: it refuses a child without an exit signal, and its children may stop inside the emulator.
-bool emulated() {
-    const long child = syscall(SYS_clone, CLONE_VFORK, 0, 0, 0, 0);
-
-    if (child == 0)
-        _exit(0);
-    if (child > 0)
-        waitpid(static_cast<pid_t>(child), nullptr, __WALL);
-    return child < 0 && errno == EINVAL;
-}
-
-TEST(Cache_trial, an_emulators_stuck_child_is_ended_and_another_tried) {
-    if (!emulated())
-        GTEST_SKIP() << "a child of a real kernel makes bare system calls only";
-    void *shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(shared, MAP_FAILED);
-    const auto first_hangs = [](void *children) {
-        if (static_cast<std::atomic<int> *>(children)->fetch_add(1) == 0)
-            for (;;)
-                pause();
-    };
-    EXPECT_TRUE(lw_cache_trial(first_hangs, shared));
-    EXPECT_EQ(static_cast<std::atomic<int> *>(shared)->load(), 2);
-    munmap(shared, 4096);
-}
-
 TEST(Cache_trial, many_threads_at_once) {
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
