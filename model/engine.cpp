@@ -330,8 +330,7 @@ private:
         place.ready = now_ + vary(constants_.home);
         place.supplied = place.written_back = false;
         place.extra = next.dropped;
-        if (next.core == 0)
-            note_phase();
+        note_phase(); // also when another core's turn begins: the timed core then waits for the home
         bool any = false;
         place.line.unanswered().for_each([&](unsigned holder) {
             any = true;

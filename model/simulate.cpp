@@ -213,13 +213,17 @@ Simulated simulate(const Machine &machine, const wire::Cell &cell, const std::ve
     result.batch_ops = limits.batch_ops;
     const Ps apart = static_cast<Ps>(cell.contender_iters) * machine.constants.nop_iter;
     // A rare contender makes windows long: four of them, one for each start.
-    const unsigned windows = !contended(cell)     ? std::min(3u, effort.windows)
-                             : apart > 10'000'000 ? std::min(4u, effort.windows)
-                                                  : effort.windows;
-    for (unsigned window = 0; window < windows; ++window)
-        add_window(result,
-                   run(machine, setup, limits, start_of(cell, window), hash(cell.id(), seed + window), effort.checked),
+    const bool rare = contended(cell) && apart > 10'000'000;
+    const unsigned windows = !contended(cell) ? std::min(3u, effort.windows)
+                             : rare           ? std::min(4u, effort.windows)
+                                              : effort.windows;
+    for (unsigned window = 0; window < windows; ++window) {
+        Limits own = limits;
+        if (rare && window % 2 == 0)
+            own.warm_time = 0; // what lasts until the contender comes is a mode of its own
+        add_window(result, run(machine, setup, own, start_of(cell, window), hash(cell.id(), seed + window), effort.checked),
                    limits.batch_ops);
+    }
     const double ops = static_cast<double>(std::max<std::uint64_t>(result.thread_ops[0], 1));
     for (double &spent : result.spent_ns)
         spent /= ops * ps_per_ns;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -79,6 +78,8 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     policy: dict[str, list[Where]]
     options: Options = Options()
     constants: dict[str, Constant]
+    calibrated_on: list[Annotated[str, Meta(max_length=1000)]] = []
+    """Ids of the cells that the constants were fitted to."""
     posterior: list[dict[str, float]] = []
     """Draws of the fitted constants taken together, from the calibration: constants that only their sum is known of."""
 
@@ -265,9 +266,13 @@ def resolved_json(machine: Machine, draw: Mapping[str, float] | None = None) -> 
     return json.dumps(resolve(machine, draw), separators=(",", ":"))
 
 
-def fingerprint(machine: Machine) -> str:
-    """Twelve digits that change with anything that a simulation depends on."""
-    return hashlib.sha256(resolved_json(machine).encode()).hexdigest()[:12]
+def renamed(machine: Machine, name: str) -> Machine:
+    """The machine under another name, which is its file's; UserError when no machine may be called so."""
+    tree = msgspec.to_builtins(machine) | {"name": name}
+    try:
+        return msgspec.convert(tree, Machine)
+    except msgspec.ValidationError:
+        raise UserError(f"no machine may be called {name!r}", "-o", "a-z, 0-9 and -; up to 64 characters") from None
 
 
 def to_toml(machine: Machine) -> str:
@@ -276,6 +281,7 @@ def to_toml(machine: Machine) -> str:
     for name in ("name", "title", "arch", "calibration"):
         lines.append(f"{name} = {_quoted(getattr(machine, name))}")
     lines.append(f"calibrated = {_bool(machine.calibrated)}")
+    lines += ["calibrated_on = [", *(f"  {_quoted(cell)}," for cell in machine.calibrated_on), "]"]
     lines += ["", "[topology]"]
     for name, value in msgspec.structs.asdict(machine.topology).items():
         if value is not None:

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Prints, as Markdown, what the described machines say of cells that nobody has measured: docs/results/model-predictions.md."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
+sys.path.insert(0, str(ROOT))
+
+from linewright.model import machine_file  # noqa: E402
+from linewright.model.ensemble import bands, draws  # noqa: E402
+from linewright.model.simulator import Simulator  # noqa: E402
+from linewright.schema import Cell, Plan  # noqa: E402
+from linewright.target.programs import find_model  # noqa: E402
+
+DRAWS = 60
+ENTRY_BYTES = (64, 256, 1024, 4096, 16384, 65536, 2097152)
+
+
+def cell(operation: str, form: str, threads: int = 1, spacing: int = 0, work: int = 0, order: str = "relaxed") -> Cell:
+    shared = {"contender": "same_line", "contender_iters": spacing, "threads": threads} if threads > 1 else {}
+    return Cell(operation=operation, form=form, order=order, work="nop_loop", work_iters=work, lines=1, **shared)
+
+
+ARM = [
+    cell("xchg", "swp"),
+    cell("cmpxchg", "cas_loop_read_first"),
+    cell("cmpxchg", "cas_loop_guess_first"),
+    cell("cmpxchg", "cas_loop_read_first", 2, 10),
+    cell("cmpxchg", "cas_loop_guess_first", 2, 10),
+    cell("add", "stadd", 2, 100),
+    cell("add", "stadd", 2, 1000),
+    cell("add", "stadd", 4),
+    cell("add", "stadd", 16),
+    cell("add", "stadd", 64),
+    cell("fetch_add", "ldadd", 4),
+    cell("fetch_add", "ldadd", 16),
+    cell("fetch_add", "ldadd", 2, 1000),
+    cell("fetch_add", "ldadd", 2, 10, 100),
+    cell("fetch_add", "ldadd", 4, 10, 300),
+    cell("handoff", "cmpxchg_blind", 2),
+    cell("handoff", "load_cmpxchg", 2),
+    cell("handoff", "store_load", 2),
+]
+
+
+def simulated(name: str, cells: list[Cell]) -> list[list]:
+    machine = machine_file.find(name)
+    plan = Plan(linewright_plan=2, name="predictions", cells=cells)
+    with Simulator(find_model(), windows=4, ops=600) as simulator:
+        return [simulator.ask(machine_file.resolve(machine, draw), plan) for draw in draws(machine, DRAWS)]
+
+
+def arm64() -> None:
+    print("| cell | p05 | p50 | p95 | |\n| --- | --- | --- | --- | --- |")
+    for c, band in zip(ARM, bands(simulated("arm64-server-2025", ARM)), strict=True):
+        remark = ""
+        if band.modes:
+            remark = f"metastable in {100 * band.metastable_share:.0f} % of the draws: {band.modes[0]:.3g} to {band.modes[1]:.3g} ns"
+        print(f"| `{c.id}` | {band.p05:.3g} | {band.p50:.3g} | {band.p95:.3g} | {remark} |")
+
+
+def xeon() -> None:
+    forms = (("cmpxchg", "cmpxchg_loop_read_first"), ("fetch_add", "lock_xadd"))
+    rows = simulated("xeon-2009", [cell(operation, form, 8, order="full") for operation, form in forms])
+    ratios = np.array([row[0].p50 / row[1].p50 for row in rows])
+    low, middle, high = np.percentile(ratios, [5, 50, 95])
+    print(
+        f"Eight threads on one word, read first against one locked operation: {low:.2f} to {high:.2f} ×, median {middle:.2f} ×."
+    )
+
+
+def phone() -> None:
+    print("| entry | saving p05 | p50 | p95 |\n| --- | --- | --- | --- |")
+    cells = []
+    for size in ENTRY_BYTES:
+        entries = max(1, min(2560, (1 << 26) // size))
+        for wait in ("each", "once"):
+            params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": "dirty_beyond", "align_bytes": 0}
+            cells.append(Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params))
+    rows = simulated("phone-2025", cells)
+    for index, size in enumerate(ENTRY_BYTES):
+        saved = [100 * (1 - row[2 * index + 1].p50 / row[2 * index].p50) for row in rows]
+        low, middle, high = np.percentile(saved, [5, 50, 95])
+        print(f"| {size} | {low:.1f} % | {middle:.1f} % | {high:.1f} % |")
+
+
+def main() -> int:
+    for title, show in (("arm64-server-2025", arm64), ("xeon-2009", xeon), ("phone-2025", phone)):
+        print(f"\n## {title}\n")
+        show()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""`linewright calibrate`: fit a described machine's constants to a table or to records, and say what the data pin."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from concurrent.futures import Executor, ProcessPoolExecutor
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from linewright.errors import DONE, UserError
+from linewright.model import machine_file
+from linewright.output.console import note
+
+ORDER = 61
+
+
+def register(app: typer.Typer) -> None:
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    data: Annotated[str, typer.Argument(help="Published table (.csv) or record file of the machine.")],
+    start: Annotated[str, typer.Option("--from", help="Machine, or machine file, to begin with.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Machine file to write.")],
+    title: Annotated[
+        str | None, typer.Option(help="Title of the machine in the file.", show_default="that of --from")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Cells to fit: a shell glob; repeatable.")] = None,
+    cross_validate: Annotated[
+        bool, typer.Option("--cross-validate/--no-cross-validate", help="Fit again without each form and work length.")
+    ] = True,
+    jobs: Annotated[int | None, typer.Option(help="Processes for the fits.", min=1, show_default="CPUs")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler that runs the fits (linewright[cluster]).")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing machine file.")] = False,
+) -> int:
+    """Fit constants to measurements; report what is pinned, what is not, and how left-out cells are predicted."""
+    # NumPy and what needs it are heavy: `linewright --help` must stay quick.
+    from linewright.model import calibration, calibration_report, observations
+    from linewright.model.simulator import Simulator
+    from linewright.records import select
+    from linewright.target.model import ModelTarget
+    from linewright.target.programs import find_model
+
+    path = Path(output)
+    if path.exists() and not force:
+        raise UserError("exists", output, "--force replaces it")
+    machine = machine_file.find(start, "--from")
+    found = observations.read(data, ModelTarget(machine).forms())
+    program = find_model()
+    with Simulator(program, windows=6, ops=1000) as simulator:
+        wanted = {cell.id for cell in select.choose([o.cell for o in found], only or ())}
+        reasons = [
+            reason if o.cell.id in wanted else "not among the cells to fit"
+            for o, reason in zip(found, calibration.obstacles(machine, found, simulator), strict=True)
+        ]
+        fitting = [not reason for reason in reasons]
+        used = [o for o, good in zip(found, fitting, strict=True) if good]
+        fit = calibration.fit(machine, used, simulator, note)
+        folds = []
+        if cross_validate:
+            with _executor(jobs, scheduler) as executor:
+                folds = _folds(executor, machine, found, fitting, program)
+        source = f"`linewright calibrate` with {len(used)} cells of {Path(data).name}, {_today()}"
+        result = calibration.fitted(machine, fit, used, source, "")
+        figures = calibration.compare(result, found, simulator)
+    text = calibration_report.lines(found, reasons, figures, fit, folds)
+    result = calibration_report.with_summary(result, found, fitting, figures, folds)
+    result = _named(result, path, title)
+    path.write_text(machine_file.to_toml(result), encoding="utf-8")
+    print("\n".join(text))
+    note(f"the machine is in {output}")
+    return DONE
+
+
+def _named(machine: machine_file.Machine, path: Path, title: str | None) -> machine_file.Machine:
+    """The machine under its file's name."""
+    named = msgspec.structs.replace(machine, title=title or machine.title)
+    return machine_file.renamed(named, path.name.removesuffix(".toml"))
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def _executor(jobs: int | None, scheduler: str | None) -> Executor:
+    """Where the fits of the cross-validation run: processes here, or a Dask cluster."""
+    if scheduler is None:
+        return ProcessPoolExecutor(jobs or os.cpu_count())
+    try:
+        from distributed import Client  # optional: linewright[cluster]
+    except ImportError:
+        raise UserError("Dask is not installed", "--scheduler", "pip install 'linewright[cluster]'") from None
+    try:
+        return Client(scheduler, timeout="10s").get_executor()
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UserError(
+            f"no scheduler answers: {error}", "--scheduler", "the address that dask scheduler prints"
+        ) from None
+
+
+def _folds(executor: Executor, machine: machine_file.Machine, found: list, fitting: list[bool], program: Path) -> list:
+    from linewright.model import calibration
+
+    keys = calibration.fold_keys(found, fitting)
+    waiting = [executor.submit(calibration.fold, machine, found, fitting, key, value, program) for key, value in keys]
+    folds = []
+    for number, future in enumerate(waiting, start=1):
+        folds.append(future.result())
+        note(f"cross-validation: {number} of {len(waiting)}, without {folds[-1].left_out}")
+    return folds

@@ -1,0 +1,60 @@
+"""`linewright explain`: the story of one simulated cell, and its Chrome trace."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
+from linewright.model import story
+from linewright.output.console import note
+from linewright.schema import Plan, Record
+from linewright.target.model import ModelTarget
+from linewright.target.probe import error_text
+from linewright.target.registry import open_target
+
+ORDER = 62
+
+
+def register(app: typer.Typer) -> None:
+    app.command("explain")(explain)
+
+
+def explain(
+    cell: Annotated[str, typer.Argument(help="Id of a cell, as records and `measure --dry-run` show it.")],
+    on: Annotated[str, typer.Option(help="The simulated machine: model:NAME.")],
+    trace: Annotated[
+        str | None, typer.Option(help="Write a Chrome trace of 60 operations here; it opens in Perfetto.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing trace.")] = False,
+) -> int:
+    """Say what happens in one cell on a simulated machine: where its time goes, its modes, who starves."""
+    target = open_target(on)
+    if not isinstance(target, ModelTarget):
+        raise UserError(f"{on} is not simulated", "--on", "model:NAME; only the model sees where a cell's time goes")
+    plan = Plan(linewright_plan=2, name="explain", launches=1, cells=[story.cell_of(cell)])
+    target.check(plan)
+    record = next(event for event in target.run(plan) if isinstance(event, Record))
+    for sentence in story.sentences(target.machine, record):
+        print(sentence)
+    if trace is not None:
+        _write_trace(target, plan, Path(trace), force)
+    return DONE
+
+
+def _write_trace(target: ModelTarget, plan: Plan, path: Path, force: bool) -> None:
+    if path.exists() and not force:
+        raise UserError("exists", str(path), "--force replaces it")
+    if not target.machine.calibrated:
+        raise UserError("no trace without calibration", "--trace", "its times would be bare nanoseconds")
+    answer = subprocess.run([*target.command, "--trace"], input=msgspec.json.encode(plan), capture_output=True)
+    if answer.returncode == BAD_REQUEST:
+        raise UserError(error_text(answer.stderr))
+    if answer.returncode:
+        raise RunError(f"linewright-model: {error_text(answer.stderr)}")
+    path.write_bytes(answer.stdout)
+    note(f"the trace is in {path}")

@@ -1,0 +1,182 @@
+"""Calibration: a known truth is found again, what the data do not pin is not claimed, tables are read strictly."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linewright.cli import main
+from linewright.errors import UserError
+from linewright.model import calibration, machine_file, observations
+from linewright.model.calibration import Fit, known_sums
+from linewright.model.machine_file import resolve
+from linewright.model.observations import Observation
+from linewright.model.simulator import Simulator
+from linewright.records.files import decode_line
+from linewright.schema import Cell, Record
+from linewright.target.model import ModelTarget
+from linewright.target.programs import find_model
+from support.places import DATA
+
+START = "arm64-server-generic"
+TABLE = DATA / "rmw-arm64-server-2025.csv"
+
+
+@pytest.fixture(scope="module")
+def forms():
+    return ModelTarget(machine_file.find(START)).forms()
+
+
+def cell(form: str, work: int = 0, spacing: int | None = None) -> Cell:
+    operation = {"ldadd": "fetch_add"}.get(form, "add")
+    shared = {} if spacing is None else {"contender": "same_line", "contender_iters": spacing, "threads": 2}
+    return Cell(operation=operation, form=form, work="nop_loop", work_iters=work, lines=1, **shared)
+
+
+CELLS = [
+    cell("stadd"),
+    cell("stadd", spacing=10),
+    cell("stadd", 300),
+    cell("ldadd"),
+    cell("ldadd", 300, 10),
+    cell("ldadd", 200),
+    cell("ldadd", 200, 10),
+    cell("prfm_keep_stadd"),
+]
+
+
+@pytest.fixture(scope="module")
+def recovered():
+    """A fit to what the model itself says of a machine with other constants, and that machine's constants."""
+    machine = machine_file.find(START)
+    truth = {"far": 55.0, "far_busy": 60.0, "near_load": 3.5, "near_store": 5.5, "acknowledge": 20.0}
+    with Simulator(find_model(), windows=3, ops=300) as simulator:
+        plan = calibration.plan_of([Observation(cell=c, ns=1.0, p95_ns=1.0) for c in CELLS])
+        figures = simulator.ask(resolve(machine, truth), plan)
+        seen = [Observation(cell=c, ns=f.p50, p95_ns=f.p50) for c, f in zip(CELLS, figures, strict=True)]
+        fit = calibration.fit(machine, seen, simulator, lambda text: None)
+        after = simulator.ask(resolve(machine, fit.draw()), plan)
+    return truth, fit, seen, after
+
+
+def test_a_known_truth_is_predicted_and_found(recovered) -> None:
+    truth, fit, seen, after = recovered
+    for observation, figure in zip(seen, after, strict=True):
+        assert figure.p50 == pytest.approx(observation.ns, rel=0.05), observation.cell.id
+    found = fit.draw()
+    assert {"near_load", "near_store"} <= set(fit.pinned())
+    for name in ("near_load", "near_store"):
+        assert found[name] == pytest.approx(truth[name], rel=0.06)
+
+
+def test_what_the_data_do_not_pin_is_not_claimed(recovered) -> None:
+    _, fit, seen, _ = recovered
+    machine = machine_file.find(START)
+    result = calibration.fitted(machine, fit, seen, "a test", "")
+    for name, before in machine.constants.items():
+        after = result.constants[name]
+        if name in fit.pinned():
+            assert after.provenance == "fitted"
+            assert after.high / after.low < before.high / before.low
+        else:
+            assert (after.provenance, after.low, after.high) == (before.provenance, before.low, before.high)
+    # A request's four steps always come together: no cell tells one from another.
+    assert not {"request", "home", "snoop"} <= set(fit.pinned())
+
+
+def test_a_sum_is_known_where_its_members_are_not() -> None:
+    # Two constants of 10 whose sum is known to 0.1, and one that is known by itself.
+    fit = Fit(
+        names=["request", "home", "far"],
+        values=[10.0, 10.0, 50.0],
+        sigma_before=[0.4, 0.4, 0.4],
+        sigma_after=[0.3, 0.3, 0.01],
+        covariance=[[0.09, -0.08995, 0.0], [-0.08995, 0.09, 0.0], [0.0, 0.0, 0.0001]],
+        evaluations=1,
+    )
+    ((names, total, spread),) = known_sums(fit)
+    assert names == ["request", "home"]
+    assert total == pytest.approx(20)
+    assert spread == pytest.approx(0.1)
+
+
+def test_too_few_cells_are_refused() -> None:
+    with pytest.raises(UserError, match="3 steady cells"):
+        calibration.fit(machine_file.find(START), [Observation(cell=c, ns=1, p95_ns=1) for c in CELLS[:3]], None, print)
+
+
+def test_the_published_table_is_read_whole(forms) -> None:
+    found = observations.read(str(TABLE), forms)
+    assert len(found) == 32
+    assert sum(o.unsteady for o in found) == 3
+    assert found[3].cell.contender_iters == 10
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("stadd,none,,0,63.65,65.02", "6 fields"),
+        ("lock_add,none,,0,5,5,5", "no form 'lock_add'"),
+        ("stadd,placebo,,0,5,5,5", "contender 'placebo'"),
+        ("stadd,same_line,,0,5,5,5", "'' is not a count"),
+        ("stadd,none,,-1,5,5,5", "'-1' is not a count"),
+        ("stadd,none,,0,inf,5,5", "'inf' is not a time"),
+        ("stadd,none,,0,0,5,5", "'0' is not a time"),
+    ],
+)
+def test_wrong_rows_are_refused_with_their_line(row: str, words: str, forms) -> None:
+    head = ",".join(observations.COLUMNS)
+    with pytest.raises(UserError, match=f"table:3: .*{words}"):
+        observations.read_table(f"# a table\n{head}\n{row}\n".encode(), "table", forms)
+
+
+def test_a_mangled_table_is_never_more_than_refused(forms) -> None:
+    chance = random.Random(5)
+    data = TABLE.read_bytes()
+    for _ in range(500):
+        broken = bytearray(data)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(broken))
+            if chance.random() < 0.4:
+                del broken[at : at + chance.randint(1, 30)]
+            else:
+                broken[at] = chance.randrange(256)
+        with contextlib.suppress(UserError):
+            observations.read_table(bytes(broken), "table", forms)
+
+
+def test_simulated_records_calibrate_nothing(tmp_path: Path) -> None:
+    target = ModelTarget(machine_file.find("arm64-server-2025"))
+    plan = msgspec.structs.replace(calibration.plan_of([Observation(cell=CELLS[0], ns=1, p95_ns=1)]), launches=1)
+    record = next(event for event in target.run(plan) if isinstance(event, Record))
+    again = decode_line(msgspec.json.encode(record), "record")
+    with pytest.raises(UserError, match="the records are simulated"):
+        observations.from_records([again], "file")
+
+
+def test_the_fits_of_a_cross_validation_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None:
+    distributed = pytest.importorskip("distributed")
+    rows = TABLE.read_text().splitlines()
+    few = [row for row in rows if row.startswith(("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none"))]
+    table = tmp_path / "few.csv"
+    table.write_text("\n".join(few) + "\n")
+    out = tmp_path / "found.toml"
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        arguments = ["--from", START, "-o", str(out), "--scheduler", cluster.scheduler_address]
+        assert main(["calibrate", str(table), *arguments]) == 0
+    assert "Cross-validation" in capsys.readouterr().out
+    machine = machine_file.load(out)
+    assert machine.calibrated
+    assert machine.name == "found"
+    assert machine.calibrated_on
+
+
+def test_an_existing_machine_is_not_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "found.toml"
+    out.write_text("")
+    assert main(["calibrate", str(TABLE), "--from", START, "-o", str(out)]) == 2
+    assert main(["calibrate", str(TABLE), "--from", "nowhere", "-o", str(tmp_path / "other.toml")]) == 2

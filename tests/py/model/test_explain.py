@@ -1,0 +1,88 @@
+"""`linewright explain`: sentences that follow from the record, and a trace that adds up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from linewright.cli import main
+from linewright.errors import UserError
+from linewright.model import machine_file, story
+from linewright.schema import Cell
+
+NAME = "arm64-server-2025"
+STADD = "add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
+RARE = "add/prfm_keep_stadd/u64/relaxed/same_line/ci1000000/nop0/auto/l1/t2"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(operation="add", form="stadd"),
+        Cell(operation="add", form="stadd", contender="same_line", contender_iters=7, threads=3, work_iters=9),
+        Cell(
+            operation="cmpxchg", form="x", width_bits=32, order="full", work="nop_loop", placement="cpus:0,5", lines=4
+        ),
+    ],
+)
+def test_an_id_is_read_back(cell: Cell) -> None:
+    assert story.cell_of(cell.id) == cell
+
+
+@pytest.mark.parametrize(
+    "text", ["", "add", STADD + "/more", STADD.replace("u64", "u63"), STADD.replace("t2", "t9999")]
+)
+def test_other_texts_are_no_ids(text: str) -> None:
+    with pytest.raises(UserError):
+        story.cell_of(text)
+
+
+def test_a_saturated_home_is_named_as_the_reason(capsys) -> None:
+    assert main(["explain", STADD, "--on", f"model:{NAME}"]) == 0
+    said = capsys.readouterr().out
+    assert "waiting for the line's home to take up its request" in said
+    assert "Fairness (Jain's index) is 1.00" in said
+    assert "metastable" not in said
+    assert "fitted to this very point" in said
+
+
+def test_modes_are_listed_and_not_averaged(capsys) -> None:
+    assert main(["explain", RARE, "--on", f"model:{NAME}"]) == 0
+    said = capsys.readouterr().out
+    assert "metastable" in said
+    assert "An operation takes" not in said
+
+
+def test_without_calibration_only_bounds_are_said(capsys, tmp_path: Path) -> None:
+    assert main(["explain", STADD, "--on", "model:arm64-server-generic"]) == 0
+    said = capsys.readouterr().out
+    assert "Bounds only: " in said
+    assert "An operation takes" not in said
+    trace = str(tmp_path / "trace.json")
+    assert main(["explain", STADD, "--on", "model:arm64-server-generic", "--trace", trace]) == 2
+
+
+def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "trace.json"
+    assert main(["explain", STADD, "--on", f"model:{NAME}", "--trace", str(path)]) == 0
+    events = json.loads(path.read_text())["traceEvents"]
+    core = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == 0)
+    assert len(core) > 60
+    for (begin, length), (following, _) in itertools.pairwise(core):
+        assert following == pytest.approx(begin + length, abs=1e-6)  # the core is always in one phase
+    assert main(["explain", STADD, "--on", f"model:{NAME}", "--trace", str(path)]) == 2
+
+
+def test_only_a_simulated_machine_explains() -> None:
+    assert main(["explain", STADD, "--on", "model:nowhere"]) == 2
+    assert main(["explain", "nonsense", "--on", f"model:{NAME}"]) == 2
+
+
+def test_the_nearest_calibrated_cell_is_the_nearest() -> None:
+    machine = machine_file.find(NAME)
+    found, apart = story.nearest(machine, story.cell_of(STADD.replace("ci10", "ci12")))
+    assert found == story.cell_of(STADD)
+    assert 0 < apart < 1
