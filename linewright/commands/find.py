@@ -50,9 +50,20 @@ def find(
     exact: Annotated[
         bool, typer.Option("--exact", help="Run the program under qemu-user and see every access; arm64 programs too.")
     ] = False,
+    perf_text: Annotated[
+        str | None,
+        typer.Option(
+            "--import", help="Read the text of perf c2c, perf script or perf mem instead.", show_default=False
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Find the cache lines of a program that travel between its threads, without performance counters."""
+    if perf_text is not None:
+        if command or pid or exact or heap:
+            raise UserError("--import stands alone", "find", "allowed beside it: --json")
+        _print(_imported(perf_text), as_json)
+        return DONE
     _one_source(command, pid)
     share = units.fraction(overhead, "--overhead")
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
@@ -72,6 +83,12 @@ def _one_source(command: list[str] | None, pid: int | None) -> None:
         raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
     if pid is not None and not 1 <= pid <= 2**22:
         raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
+
+
+def _imported(path: str):
+    from linewright.find import imported, perf_text
+
+    return imported.result_of(perf_text.read(path), path)
 
 
 def _exact(command: list[str] | None, pid: int | None, how_long: str | None):

@@ -17,9 +17,10 @@ U64 = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 Arch = Literal["x86_64", "arm64"]
-Kind = Literal["true", "false", "alone", "read"]
+Kind = Literal["true", "false", "alone", "read", "unknown"]
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other bytes of the line;
-``alone``: one thread; ``read``: several threads, and no write was seen."""
+``alone``: one thread; ``read``: several threads, and no write was seen; ``unknown``: it travels, and an imported text does
+not say which bytes are written."""
 Certainty = Literal["exact", "sampled", "watched", "imported"]
 """``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``: confirmed by watchpoints;
 ``imported``: as another tool says."""

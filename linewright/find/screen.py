@@ -13,7 +13,13 @@ from linewright.find.schema import Ceiling, Hot, Interval, Result, Site, Touch
 
 SHOWN = 5
 """Lines on the page; ``--json`` has all."""
-_KINDS = {"true": "true sharing", "false": "false sharing", "alone": "alone", "read": "read by several"}
+_KINDS = {
+    "true": "true sharing",
+    "false": "false sharing",
+    "alone": "alone",
+    "read": "read by several",
+    "unknown": "shared, bytes unknown",
+}
 
 
 def percent(interval: Interval | None) -> str:
