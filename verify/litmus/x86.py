@@ -30,7 +30,7 @@ def allowed(test: Litmus) -> bool:
 
 
 def _followers(test: Litmus, state):
-    memory, threads = state
+    _memory, threads = state
     for number, (position, registers, queue) in enumerate(threads):
         if queue:
             (variable, value), *rest = queue
