@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rich.table import Table
 
 from linewright.analysis.screen_data import Condition, Entry, Row, Screen
 from linewright.output.columns import Column, table
 from linewright.output.screen import words
+
+
+class _Level(NamedTuple):
+    """What a table shows besides its figures."""
+
+    ranges: bool
+    """The range of contended figures."""
+    spaced: bool
+    """Spaces inside intervals."""
+    open: bool
+    """The intervals of what is undecided."""
+
+
+_LEVELS = (
+    _Level(True, True, True),
+    _Level(False, True, True),
+    _Level(False, False, True),
+    _Level(True, False, False),
+    _Level(False, False, False),
+)
 
 
 class Letters:
@@ -40,13 +61,14 @@ def only_name(screen: Screen) -> str:
 
 
 def matrix(screen: Screen, width: int) -> tuple[Table, list[str]]:
-    """The table and the lines of its legend; the range of contended figures, then spaces, give way to the width."""
+    """The table and the lines of its legend.  What the width has no room for goes in this order: the range of contended
+    figures, spaces inside intervals, the intervals of what is undecided.  A figure is never cut."""
     shared = only_name(screen)
-    for ranges, spaced in ((True, True), (False, True), (False, False)):
+    for level in _LEVELS:
         letters = Letters()
         columns: list[Column[Row]] = [Column(f"ns, {screen.width_bits} bit", lambda row: row.name, text=True)]
         for condition in _shown(screen):
-            columns += _columns(condition, shared, letters, ranges, spaced)
+            columns += _columns(condition, shared, letters, level)
         if _needed(columns, screen.rows) <= width:
             break
     made = table("", columns, screen.rows)
@@ -69,12 +91,12 @@ def _needed(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> int:
     return sum(max(len(c.title), *(len(c.value(row)) for row in rows)) + 1 for c in columns) - 1
 
 
-def _columns(condition: Condition, shared: str, letters: Letters, ranges: bool, spaced: bool) -> list[Column[Row]]:
+def _columns(condition: Condition, shared: str, letters: Letters, level: _Level) -> list[Column[Row]]:
     columns = [Column(_heading(condition), _figure_of(condition.key))]
-    if condition.key == "contended" and ranges:
+    if condition.key == "contended" and level.ranges:
         columns.append(Column("range", _range_of(condition.key)))
-    heading = shared or ("best other" if spaced else "other")
-    columns.append(Column(heading, _versus_of(condition.key, shared, letters, spaced), text=True))
+    heading = shared or ("best other" if level.spaced else "other")
+    columns.append(Column(heading, _versus_of(condition.key, shared, letters, level), text=True))
     return columns
 
 
@@ -104,11 +126,11 @@ def _range_of(key: str) -> Callable[[Row], str]:
     return value
 
 
-def _versus_of(key: str, shared: str, letters: Letters, spaced: bool) -> Callable[[Row], str]:
-    return lambda row: _versus(row.entries[key], shared, letters, spaced) if key in row.entries else ""
+def _versus_of(key: str, shared: str, letters: Letters, level: _Level) -> Callable[[Row], str]:
+    return lambda row: _versus(row.entries[key], shared, letters, level) if key in row.entries else ""
 
 
-def _versus(entry: Entry, shared: str, letters: Letters, spaced: bool) -> str:
+def _versus(entry: Entry, shared: str, letters: Letters, level: _Level) -> str:
     """``=``, ``? -14 to +9 %``, ``-52 to -48 % a`` or ``best``; empty where no other form was measured."""
     versus = entry.versus
     if versus is None:
@@ -118,9 +140,9 @@ def _versus(entry: Entry, shared: str, letters: Letters, spaced: bool) -> str:
     if versus.answer == "slower":
         return "best"
     change = words.change(versus)
-    if not spaced:
+    if not level.spaced:
         change = change.replace(" to ", "..").replace(" %", "%").replace(" ns", "ns")
-    if not change:
+    if not change or (versus.answer == "undecided" and not level.open):
         return "?"
     text = f"? {change}" if versus.answer == "undecided" else change
     return text if _name(entry) == shared else f"{text} {letters.of(_name(entry))}"

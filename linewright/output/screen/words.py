@@ -34,12 +34,12 @@ def form_name(form: str, default: str = "") -> str:
 
 
 def ns(value: float | None) -> str:
-    """Nanoseconds to three digits; microseconds from 10,000 ns; a dash without a value."""
+    """Nanoseconds to three digits; 0.0 below 0.05 ns, microseconds from 10,000 ns, a dash without a value."""
     if value is None or not math.isfinite(value):
         return "–"
     if abs(value) >= 10_000:
         return f"{value / 1000:.0f} µs"
-    if abs(value) < 0.005:
+    if abs(value) < 0.05:
         return "0.0"
     return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
 

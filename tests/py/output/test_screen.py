@@ -18,7 +18,7 @@ from rich.console import Console
 from linewright.advice.screen import screens
 from linewright.analysis import summarise
 from linewright.analysis.screen_data import Entry, Figure, Price, Screen
-from linewright.output.screen import LINES, WIDEST, plain, print_screens
+from linewright.output.screen import LINES, WIDEST, plain, print_screens, words
 from linewright.output.screen.chart import ASCII, bar, ratio_text, scale_of, signs_for
 from linewright.schema import Context, Interval, Record
 from support import machines
@@ -70,6 +70,10 @@ def test_it_fits_one_screen_at_every_width(name: str, width: int):
     headings = [line for line in lines if line.startswith(("ns, 64 bit", "price list"))]
     assert len(headings) == 2 and all(len(re.findall("alone", line)) == 1 for line in headings), "no heading is cut"
     assert not any("…" in line for line in lines)
+    for row in screen_of(name).rows[-5:]:
+        (line,) = (line for line in lines if line.startswith(row.name + " "))
+        figures = [words.figure(entry.default) for entry in row.entries.values() if entry.default]
+        assert [f for f in figures if f not in line.removeprefix(row.name).split()] == [], "no figure is cut"
 
 
 @pytest.mark.parametrize("name", ["x86-vm", "arm64-far"])
