@@ -287,7 +287,7 @@ def _price(
 ) -> Price:  # fmt: skip
     ratio = None
     for own, base in ((contended, added["contended"]), (alone, added["alone"])):
-        if ratio is None and own is not None and base is not None:
+        if group != "wait" and ratio is None and own is not None and base is not None:  # a wait is no operation
             c = paired(own.by_launch, base.by_launch)
             ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
     return Price(
