@@ -18,8 +18,8 @@ MARKED = [(page, *found.groups()) for page in PAGES for found in FENCE.finditer(
 SHELL = sorted({page for page, language, _, _ in MARKED if language == "sh"})
 PROGRAMS = [(page, arch or "native", code) for page, language, arch, code in MARKED if language in ("c", "cpp")]
 SHORTER = (
-    (r"--plan cache --budget \S+", "--plan cache --budget 5s --only '*state=dirty_l1*'"),
-    (r"--budget 60s", "--budget 5s --only '*/w0/*/t1*'"),
+    (r"--plan cache --budget \S+", "--plan cache --budget 12s --only '*state=dirty_l1*'"),
+    (r"--budget 60s", "--budget 12s --only '*/w0/*/t1*'"),
     (r"--runs \d+", "--runs 3"),
 )
 """A test has less patience than a reader: fewer cells and runs, and nothing else of a command is changed."""
