@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints, as Markdown, what the described machines say of cells that nobody has measured: docs/results/model-predictions.md."""
+"""Prints, as Markdown, what the described machines say of cells that were not measured: docs/results/model-predictions.md."""
 
 from __future__ import annotations
 
