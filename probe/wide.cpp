@@ -20,6 +20,14 @@
 namespace lw::probe {
 namespace {
 
+bool handles(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
+
+#if !defined(__i386__) && !defined(__x86_64__) && !defined(__aarch64__) && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+Made make(const wire::Cell &, const Machine &) {
+    return {nullptr, "this architecture has no compare-and-swap wider than a register"};
+}
+#else
+
 #if defined(__i386__)
 constexpr unsigned bits = 64;
 using Value = std::uint64_t;
@@ -353,8 +361,6 @@ private:
     std::vector<Slot> total_; // of the cell, by thread
 };
 
-bool handles(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
-
 // The parameters, checked: share of writes, and whether rounds are counted.
 std::pair<unsigned, bool> parameters(const wire::Cell &cell) {
     std::pair<unsigned, bool> out{0, false};
@@ -394,6 +400,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
         throw wire::Invalid(cell.id() + ": rounds=counted is for compare-exchange loops that may fail");
     return {std::make_unique<Wide>(cell, batch, percent), ""};
 }
+#endif
 
 } // namespace
 
