@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 import tempfile
@@ -50,6 +51,12 @@ def find(
     exact: Annotated[
         bool, typer.Option("--exact", help="Run the program under qemu-user and see every access; arm64 programs too.")
     ] = False,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            help="Record file with this machine's prices, or 'measure' (20 s).", show_default="results/*.jsonl"
+        ),
+    ] = None,
     perf_text: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +69,7 @@ def find(
     if perf_text is not None:
         if command or pid or exact or heap:
             raise UserError("--import stands alone", "find", "allowed beside it: --json")
-        _print(_imported(perf_text), as_json)
+        _print(_advised(_imported(perf_text), None, []), as_json)
         return DONE
     _one_source(command, pid)
     share = units.fraction(overhead, "--overhead")
@@ -70,10 +77,10 @@ def find(
     if heap and pid:
         raise UserError("--heap with --pid", "find", "malloc can be interposed only in a program that is started")
     if exact:
-        _print(_exact(command, pid, how_long), as_json)
+        _print(_advised(_exact(command, pid, how_long), None, command or []), as_json)
         return DONE
     request = _Request(command or [], pid, seconds, share, watch, heap)
-    _print(_live(request), as_json)
+    _print(_advised(_live(request), prices, command or []), as_json)
     return DONE
 
 
@@ -171,6 +178,30 @@ def _judged(request: _Request, gathered, table: str | None, notes: list[str]):
         if heap.dropped:
             notes.append(f"{heap.dropped} heap blocks found no place in the table and have no name.")
     return sources.result_of(gathered, request.command[0] if request.command else _name(request.pid), heap, notes)
+
+
+def _advised(result, named: str | None, command: list[str]):
+    """The result with ceilings, where its source counts time, and remedies."""
+    import msgspec
+
+    from linewright.find import prices, remedies
+
+    lines, notes = result.lines, list(result.notes)
+    if lines and lines[0].share is not None:
+        if named == "measure":
+            known, said = prices.measured(prices.forms_of(lines, result.arch), _cpu_model())
+        else:
+            known, said = prices.from_files([named] if named else sorted(glob.glob("results/*.jsonl")), _cpu_model())
+        lines = prices.priced(lines, known, result.arch) if known else lines
+        notes += [said] if said else []
+    return msgspec.structs.replace(result, lines=remedies.advised(lines, command), notes=notes)
+
+
+def _cpu_model() -> str:
+    """The processor by the name that records have."""
+    from linewright.trial.files import here
+
+    return here()["cpu_model"]
 
 
 def _name(pid: int | None) -> str:

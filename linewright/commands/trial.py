@@ -73,11 +73,21 @@ ResumeOption = Annotated[str | None, typer.Option(help="Continue this trial file
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+PadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pad",
+        help="Heap blocks that this function allocates get lines of their own; repeatable. linewright find names it.",
+    ),
+]
+
+
 def trial(
     context: typer.Context,
     command: CommandArgument = None,
     settings: SettingsOption = None,
     env: EnvOption = None,
+    pad: PadOption = None,
     runs: RunsOption = 20,
     precision: PrecisionOption = "1%",
     metric: MetricOption = "wall",
@@ -105,7 +115,7 @@ def trial(
     runner.compile_metric(metric)
     for text in (*command, *(env or [])):
         _storable(text)
-    named = _settings(settings, env, command[0], alone=save is not None)
+    named = _padded(pad, settings, env, command[0]) if pad else _settings(settings, env, command[0], save is not None)
     session = _session(
         command,
         named,
@@ -134,6 +144,16 @@ def _only_alone(context: typer.Context) -> None:
     beside = {"resume", "limit", "as_json"}
     if any(context.get_parameter_source(name).name == "COMMANDLINE" for name in context.params if name not in beside):
         raise UserError("--resume takes everything from its file", "trial", "allowed beside it: --json, --limit")
+
+
+def _padded(pad: list[str], atomics: str | None, env: list[str] | None, program: str) -> list:
+    from linewright.commands.run import find_program
+    from linewright.trial import pad as padding
+
+    if atomics is not None or env:
+        raise UserError("--pad with other settings", "trial", "one kind of setting at a time")
+    _in_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
+    return padding.settings(list(dict.fromkeys(pad)), find_program(program))
 
 
 def _storable(text: str) -> None:

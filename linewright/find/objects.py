@@ -14,6 +14,8 @@ class Object(NamedTuple):
 
     name: str
     kind: str
+    site: str = ""
+    """Of a heap block: the allocating function, as `linewright trial --pad` takes it."""
 
 
 class Block(NamedTuple):
@@ -89,7 +91,11 @@ class Objects:
         self._names.prepare([(pid, inner - 1)])
         named = self._names.name(pid, inner - 1)
         place = f"{named.function} ({_short(named.source)})" if named.source else named.function
-        return Object(f"heap block of {block.size} bytes allocated in {place}, + {address - block.start}", "heap")
+        where = self._names.where(pid, inner)
+        known = self._names.is_program(where.path)
+        site = named.function if known else f"{named.module}+{where.address:#x}"
+        said = f"heap block of {block.size} bytes allocated in {place}, + {address - block.start}"
+        return Object(said, "heap", site if named.module else "")
 
 
 def _short(source: str) -> str:

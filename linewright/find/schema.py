@@ -238,6 +238,8 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     object: str
     """Variable and offset, heap block by the site that allocated it, stack, thread-local, or mapping."""
     object_kind: Literal["static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"]
+    allocated_in: str = ""
+    """Of a heap block: the function that allocated it, as `linewright trial --pad` takes it."""
     share: Interval | None
     """Of the program's samples; None where the source counts no time."""
     at_most: bool = False

@@ -63,6 +63,8 @@ class Module:
     variables: list[Symbol] = field(default_factory=list)
     thread_locals: list[Symbol] = field(default_factory=list)
     stripped: bool = True
+    interpreted: bool = False
+    """It names a dynamic linker, as programs do and libraries do not."""
 
     @property
     def lowest(self) -> int:
@@ -83,6 +85,7 @@ def module(path: str) -> Module:
             elf = ELFFile(file)
             for s in elf.iter_segments("PT_LOAD"):
                 found.segments.append((s["p_offset"], s["p_filesz"], s["p_vaddr"], s["p_memsz"]))
+            found.interpreted = any(elf.iter_segments("PT_INTERP"))
             tables = [s for s in elf.iter_sections() if isinstance(s, SymbolTableSection)]
             found.stripped = not any(t.name == ".symtab" for t in tables)
             for table in tables:
@@ -153,6 +156,10 @@ class Names:
         """Code of the C or C++ library, the dynamic linker or the kernel's page."""
         found = self._spaces.find(pid, address)
         return found is not None and bool(SYSTEM.match(PurePath(found.path).name))
+
+    def is_program(self, path: str) -> bool:
+        """Whether it is a program, and no library: what `trial --pad` can name functions of."""
+        return bool(path) and module(path).interpreted
 
     def is_code(self, pid: int, address: int) -> bool:
         found = self._spaces.find(pid, address)

@@ -1,0 +1,142 @@
+"""What an operation costs alone and contended on this machine, from its records, and so what ending the contention could bring.
+
+Ceiling = share of time at the site × (contended − alone) / contended: were the line never taken by another thread, each
+operation would cost what it costs alone.  Both costs and the share have intervals, and so has the ceiling.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from linewright.errors import LinewrightError
+from linewright.find.schema import Ceiling, Hot, Interval
+from linewright.schema import Context, Record
+
+MEASURED_S = 20
+"""Seconds for a measurement of just the forms that were found."""
+FORMS = {
+    "x86_64": (
+        ("lock xadd", "lock_xadd"), ("xchg", "xchg"), ("lock cmpxchg8b", "cmpxchg8b_loop"), ("lock cmpxchg16b", "cmpxchg16b_loop"),
+        ("lock cmpxchg", "cmpxchg_loop_read_first"), ("lock ", "lock_add"),
+    ),
+    "arm64": (
+        ("ld", "ldadd"), ("stadd", "stadd"), ("stclr", "stadd"), ("stset", "stadd"), ("steor", "stadd"), ("swp", "swp"),
+        ("cas", "cas_loop_read_first"), ("stxr", "llsc_add"), ("stlxr", "llsc_add"),
+    ),
+}  # fmt: skip
+"""Instructions by how they begin, and the measured form that stands for them: the same sequence, or the nearest there is."""
+_EXCLUSIVE = ("ldxr", "ldaxr", "ldxp", "ldaxp")
+
+
+def form_of(instruction: str, arch: str) -> str | None:
+    """The form whose price an atomic instruction has; None for one that is not priced."""
+    if arch == "arm64" and instruction.startswith(_EXCLUSIVE):
+        return "llsc_add"
+    return next((form for begin, form in FORMS.get(arch, ()) if instruction.startswith(begin)), None)
+
+
+class Prices:
+    """Alone and contended costs by form, each an interval over launches."""
+
+    def __init__(self, contexts: Sequence[Context], records: Iterable[Record]) -> None:
+        emulated = {c.context_id for c in contexts if c.emulated}
+        alone: dict[str, list[float]] = defaultdict(list)
+        contended: dict[str, list[float]] = defaultdict(list)
+        for record in records:
+            cell = record.cell
+            if record.status != "ok" or not record.window_ns or cell.work_iters or record.context_id in emulated:
+                continue
+            to = {"none": alone, "same_line": contended}.get(cell.contender)
+            if to is not None:
+                to[cell.form].append(statistics.median(record.window_ns))
+        self._alone = {form: _interval(values) for form, values in alone.items()}
+        self._contended = {form: _interval(values) for form, values in contended.items()}
+
+    def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
+        """What the line could bring at most; None where its main site is not priced, or costs no more contended."""
+        atomic = [site for site in hot.sites if site.access == "atomic"]
+        form = form_of(atomic[0].instruction, arch) if atomic else None
+        if form is None or hot.share is None or form not in self._alone or form not in self._contended:
+            return None
+        alone, contended = self._alone[form], self._contended[form]
+        gain = Interval(
+            value=hot.share.value * _part(contended.value, alone.value),
+            low=hot.share.low * _part(contended.low, alone.high),
+            high=hot.share.high * _part(contended.high, alone.low),
+        )
+        return Ceiling(gain=gain, form=form, alone_ns=alone, contended_ns=contended)
+
+
+def _part(contended: float, alone: float) -> float:
+    return max(0.0, (contended - alone) / contended) if contended > 0 else 0.0
+
+
+def _interval(values: list[float]) -> Interval:
+    """Median and reach of the launches: few, and often of several modes, so that nothing narrower is promised."""
+    return Interval(value=statistics.median(values), low=min(values), high=max(values))
+
+
+def from_files(paths: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:
+    """Prices of this machine's records among these files, and what to say of them."""
+    from linewright.records import files
+
+    contexts, records = [], []
+    for path in paths:
+        try:
+            some, more = files.read(path, lambda text: None)
+        except LinewrightError:
+            continue  # some other kind of file: a trial's, say
+        contexts += some
+        records += more
+    here = [c for c in contexts if c.cpu_model == cpu_model]
+    if not here:
+        said = (
+            f"no records of this machine ({cpu_model}) in {', '.join(paths)}" if paths else "no records of this machine"
+        )
+        return None, f"No ceiling: {said}. linewright measure makes them; --prices measure takes {MEASURED_S} s."
+    known = {c.context_id for c in here}
+    return Prices(here, [r for r in records if r.context_id in known]), ""
+
+
+def measured(forms: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:
+    """The prices of just these forms, measured now."""
+    with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
+        path = Path(folder) / "prices.jsonl"
+        command = [
+            sys.executable,
+            "-m",
+            "linewright",
+            "measure",
+            "--plan",
+            "rmw",
+            "--budget",
+            f"{MEASURED_S}s",
+            "-o",
+            str(path),
+        ]
+        for form in forms:
+            command += ["--only", f"*/{form}/u64/*/w0/*"]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if not path.exists():
+            lines = done.stderr.strip().splitlines()
+            return None, f"No ceiling: measuring failed ({lines[-1] if lines else done.returncode})."
+        return from_files([str(path)], cpu_model)
+
+
+def priced(lines: Sequence[Hot], prices: Prices, arch: str) -> list[Hot]:
+    """The lines with their ceilings."""
+    return [msgspec.structs.replace(hot, ceiling=prices.ceiling(hot, arch)) for hot in lines]
+
+
+def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
+    """Forms that the lines' main atomic sites stand for."""
+    found = (form_of(s.instruction, arch) for hot in lines for s in hot.sites if s.access == "atomic")
+    return sorted({form for form in found if form})

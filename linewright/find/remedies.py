@@ -1,0 +1,58 @@
+"""What to do about a line, by kind and by what its sites do, and the command that proves or prices it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+from linewright.find.schema import Hot, Site
+
+_COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
+_READ_LOCKS = ("rdlock", "lock_shared")
+_LOCKS = ("mutex_lock", "mutex_unlock", "wrlock", "rwlock_unlock", "spin_lock", "lll_lock")
+
+
+def advised(lines: Sequence[Hot], command: Sequence[str]) -> list[Hot]:
+    """The lines with a remedy and the next command."""
+    return [msgspec.structs.replace(h, remedy=_remedy(h), next_command=_next(h, command)) for h in lines]
+
+
+def _remedy(hot: Hot) -> str:
+    if hot.kind == "false":
+        return "Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing else has to change."
+    if hot.kind != "true":
+        if hot.kind_128 in ("true", "false"):
+            return "Nothing on 64-byte lines; alignas(128) where lines have 128 bytes or are fetched in pairs."
+        return (
+            "Nothing: it does not travel."
+            if hot.kind == "alone"
+            else "The source does not say which bytes are written: no remedy."
+        )
+    return _for_true_sharing(hot.sites)
+
+
+def _for_true_sharing(sites: Sequence[Site]) -> str:
+    """Padding cannot help: several threads want the same bytes."""
+    functions = " ".join(s.function for s in sites)
+    if any(name in functions for name in _READ_LOCKS):
+        return "Readers write the lock word. Read-mostly data: SRCU (<linewright/srcu.h>) readers touch no shared line."
+    if any(name in functions for name in _LOCKS):
+        return "The lock is the line: hold it less often or split it; batch what is done under it."
+    if any(s.instruction.startswith(_COUNTING) for s in sites if s.access == "atomic"):
+        return "Counting: a per-CPU counter (<linewright/percpu.h>) or batches per thread, summed up when read."
+    if any(s.access == "atomic" for s in sites):
+        return "The same word is fought for: fewer operations on it, or another form (linewright measure shows what each costs contended)."
+    return "Written by one thread and read by others: write it less often, or let readers keep a copy."
+
+
+def _next(hot: Hot, command: Sequence[str]) -> str:
+    program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
+    if hot.kind == "false" and hot.allocated_in:
+        return f"linewright trial --pad {shlex.quote(hot.allocated_in)} -- {program}"
+    if hot.kind == "false" and hot.object_kind == "heap":
+        return f"linewright find --heap -- {program}"
+    if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):
+        return "linewright measure --plan percpu" if _remedy(hot).startswith("Counting") else "linewright measure"
+    return ""

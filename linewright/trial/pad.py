@@ -1,0 +1,63 @@
+"""`trial --pad`: blocks of a named call site on lines of their own, through the interposed malloc of `linewright find`.
+
+Both settings run with the interposed malloc, so that they differ in the padding alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import PurePath
+
+from linewright.errors import UserError
+from linewright.find.symbols import Symbol, demangle, module
+from linewright.target.programs import find_preload
+from linewright.trial.files import Named
+
+UNPADDED = "unpadded"
+ALLOWED = "allowed: a function of the program that allocates, MODULE+0xADDRESS, or MODULE+0xBEGIN-0xEND, as linewright find prints"
+_RANGE = re.compile(r"^(?P<module>[^,/]+)\+0x(?P<begin>[0-9a-f]{1,16})(?:-0x(?P<end>[0-9a-f]{1,16}))?$")
+
+
+def settings(sites: list[str], program: str) -> list[Named]:
+    """The baseline and one setting for each site."""
+    library = str(find_preload("heap"))
+    before = os.environ.get("LD_PRELOAD")
+    preload = {"LD_PRELOAD": f"{library}:{before}" if before else library}
+    padded = [
+        Named(name=f"pad {site}", environment=preload | {"LINEWRIGHT_FIND_PAD": ranges(site, program)})
+        for site in sites
+    ]
+    return [Named(name=UNPADDED, environment=preload), *padded]
+
+
+def ranges(site: str, program: str) -> str:
+    """The site as the library reads it: ranges of a module's own addresses that an allocating call returns into."""
+    given = _RANGE.match(site)
+    if given:
+        begin = int(given["begin"], 16)
+        # One address alone is the call's return address.
+        end = int(given["end"], 16) if given["end"] else begin
+        return f"{given['module']}+{begin if given['end'] else begin - 1:#x}-{end:#x}"
+    file = module(os.path.realpath(program))
+    found = [s for s in file.functions if s.size and _named(s, site)]
+    if found:
+        name = PurePath(os.path.realpath(program)).name
+        return ",".join(sorted({f"{name}+{s.address:#x}-{s.address + s.size:#x}" for s in found}))
+    if any(_named(s, site) for s in file.variables):
+        raise UserError(
+            f"{site} is a static variable, which cannot be moved in a built program",
+            "--pad",
+            "linewright find shows what it could bring at most; declare it alignas(128) and compare the two programs",
+        )
+    raise UserError(f"no function {site!r} in {program}", "--pad", ALLOWED)
+
+
+def _named(symbol: Symbol, site: str) -> bool:
+    """By the symbol, by the C++ name as written, or by that without its arguments."""
+    if symbol.name == site:
+        return True
+    if not symbol.name.startswith("_Z") or site.split("(")[0].split("::")[-1] not in symbol.name:
+        return False
+    written = demangle(symbol.name)
+    return site in (written, written.split("(")[0])

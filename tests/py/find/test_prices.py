@@ -1,0 +1,131 @@
+"""Ceilings from records, remedies by kind, and what --pad makes of a name: with cases in which each would be wrong."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from linewright.errors import UserError
+from linewright.find.prices import Prices, form_of
+from linewright.find.remedies import advised
+from linewright.find.schema import Hot, Interval, Site
+from linewright.schema import VERSION, Cell, Record
+from linewright.trial import pad
+
+
+def record(
+    contender: str, ns: float, *, form: str = "lock_add", work: int = 0, launch: int = 0, status: str = "ok"
+) -> Record:
+    cell = Cell(operation="add", form=form, contender=contender, work_iters=work)
+    return Record(
+        linewright_record=VERSION, context_id=f"{launch:016x}", id=cell.id, cell=cell, plan="rmw", launch=launch, status=status, window_ns=[ns] * 3
+    )  # fmt: skip
+
+
+def hot(
+    kind: str = "true", *, instruction: str = "lock add", access: str = "atomic", share: float = 0.5, **more
+) -> Hot:
+    site = Site(
+        instruction=instruction, module="p", function=more.pop("function", "f"), offset=1, access=access, share=share
+    )
+    about = {"object": "x", "object_kind": "static", "kind_128": kind} | more
+    return Hot(
+        address=64, pid=1, line_bytes=64, kind=kind, certainty="sampled", share=Interval(value=share, low=share - 0.1, high=share + 0.1),
+        touches=[], threads=2, sites=[site], **about,
+    )  # fmt: skip
+
+
+def test_the_ceiling_is_the_share_times_what_contention_adds() -> None:
+    found = Prices([], [record("none", 5.0), record("same_line", 20.0)]).ceiling(hot(), "x86_64")
+    assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx((0.4 * 0.75, 0.5 * 0.75, 0.6 * 0.75))
+
+
+def test_launches_that_differ_widen_it() -> None:
+    records = [record("none", 5.0), record("same_line", 10.0, launch=1), record("same_line", 50.0, launch=2)]
+    found = Prices([], records).ceiling(hot(), "x86_64")
+    assert found.gain.low == pytest.approx(0.4 * 0.5) and found.gain.high == pytest.approx(0.6 * 0.9)
+
+
+def test_what_costs_no_more_contended_brings_nothing() -> None:
+    found = Prices([], [record("none", 5.0), record("same_line", 4.0)]).ceiling(hot(), "x86_64")
+    assert found.gain.high == 0
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [record("none", 5.0)],
+        [record("none", 5.0), record("placebo", 20.0)],
+        [record("none", 5.0), record("same_line", 20.0, work=50)],
+        [record("none", 5.0), record("same_line", 20.0, status="error")],
+        [record("none", 5.0, form="xchg"), record("same_line", 20.0, form="xchg")],
+    ],
+)
+def test_without_both_prices_of_the_form_there_is_no_ceiling(records: list[Record]) -> None:
+    assert Prices([], records).ceiling(hot(), "x86_64") is None
+
+
+def test_plain_stores_have_no_price() -> None:
+    prices = Prices([], [record("none", 5.0), record("same_line", 20.0)])
+    assert prices.ceiling(hot(instruction="mov", access="write"), "x86_64") is None
+
+
+@pytest.mark.parametrize(
+    ("instruction", "arch", "form"),
+    [("lock xadd", "x86_64", "lock_xadd"), ("lock inc", "x86_64", "lock_add"), ("lock cmpxchg", "x86_64", "cmpxchg_loop_read_first"),
+     ("ldaddal", "arm64", "ldadd"), ("ldaxr", "arm64", "llsc_add"), ("stlxr", "arm64", "llsc_add"), ("casal", "arm64", "cas_loop_read_first"),
+     ("mov", "x86_64", None)],
+)  # fmt: skip
+def test_instructions_and_their_forms(instruction: str, arch: str, form: str | None) -> None:
+    assert form_of(instruction, arch) == form
+
+
+def remedy(line: Hot) -> str:
+    return advised([line], ["./p"])[0].remedy
+
+
+def test_padding_is_advised_for_false_sharing_alone() -> None:
+    assert remedy(hot("false")).startswith("Separate")
+    for line in (
+        hot("true"),
+        hot("true", instruction="mov", access="write"),
+        hot("alone"),
+        hot("read"),
+        hot("unknown"),
+    ):
+        assert "Separate" not in remedy(line) and "alignas" not in remedy(line)
+
+
+def test_a_lock_is_no_counter() -> None:
+    assert "Counting" in remedy(hot(instruction="lock xadd"))
+    assert "Counting" not in remedy(hot(instruction="lock xadd", function="pthread_rwlock_rdlock"))
+    assert "SRCU" in remedy(hot(instruction="lock xadd", function="pthread_rwlock_rdlock"))
+
+
+def test_the_proof_is_offered_where_there_is_one() -> None:
+    line = hot("false", object_kind="heap", allocated_in="make node")
+    assert advised([line], ["./p", "a b"])[0].next_command == "linewright trial --pad 'make node' -- ./p 'a b'"
+    assert advised([hot("false")], ["./p"])[0].next_command == ""
+
+
+def test_a_function_is_padded_by_its_range(sampling) -> None:
+    nm = subprocess.run(["nm", "-CS", sampling], capture_output=True, text=True, check=True).stdout
+    begin, size = next(line.split()[:2] for line in nm.splitlines() if line.endswith(" main"))
+    end = int(begin, 16) + int(size, 16)
+    assert pad.ranges("main", str(sampling)) == f"find_planted+{int(begin, 16):#x}-{end:#x}"
+    assert pad.ranges("lib.so+0x20", str(sampling)) == "lib.so+0x1f-0x20"
+    assert pad.ranges("lib.so+0x20-0x40", str(sampling)) == "lib.so+0x20-0x40"
+
+
+def test_a_static_variable_is_told_what_to_do_instead(sampling) -> None:
+    with pytest.raises(UserError, match="static variable"):
+        pad.ranges("true_counter", str(sampling))
+    with pytest.raises(UserError, match="no function"):
+        pad.ranges("nothing_of_that_name", str(sampling))
+
+
+def test_the_line_of_a_heap_block_names_the_function_to_pad(sampling, found) -> None:
+    line = found("--heap", "--", sampling, "heap_false", 2, "1.2")["lines"][0]
+    assert line["allocated_in"] == "main"
+    assert line["next_command"].startswith("linewright trial --pad main -- ")
