@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     app.add_option("--pid", options.pid, "sample this process, its threads and its descendants")->check(CLI::PositiveNumber);
     app.add_option("--for", options.seconds, "seconds; a program that was started is then ended")
         ->check(CLI::PositiveNumber);
-    app.add_option("--watch-share", options.watch_share, "share of one CPU that watchpoints may cost")
+    app.add_option("--watch-share", options.watch_share, "share of the program's CPU time that watchpoints may cost")
         ->check(CLI::Range(0.0, 1.0));
     app.add_option("--commands", options.commands,
                    "descriptor to read requests from: watch ID TID ADDRESS BYTES w|rw MS; stop");

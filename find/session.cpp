@@ -243,7 +243,7 @@ void Run::loop() {
     while (true) {
         bool over_now = over(monotonic_ns()); // asked before the rings are drained: nothing of the end is missed
         drain();
-        watches_.step(monotonic_ns());
+        watches_.step(monotonic_ns(), timers_ ? timers_->totals().samples * options_.period_ns : 0);
         describe(monotonic_ns());
         if (over_now)
             return;

@@ -34,16 +34,15 @@ const char *why(int error) {
 } // namespace
 
 // The budget grows with time; a first allowance lets the first line be watched at once.
-bool Watches::affordable(std::uint64_t now_ns) {
+bool Watches::affordable() const {
     constexpr std::uint64_t allowance_ns = 5'000'000;
     std::uint64_t pending = armed_.size() * hit_ns; // each of them may still hit
-    auto earned = static_cast<std::uint64_t>(share_ * static_cast<double>(now_ns - began_ns_));
+    auto earned = static_cast<std::uint64_t>(share_ * static_cast<double>(busy_ns_));
     return cost_ns() + pending + hit_ns + arm_ns <= earned + allowance_ns;
 }
 
-void Watches::step(std::uint64_t now_ns) {
-    if (!began_ns_)
-        began_ns_ = now_ns;
+void Watches::step(std::uint64_t now_ns, std::uint64_t busy_ns) {
+    busy_ns_ = busy_ns;
     for (auto watch = armed_.begin(); watch != armed_.end();) {
         if (finished(*watch, now_ns)) {
             in_use_[watch->request.tid]--;
@@ -51,7 +50,7 @@ void Watches::step(std::uint64_t now_ns) {
         } else
             ++watch;
     }
-    for (auto next = waiting_.begin(); next != waiting_.end() && affordable(now_ns);) {
+    for (auto next = waiting_.begin(); next != waiting_.end() && affordable();) {
         if (in_use_[next->tid] >= registers) {
             ++next;
             continue;

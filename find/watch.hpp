@@ -21,15 +21,16 @@ struct Request {
     unsigned ms = 20;
 };
 
-// Arms watchpoints at a bounded rate: what they cost the program stays below a share of one CPU.
+// Arms watchpoints at a bounded rate: what they cost stays below a share of the CPU time that the program uses.
 class Watches {
 public:
-    // `share` of one CPU's time that hits may cost.
+    // `share` of the program's CPU time that they may cost.
     Watches(Output &output, double share) : out_(output), share_(share) {}
 
     void ask(const Request &request) { waiting_.push_back(request); }
-    // Takes hits and ends of time, arms what is waiting and affordable. Called every few milliseconds.
-    void step(std::uint64_t now_ns);
+    // Takes hits and ends of time, arms what is waiting and affordable. Called every few milliseconds; `busy_ns` is the CPU
+    // time that the program has used so far, as its samples say.
+    void step(std::uint64_t now_ns, std::uint64_t busy_ns);
     bool idle() const { return waiting_.empty() && armed_.empty(); }
     std::uint64_t hits() const { return hits_; }
     std::uint64_t armed() const { return count_; }
@@ -47,14 +48,14 @@ private:
         Ring ring;
         std::uint64_t since_ns, until_ns;
     };
-    bool affordable(std::uint64_t now_ns);
+    bool affordable() const;
     void arm(const Request &request, std::uint64_t now_ns);
     bool finished(Armed &watch, std::uint64_t now_ns);
     void report(const Request &request, const char *outcome, std::uint64_t after_ns, const Sample *sample);
 
     Output &out_;
     double share_;
-    std::uint64_t began_ns_ = 0, hits_ = 0, count_ = 0;
+    std::uint64_t busy_ns_ = 0, hits_ = 0, count_ = 0;
     std::deque<Request> waiting_;
     std::list<Armed> armed_;
     std::map<pid_t, unsigned> in_use_;

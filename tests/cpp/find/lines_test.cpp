@@ -129,7 +129,7 @@ TEST(Watch, AThreadThatIsGoneIsSaidToBe) {
     std::string lines = written([](Output &output) {
         Watches watches(output, 0.01);
         watches.ask({.id = 3, .tid = 1 << 22, .address = 0x1000});
-        watches.step(1'000'000'000);
+        watches.step(1'000'000'000, 0);
         EXPECT_TRUE(watches.idle());
     });
     EXPECT_NE(lines.find("\"id\":3"), std::string::npos);
@@ -145,7 +145,7 @@ TEST(Watch, NoMoreAreArmedThanTheBudgetAllows) {
         for (std::uint64_t i = 0; i < 512; i++)
             watches.ask({.id = i, .tid = gettid(), .address = reinterpret_cast<std::uint64_t>(&words[i]), .ms = 1});
         for (int step = 0; step < 1000; step++)
-            watches.step(1'000'000'000 + static_cast<std::uint64_t>(step)); // a nanosecond each
+            watches.step(1'000'000'000 + static_cast<std::uint64_t>(step), 0); // the program uses no CPU time
         EXPECT_LE(watches.cost_ns(), 5'100'000u);
         EXPECT_FALSE(watches.armed() == 0 && lines.empty() && watches.idle());
     });

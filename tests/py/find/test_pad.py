@@ -1,0 +1,89 @@
+"""`trial --pad`: the padding happens in the padded setting alone, and both settings run with the interposed malloc."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from support.finding import SAMPLER
+from support.places import ROOT
+
+LIBRARY = SAMPLER.with_name("liblinewright_find_heap.so")
+PROGRAM = r"""
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static uint64_t *words[2];
+__attribute__((noinline)) uint64_t *counter(void) { void *volatile p = calloc(1, 24); return p; }
+static void *count(void *which) {
+    uint64_t *mine = words[(uintptr_t)which];
+    for (int i = 0; i < 3000000; i++) __atomic_fetch_add(mine, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+int main(int argc, char **argv) {
+    pthread_t t[2];
+    words[0] = counter();
+    words[1] = strcmp(argv[1], "true") ? counter() : words[0];
+    for (long i = 0; i < 2; i++) pthread_create(&t[i], 0, count, (void *)i);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+    printf("apart %d\n", (uintptr_t)words[0] / 128 == (uintptr_t)words[1] / 128 ? 1 : 2);
+    return words[0][0] >= 3000000 ? 0 : 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    if not LIBRARY.exists() or shutil.which("gcc") is None:
+        pytest.skip("the preloaded library is not built, or no compiler")
+    folder = tmp_path_factory.mktemp("pad")
+    (folder / "pair.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", folder / "pair", folder / "pair.c"], check=True)
+    return folder / "pair"
+
+
+def trial(folder, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "linewright", "trial", "--json", *map(str, words)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+    )
+
+
+def values(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
+    """Median of each setting."""
+    assert done.returncode == 0, done.stderr
+    return {s["name"]: s["median"] for s in json.loads(done.stdout)["verdict"]["settings"]}
+
+
+def test_neighbours_are_moved_apart_in_the_padded_setting_alone(program, tmp_path) -> None:
+    found = values(trial(tmp_path, "--pad", "counter", "--runs", 3, "--metric", r"apart (\d)", "--", program, "false"))
+    assert found == {"unpadded": 1.0, "pad counter": 2.0}
+
+
+def test_a_decoy_of_true_sharing_stays_on_one_line(program, tmp_path) -> None:
+    found = values(trial(tmp_path, "--pad", "counter", "--runs", 3, "--metric", r"apart (\d)", "--", program, "true"))
+    assert found == {"unpadded": 1.0, "pad counter": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--pad", "words"], "static variable"),
+        (["--pad", "no_such"], "no function"),
+        (["--pad", "counter", "--env", "A=1"], "other settings"),
+    ],
+)
+def test_wrong_requests_are_one_line(program, tmp_path, words: list[str], said: str) -> None:
+    done = trial(tmp_path, *words, "--", program, "false")
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
