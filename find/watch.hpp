@@ -38,7 +38,7 @@ public:
     std::uint64_t cost_ns() const { return hits_ * hit_ns + count_ * arm_ns; }
 
 private:
-    // Of one hit and of arming one: measured on virtual machines, docs/guide/find.md; the upper end is charged.
+    // Assumed for one hit (the upper end of 30 to 70 us seen in one virtual machine) and for arming one (not measured).
     static constexpr std::uint64_t hit_ns = 70'000, arm_ns = 10'000;
     static constexpr unsigned registers = 4;
 

@@ -12,7 +12,7 @@ from linewright.find.schema import Result
 from linewright.find.symbols import Names
 
 SAMPLE_NS = 4_000
-"""What one sample costs the program, charged for the overhead that is stated; measured, docs/guide/find.md."""
+"""What one sample costs the program, charged for the overhead that is stated: an assumption, not a measurement."""
 BLIND = {
     "timer": (
         "plain stores that no watchpoint met (the hottest lines are watched, one after the other)",
