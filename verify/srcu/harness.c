@@ -1,4 +1,4 @@
-/* For a stateless model checker of C11 (GenMC): the real step machine of GP with readers, updaters and waiters around it.
+/* For a stateless model checker of C11 (GenMC): the real step machine gp.h with readers, updaters and waiters around it.
  *
  * Objects are plain variables, so that the checker reports a reader's access that races with the updater's free. Choose with -D:
  *   FAST        readers without barriers; the heavy barrier is a membarrier: each reader meets a requested barrier at its next
@@ -28,7 +28,7 @@
 #define STEPS 1
 #endif
 
-extern void __VERIFIER_assume(int);
+extern void __VERIFIER_assume(bool); /* GenMC: only executions where it holds */
 
 enum { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
 
@@ -162,7 +162,7 @@ static unsigned long sum(atomic_ulong words[READERS][2], unsigned index)
 #define LW_GP_LOAD_SEQ(d) atomic_load_explicit(&(d)->seq, memory_order_relaxed)
 #define LW_GP_STORE_SEQ(d, v) atomic_store_explicit(&(d)->seq, v, memory_order_release)
 #define LW_GP_POINT(name) ((void)0)
-#include GP
+#include "gp.h" /* the original, or a mutant: from the folder that the command names */
 
 /* ---- the threads ---- */
 
