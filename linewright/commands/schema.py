@@ -1,4 +1,4 @@
-"""`linewright schema`: JSON Schema of plans, contexts, records and the lines of trial files."""
+"""`linewright schema`: JSON Schema of plans, contexts, records, the lines of trial files, and what `find` writes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from linewright.errors import DONE, UserError
+from linewright.find.schema import schemas as find_schemas
 from linewright.schema import schemas
 from linewright.trial.files import schemas as trial_schemas
 
@@ -22,11 +23,14 @@ def register(app: typer.Typer) -> None:
 def schema(
     shape: Annotated[
         str | None,
-        typer.Argument(help="plan, context, record, trial or trial_run; all of them without it.", show_default=False),
+        typer.Argument(
+            help="plan, context, record, trial, trial_run, find or find_line; all of them without it.",
+            show_default=False,
+        ),
     ] = None,
 ) -> int:
     """Print the JSON Schema of a shape, for tools that read or write our files."""
-    known = schemas() | trial_schemas()
+    known = schemas() | trial_schemas() | find_schemas()
     if shape is not None and shape not in known:
         raise UserError(f"no shape {shape!r}", "schema", f"allowed: {', '.join(known)}")
     answer = known if shape is None else known[shape]

@@ -67,7 +67,7 @@ def test_names_of_events_are_checked(command, text):
 
 def test_the_plan_carries_the_events(command):
     assert command("measure", "--counters", "none", "--only", "lock_add/u64/full/none", "-o", "r.jsonl").returncode == 0
-    for name in ("plan", "trial", "trial_run"):
+    for name in ("plan", "trial", "trial_run", "find", "find_line"):
         shape = json.loads(command("schema", name).stdout)
         assert shape["$defs"]
     assert "counters" in json.loads(command("schema", "plan").stdout)["$defs"]["Plan"]["properties"]
