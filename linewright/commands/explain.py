@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -13,9 +13,11 @@ from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.model import story
 from linewright.output.console import note
 from linewright.schema import Plan, Record
-from linewright.target.model import ModelTarget
 from linewright.target.probe import error_text
 from linewright.target.registry import open_target
+
+if TYPE_CHECKING:
+    from linewright.target.model import ModelTarget
 
 ORDER = 62
 
@@ -33,6 +35,8 @@ def explain(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing trace.")] = False,
 ) -> int:
     """Say what happens in one cell on a simulated machine: where its time goes, its modes, who starves."""
+    from linewright.target.model import ModelTarget  # NumPy comes with it
+
     target = open_target(on)
     if not isinstance(target, ModelTarget):
         raise UserError(f"{on} is not simulated", "--on", "model:NAME; only the model sees where a cell's time goes")

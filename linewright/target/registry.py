@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from linewright.errors import UserError
 from linewright.target.local import LocalTarget, Target
-from linewright.target.model import open_model
 
 
 def open_target(name: str) -> Target:
@@ -23,5 +22,11 @@ def _only_here(rest: str) -> Target:
     return LocalTarget()
 
 
-TARGETS: dict[str, Callable[[str], Target]] = {"local": _only_here, "model": open_model}
+def _simulated(rest: str) -> Target:
+    from linewright.target.model import open_model  # NumPy comes with it: a tenth of a second of every other command
+
+    return open_model(rest)
+
+
+TARGETS: dict[str, Callable[[str], Target]] = {"local": _only_here, "model": _simulated}
 """Schemes of ``--on``: the part before the first colon, and what makes a target of the part behind it."""

@@ -22,7 +22,7 @@ from linewright.output import progress
 from linewright.records import files as records
 from linewright.schema import Cell, Plan
 from linewright.target.local import Progress
-from support.places import FAKE_PROBE
+from support.places import FAKE_PROBE, ROOT
 
 SMALL = [
     "--only",
@@ -521,6 +521,19 @@ def test_help_and_schema_need_no_probe(command, words: list[str]):
     command.probe = Path("/absent")
     answer = command(*words)
     assert answer.returncode == 0 and answer.stdout and answer.stderr == ""
+
+
+def test_the_command_starts_without_heavy_libraries():
+    """Each takes longer to load than all else that a command does before its work begins."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import linewright.cli, sys; print(*sys.modules)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout.split()
+    assert "linewright.cli" in loaded and not {"numpy", "scipy", "altair", "capstone"} & set(loaded)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
