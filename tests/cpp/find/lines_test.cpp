@@ -137,18 +137,30 @@ TEST(Watch, AThreadThatIsGoneIsSaidToBe) {
                 lines.find("\"outcome\":\"refused\"") != std::string::npos);
 }
 
-// The budget: without time passing only the first allowance (5 ms of hits at 80 µs) is spent, the rest waits.
+// The budget: without time passing only the first allowance (5 ms of hits at 80 µs) is spent and the rest waits. Where
+// there are no watchpoints (an emulator, a sandbox), each request is answered instead.
 TEST(Watch, NoMoreAreArmedThanTheBudgetAllows) {
-    std::uint64_t words[512] = {};
+    constexpr std::uint64_t requests = 512;
+    std::uint64_t words[requests] = {};
+    bool all_answered = false;
+    std::size_t armed = 0;
     std::string lines = written([&](Output &output) {
         Watches watches(output, 0.01);
-        for (std::uint64_t i = 0; i < 512; i++)
+        for (std::uint64_t i = 0; i < requests; i++)
             watches.ask({.id = i, .tid = gettid(), .address = reinterpret_cast<std::uint64_t>(&words[i]), .ms = 1});
         for (int step = 0; step < 1000; step++)
             watches.step(1'000'000'000 + static_cast<std::uint64_t>(step), 0); // the program uses no CPU time
         EXPECT_LE(watches.cost_ns(), 5'100'000u);
-        EXPECT_FALSE(watches.armed() == 0 && lines.empty() && watches.idle());
+        all_answered = watches.idle();
+        armed = watches.armed();
     });
+    std::uint64_t answers = 0;
+    for (auto at = lines.find("\"outcome\":"); at != std::string::npos; at = lines.find("\"outcome\":", at + 1))
+        answers++;
+    if (all_answered)
+        EXPECT_EQ(answers, requests);
+    else
+        EXPECT_GT(armed, 0u);
 }
 
 } // namespace
