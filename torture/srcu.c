@@ -37,8 +37,13 @@ static uint64_t seed = 1;
 static bool forking = true;
 static bool flavours[LW_SRCU_FAST_UPDOWN + 1] = {false, true, true, true, true};
 
-static volatile bool stop;
+static bool stop;
 static uint64_t reads, handler_reads, handed_on, grace_periods, callbacks, domains, forks, errors;
+
+static bool stopping(void)
+{
+    return __atomic_load_n(&stop, __ATOMIC_RELAXED);
+}
 
 static void error_found(const char *what)
 {
@@ -401,7 +406,7 @@ static void *reader(void *number)
 {
     uint64_t rng = seed + 1000 * (uintptr_t)number;
     handler_rng = rng + 1;
-    while (!stop)
+    while (!stopping())
         read_once(&rng);
     return NULL;
 }
@@ -457,7 +462,7 @@ static void *updater(void *number)
 {
     uint64_t rng = seed + 2000 * (uintptr_t)number;
     handler_rng = rng + 1;
-    while (!stop)
+    while (!stopping())
         update(&rng);
     return NULL;
 }
@@ -471,7 +476,7 @@ static void *signaller(void *unused)
 {
     (void)unused;
     uint64_t rng = seed + 3;
-    while (!stop) {
+    while (!stopping()) {
         pthread_kill(threads[random_next(&rng) % readers], SIGUSR1);
         pause_us(100);
     }
@@ -487,7 +492,7 @@ static void *churn(void *unused)
 {
     (void)unused;
     uint64_t rng = seed + 4;
-    while (!stop) {
+    while (!stopping()) {
         struct world w = {.flavour = (enum lw_srcu_flavour)(LW_SRCU_NORMAL + random_next(&rng) % 4)};
         struct lw_srcu_head head;
         if (lw_srcu_init(&w.srcu, w.flavour)) {
@@ -538,7 +543,7 @@ static int child(void)
 static void *forker(void *unused)
 {
     (void)unused;
-    while (!stop) {
+    while (!stopping()) {
         pid_t pid = fork();
         if (pid == 0)
             _exit(child());
@@ -547,7 +552,7 @@ static void *forker(void *unused)
             error_found(WIFSIGNALED(status) ? "a child was killed (no grace period within a minute?)"
                                             : "a child found an error");
         count(&forks);
-        for (unsigned i = 0; i < 40 && !stop; i++)
+        for (unsigned i = 0; i < 40 && !stopping(); i++)
             pause_us(2000);
     }
     return NULL;
@@ -605,7 +610,7 @@ static void storm(void)
         spawn(signaller);
     for (unsigned i = 0; i < seconds * 20 || (nothing_tried() && i < 6000); i++) /* a machine may be very busy */
         pause_us(50000);
-    stop = true;
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED); /* the threads are joined before anything they did is read */
     if (thread_count > killed)
         pthread_join(threads[--thread_count], NULL); /* first: it signals the others */
     for (unsigned i = 0; i < thread_count; i++)

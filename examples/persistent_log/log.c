@@ -386,6 +386,15 @@ static int open_existing(struct record_log *log, const char *path, bool to_appen
     return error;
 }
 
+/* The lock is held, so a file that still has the name stays under it: an empty one, or what a creation left that did not end. */
+static void remove_if_named(int fd, const char *path)
+{
+    struct stat ours, named;
+
+    if (!fstat(fd, &ours) && !stat(path, &named) && ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
+        unlink(path);
+}
+
 /* A new log under another name, which it keeps until it is whole: a kill or a power failure leaves no part of a log. */
 static int create(struct record_log *log, const char *path, size_t bytes)
 {
@@ -397,8 +406,10 @@ static int create(struct record_log *log, const char *path, size_t bytes)
     error = open_locked(log, new_path, O_RDWR | O_CREAT, LOCK_EX);
     if (error)
         return error;
-    if (!access(path, F_OK)) /* another process was faster; this may be its file under the old name, so it is left alone */
+    if (!access(path, F_OK)) { /* another process was faster, and this may be its file, which has its final name now */
+        remove_if_named(log->fd, new_path);
         return -EAGAIN;
+    }
     if (ftruncate(log->fd, 0)) /* what a creation left that did not end */
         return -errno;
     error = posix_fallocate(log->fd, 0, (off_t)bytes); /* now, not as SIGBUS later */

@@ -150,8 +150,8 @@ int lw__srcu_worker_ensure(void)
         return 0;
     int saved = errno, err = 0;
     lw_futex_lock(&lock);
-    if (!forbidden && (!current || (replace && hindered))) {
-        hindered = false;
+    if (!forbidden && (!current || (replace && __atomic_load_n(&hindered, __ATOMIC_RELAXED)))) {
+        __atomic_store_n(&hindered, false, __ATOMIC_RELAXED);
         err = start_worker();
     }
     lw_futex_unlock(&lock);
@@ -197,7 +197,8 @@ int lw_srcu_worker_stop(void)
     int saved = errno;
     lw_futex_lock(&lock);
     forbidden = true;
-    kept = hindered = false;
+    kept = false;
+    __atomic_store_n(&hindered, false, __ATOMIC_RELAXED);
     __atomic_store_n(&current, 0, __ATOMIC_SEQ_CST);
     lw_futex_unlock(&lock);
     __atomic_fetch_add(&wake_word, 1, __ATOMIC_SEQ_CST); /* pairs with work() */
