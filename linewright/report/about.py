@@ -17,8 +17,8 @@ from linewright.analysis.summary import Summary
 from linewright.errors import one_line
 from linewright.families import FAMILIES, default_of
 from linewright.output.screen import words
+from linewright.report import facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import PLACES, contention, once
 from linewright.schema import Interval
 from linewright.units import cpu_text, ns_text
 
@@ -129,7 +129,7 @@ def _handoffs(members: Sequence[Summary]) -> list[Sentence]:
             )
             for form, v in forms.items()
         ]
-        where = PLACES.get(distance, distance.replace("_", " ") or "any distance")
+        where = facts.PLACES.get(distance, distance.replace("_", " ") or "any distance")
         answers.append(Sentence(lead=where, clauses=clauses, family="handoff"))
     return answers
 
@@ -221,7 +221,7 @@ def about(series: Series) -> list[tuple[str, str]]:
     sockets = len({cpu.socket for cpu in c.cpus if cpu.socket >= 0})
     nodes = len({cpu.node for cpu in c.cpus if cpu.node >= 0})
     allowed = [cpu.cpu for cpu in c.cpus if cpu.allowed]
-    facts = [
+    said = [
         ("CPU", c.cpu_model),
         ("Model", ", ".join(c.cpu_ids)),
         ("Architecture", c.arch),
@@ -250,14 +250,14 @@ def about(series: Series) -> list[tuple[str, str]]:
         ("Real-time priority", _yes(x.realtime for x in every)),
         ("Memory locked", _yes(x.locked_memory for x in every)),
         ("Target", c.target),
-        ("Plans", ", ".join(once(x.plan for x in every))),
+        ("Plans", ", ".join(facts.once(x.plan for x in every))),
         ("Launches", str(len(every))),
         ("Begun", _begun(series)),
         ("Program", f"linewright {c.tool_version}, {c.compiler}"),
         ("Machine id", series.machine_id),
         ("Files", ", ".join(series.files)),
     ]
-    return [(name, one_line(value)) for name, value in facts if value]
+    return [(name, one_line(value)) for name, value in said if value]
 
 
 def _begun(series: Series) -> str:
@@ -343,7 +343,7 @@ def _statuses(series: Series) -> list[str]:
             groups.setdefault((s.status, re.sub("[0-9]+", "N", s.reason)), []).append(s)
     said = []
     for (status, reason), members in groups.items():
-        forms = once(s.cell.form for s in members)
+        forms = facts.once(s.cell.form for s in members)
         which = ", ".join(forms[:4]) + (f" and {len(forms) - 4} other forms" if len(forms) > 4 else "")
         why = members[0].reason if len({s.reason for s in members}) == 1 else reason
         said.append(
@@ -376,4 +376,4 @@ def _flags(series: Series) -> list[str]:
 def _which(members: Sequence[Summary]) -> str:
     if len(members) > 2:
         return f"{len(members)} cells"
-    return " and ".join(f"{s.cell.form} {contention(s.cell)} work {s.cell.work_iters}" for s in members)
+    return " and ".join(f"{s.cell.form} {facts.contention(s.cell)} work {s.cell.work_iters}" for s in members)

@@ -10,8 +10,8 @@ from typing import Any
 import vl_convert
 
 from linewright.errors import UserError
-from linewright.report import theme
-from linewright.report.parts import Control, Figure, Section, slug
+from linewright.report import facts, theme
+from linewright.report.parts import Control, Figure, Section
 
 WIDTH = 640
 """Pixels of a chart that fills its container on the page."""
@@ -26,7 +26,7 @@ def variants(section: Section, figure: Figure) -> Iterator[tuple[str, dict[str, 
     yield figure.id, _set(section, figure, controls, {})
     for control in controls:
         for value, _ in control.options[1:]:
-            yield f"{figure.id}-{slug(value)}", _set(section, figure, controls, {control.signal: value})
+            yield f"{figure.id}-{facts.slug(value)}", _set(section, figure, controls, {control.signal: value})
 
 
 def _set(section: Section, figure: Figure, controls: Sequence[Control], values: dict[str, str]) -> dict[str, Any]:

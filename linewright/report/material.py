@@ -54,6 +54,10 @@ class Material(Struct, frozen=True, kw_only=True):
         return len(self.series) > 1
 
     @property
+    def labels(self) -> list[str]:
+        return [series.label for series in self.series]
+
+    @property
     def plans(self) -> list[str]:
         return list(dict.fromkeys(r.plan for series in self.series for r in series.records))
 

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from linewright import __version__
 from linewright.errors import one_line
 from linewright.output.export import rows
-from linewright.report import about, theme
+from linewright.report import about, facts, theme
 from linewright.report.material import Material
-from linewright.report.parts import Section, figure
+from linewright.report.parts import Section
 
 SCRIPT = "report.js"
 FIRST_COLUMNS = {
@@ -27,7 +27,7 @@ FIRST_COLUMNS = {
     "form": "form",
     "width_bits": "bits",
     "contender": "contender",
-    "contender_iters": "pause",
+    "contender_iters": "spacing",
     "work_iters": "work",
     "threads": "threads",
     "params": "parameters",
@@ -176,4 +176,4 @@ def _more(s) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return figure(value) if isinstance(value, float) else value
+    return facts.rounded(value) if isinstance(value, float) else value

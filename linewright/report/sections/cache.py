@@ -10,24 +10,9 @@ from linewright.analysis import cache_fit
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.intervals import Estimate
 from linewright.analysis.summary import Summary
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series, line_bytes, passes
-from linewright.report.parts import (
-    Control,
-    Figure,
-    Grid,
-    Section,
-    contention,
-    dash,
-    figure,
-    finish,
-    hue,
-    inline,
-    interval,
-    log_axis,
-    once,
-    shape,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Grid, Section
 from linewright.units import ns_text
 
 HEIGHT = 280
@@ -46,12 +31,12 @@ def section(material: Material) -> Section | None:
     if not usable:
         return None
     states = sorted(
-        once(_state(s) for s, _ in usable), key=lambda state: list(STATES).index(state) if state in STATES else 9
+        facts.once(_state(s) for s, _ in usable), key=lambda state: list(STATES).index(state) if state in STATES else 9
     )
     control = Control(signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states])
     fits = [(fit, series) for series in material.series for fit in cache_fit.fits(passes(series), line_bytes(series))]
     savings = [(saving, series) for series in material.series for saving in cache_fit.savings(passes(series))]
-    forms = once(s.cell.form for s, _ in usable)
+    forms = facts.once(s.cell.form for s, _ in usable)
     rows = [_row(s, series, fits) for s, series in usable]
     figures = [_per_line(rows, forms, material, control)]
     if any(saving.percent for saving, _ in savings):
@@ -75,7 +60,9 @@ def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str
     lines, entries, waits = cache_fit.terms_of(s.cell, line_bytes(series))
     group = cache_fit.group_of(s.cell)
     fit = next((fit for fit, of in fits if of is series and fit.group == group), None)
-    per_line = {key: None if v is None else figure(v / lines) for key, v in interval("ns", s.issue).items()}
+    per_line = {
+        key: None if v is None else facts.rounded(v / lines) for key, v in facts.interval("ns", s.issue).items()
+    }
     return {
         "series": series.label,
         "form": group.form,
@@ -85,9 +72,9 @@ def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str
         "entries": entries,
         "lines": lines,
         "wait": WAITS[str(s.cell.params["wait"])],
-        "contention": contention(s.cell),
+        "contention": facts.contention(s.cell),
         **per_line,
-        "fitted": figure(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
+        "fitted": facts.rounded(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
     }
 
 
@@ -104,10 +91,9 @@ def _longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, control: Control) -> Figure:
-    labels = [series.label for series in material.series]
     rows = _longest(rows)
     base = (
-        alt.Chart(inline(rows))
+        alt.Chart(charts.inline(rows))
         .transform_filter("datum.state == state")
         .transform_calculate(key="datum.form + datum.wait + datum.series")
     )
@@ -120,10 +106,12 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     y = alt.Y(
         "ns:Q",
         title="ns per line",
-        **log_axis({state: [r["ns"] for r in rows if r["state"] == state] for state, _ in control.options}, "state"),
+        **charts.log_axis(
+            {state: [r["ns"] for r in rows if r["state"] == state] for state, _ in control.options}, "state"
+        ),
     )
     waits = [text for text in WAITS.values() if any(r["wait"] == text for r in rows)]
-    colour = hue("form", forms)
+    colour = charts.hue("form", forms)
     lines = (
         base.transform_filter("isValid(datum.fitted) && datum.fitted > 0")
         .mark_line()
@@ -131,7 +119,7 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
             x=x,
             y=alt.Y("fitted:Q", title="ns per line"),
             color=colour,
-            strokeDash=dash("wait", waits, rows),
+            strokeDash=charts.dash("wait", waits, rows),
             detail="key:N",
         )
     )
@@ -150,14 +138,14 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
         ("ns_high:q", "to"),
         ("fitted:q", "fitted"),
     )
-    marks = shape("series", labels, rows) if material.several else shape("wait", waits, rows)
-    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, shape=marks, tooltip=tip(*fields))
+    marks = charts.shape("series", material.labels, rows) if material.several else charts.shape("wait", waits, rows)
+    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, shape=marks, tooltip=charts.tip(*fields))
     return Figure(
         id="cache-line",
         title="Time per line",
         text=f"Time of cache maintenance per line over entry size, for {', '.join(forms)},"
         " with one wait for the list and with one wait after each entry.",
-        spec=finish(alt.layer(lines, whiskers, points), HEIGHT, [control]),
+        spec=charts.finish(alt.layer(lines, whiskers, points), HEIGHT, [control]),
     )
 
 
@@ -170,7 +158,6 @@ def _bytes_axis(sizes: set[int]) -> alt.Axis:
 
 
 def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Material, control: Control) -> Figure:
-    labels = [series.label for series in material.series]
     longest: dict[tuple, int] = {}
     for saving, series in savings:
         key = (series.label, saving.group, saving.entry_bytes)
@@ -182,26 +169,26 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
             "state": saving.group.state,
             "bytes": saving.entry_bytes,
             "entries": saving.entries,
-            "saved": figure(saving.percent.value),
-            "low": figure(saving.percent.low),
-            "high": figure(saving.percent.high),
-            "each": figure(saving.each_ns / 1e3),
-            "once": figure(saving.once_ns / 1e3),
+            "saved": facts.rounded(saving.percent.value),
+            "low": facts.rounded(saving.percent.low),
+            "high": facts.rounded(saving.percent.high),
+            "each": facts.rounded(saving.each_ns / 1e3),
+            "once": facts.rounded(saving.once_ns / 1e3),
         }
         for saving, series in savings
         if saving.percent
         and saving.group.align_bytes == 0
         and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
     ]
-    base = alt.Chart(inline(rows)).transform_filter("datum.state == state")
+    base = alt.Chart(charts.inline(rows)).transform_filter("datum.state == state")
     x = alt.X(
         "bytes:Q",
         title="bytes of an entry",
         scale=alt.Scale(type="log", base=2, nice=False, padding=14),
         axis=_bytes_axis({r["bytes"] for r in rows}),
     )
-    colour = hue("form", forms)
-    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    colour = charts.hue("form", forms)
+    strokes = charts.strokes(material.labels, rows)
     detail = {"detail": "series:N"}
     band = base.mark_area(opacity=0.16).encode(x=x, y="low:Q", y2="high:Q", color=colour, **detail)
     line = base.mark_line().encode(
@@ -218,13 +205,13 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
         ("each:q", "µs, a wait each"),
         ("once:q", "µs, one wait"),
     )
-    points = base.mark_point(filled=True).encode(x=x, y="saved:Q", color=colour, tooltip=tip(*fields))
+    points = base.mark_point(filled=True).encode(x=x, y="saved:Q", color=colour, tooltip=charts.tip(*fields))
     return Figure(
         id="cache-saved",
         title="What one wait saves",
         text="Share of the time that one wait for the list saves against one wait after each entry,"
         f" over entry size, for {', '.join(forms)}.",
-        spec=finish(alt.layer(band, line, points), HEIGHT, [control]),
+        spec=charts.finish(alt.layer(band, line, points), HEIGHT, [control]),
     )
 
 

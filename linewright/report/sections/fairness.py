@@ -8,22 +8,9 @@ import altair as alt
 
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    Control,
-    Figure,
-    Section,
-    contention,
-    contention_rank,
-    figure,
-    finish,
-    inline,
-    measured,
-    once,
-    pixels,
-    room,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 from linewright.report.sections.matrix import by_operation
 
 
@@ -31,7 +18,7 @@ def section(material: Material) -> Section | None:
     cells = [
         (s, series)
         for series in material.series
-        for s in measured(series, OPERATIONS)
+        for s in facts.measured(series, OPERATIONS)
         if s.cell.contender == "same_line"
         and len(s.thread_ops) > 1
         and sum(s.thread_ops) > 0
@@ -39,8 +26,10 @@ def section(material: Material) -> Section | None:
     ]
     if not cells:
         return None
-    ordered = sorted(cells, key=lambda c: (contention_rank(c[0].cell), c[0].cell.work_iters))
-    control = Control(signal="point", label="Point", options=[(p, p) for p in once(_point(s) for s, _ in ordered)])
+    ordered = sorted(cells, key=lambda c: (facts.contention_rank(c[0].cell), c[0].cell.work_iters))
+    control = Control(
+        signal="point", label="Point", options=[(p, p) for p in facts.once(_point(s) for s, _ in ordered)]
+    )
     return Section(
         id="fairness",
         title="Fairness",
@@ -58,7 +47,7 @@ def section(material: Material) -> Section | None:
 
 def _point(s: Summary) -> str:
     work = f"work {s.cell.work_iters}" if s.cell.work_iters else "no work"
-    return f"{contention(s.cell)}, {work}"
+    return f"{facts.contention(s.cell)}, {work}"
 
 
 def _figure(series: Series, cells: list[Summary], material: Material, control: Control) -> Figure:
@@ -68,16 +57,16 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
             "point": _point(s),
             "thread": f"thread {thread}",
             "place": thread,
-            "share": figure(ops / sum(s.thread_ops)),
-            "jain": figure(s.fairness) if s.equal_loops else None,
+            "share": facts.rounded(ops / sum(s.thread_ops)),
+            "jain": facts.rounded(s.fairness) if s.equal_loops else None,
             "cpu": s.cpus[thread] if thread < len(s.cpus) else None,
         }
         for s in cells
         for thread, ops in enumerate(s.thread_ops)
     ]
-    labels = sorted(once(row["label"] for row in rows), key=by_operation)
-    threads = once(row["thread"] for row in rows)
-    base = alt.Chart(inline(rows)).transform_filter("datum.point == point")
+    labels = sorted(facts.once(row["label"] for row in rows), key=by_operation)
+    threads = facts.once(row["thread"] for row in rows)
+    base = alt.Chart(charts.inline(rows)).transform_filter("datum.point == point")
     y = alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360))
     legend = alt.Legend(title=None) if len(threads) <= 12 else None
     bars = base.mark_bar(height={"band": 0.62}).encode(
@@ -91,7 +80,7 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
         ),
         color=alt.Color("thread:N", scale=alt.Scale(domain=threads), legend=legend),
         order="place:Q",
-        tooltip=tip(
+        tooltip=charts.tip(
             ("label", "form"),
             ("point", "point"),
             ("thread", "thread"),
@@ -110,7 +99,7 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
         id=name,
         title=series.label if material.several else "Shares of the threads; Jain's index on the right",
         broad=not material.several,
-        least=room(labels),
+        least=charts.room(labels),
         text=f"Shares of the operations that each thread did, and Jain's index, for {len(labels)} forms.",
-        spec=finish(alt.layer(bars, jain), pixels(len(labels)), [control]),
+        spec=charts.finish(alt.layer(bars, jain), charts.pixels(len(labels)), [control]),
     )

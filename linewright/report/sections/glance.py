@@ -8,33 +8,16 @@ import altair as alt
 
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    CELL_TIP,
-    NS_TIP,
-    Control,
-    Figure,
-    Section,
-    beside,
-    contention,
-    contention_rank,
-    dots,
-    facts,
-    finish,
-    hue,
-    measured,
-    once,
-    pixels,
-    room,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 
 LANES = 3
-"""Contention classes drawn beside each other: alone, placebo and the shortest pause."""
+"""Contention classes drawn beside each other: alone, placebo and the shortest contender spacing."""
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in measured(series, OPERATIONS)]
+    cells = [(s, series) for series in material.series for s in facts.measured(series, OPERATIONS)]
     if not cells:
         return None
     works = sorted({s.cell.work_iters for s, _ in cells})
@@ -53,14 +36,14 @@ def section(material: Material) -> Section | None:
 
 
 def _work(iters: int) -> str:
-    return "none: back to back" if iters == 0 else f"{iters} iterations"
+    return "none: back to back" if iters == 0 else f"{iters} units"
 
 
 def _classes(cells: list[tuple[Summary, Series]]) -> list[str]:
     """Alone, placebo and one contended class: the first of each kind in their order."""
     first: dict[str, str] = {}
-    for s, _ in sorted(cells, key=lambda c: contention_rank(c[0].cell)):
-        first.setdefault(s.cell.contender, contention(s.cell))
+    for s, _ in sorted(cells, key=lambda c: facts.contention_rank(c[0].cell)):
+        first.setdefault(s.cell.contender, facts.contention(s.cell))
     return list(first.values())[:LANES]
 
 
@@ -68,31 +51,34 @@ def _figure(
     operation: str, cells: list[tuple[Summary, Series]], classes: list[str], material: Material, work: Control
 ) -> Figure:
     rows: list[dict[str, Any]] = [
-        facts(s, series) | {"lane": f"{contention(s.cell)} {series.label}", "work": str(s.cell.work_iters)}
+        facts.of_cell(s, series)
+        | {"lane": f"{facts.contention(s.cell)} {series.label}", "work": str(s.cell.work_iters)}
         for s, series in cells
-        if contention(s.cell) in classes and s.issue.median_ns > 0
+        if facts.contention(s.cell) in classes and s.issue.median_ns > 0
     ]
-    forms, labels = once(row["form"] for row in rows), [series.label for series in material.series]
+    forms, labels = facts.once(row["form"] for row in rows), material.labels
     lanes = [f"{c} {label}" for c in classes for label in labels]
     most = max((len({row["lane"] for row in rows if row["form"] == form}) for form in forms), default=1)
-    chart = dots(
+    chart = charts.dots(
         rows,
         "ns",
         "ns per operation",
         alt.Y("form:N", title=None, sort=forms),
-        hue("contention", classes),
+        charts.hue("contention", classes),
         "lane",
         lanes,
         labels,
         True,
-        tip(*CELL_TIP, *NS_TIP),
+        charts.tip(*charts.CELL_TIP, *charts.NS_TIP),
         ["datum.work == work"],
         "work",
     )
     return Figure(
         id=f"forms-{operation}",
         title=operation,
-        least=room(forms),
+        least=charts.room(forms),
         text=f"Time of {operation} by form, for {', '.join(classes)}, with intervals.",
-        spec=finish(chart, pixels(len(forms)) + 9 * max(0, most - 2) * len(forms), [work], left=beside(forms)),
+        spec=charts.finish(
+            chart, charts.pixels(len(forms)) + 9 * max(0, most - 2) * len(forms), [work], left=charts.beside(forms)
+        ),
     )

@@ -7,26 +7,9 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    PLACES,
-    Control,
-    Figure,
-    Section,
-    beside,
-    doubt,
-    figure,
-    finish,
-    hue,
-    inline,
-    interval,
-    measured,
-    once,
-    remark,
-    shape,
-    tiles,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 
 MEANING = {
     "cmpxchg_blind": "compare-and-swap until it succeeds",
@@ -38,14 +21,14 @@ FEWEST_FOR_MAP = 3
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in measured(series, ["handoff"]) if len(s.cpus) == 2]
+    cells = [(s, series) for series in material.series for s in facts.measured(series, ["handoff"]) if len(s.cpus) == 2]
     if not cells:
         return None
     rows = [_row(s, series) for s, series in cells]
     definitions = Control(
         signal="definition",
         label="A handoff is",
-        options=[(f, MEANING.get(f, f)) for f in once(r["form"] for r in rows)],
+        options=[(f, MEANING.get(f, f)) for f in facts.once(r["form"] for r in rows)],
     )
     maps = [
         series
@@ -63,17 +46,19 @@ def section(material: Material) -> Section | None:
 
 
 def _row(s: Summary, series: Series) -> dict[str, Any]:
-    half = {key: None if value is None else figure(value / 2) for key, value in interval("ns", s.issue).items()}
+    half = {
+        key: None if value is None else facts.rounded(value / 2) for key, value in facts.interval("ns", s.issue).items()
+    }
     return {
         "series": series.label,
         "form": s.cell.form,
         "cpus": s.cpus,
         "pair": f"CPU {s.cpus[0]} ↔ {s.cpus[1]}",
-        "place": PLACES.get(s.placement_class, s.placement_class or "unknown"),
+        "place": facts.PLACES.get(s.placement_class, s.placement_class or "unknown"),
         **half,
         "work": s.cell.work_iters,
-        "mark": doubt(s),
-        "remark": remark(s),
+        "mark": facts.doubt(s),
+        "remark": facts.remark(s),
         "launches": s.launches,
     }
 
@@ -94,7 +79,7 @@ def _map(series: Series, rows: list[dict[str, Any]], material: Material, definit
     mine = [r for r in rows if r["series"] == series.label and r["ns"] is not None and not r["work"]]
     both = [r | {"from": a, "to": b} for r in mine for a, b in (r["cpus"], r["cpus"][::-1])]
     cpus = sorted({r["from"] for r in both})
-    base = alt.Chart(inline(both)).transform_filter("datum.form == definition")
+    base = alt.Chart(charts.inline(both)).transform_filter("datum.form == definition")
     place = {
         "x": alt.X("from:O", title="CPU", sort=cpus, axis=alt.Axis(labelAngle=0, orient="top")),
         "y": alt.Y("to:O", title=None, sort=cpus),
@@ -106,7 +91,7 @@ def _map(series: Series, rows: list[dict[str, Any]], material: Material, definit
     )
     step = 40 if len(cpus) <= 12 else 24 if len(cpus) <= 32 else 12
     named = base.transform_calculate(said="format(datum.ns, '.0f')")
-    chart = tiles(named, place, colour, "ns", tip(*TIP), "said" if step == 40 else "", 11).properties(
+    chart = charts.tiles(named, place, colour, "ns", charts.tip(*TIP), "said" if step == 40 else "", 11).properties(
         width=alt.Step(step), height=alt.Step(step)
     )
     return Figure(
@@ -114,28 +99,28 @@ def _map(series: Series, rows: list[dict[str, Any]], material: Material, definit
         title=f"Map of {series.label}" if material.several else "Every pair of cores",
         broad=len(cpus) > 18,
         text=f"Map of {len(cpus)} by {len(cpus)} CPUs; colour is the time of a handoff.",
-        spec=finish(chart, None, [definitions], fills=False),
+        spec=charts.finish(chart, None, [definitions], fills=False),
     )
 
 
 def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
     """All pairs by how far apart their cores are, one colour for each definition."""
     rows = [r | {"lane": r["form"] + r["series"]} for r in rows if r["ns"] is not None and not r["work"]]
-    labels, forms = [series.label for series in material.series], once(r["form"] for r in rows)
-    places = [p for p in PLACES.values() if any(r["place"] == p for r in rows)] + once(
-        r["place"] for r in rows if r["place"] not in PLACES.values()
+    labels, forms = material.labels, facts.once(r["form"] for r in rows)
+    places = [p for p in facts.PLACES.values() if any(r["place"] == p for r in rows)] + facts.once(
+        r["place"] for r in rows if r["place"] not in facts.PLACES.values()
     )
     lanes = [f + label for label in labels for f in forms if any(r["lane"] == f + label for r in rows)]
-    base = alt.Chart(inline(rows))
+    base = alt.Chart(charts.inline(rows))
     y = alt.Y("place:N", title=None, sort=places)
     offset = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
     x = alt.X("ns:Q", title="ns a handoff", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
-    colour = hue("form", forms)
+    colour = charts.hue("form", forms)
     whiskers = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("ns_low:Q", title="ns a handoff"), x2="ns_high:Q", y=y, yOffset=offset, color=colour
     )
     points = base.mark_point(filled=True).encode(
-        x=x, y=y, yOffset=offset, color=colour, shape=shape("series", labels, rows), tooltip=tip(*TIP)
+        x=x, y=y, yOffset=offset, color=colour, shape=charts.shape("series", labels, rows), tooltip=charts.tip(*TIP)
     )
     marks = (
         base.transform_filter("datum.mark != ''")
@@ -146,7 +131,7 @@ def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
         id="handoff",
         title="By distance and definition",
         text=f"Time of a handoff for {len(rows)} pairs and definitions, by how far the cores are apart.",
-        spec=finish(
-            alt.layer(whiskers, points, marks), 18 * max(4, len(places) * (len(lanes) + 1)), left=beside(places)
+        spec=charts.finish(
+            alt.layer(whiskers, points, marks), 18 * max(4, len(places) * (len(lanes) + 1)), left=charts.beside(places)
         ),
     )

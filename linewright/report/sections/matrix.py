@@ -9,28 +9,9 @@ import altair as alt
 
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    CELL_TIP,
-    SAID,
-    Control,
-    Figure,
-    Section,
-    beside,
-    contention,
-    contention_rank,
-    doubt,
-    figure,
-    finish,
-    inline,
-    measured,
-    once,
-    place,
-    remark,
-    short,
-    tiles,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 from linewright.schema import Cell
 
 METRICS = {
@@ -45,7 +26,7 @@ ABREAST = 3
 
 
 def section(material: Material) -> Section | None:
-    rows = {series.label: [_row(s, series) for s in measured(series, OPERATIONS)] for series in material.series}
+    rows = {series.label: [_row(s, series) for s in facts.measured(series, OPERATIONS)] for series in material.series}
     every = [row for of_series in rows.values() for row in of_series]
     if not every:
         return None
@@ -71,24 +52,24 @@ def _figure(
     for row in rows:
         row["class"] = row["short"] + (row["place"] if apart else "")
         row.pop("rank"), row.pop("short")
-    classes = once(row["class"] for row in ordered)
-    names = sorted(once(row["label"] for row in rows), key=by_operation)
+    classes = facts.once(row["class"] for row in ordered)
+    names = sorted(facts.once(row["label"] for row in rows), key=by_operation)
     columns = len({(row["class"], row["work"]) for row in rows})
     step = STEP if columns > 16 else BROAD_STEP
     chart = _chart(rows, classes, names, domain, step)
-    index = [series.label for series in material.series].index(label)
+    index = material.labels.index(label)
     return Figure(
         id=f"matrix-{index}" if material.several else "matrix",
         title=label if material.several else "Form × contention × work",
         broad=True,
-        text=f"Heat map of {len(names)} forms by contention and work iterations;"
+        text=f"Heat map of {len(names)} forms by contention and units of work;"
         f" colour is {', '.join(text for _, text in metric.options)}, to choose from.",
-        spec=finish(
+        spec=charts.finish(
             chart,
             None,
             [metric],
             fills=False,
-            left=beside(names) - BETWEEN,
+            left=charts.beside(names) - BETWEEN,
             abreast=BETWEEN + step * len({row["work"] for row in rows}),
         ),
     )
@@ -119,25 +100,25 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
         "series": series.label,
         "label": f"{cell.operation} · {cell.form}{width}",
         "form": cell.form,
-        "contention": contention(cell),
+        "contention": facts.contention(cell),
         "work": cell.work_iters,
-        "rank": contention_rank(cell),
-        "place": place(cell),
+        "rank": facts.contention_rank(cell),
+        "place": facts.place(cell),
         "beside": cell.contender.replace("same_line", "contended"),
         "short": _short(cell),
-        "p50": figure(s.issue.median_ns),
-        "p99": figure(s.batch.p99_ns if s.batch else None),
-        "exposed": figure(exposed),
-        "rate": figure(s.total_mops) if s.total_mops > 0 else None,
-        "mark": doubt(s),
-        "remark": remark(s),
+        "p50": facts.rounded(s.issue.median_ns),
+        "p99": facts.rounded(s.batch.p99_ns if s.batch else None),
+        "exposed": facts.rounded(exposed),
+        "rate": facts.rounded(s.total_mops) if s.total_mops > 0 else None,
+        "mark": facts.doubt(s),
+        "remark": facts.remark(s),
     }
 
 
 def _short(cell: Cell) -> str:
     many = f" by {cell.threads - 1}" if cell.threads > 2 else ""
     return {"none": "alone", "placebo": f"placebo{many}"}.get(
-        cell.contender, f"pause {short(cell.contender_iters)}{many}"
+        cell.contender, f"spacing {facts.short(cell.contender_iters)}{many}"
     )
 
 
@@ -145,11 +126,11 @@ def _chart(
     rows: list[dict[str, Any]], classes: list[str], labels: list[str], domain: list[alt.ExprRef], step: int
 ) -> alt.FacetChart:
     base = (
-        alt.Chart(inline(rows))
+        alt.Chart(charts.inline(rows))
         .transform_calculate(
             value="datum[metric]",
             shade=f"max(datum.value, {FREE})",
-            said=f"isValid(datum.value) ? format(datum.value, {SAID.format('datum.value')}) : ''",
+            said=f"isValid(datum.value) ? format(datum.value, {charts.SAID.format('datum.value')}) : ''",
         )
         .transform_filter("isValid(datum.value)")
     )
@@ -168,19 +149,19 @@ def _chart(
         ),
     )
     fields = (
-        *CELL_TIP[:3],
-        ("work", "work iterations"),
+        *charts.CELL_TIP[:3],
+        ("work", "units of work"),
         ("p50:q", "median ns"),
         ("p99:q", "p99 ns"),
         ("exposed:q", "exposed ns"),
         ("rate:q", "all threads, per µs"),
         ("remark", "note"),
     )
-    layered = tiles(base, where, colour, "shade", tip(*fields), "said").properties(
+    layered = charts.tiles(base, where, colour, "shade", charts.tip(*fields), "said").properties(
         width=alt.Step(step), height=alt.Step(ROW_STEP)
     )
     header = alt.Header(
-        title="contention; below: iterations of work between operations", titleAnchor="start", labelAnchor="start"
+        title="contention; below: units of work between operations", titleAnchor="start", labelAnchor="start"
     )
     return layered.facet(
         alt.Facet("class:N", sort=classes, header=header),

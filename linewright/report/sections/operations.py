@@ -7,22 +7,9 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    SAID,
-    Control,
-    Figure,
-    Section,
-    contention,
-    doubt,
-    figure,
-    finish,
-    inline,
-    once,
-    remark,
-    tiles,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
 TIP = (
@@ -48,12 +35,12 @@ def section(material: Material) -> Section | None:
         return None
     rows = [r for r in rows if r["ns"] is not None]
     domain = _domain([r["ns"] for r in rows])
-    point = Control(signal="point", label="Show", options=[(p, p) for p in once(r["point"] for r in rows)])
+    point = Control(signal="point", label="Show", options=[(p, p) for p in facts.once(r["point"] for r in rows)])
     machine = Control(signal="machine", label="Machine", options=[(s.label, s.label) for s in material.series])
     policy = Control(
         signal="policy",
         label="LINEWRIGHT_ATOMICS",
-        options=[(p, p.replace("+", ",")) for p in once(r["policy"] for r in rows)],
+        options=[(p, p.replace("+", ",")) for p in facts.once(r["policy"] for r in rows)],
     )
     controls = [c for c in (point, policy, machine) if len(c.options) > 1]
     return Section(
@@ -66,13 +53,13 @@ def section(material: Material) -> Section | None:
                 id=f"operations-{operation}",
                 title=operation,
                 text=f"Heat map of {operation}: rows are operand widths, columns memory orders, colour is ns.",
-                spec=finish(
+                spec=charts.finish(
                     _chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]),
                     26 * 4,
                     [point, policy, machine],
                 ),
             )
-            for operation in once(r["operation"] for r in rows)
+            for operation in facts.once(r["operation"] for r in rows)
             if (mine := [r for r in rows if r["operation"] == operation])
         ],
     )
@@ -96,13 +83,13 @@ def _row(s: Summary, series: Series) -> dict[str, Any]:
         "form": cell.form,
         "order": cell.order,
         "policy": str(cell.params.get("policy", "default")),
-        "point": f"{what}, {contention(cell)}, ns",
-        "ns": figure(value.median_ns),
-        "low": figure(value.low_ns),
-        "high": figure(value.high_ns),
+        "point": f"{what}, {facts.contention(cell)}, ns",
+        "ns": facts.rounded(value.median_ns),
+        "low": facts.rounded(value.low_ns),
+        "high": facts.rounded(value.high_ns),
         "bits": cell.width_bits,
-        "mark": doubt(s),
-        "remark": remark(s),
+        "mark": facts.doubt(s),
+        "remark": facts.remark(s),
     }
 
 
@@ -113,9 +100,9 @@ def _domain(values: list[float]) -> list[float]:
 
 def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -> alt.LayerChart:
     base = (
-        alt.Chart(inline(rows))
+        alt.Chart(charts.inline(rows))
         .transform_filter("datum.point == point && datum.policy == policy && datum.series == machine")
-        .transform_calculate(said=f"format(datum.ns, {SAID.format('datum.ns')})")
+        .transform_calculate(said=f"format(datum.ns, {charts.SAID.format('datum.ns')})")
     )
     widths = [f"{bits} bit" for bits in sorted({r["bits"] for r in rows})]
     place = {
@@ -124,4 +111,4 @@ def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -
     }
     scale = alt.Scale(domain=domain, range="heatmap", nice=False)
     colour = alt.Color("ns:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=180, tickCount=4))
-    return tiles(base, place, colour, "ns", tip(*TIP), "said", 11)
+    return charts.tiles(base, place, colour, "ns", charts.tip(*TIP), "said", 11)

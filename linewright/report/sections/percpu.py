@@ -6,37 +6,23 @@ from typing import Any
 
 import altair as alt
 
+from linewright.report import charts, facts
 from linewright.report.material import Material
-from linewright.report.parts import (
-    CELL_TIP,
-    NS_TIP,
-    Control,
-    Figure,
-    Section,
-    beside,
-    dots,
-    facts,
-    finish,
-    hue,
-    interval,
-    measured,
-    once,
-    pixels,
-    room,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 
 OPERATIONS = ("percpu_add", "percpu_cmpxchg")
 METRICS = {"ns": "back to back", "exposed": "exposed"}
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in measured(series, OPERATIONS)]
+    cells = [(s, series) for series in material.series for s in facts.measured(series, OPERATIONS)]
     if not cells:
         return None
-    rows = [facts(s, series) | interval("exposed", s.exposed) | _point(s) for s, series in cells]
-    words = Control(signal="words", label="Counters", options=[(w, w) for w in once(row["words"] for row in rows)])
-    point = Control(signal="point", label="Cost", options=[(p, p) for p in once(row["point"] for row in rows)])
+    rows = [facts.of_cell(s, series) | facts.interval("exposed", s.exposed) | _point(s) for s, series in cells]
+    words = Control(
+        signal="words", label="Counters", options=[(w, w) for w in facts.once(row["words"] for row in rows)]
+    )
+    point = Control(signal="point", label="Cost", options=[(p, p) for p in facts.once(row["point"] for row in rows)])
     figures = [_figure(o, [r for r in rows if r["operation"] == o], material, [point, words]) for o in OPERATIONS]
     return Section(
         id="percpu",
@@ -59,15 +45,15 @@ def _point(s) -> dict[str, Any]:
             "point": "back to back" if s.cell.work_iters == 0 else f"work {s.cell.work_iters} included",
             **{
                 f"shown{end}": value
-                for end, value in zip(("", "_low", "_high"), interval("x", s.issue).values(), strict=True)
+                for end, value in zip(("", "_low", "_high"), facts.interval("x", s.issue).values(), strict=True)
             },
         }
     return {
         "words": words,
-        "point": f"exposed with {s.cell.work_iters} iterations of work",
+        "point": f"exposed with {s.cell.work_iters} units of work",
         **{
             f"shown{end}": value
-            for end, value in zip(("", "_low", "_high"), interval("x", s.exposed).values(), strict=True)
+            for end, value in zip(("", "_low", "_high"), facts.interval("x", s.exposed).values(), strict=True)
         },
     }
 
@@ -78,26 +64,26 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, cont
     for row in rows:
         row["who"] = "one thread" if row["threads"] == 1 else f"{row['threads']} threads at once"
         row["lane"] = row["who"] + row["series"]
-    forms, labels = once(row["form"] for row in rows), [series.label for series in material.series]
-    who = sorted(once(row["who"] for row in rows), key=lambda w: (w != "one thread", w))
+    forms, labels = facts.once(row["form"] for row in rows), material.labels
+    who = sorted(facts.once(row["who"] for row in rows), key=lambda w: (w != "one thread", w))
     lanes = [w + label for w in who for label in labels]
-    chart = dots(
+    chart = charts.dots(
         rows,
         "shown",
         "ns per operation",
         alt.Y("form:N", title=None, sort=forms),
-        hue("who", who),
+        charts.hue("who", who),
         "lane",
         lanes,
         labels,
         False,
-        tip(
-            *CELL_TIP,
+        charts.tip(
+            *charts.CELL_TIP,
             ("point", "cost"),
             ("shown:q", "ns"),
             ("shown_low:q", "from"),
             ("shown_high:q", "to"),
-            *NS_TIP[3:],
+            *charts.NS_TIP[3:],
         ),
         ["datum.point == point", "datum.words == words"],
         "point",
@@ -105,7 +91,12 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, cont
     return Figure(
         id=f"percpu-{operation.removeprefix('percpu_')}",
         title=operation.replace("_", " "),
-        least=room(forms),
+        least=charts.room(forms),
         text=f"Time of {operation} by form, for {' and '.join(who)}.",
-        spec=finish(chart, pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms), controls, left=beside(forms)),
+        spec=charts.finish(
+            chart,
+            charts.pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms),
+            controls,
+            left=charts.beside(forms),
+        ),
     )

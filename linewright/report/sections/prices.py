@@ -10,8 +10,9 @@ from linewright.analysis.screen_data import Figure as Cost
 from linewright.analysis.screen_data import Price, Screen
 from linewright.output.screen.chart import LONGEST_NS, ratio_text, scale_of
 from linewright.output.screen.words import ns
+from linewright.report import charts, facts
 from linewright.report.material import Material
-from linewright.report.parts import PLAIN, Figure, Section, beside, figure, finish, hue, inline, ticks, tip
+from linewright.report.parts import Figure, Section
 
 ROW_PX = 30
 SIDES = ("alone", "with a second CPU")
@@ -46,16 +47,18 @@ def _figure(screen: Screen, name: str, title: str) -> Figure:
         "shown:Q",
         title="ns per operation",
         scale=alt.Scale(type="log", domain=[scale.low, most], nice=False),
-        axis=alt.Axis(values=[t for t in ticks([scale.low, most]) if scale.low <= t <= most], format=PLAIN),
+        axis=alt.Axis(
+            values=[t for t in charts.ticks([scale.low, most]) if scale.low <= t <= most], format=charts.PLAIN
+        ),
     )
     sides = [side for side in SIDES if any(row["side"] == side for row in rows)]
-    base = alt.Chart(inline(rows)).transform_calculate(least=str(scale.low))
+    base = alt.Chart(charts.inline(rows)).transform_calculate(least=str(scale.low))
     shared = {"y": y, "yOffset": alt.YOffset("side:N", scale=alt.Scale(domain=sides))}
     bars = base.mark_bar(cornerRadiusEnd=3).encode(
         x=x,
         x2="least:Q",
-        color=hue("side", sides),
-        tooltip=tip(
+        color=charts.hue("side", sides),
+        tooltip=charts.tip(
             ("name", "remedy"), ("side", "condition"), ("ns:q", "ns"), ("ns_low:q", "from"), ("ns_high:q", "to")
         ),
         **shared,
@@ -66,7 +69,7 @@ def _figure(screen: Screen, name: str, title: str) -> Figure:
         title=title,
         broad=True,
         text="Bars: " + "; ".join(_sentence(price) for price in screen.prices),
-        spec=finish(alt.layer(bars, labels), ROW_PX * len(names), left=beside(names)),
+        spec=charts.finish(alt.layer(bars, labels), ROW_PX * len(names), left=charts.beside(names)),
     )
 
 
@@ -77,9 +80,9 @@ def _rows(price: Price) -> list[dict[str, Any]]:
         {
             "name": price.name,
             "side": side,
-            "ns": figure(cost.ns.median_ns),
-            "ns_low": figure(cost.ns.low_ns),
-            "ns_high": figure(cost.ns.high_ns),
+            "ns": facts.rounded(cost.ns.median_ns),
+            "ns_low": facts.rounded(cost.ns.low_ns),
+            "ns_high": facts.rounded(cost.ns.high_ns),
             "shown": min(cost.ns.median_ns, LONGEST_NS),
             "text": _text(cost, price if (side, cost) == found[-1] else None),
         }

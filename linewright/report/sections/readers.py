@@ -7,61 +7,38 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
+from linewright.report import charts, facts
 from linewright.report.material import Material
-from linewright.report.parts import (
-    CELL_TIP,
-    NS_TIP,
-    PLAIN,
-    Control,
-    Figure,
-    Section,
-    beside,
-    dots,
-    facts,
-    finish,
-    forms_of,
-    hue,
-    inline,
-    log_axis,
-    measured,
-    once,
-    params_text,
-    pixels,
-    room,
-    shape,
-    ticks,
-    tip,
-    within,
-)
+from linewright.report.parts import Control, Figure, Section
 
 PAIR, GRACE = "readers_pair", "readers_grace"
 GROUPS: dict[str, str] = {
     PAIR: "Enter and leave",
     "readers_lookup": "Find an object, hold it, let it go",
     "readers_shape": "The two increments of a pair, by form",
-    "readers_floor": "What sections are made of",
+    "readers_floor": "What a reader is made of",
     GRACE: "Wait for readers",
 }
 
 
 def section(material: Material) -> Section | None:
     rows = [
-        facts(s, series)
+        facts.of_cell(s, series)
         | {
             "readers": readers_of(s.cell),
             "updater": updater_of(s.cell),
             "delay": delay_of(s.cell),
-            "which": params_text(s.cell, ("updater", "read_delay", "instances")),
+            "which": facts.params_text(s.cell, ("updater", "read_delay", "instances")),
         }
         for series in material.series
-        for s in measured(series, GROUPS)
+        for s in facts.measured(series, GROUPS)
         if s.issue.median_ns > 0
     ]
     if not rows:
         return None
     for row in rows:
         row["point"] = _point(row)
-    shown = once(r["point"] for r in rows if r["operation"] != GRACE)
+    shown = facts.once(r["point"] for r in rows if r["operation"] != GRACE)
     control = Control(signal="point", label="Readers", options=[(p, p) for p in shown or [""]])
     figures = [_both(rows, material)]
     figures += [_group(operation, title, rows, material, control) for operation, title in GROUPS.items()]
@@ -78,7 +55,7 @@ def section(material: Material) -> Section | None:
 def _point(row: dict[str, Any]) -> str:
     """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
     many = "one reader" if row["readers"] == 1 else f"{row['readers']} readers" if row["readers"] else "no reader"
-    inside = f"{row['delay']} iterations inside" if row["delay"] else ""
+    inside = f"{row['delay']} units of work inside" if row["delay"] else ""
     updater = f"updater: {row['updater']}" if row["updater"] != "none" else ""
     return ", ".join(x for x in (many, inside, updater, row["which"].replace("_", " ")) if x)
 
@@ -118,18 +95,20 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     joined = _joined(rows)
     if not joined:
         return None
-    joined = within(within(joined, "pair"), "grace")
-    labels, forms = [series.label for series in material.series], once(row["form"] for row in joined)
-    base = alt.Chart(inline(joined))
+    joined = charts.within(charts.within(joined, "pair"), "grace")
+    labels, forms = material.labels, facts.once(row["form"] for row in joined)
+    base = alt.Chart(charts.inline(joined))
     x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
     x = alt.X(
         "pair:Q",
         title=x_title,
         scale=alt.Scale(type="log", nice=False, padding=24),
-        axis=alt.Axis(values=ticks(r["pair"] for r in joined), format=PLAIN),
+        axis=alt.Axis(values=charts.ticks(r["pair"] for r in joined), format=charts.PLAIN),
     )
-    y = alt.Y("grace:Q", title=y_title, **log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]))
-    colour = hue("form", forms_of(material, PAIR), forms)
+    y = alt.Y(
+        "grace:Q", title=y_title, **charts.log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")])
+    )
+    colour = charts.hue("form", facts.forms_of(material, PAIR), forms)
     fields = (
         ("series", "machine"),
         ("name", "form"),
@@ -144,14 +123,14 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
     across = base.mark_rule().encode(x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour)
     down = base.mark_rule().encode(y=alt.Y("grace_from:Q", title=y_title), y2="grace_to:Q", x=x, color=colour)
     points = base.mark_point(filled=True, size=110).encode(
-        x=x, y=y, color=colour, shape=shape("series", labels, joined), tooltip=tip(*fields)
+        x=x, y=y, color=colour, shape=charts.shape("series", labels, joined), tooltip=charts.tip(*fields)
     )
     return Figure(
         id="readers-both",
         title="Reader against grace period",
         broad=True,
         text="Each form as a point: reader cost across, grace-period cost upwards; both logarithmic.",
-        spec=finish(alt.layer(across, down, points), 340),
+        spec=charts.finish(alt.layer(across, down, points), 340),
     )
 
 
@@ -166,33 +145,35 @@ def _group(
     ]
     if not mine:
         return None
-    forms, labels = once(row["form"] for row in mine), [series.label for series in material.series]
-    classes = once(row[by] for row in mine)
+    forms, labels = facts.once(row["form"] for row in mine), material.labels
+    classes = facts.once(row[by] for row in mine)
     lanes = labels if by == "contention" else [c + label for c in classes for label in labels]
     filters = ["datum.point == point"] if operation != GRACE else []
-    chart = dots(
+    chart = charts.dots(
         mine,
         "ns",
         "ns",
         alt.Y("form:N", title=None, sort=forms),
-        hue(by, classes),
+        charts.hue(by, classes),
         "lane",
         lanes,
         labels,
         True,
-        tip(*CELL_TIP, ("which", "parameters"), *NS_TIP),
+        charts.tip(*charts.CELL_TIP, ("which", "parameters"), *charts.NS_TIP),
         filters,
         "point" if filters else "",
     )
     return Figure(
         id=operation.replace("_", "-"),
         title=title,
-        least=room(forms),
+        least=charts.room(forms),
         text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
-        spec=finish(
+        spec=charts.finish(
             chart,
-            pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms) if by == "point" else pixels(len(forms)),
+            charts.pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms)
+            if by == "point"
+            else charts.pixels(len(forms)),
             [control] if filters else [],
-            left=beside(forms),
+            left=charts.beside(forms),
         ),
     )

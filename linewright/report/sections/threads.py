@@ -8,24 +8,9 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    CELL_TIP,
-    Control,
-    Figure,
-    Section,
-    dash,
-    facts,
-    figure,
-    finish,
-    forms_of,
-    hue,
-    inline,
-    log_axis,
-    once,
-    params_text,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}
 UNITS = {"rate": "operations per µs", "ns": "ns per operation"}
@@ -54,7 +39,7 @@ def section(material: Material) -> Section | None:
 
 
 def _rows(series: Series) -> list[dict[str, Any]]:
-    """Cells back to back, with no pause, of whatever was run with different numbers of threads."""
+    """Cells back to back, with no contender spacing, of whatever was run with different numbers of threads."""
     found: dict[tuple, list[Summary]] = {}
     for s in series.summaries:
         cell = s.cell
@@ -71,7 +56,7 @@ def _rows(series: Series) -> list[dict[str, Any]]:
         found.setdefault(key, []).append(s)
     several = [members for members in found.values() if len({s.cell.threads for s in members}) > 1]
     return [
-        facts(s, series) | {"rate": figure(s.total_mops), "which": params_text(s.cell)}
+        facts.of_cell(s, series) | {"rate": facts.rounded(s.total_mops), "which": facts.params_text(s.cell)}
         for members in several
         for s in _nearest(members)
     ]
@@ -86,32 +71,33 @@ def _nearest(members: list[Summary]) -> list[Summary]:
 
 
 def _figure(operation: str, rows: list[dict[str, Any]], material: Material, metric: Control) -> Figure:
-    which = once(row["which"] for row in rows)  # of several, the middle one: a chart of all of them is a tangle
-    labels = [series.label for series in material.series]
+    which = facts.once(row["which"] for row in rows)  # of several, the middle one: a chart of all of them is a tangle
     rows = [row for row in rows if row["which"] == which[(len(which) - 1) // 2]]
-    base = alt.Chart(inline(rows)).transform_calculate(
+    base = alt.Chart(charts.inline(rows)).transform_calculate(
         value="datum[metric]", key="datum.form + datum.which + datum.series"
     )
-    colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
+    colour = charts.hue("form", facts.forms_of(material, operation), facts.once(row["form"] for row in rows))
     x = alt.X("threads:O", title="threads", axis=alt.Axis(labelAngle=0), scale=alt.Scale(type="point", padding=0.3))
-    y = alt.Y("value:Q", title=None, **log_axis({name: [row[name] for row in rows] for name in METRICS}, "metric"))
+    y = alt.Y(
+        "value:Q", title=None, **charts.log_axis({name: [row[name] for row in rows] for name in METRICS}, "metric")
+    )
     fields = (
-        *CELL_TIP,
+        *charts.CELL_TIP,
         ("which", "parameters"),
         ("threads", "threads"),
         ("rate:q", "operations per µs"),
         ("ns:q", "ns per operation"),
         ("remark", "note"),
     )
-    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    strokes = charts.strokes(material.labels, rows)
     line = base.mark_line().encode(x=x, y=y, color=colour, detail="key:N", **strokes)
-    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=tip(*fields))
+    points = base.mark_point(filled=True).encode(x=x, y=y, color=colour, detail="key:N", tooltip=charts.tip(*fields))
     return Figure(
         id=f"threads-{operation}",
         title=", ".join(x for x in (operation.replace("_", " "), rows[0]["which"].replace("_", " ")) if x),
         text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by form;"
         " total rate or time, logarithmic.",
-        spec=finish(alt.layer(line, points, title=_unit()), HEIGHT, [metric]),
+        spec=charts.finish(alt.layer(line, points, title=_unit()), HEIGHT, [metric]),
     )
 
 

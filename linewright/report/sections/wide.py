@@ -7,26 +7,9 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    CELL_TIP,
-    NS_TIP,
-    Control,
-    Figure,
-    Section,
-    contention_rank,
-    dash,
-    facts,
-    finish,
-    forms_of,
-    hue,
-    inline,
-    log_axis,
-    measured,
-    once,
-    place,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Section
 
 OPERATIONS = {"wide_read": "reads", "wide_write": "writes", "wide_add": "adds"}
 HEIGHT = 260
@@ -36,13 +19,13 @@ def section(material: Material) -> Section | None:
     cells = [
         (s, series)
         for series in material.series
-        for s in measured(series, OPERATIONS)
+        for s in facts.measured(series, OPERATIONS)
         if "write_percent" in s.cell.params and s.cell.params.get("rounds") != "counted" and s.issue.median_ns > 0
     ]
     if not cells:
         return None
-    ordered = sorted(cells, key=lambda c: contention_rank(c[0].cell))
-    names = once(_class(s) for s, _ in reversed(ordered))
+    ordered = sorted(cells, key=lambda c: facts.contention_rank(c[0].cell))
+    names = facts.once(_class(s) for s, _ in reversed(ordered))
     control = Control(signal="threads", label="Threads", options=[(name, name) for name in names])
     shown = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
     widths = "/".join(str(w) for w in sorted({s.cell.width_bits for s, _ in cells}))
@@ -57,16 +40,16 @@ def section(material: Material) -> Section | None:
 
 
 def _class(s: Summary) -> str:
-    return "one thread" if s.cell.threads == 1 else f"{s.cell.threads} threads on one line{place(s.cell)}"
+    return "one thread" if s.cell.threads == 1 else f"{s.cell.threads} threads on one line{facts.place(s.cell)}"
 
 
 def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Material, control: Control) -> Figure:
     rows: list[dict[str, Any]] = [
-        facts(s, series) | {"writes": int(s.cell.params["write_percent"]), "who": _class(s)} for s, series in cells
+        facts.of_cell(s, series) | {"writes": int(s.cell.params["write_percent"]), "who": _class(s)}
+        for s, series in cells
     ]
-    labels = [series.label for series in material.series]
     shares = sorted({row["writes"] for row in rows})
-    base = alt.Chart(inline(rows)).transform_filter("datum.who == threads")
+    base = alt.Chart(charts.inline(rows)).transform_filter("datum.who == threads")
     x = alt.X(
         "writes:O",
         title="% writes",
@@ -77,10 +60,10 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     y = alt.Y(
         "ns:Q",
         title="ns per operation",
-        **log_axis({who: [r["ns"] for r in rows if r["who"] == who] for who, _ in control.options}, "threads"),
+        **charts.log_axis({who: [r["ns"] for r in rows if r["who"] == who] for who, _ in control.options}, "threads"),
     )
-    colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
-    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    colour = charts.hue("form", facts.forms_of(material, operation), facts.once(row["form"] for row in rows))
+    strokes = charts.strokes(material.labels, rows)
     whiskers = (
         base.transform_filter("datum.ns_low > 0")
         .mark_rule(strokeWidth=2)
@@ -88,12 +71,12 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     )
     line = base.mark_line().encode(x=x, y=y, color=colour, detail="series:N", **strokes)
     points = base.mark_point(filled=True).encode(
-        x=x, y=y, color=colour, tooltip=tip(*CELL_TIP[:3], ("writes", "% writes"), *NS_TIP)
+        x=x, y=y, color=colour, tooltip=charts.tip(*charts.CELL_TIP[:3], ("writes", "% writes"), *charts.NS_TIP)
     )
     marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y=y, text="mark:N")
     return Figure(
         id=f"wide-{operation.removeprefix('wide_')}",
         title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",
         text=f"Time of {operation} by form over the share of writes, for one thread and for several.",
-        spec=finish(alt.layer(whiskers, line, points, marks), HEIGHT, [control]),
+        spec=charts.finish(alt.layer(whiskers, line, points, marks), HEIGHT, [control]),
     )

@@ -10,39 +10,25 @@ from linewright.analysis.crossovers import Crossover, crossovers
 from linewright.analysis.findings import findings
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.report import charts, facts
 from linewright.report.material import Material, Series
-from linewright.report.parts import (
-    CELL_TIP,
-    Control,
-    Figure,
-    Grid,
-    Section,
-    contention,
-    contention_rank,
-    dash,
-    doubt,
-    facts,
-    finish,
-    forms_of,
-    hue,
-    inline,
-    interval,
-    measured,
-    once,
-    tip,
-)
+from linewright.report.parts import Control, Figure, Grid, Section
 from linewright.units import ns_text
 
 HEIGHT = 260
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in measured(series, OPERATIONS) if s.exposed is not None]
+    cells = [
+        (s, series) for series in material.series for s in facts.measured(series, OPERATIONS) if s.exposed is not None
+    ]
     if len({s.cell.work_iters for s, _ in cells}) < 2:
         return None
-    ordered = sorted(cells, key=lambda c: contention_rank(c[0].cell))
+    ordered = sorted(cells, key=lambda c: facts.contention_rank(c[0].cell))
     control = Control(
-        signal="contention", label="Contention", options=[(c, c) for c in once(contention(s.cell) for s, _ in ordered)]
+        signal="contention",
+        label="Contention",
+        options=[(c, c) for c in facts.once(facts.contention(s.cell) for s, _ in ordered)],
     )
     crossed = [
         (c, series)
@@ -70,7 +56,7 @@ def _serving(operation: str, cells: list[tuple[Summary, Series]]) -> list[tuple[
 
 
 def _row(s: Summary, series: Series) -> dict[str, Any]:
-    return facts(s, series) | interval("exposed", s.exposed) | {"mark": doubt(s)}
+    return facts.of_cell(s, series) | facts.interval("exposed", s.exposed) | {"mark": facts.doubt(s)}
 
 
 def _figure(
@@ -81,16 +67,15 @@ def _figure(
     control: Control,
 ) -> Figure:
     rows = [_row(s, series) for s, series in cells]
-    labels = [series.label for series in material.series]
-    base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
+    base = alt.Chart(charts.inline(rows)).transform_filter("datum.contention == contention")
     x = alt.X(
         "work:Q",
-        title="iterations of work between operations",
+        title="units of work between operations",
         scale=alt.Scale(zero=True, nice=True),
         axis=alt.Axis(tickCount=6),
     )
-    colour = hue("form", forms_of(material, operation), once(row["form"] for row in rows))
-    strokes = {"strokeDash": dash("series", labels, rows)} if material.several else {}
+    colour = charts.hue("form", facts.forms_of(material, operation), facts.once(row["form"] for row in rows))
+    strokes = charts.strokes(material.labels, rows)
     detail = {"detail": "series:N"}
     band = base.mark_area(opacity=0.16).encode(
         x=x, y=alt.Y("exposed_low:Q"), y2="exposed_high:Q", color=colour, **detail
@@ -99,13 +84,13 @@ def _figure(
         x=x, y=alt.Y("exposed:Q", title="ns exposed per operation"), color=colour, **strokes, **detail
     )
     fields = (
-        *CELL_TIP,
+        *charts.CELL_TIP,
         ("exposed:q", "ns exposed"),
         ("exposed_low:q", "from"),
         ("exposed_high:q", "to"),
         ("remark", "note"),
     )
-    points = base.mark_point(filled=True).encode(x=x, y="exposed:Q", color=colour, tooltip=tip(*fields))
+    points = base.mark_point(filled=True).encode(x=x, y="exposed:Q", color=colour, tooltip=charts.tip(*fields))
     marks = (
         base.transform_filter("datum.mark != ''")
         .mark_text(style="doubt", dy=-11)
@@ -118,8 +103,8 @@ def _figure(
     return Figure(
         id=f"exposed-{operation}",
         title="add, value not wanted" if operation == "add" else operation,
-        text=f"Exposed cost of {operation} by form over iterations of work, with intervals and {len(mine)} crossovers.",
-        spec=finish(alt.layer(*layers), HEIGHT, [control]),
+        text=f"Exposed cost of {operation} by form over units of work, with intervals and {len(mine)} crossovers.",
+        spec=charts.finish(alt.layer(*layers), HEIGHT, [control]),
     )
 
 
@@ -128,7 +113,7 @@ def _marks(
 ) -> list[dict[str, Any]]:
     """Crossovers between two forms that this chart shows, halfway between the work lengths they lie between."""
     forms = {s.cell.form for s, _ in cells}
-    at = {(where_of(s), series.label): contention(s.cell) for s, series in cells if s.cell.contender != "placebo"}
+    at = {(where_of(s), series.label): facts.contention(s.cell) for s, series in cells if s.cell.contender != "placebo"}
     return [
         {
             "series": series.label,
@@ -149,9 +134,9 @@ def where_of(s: Summary) -> str:
 
 
 def _rules(rows: list[dict[str, Any]], x: alt.X) -> list[alt.Chart]:
-    base = alt.Chart(inline(rows)).transform_filter("datum.contention == contention")
-    tooltip = tip(("change", "cheaper"), ("from", "up to"), ("to", "and from"), ("series", "machine"))
-    where = alt.X("x:Q", title="iterations of work between operations")
+    base = alt.Chart(charts.inline(rows)).transform_filter("datum.contention == contention")
+    tooltip = charts.tip(("change", "cheaper"), ("from", "up to"), ("to", "and from"), ("series", "machine"))
+    where = alt.X("x:Q", title="units of work between operations")
     return [
         base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(x=where, tooltip=tooltip),
         base.mark_text(style="muted", text="⇄", dy=-6, fontSize=15, baseline="bottom").encode(
@@ -183,4 +168,4 @@ def _crossings(crossed: list[tuple[Crossover, Series]], several: bool) -> Grid:
         "from",
         "apart by, ns",
     ]
-    return Grid(caption="Crossovers, by iterations of work", columns=columns, rows=rows, left=len(columns) - 3)
+    return Grid(caption="Crossovers, by units of work", columns=columns, rows=rows, left=len(columns) - 3)

@@ -17,9 +17,8 @@ import pytest
 
 from linewright.errors import UserError
 from linewright.records import files as records
-from linewright.report import page
+from linewright.report import charts, page
 from linewright.report.material import gather
-from linewright.report.parts import ticks
 from linewright.report.sections import sections
 from support import report_samples as samples
 from support.places import ROOT
@@ -150,7 +149,7 @@ def test_the_crossover_is_marked_and_told(files):
         if "change" in row
     ]
     assert {(row["change"], row["from"], row["x"], row["to"]) for row in rules} == {("ldadd → stadd", 20, 110, 200)}
-    assert {row["contention"] for row in rules} == {"alone", "contended, pause 0", "contended, pause 1k"}
+    assert {row["contention"] for row in rules} == {"alone", "contended, spacing 0", "contended, spacing 1k"}
     assert "add alone ldadd stadd 20 200" in report.text
 
 
@@ -342,7 +341,7 @@ def test_input_that_is_no_record_file_is_refused(content, said, command, tmp_pat
     ("low", "high"), [(210, 524), (240, 1050), (118, 470), (5, 5.1), (0.26, 0.31), (1, 1500), (1, 1e6), (400, 9800)]
 )
 def test_a_logarithmic_axis_shows_two_places_at_least(low, high):
-    places = ticks([low, None, -1, high])
+    places = charts.ticks([low, None, -1, high])
     assert places == sorted(places) and sum(low <= place <= high for place in places) >= 2
 
 

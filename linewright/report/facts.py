@@ -1,0 +1,144 @@
+"""The facts of cells that charts share: names of conditions, rounded figures, marks of doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from linewright.analysis.summary import Summary
+from linewright.report.material import Material, Series
+from linewright.schema import Cell, Interval
+from linewright.units import ns_text
+
+PLACES = {
+    "smt_sibling": "same core",
+    "same_l3": "same last-level cache",
+    "other_l3": "other last-level cache",
+    "other_socket": "other socket",
+}
+"""Topology classes in words."""
+METASTABLE, DOUBT = "◆", "?"
+LARGEST = 1e300
+"""Twice or ten times as much is still a number."""
+
+
+def rounded(value: float | None) -> float | None:
+    """Five significant digits, and nothing for what is no number (JSON knows no NaN) or too large to reckon with."""
+    if value is None or not abs(value) < LARGEST:
+        return None
+    return float(f"{value:.5g}")
+
+
+def contention(cell: Cell) -> str:
+    """The contender in a few words."""
+    many = f" by {cell.threads - 1}" if cell.threads > 2 else ""
+    where = place(cell)
+    if cell.contender == "none":
+        return "alone" + where
+    if cell.contender == "placebo":
+        return "placebo" + many + where
+    return f"contended{many}{where}, spacing {short(cell.contender_iters)}"
+
+
+def place(cell: Cell) -> str:
+    """Where the plan placed the threads, in brackets; nothing where the probe chose."""
+    return (
+        ""
+        if cell.placement == "auto"
+        else f" ({cell.placement.replace('cpus:', 'CPU ').replace(',', '+').replace('_', ' ')})"
+    )
+
+
+def short(count: int) -> str:
+    """10, 1k, 1M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size and count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)
+
+
+def contention_rank(cell: Cell) -> tuple:
+    """Order of contention classes: alone, placebo, then by contender spacing."""
+    return ("none", "placebo", "same_line").index(cell.contender), cell.placement, cell.threads, cell.contender_iters
+
+
+def params_text(cell: Cell, without: Sequence[str] = ()) -> str:
+    """A cell's parameters, less some."""
+    return ", ".join(f"{key} {cell.params[key]}" for key in sorted(cell.params) if key not in without)
+
+
+def doubt(s: Summary) -> str:
+    """The mark beside a figure that is not one number, or not to be relied on."""
+    return METASTABLE if s.metastable else "" if s.status == "ok" else DOUBT
+
+
+def remark(s: Summary) -> str:
+    """What a tooltip adds: groups of launches, status, flags."""
+    said = []
+    if s.metastable:
+        said.append("metastable: " + ", ".join(f"{ns_text(m.median_ns)} ns ({m.share:.0%})" for m in s.modes))
+    if s.status != "ok":
+        said.append(f"{s.status}: {s.reason}")
+    said += [flag.replace("_", " ") for flag in s.flags if flag != "metastable"]
+    return "; ".join(said)
+
+
+def of_cell(s: Summary, series: Series) -> dict[str, Any]:
+    """What every chart may want of one cell; JSON values only."""
+    cell = s.cell
+    return {
+        "series": series.label,
+        "operation": cell.operation,
+        "form": cell.form,
+        "contention": contention(cell),
+        "work": cell.work_iters,
+        "threads": cell.threads,
+        **interval("ns", s.issue),
+        "mark": doubt(s),
+        "remark": remark(s),
+        "launches": s.launches,
+    }
+
+
+def interval(name: str, value: Interval | None) -> dict[str, float | None]:
+    """``NAME``, ``NAME_low`` and ``NAME_high``; bounds of no confidence are left out."""
+    if value is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    sure = value.confidence > 0
+    return {
+        name: rounded(value.median_ns),
+        f"{name}_low": rounded(value.low_ns if sure else None),
+        f"{name}_high": rounded(value.high_ns if sure else None),
+    }
+
+
+def measured(series: Series, operations: Iterable[str]) -> list[Summary]:
+    """Cells with figures, of certain operations."""
+    wanted = set(operations)
+    return [s for s in series.summaries if s.cell.operation in wanted and s.has_figures]
+
+
+def once(values: Iterable[Any]) -> list[Any]:
+    """Each value once, in order of appearance."""
+    return list(dict.fromkeys(values))
+
+
+def slug(text: str) -> str:
+    """Text as part of an id or file name: letters, digits and dashes."""
+    return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text.lower()).split()) or "x"
+
+
+def forms_of(material: Material, operation: str) -> list[str]:
+    """Every form of an operation in the whole report, so that a form keeps its colour from chart to chart."""
+    wanted = SERVES.get(operation, (operation,))
+    return once(
+        s.cell.form
+        for name in wanted
+        for series in material.series
+        for s in series.summaries
+        if s.cell.operation == name
+    )
+
+
+SERVES = {"add": ("add", "fetch_add"), "fetch_add": ("add", "fetch_add")}
+"""Operations whose forms share colours: where the value is not wanted, both kinds serve."""
