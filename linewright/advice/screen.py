@@ -85,7 +85,7 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
         set=[said(_setting_text(m))] if conditions else [],
         limits=limits(m, found), width_bits=width, conditions=conditions,
         rows=_rows(cells, conditions, found, ratios), prices=_prices(summaries),
-        missing=_missing(conditions, summaries),
+        missing=_missing(conditions, summaries, m),
     )  # fmt: skip
 
 
@@ -297,16 +297,18 @@ def _price(
     )  # fmt: skip
 
 
-def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary]) -> list[str]:
-    """One line that names what is absent and the plan that gives it."""
+def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary], m: Machine) -> list[str]:
+    """What is absent, with the plan that gives it or the reason why none does."""
     if not any(s.has_figures for s in summaries):
         return ["No cell has a figure: linewright show --all says why."]
     words = {"alone": "operations alone", "work": "operations among work", "contended": "a second CPU on the line"}
     have = {c.key for c in conditions}
+    one_cpu = m.context is not None and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" not in have
+    never = [f"Not measured: {words.pop('contended')}, because one CPU was all there was."] if one_cpu else []
     lacking = [text for key, text in words.items() if key not in have]
     measured = {s.cell.operation for s in summaries if s.status == "ok"}
     if not measured & {"percpu_add", "readers_pair"}:
         lacking.append("the price list")
     if not lacking:
-        return []
-    return [f"Not measured: {', '.join(lacking)}. linewright measure --plan quick measures all of it."]
+        return never
+    return [f"Not measured: {', '.join(lacking)}. linewright measure --plan quick measures all of it.", *never]

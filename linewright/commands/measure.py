@@ -17,7 +17,7 @@ from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.output import progress
 from linewright.output.console import note
 from linewright.output.formats import View, check_format, view_of
-from linewright.plans.request import Request, check_time, plan_text, resolve
+from linewright.plans.request import Request, check_time, is_simulated, plan_text, resolve
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
 from linewright.target.estimate import LAUNCH_S, cells_s
@@ -115,9 +115,10 @@ def measure(
             stack.callback(kept.writer.close)
         done = {(record.id, record.launch) for record in kept.records if record.status == "ok"}
         launches = _left(chosen, done)
-        check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
+        if not is_simulated(on):
+            check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
         if dry_run:
-            return _describe(chosen, launches, done)
+            return _describe(chosen, launches, done, on)
         if not launches:
             note(f"{resume} is complete: nothing left to measure")
             _show(kept.contexts, kept.records, form, view)
@@ -187,8 +188,8 @@ def _default_path(plan: Plan) -> str:
     return os.path.join("results", f"{plan.name}-{moment}.jsonl")
 
 
-def _describe(plan: Plan, launches: list[Plan], done: Done) -> int:
-    for line in plan_text(plan):
+def _describe(plan: Plan, launches: list[Plan], done: Done, on: str) -> int:
+    for line in plan_text(plan, on):
         print(line)
     if done:
         print(f"already measured: {len(done)} cell runs; left: {sum(len(launch.cells) for launch in launches)}")
@@ -207,7 +208,7 @@ def _run(
     again: dict[str, object],
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
-    for line in plan_text(plan):
+    for line in plan_text(plan, target.name):
         note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None

@@ -309,7 +309,7 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
         if describe:
             writer.write(session)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
-        with Interrupts() as interrupts, fitting(engine.Meter(total, len(samples))) as shown:
+        with Interrupts() as interrupts, fitting(engine.TrialMeter(total, len(samples))) as shown:
             process = runner.Process(program, session.command, session.metric, interrupts, limit_s)
             finished = engine.run(session, process, samples, keep, shown.show)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -22,7 +23,19 @@ LINE_EVERY_S = 5.0
 """Least time between plain lines."""
 
 
-class Meter:
+class Meter(Protocol):
+    """What a display asks of a run, step by step; a step has the `id` of what ran and the number of its `launch`."""
+
+    share: float
+    """Of the whole run that is done, 0 to 1."""
+    elapsed_s: float
+
+    def take(self, step: Any) -> None: ...
+
+    def text(self, name: str, launch: int) -> str: ...
+
+
+class PlanMeter:
     """Share of a whole run that is done, launches weighted by their estimated time, and the time left."""
 
     def __init__(self, launches: list[Plan], budget_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -127,10 +140,10 @@ class Drawn:
 
 def display(launches: list[Plan], budget_s: float) -> Lines | Drawn:
     """The display of a plan's run that fits standard error."""
-    return fitting(Meter(launches, budget_s))
+    return fitting(PlanMeter(launches, budget_s))
 
 
 def fitting(meter: Meter) -> Lines | Drawn:
-    """The display that fits standard error; `meter` is a `Meter` or has its `take`, `text`, `share` and `elapsed_s`."""
+    """The display that fits standard error."""
     console = Console(stderr=True)
     return Drawn(meter, console) if console.is_terminal and not console.is_dumb_terminal else Lines(meter)

@@ -67,7 +67,7 @@ def _counts(cells: Sequence[Summary]) -> list[int]:
 def _costs(title: str, cells: Sequence[Summary], baseline: Sequence[Summary], delay: int, mark: Mark) -> Table:
     """Each thread's ns per critical section; with a delay inside, minus the same loop without the reader."""
     counts = _counts(cells)
-    what = f"ns above the baseline loop, {delay} iterations inside" if delay else "ns"
+    what = f"ns above the baseline loop, {delay} units of work inside" if delay else "ns"
     columns = [Column("form", lambda line: line.form, text=True, fold_at=12)]
     columns += [_column(n, bool(delay)) for n in counts]
     if len(counts) > 1:

@@ -114,11 +114,19 @@ def check_time(needed_s: float, plan: Plan) -> None:
         )
 
 
-def plan_text(plan: Plan) -> list[str]:
-    """A plan's size, times and precision in two lines."""
-    launches = f", contended ones in {plan.launches} launches" if plan.launches > 1 else ""
+def is_simulated(target: str) -> bool:
+    """Whether a target of this name is a model: it takes what time it needs, whatever the plan's windows last."""
+    return target.startswith("model:")
+
+
+def plan_text(plan: Plan, target: str = "local") -> list[str]:
+    """A plan's size, times and precision on a target, in two lines; a simulation has no times."""
+    launches = f", each in {plan.launches} launches" if plan.launches > 1 else ""
+    size = f"plan {plan.name}: {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}{launches}"
+    if is_simulated(target):
+        return [f"{size}, simulated by {target}"]
     return [
-        f"plan {plan.name}: {len(plan.cells)} cells{launches}",
+        size,
         f"at least {duration_text(estimate_s(plan))}, at most about {duration_text(plan.budget_s)} "
         f"to reach ±{plan.precision * 100:g} % of each median",
     ]

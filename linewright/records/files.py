@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
 
 from linewright.errors import RunError, UserError, one_line
 from linewright.records import version1
+from linewright.records.kinds import DECODE_ERRORS, kind_of
 from linewright.schema import VERSION, Context, Cpu, Plan, Record
 
 LONGEST_LINE = 8 * 1024 * 1024
@@ -22,20 +22,9 @@ LONGEST_LINE = 8 * 1024 * 1024
 MOST_BUCKET = (57 << 7) + 127
 """Histogram bucket of 2⁶⁴ - 1 ps: the last one that a probe has."""
 
-KINDS = {"linewright_context": "context", "linewright_record": "record", "linewright_plan": "plan"}
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 U64_MAX = 2**64 - 1
 
 
-class _Kind(Struct):
-    """Which of the three shapes a line says it is; everything else in it is skipped."""
-
-    linewright_context: Raw | UnsetType = UNSET
-    linewright_record: Raw | UnsetType = UNSET
-    linewright_plan: Raw | UnsetType = UNSET
-
-
-_decode_kind = msgspec.json.Decoder(_Kind).decode
 _decode_context = msgspec.json.Decoder(Context).decode
 _decode_record = msgspec.json.Decoder(Record).decode
 _decode_plan = msgspec.json.Decoder(Plan).decode
@@ -127,16 +116,14 @@ def _cleaned(value: Context | Record) -> Context | Record:
 def _kind(data: bytes, where: str) -> tuple[str, int]:
     """``context``, ``record``, ``plan`` or nothing, and its version, 1 or the present one; another is refused."""
     try:
-        shape = _decode_kind(data)
+        kind, version = kind_of(data)
     except DECODE_ERRORS as error:
         raise UserError(f"not JSON of Linewright: {error}", where) from None
-    named = [(key, getattr(shape, key)) for key in KINDS if getattr(shape, key) is not UNSET]
-    if len(named) != 1:
+    if kind not in ("context", "record", "plan"):
         return "", 0
-    key, version = named[0]
-    if bytes(version) not in (b"1", str(VERSION).encode()):
-        raise _other_version(KINDS[key], bytes(version)[:20].decode("utf-8", "replace"), where)
-    return KINDS[key], int(bytes(version))
+    if version not in ("1", str(VERSION)):
+        raise _other_version(kind, version, where)
+    return kind, int(version)
 
 
 def _other_version(kind: str, version: str, where: str) -> UserError:
@@ -252,7 +239,7 @@ class Reader:
 
 def _is_json(data: bytes) -> bool:
     try:
-        _decode_kind(data)
+        kind_of(data)
     except msgspec.ValidationError:
         return True
     except DECODE_ERRORS:

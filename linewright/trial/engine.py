@@ -28,7 +28,7 @@ class Step(NamedTuple):
     launch: int
 
 
-class Meter:
+class TrialMeter:
     """Share of the planned runs that are done, and the longest time left: a trial may end early."""
 
     def __init__(self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:

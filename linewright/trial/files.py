@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from linewright.errors import UserError
 from linewright.records import files as records
+from linewright.records.kinds import DECODE_ERRORS, kind_of
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 
@@ -81,11 +82,6 @@ class TrialFile(NamedTuple):
     """Byte offset behind the last whole line."""
 
 
-class _Kind(Struct):
-    linewright_trial: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    linewright_trial_run: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
 def read(path: str, warn=lambda text: None) -> TrialFile:
     """Every line of a trial file; a last line cut off by a kill is dropped with a warning, other errors are refused."""
     try:
@@ -115,26 +111,22 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
 def is_first_line(line: bytes) -> bool:
     """Whether a file that begins with this line is a trial file, of whatever version."""
     try:
-        return msgspec.json.decode(line, type=_Kind).linewright_trial is not msgspec.UNSET
-    except records.DECODE_ERRORS:
+        return kind_of(line)[0] == "trial"
+    except DECODE_ERRORS:
         return False
 
 
 def _decode(line: bytes, where: str) -> Session | Sample:
     try:
-        kind = msgspec.json.decode(line, type=_Kind)
-        said = [v for v in (kind.linewright_trial, kind.linewright_trial_run) if v is not msgspec.UNSET]
-        if len(said) != 1:
+        kind, version = kind_of(line)
+        if kind not in ("trial", "trial_run"):
             raise UserError(
                 "not a line of a trial", where, 'each line has "linewright_trial": 1 or "linewright_trial_run": 1'
             )
-        if bytes(said[0]) != b"1":
-            raise UserError(
-                f"trial of version {bytes(said[0])[:20].decode('utf-8', 'replace')}, this program reads version 1",
-                where,
-            )
-        return msgspec.json.decode(line, type=Sample if kind.linewright_trial is msgspec.UNSET else Session)
-    except records.DECODE_ERRORS as error:
+        if version != "1":
+            raise UserError(f"trial of version {version}, this program reads version 1", where)
+        return msgspec.json.decode(line, type=Session if kind == "trial" else Sample)
+    except DECODE_ERRORS as error:
         raise UserError(str(error), where, "expected a trial file, written by `linewright trial`") from None
 
 

@@ -126,7 +126,7 @@ def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
     ]
     if contended:
         columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
-    columns.append(Column("to one atomic", lambda price: ratio_text(price.ratio, price.reference)))
+    columns.append(Column("vs one atomic", lambda price: ratio_text(price.ratio, price.reference)))
     room = width - sum(max([len(c.title), *(len(c.value(p)) for p in prices)]) + 1 for c in columns)
     scale = scale_of(prices, room)
     if scale and room >= SHORTEST_BAR:

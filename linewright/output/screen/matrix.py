@@ -131,14 +131,14 @@ def _versus_of(key: str, shared: str, letters: Letters, level: _Level) -> Callab
 
 
 def _versus(entry: Entry, shared: str, letters: Letters, level: _Level) -> str:
-    """``=``, ``? -14 to +9 %``, ``-52 to -48 % a`` or ``best``; empty where no other form was measured."""
+    """``=``, ``? -14 to +9 %``, ``-52 to -48 % a`` or ``more``; empty where no other form was measured."""
     versus = entry.versus
     if versus is None:
         return ""
     if versus.answer == "same":
         return "="
     if versus.answer == "slower":
-        return "best"
+        return "more"
     change = words.change(versus)
     if not level.spaced:
         change = change.replace(" to ", "..").replace(" %", "%").replace(" ns", "ns")
@@ -154,11 +154,11 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
     answers = {entry.versus.answer for entry in entries if entry.versus}
     parts = []
     if "same" in answers:
-        parts.append(f"= same within {' / '.join(dict.fromkeys(words.same_within(c) for c in _shown(screen)))}")
+        parts.append("= same within " + ", ".join(f"{words.same_within(c)} {_short(c)}" for c in _shown(screen)))
     if "undecided" in answers:
         parts.append("? undecided")
     if "slower" in answers:
-        parts.append("best: the others cost more")
+        parts.append("more: every other form costs more")
     if letters.legend():
         parts.append(letters.legend())
     if any(entry.default and entry.default.metastable for entry in entries):

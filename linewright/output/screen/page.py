@@ -54,7 +54,7 @@ def _width(console: Console) -> int:
 
 def _fitted(screen: Screen, console: Console) -> list[RenderableType]:
     """The blocks, shortened in the order of `_SHORTER` where they would take more than `LINES`."""
-    amounts = {"limits": 3, "use": 4, "prices": len(screen.prices), "rows": len(screen.rows), "blank": 1}
+    amounts = {"limits": 3, "use": 4, "prices": len(screen.prices), "rows": len(screen.rows), "blank": 3}
     blocks = list(_blocks(screen, console, amounts))
     for name, fewest in _SHORTER:
         while _height(blocks, console) > LINES and amounts[name] > fewest:
@@ -70,13 +70,13 @@ def _height(blocks: Sequence[RenderableType], console: Console) -> int:
 
 def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterator[RenderableType]:
     width = _width(console)
-    blank = [Text("")] * amounts["blank"]
+    before_headline, before_prices, before_matrix = ([Text("")] * (amounts["blank"] >= least) for least in (3, 2, 1))
     yield Text(one_line(", ".join([screen.title, *screen.facts])), style="bold")
     coarse = ["coarse: fewer launches than a claim needs"] if screen.coarse else []
     yield Text(one_line(", ".join([*screen.run, *coarse])), style="dim")
     if screen.warning:
         yield Text(one_line(screen.warning), style="bold red")
-    yield from blank
+    yield from before_headline
     for sentence in screen.headline:
         yield from _wrapped(_text(sentence), "", width, "bold")
     for number, sentence in enumerate(screen.use[: amounts["use"]]):
@@ -84,13 +84,13 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
     for number, sentence in enumerate(screen.set[:2]):
         yield from _wrapped(_text(sentence), "    " if number else "SET ", width)
     if screen.rows:
-        yield from blank
+        yield from before_matrix
         made, legend = matrix(_fewer_rows(screen, amounts["rows"]), width)
         yield made
         for line in legend:
             yield from _wrapped(line, "", width, "dim")
     if screen.prices:
-        yield from blank
+        yield from before_prices
         yield chart(_weightiest(screen.prices, amounts["prices"]), width, console.encoding)
     yield from _limits(screen, amounts["limits"], width)
 

@@ -66,7 +66,7 @@ def _versus(entry: Entry, condition: Condition) -> str:
     if versus is None:
         return ""
     name = words.form_name(versus.form, entry.default.form if entry.default else "")
-    change = words.change(versus)
+    change = words.change_in_words(versus)
     if versus.answer == "same":
         return f" {name}: the same within {words.same_within(condition)}."
     if versus.answer == "undecided":

@@ -77,6 +77,23 @@ def change(versus: Versus) -> str:
     return _between(f"{low:+.{digits}f}", f"{high:+.{digits}f}", "%")
 
 
+def change_in_words(versus: Versus) -> str:
+    """The same for ears: ``48 to 52 % less``, ``1.2 to 1.4 ns more``, ``4 % less to 9 % more``; empty without an interval."""
+    if versus.low is None or versus.high is None:
+        return ""
+    if versus.scale == "ns":
+        ends, unit, digits = [versus.low, versus.high], "ns", 1
+    else:
+        ends = [100 * (end - 1) for end in (versus.low, versus.high)]
+        unit, digits = "%", 1 if max(map(abs, ends)) < 9.95 else 0
+    sides = ["less" if end < 0 else "more" for end in ends]
+    low, high = (f"{abs(end):.{digits}f}" for end in ends)
+    if sides[0] != sides[1]:
+        return f"{low} {unit} less to {high} {unit} more"
+    low, high = (high, low) if sides[0] == "less" else (low, high)
+    return f"{low} {unit} {sides[0]}" if low == high else f"{low} to {high} {unit} {sides[0]}"
+
+
 def _between(low: str, high: str, unit: str) -> str:
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 

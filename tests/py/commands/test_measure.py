@@ -230,7 +230,7 @@ def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
         flush = write
 
     plan = Plan(linewright_plan=2, name="one", cells=[Cell(operation="add", form="plain_add")])
-    drawn = progress.Drawn(progress.Meter([plan], 60), Console(file=Gone(), force_terminal=True))
+    drawn = progress.Drawn(progress.PlanMeter([plan], 60), Console(file=Gone(), force_terminal=True))
     with drawn:
         for done in range(3):
             drawn._next = 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.output.progress import Meter
+from linewright.output.progress import PlanMeter
 from linewright.plans import definition
 from linewright.plans.builtin import quick
 from linewright.records.select import choose
@@ -168,7 +168,7 @@ def test_progress_never_goes_back_and_knows_the_time_left():
     plan = build(count=2)
     launches = [launch_plan(plan, number, ()) for number in range(plan.launches)]
     now = [0.0]
-    meter = Meter(launches, 60.0, clock=lambda: now[0])
+    meter = PlanMeter(launches, 60.0, clock=lambda: now[0])
     seen = []
     for launch in launches:
         total = len(launch.cells)

@@ -201,7 +201,7 @@ def test_an_interrupt_keeps_finished_runs_and_resuming_completes_the_same_schedu
 
 def test_the_time_left_is_an_upper_bound_from_the_pace():
     now = {"s": 0.0}
-    meter = engine.Meter(10, clock=lambda: now["s"])
+    meter = engine.TrialMeter(10, clock=lambda: now["s"])
     for _ in range(4):
         now["s"] += 2.0
         meter.take(engine.Step("a", 0))
