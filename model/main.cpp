@@ -39,9 +39,7 @@ std::string read_file(const std::string &path) {
     return all_of(stream);
 }
 
-wire::Arch arch_of(const model::Machine &machine) {
-    return machine.arch == "arm64" ? wire::Arch::arm64 : wire::Arch::x86_64;
-}
+wire::Arch arch_of(const model::Machine &machine) { return wire::arch_named(machine.arch); }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
@@ -76,24 +74,16 @@ std::string why_not(const model::Machine &machine, const wire::Form &form) {
 }
 
 void print_forms(const model::Machine &machine) {
-    json forms = json::array();
+    std::vector<wire::Listed> forms;
     for (const wire::Form &form : wire::all_forms()) {
         if (!wire::belongs_to(form, arch_of(machine)))
             continue;
         const std::string reason = why_not(machine, form);
         if (!reason.empty() && form.operation != "clean" && form.operation != "clean_invalidate")
             continue; // plans are made of what the model knows; a plan file that names another form is refused
-        forms.push_back({{"name", form.name},
-                         {"operation", form.operation},
-                         {"order", form.order},
-                         {"arch", wire::arch_name(form.arch)},
-                         {"width_bits", form.width_bits},
-                         {"needs", form.needs},
-                         {"atomic", form.atomic()},
-                         {"available", reason.empty()},
-                         {"reason", reason}});
+        forms.push_back({&form, reason});
     }
-    std::cout << forms.dump(1) << std::endl;
+    std::cout << wire::to_json(forms, arch_of(machine)) << std::endl;
 }
 
 std::vector<wire::Cpu> cpus_of(const model::Machine &machine) {

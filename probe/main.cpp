@@ -39,25 +39,15 @@ std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin),
 
 // Forms of this architecture, or the whole table: of other architectures no form is available.
 void print_forms(const probe::Machine &machine, bool all) {
-    json forms = json::array();
+    std::vector<wire::Listed> forms;
     for (const wire::Form &form : wire::all_forms()) {
         const bool here = wire::belongs_to(form, wire::this_arch);
-        if (!here && !all)
-            continue;
-        const bool available = here && machine.has(form.needs);
-        const std::string lacking = here ? "this CPU lacks " + std::string(form.needs) : "of another architecture";
-        forms.push_back({{"name", form.name},
-                         {"operation", form.operation},
-                         {"order", form.order},
-                         {"arch", wire::arch_name(form.arch)},
-                         {"width_bits", form.width_bits},
-                         {"needs", form.needs},
-                         {"atomic", form.atomic()},
-                         {"identical", wire::identical_form(form.name)},
-                         {"available", available},
-                         {"reason", available ? "" : lacking}});
+        if (here || all)
+            forms.push_back({&form, !here                     ? "of another architecture"
+                                    : machine.has(form.needs) ? ""
+                                                              : "this CPU lacks " + std::string(form.needs)});
     }
-    std::cout << forms.dump(1) << std::endl;
+    std::cout << wire::to_json(forms, wire::this_arch) << std::endl;
 }
 
 void print_topology(const probe::Machine &machine) {

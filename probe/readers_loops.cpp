@@ -5,7 +5,9 @@
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
+#include <linewright/arch/select.h>
 #include <linewright/percpu.h>
+#include LW_ARCH_HEADER(cpu.h)
 
 #include <algorithm>
 #include <array>
@@ -33,11 +35,7 @@ struct Plain {
 [[gnu::always_inline]] inline void wait_a_moment(unsigned &spins) {
     if (++spins % 4096 == 0)
         sched_yield(); // the other side may be waiting for this very CPU
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    lw_cpu_relax();
 }
 
 struct readers_empty : Plain {

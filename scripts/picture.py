@@ -18,7 +18,8 @@ from linewright.advice.screen import screens
 from linewright.analysis import loading
 from linewright.errors import LinewrightError
 from linewright.output.console import note
-from linewright.output.screen import WIDEST, print_screens
+from linewright.output.one_screen import WIDEST
+from linewright.output.screen import print_screens
 
 THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)

@@ -1,6 +1,8 @@
 // Expands wire/forms.def and wire/forms/identical.def into data.
 #include "wire/forms.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 
@@ -31,9 +33,20 @@ std::string_view identical_form(std::string_view name, Arch arch) {
     return found == identical.end() ? "" : found->same_as;
 }
 
-std::string_view arch_name(Arch arch) {
-    constexpr std::array names{"any", "x86_64", "i386", "arm64", "generic"};
-    return names[static_cast<unsigned>(arch)];
+std::string to_json(std::span<const Listed> forms, Arch arch) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const auto &[form, reason] : forms)
+        rows.push_back({{"name", form->name},
+                        {"operation", form->operation},
+                        {"order", form->order},
+                        {"arch", arch_name(form->arch)},
+                        {"width_bits", form->width_bits},
+                        {"needs", form->needs},
+                        {"atomic", form->atomic()},
+                        {"identical", identical_form(form->name, arch)},
+                        {"available", reason.empty()},
+                        {"reason", reason}});
+    return rows.dump(1);
 }
 
 std::span<const Form> all_forms() { return table; }

@@ -1,12 +1,36 @@
 // The table of forms as data: which exist, for which architecture, and what they need of the CPU.
 #pragma once
 
+#include "include/linewright/arch/select.h"
+
+#include <algorithm>
+#include <iterator>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lw::wire {
 
-enum class Arch : unsigned char { any, x86_64, i386, arm64, generic };
+// The library's list of architectures; a form of `any` belongs to all of them.
+enum class Arch : unsigned char {
+    any,
+#define LW_ENTRY(name) name,
+    LW_ARCHITECTURES(LW_ENTRY)
+#undef LW_ENTRY
+};
+
+constexpr std::string_view arch_names[] = {"any",
+#define LW_ENTRY(name) #name,
+                                           LW_ARCHITECTURES(LW_ENTRY)
+#undef LW_ENTRY
+};
+
+constexpr std::string_view arch_name(Arch arch) { return arch_names[static_cast<unsigned>(arch)]; }
+
+// The architecture of a name that is in the list.
+constexpr Arch arch_named(std::string_view name) {
+    return static_cast<Arch>(std::ranges::find(arch_names, name) - std::begin(arch_names));
+}
 
 struct Form {
     Arch arch;
@@ -20,18 +44,9 @@ struct Form {
     constexpr bool atomic() const { return !name.starts_with("plain_"); }
 };
 
-constexpr Arch this_arch =
-#if defined(__x86_64__)
-    Arch::x86_64;
-#elif defined(__i386__)
-    Arch::i386;
-#elif defined(__aarch64__)
-    Arch::arm64;
-#else
-    Arch::generic;
-#endif
-
-std::string_view arch_name(Arch arch);
+constexpr Arch this_arch = arch_named(LW_ARCH_NAME);
+static_assert(static_cast<unsigned>(this_arch) < std::size(arch_names),
+              "select.h names an architecture that is not in its list");
 
 // Every row of wire/forms.def, all architectures.
 std::span<const Form> all_forms();
@@ -44,6 +59,15 @@ std::string_view identical_form(std::string_view name, Arch arch = this_arch);
 
 // True when any architecture has a form of that name.
 bool known_form(std::string_view name);
+
+// A form of a list, and why it cannot be run; without a reason it can.
+struct Listed {
+    const Form *form;
+    std::string reason;
+};
+
+// What `--list-forms` prints of forms on an architecture: a JSON array.
+std::string to_json(std::span<const Listed> forms, Arch arch);
 
 constexpr bool belongs_to(const Form &form, Arch arch) {
     if (form.arch == Arch::generic && arch == Arch::i386 && form.width_bits > 32)

@@ -1,4 +1,4 @@
-// Writes results: a few aligned lines whose figures a regular expression finds, or one JSON object.
+// Writes results: aligned lines whose figures a regular expression finds, the rate and the verdict first; or one JSON object.
 #include "workload/report.hpp"
 
 #include <nlohmann/json.hpp>
@@ -61,13 +61,11 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
                             o.threads > 1 ? "s" : "", o.kind == "hash-bucket" ? " and a waker" : "",
                             o.cpus.empty() ? "" : (" on CPU " + cpus_text(o.cpus)).substr(0, 160).c_str(), r.seconds,
                             r.interrupted ? " (interrupted)" : "", o.seed);
-    out += "  section     " + length_text(o.critical) + ", then " + length_text(o.parallel) + " outside";
-    if (o.long_hold_ns > 0)
-        out += print(", %" PRIu64 " long holds of %s", r.long_holds, ns_text(o.long_hold_ns).c_str());
-    out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") +
-           "\n";
-    out += "  policy      " + policy + "\n";
     out += print("  rate        %.0f operations/s\n", rate(r));
+    for (const std::string &check : r.verified() ? r.checks : std::vector<std::string>{})
+        out += "  verified    " + check + "\n";
+    for (const std::string &failure : r.failures)
+        out += "  BROKEN      " + failure + "\n";
     out += print("  cpu         %.1f ns of CPU time per operation, %.1f of it outside critical and parallel sections\n",
                  r.cpu_ns, r.cpu_ns - o.critical.ns - o.parallel.ns);
     out += "  per thread  " + per_thread_text(r.per_thread) + "\n";
@@ -81,10 +79,12 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
             "  queued      %u threads in %.4f ms\n  requeued    %u threads in %.4f ms\n  woken       %u threads in %.4f ms\n",
             o.threads, r.rounds.block_ms, o.threads, r.rounds.requeue_ms, o.threads, r.rounds.wake_ms);
     }
-    for (const std::string &check : r.verified() ? r.checks : std::vector<std::string>{})
-        out += "  verified    " + check + "\n";
-    for (const std::string &failure : r.failures)
-        out += "  BROKEN      " + failure + "\n";
+    out += "  critical    " + length_text(o.critical) + ", then " + length_text(o.parallel) + " outside";
+    if (o.long_hold_ns > 0)
+        out += print(", %" PRIu64 " long holds of %s", r.long_holds, ns_text(o.long_hold_ns).c_str());
+    out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") +
+           "\n";
+    out += "  policy      " + policy + "\n";
     return out;
 }
 

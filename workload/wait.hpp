@@ -1,21 +1,14 @@
 // How a thread waits for another: it polls, and after so many polls in vain it gives its CPU up between them.
 #pragma once
 
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(cpu.h)
+
 #include <atomic>
 
 #include <sched.h>
 
 namespace lw::workload {
-
-// A pause between two polls: less power and, on a sibling hardware thread, more room. It waits for no event, so none
-// has to be sent.
-inline void cpu_relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 // What every wait of a run goes by; written before the threads start.
 struct Patience {
@@ -31,7 +24,7 @@ public:
     // To be called after a poll that failed. False: leave without what was waited for, the run was given up.
     bool again() {
         if (++polls_ < patience_.polls) {
-            cpu_relax();
+            lw_cpu_relax();
             return true;
         }
         if (patience_.yields)

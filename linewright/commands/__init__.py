@@ -1,4 +1,4 @@
-"""The sub-commands: each module here is one, and adding a module adds the command.
+"""The sub-commands: each module here whose name has no leading underscore is one, and adding it adds the command.
 
 A module has `register(app)`, which hangs its function on the Typer app, and `ORDER`, its place in the help.
 Heavy imports (NumPy, SciPy) belong inside the functions that need them: `linewright --help` must stay quick.
@@ -14,6 +14,7 @@ import typer
 
 def register_all(app: typer.Typer) -> None:
     """Hang every command on the app, in the order of the help page."""
-    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     for module in sorted(modules, key=lambda module: (module.ORDER, module.__name__)):
         module.register(app)

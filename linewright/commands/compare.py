@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from linewright import units
+from linewright.commands._options import Only
 from linewright.errors import DIFFERENT, DONE, UserError
 from linewright.output.console import note
 
@@ -39,11 +40,10 @@ Unlike = Annotated[
     bool, typer.Option("--unlike", help="Compare even though machine, kernel, probe or settings differ.")
 ]
 Format = Annotated[str, typer.Option("--format", help="table, json or csv.")]
-Every = Annotated[bool, typer.Option("--all", help="List the cells without a difference too.")]
+Every = Annotated[bool, typer.Option("--all", help="Every cell, those without a difference too.")]
 Html = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Write the comparison as one self-contained page too.")
 ]
-Only = Annotated[list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")]
 Measure = Annotated[
     tuple[str, str] | None,
     typer.Option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from linewright.commands._options import Only, Records, require
 from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import note
 
@@ -23,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    files: Annotated[list[str], typer.Argument(metavar="RECORDS…", help="Record files.", show_default=False)],
+    files: Records,
     google: Annotated[bool, typer.Option("--google-benchmark", help="JSON as Google Benchmark writes it.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One line per cell.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="The same, as Parquet (needs pyarrow).")] = False,
@@ -31,9 +32,7 @@ def export(
     windows: Annotated[
         bool, typer.Option("--windows", help="One row per timed window instead of one per cell (CSV, Parquet).")
     ] = False,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
-    ] = None,
+    only: Only = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> int:
     """Write the results of record files for other tools."""
@@ -71,7 +70,7 @@ def _windows(stored: Store, files: list[str], as_parquet: bool) -> Write:
     from linewright.output.export import csv, parquet, rows
 
     stored.read()
-    _require(len(stored), files)
+    require(len(stored), files, "export")
     flat = rows.of_windows(stored.contexts, stored.records())
     if as_parquet:
         return lambda stream: parquet.write(stream, rows.WINDOW_COLUMNS, flat, list(stored.contexts.values()))
@@ -83,7 +82,7 @@ def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> W
     from linewright.output.export import csv, google_benchmark, parquet, rows
 
     loaded = loading.load_from(stored)
-    _require(len(loaded.summaries), files)
+    require(len(loaded.summaries), files, "export")
     contexts = list(loaded.contexts.values())
     if google:
         made = google_benchmark.of_cells(contexts, loaded.summaries)
@@ -93,11 +92,6 @@ def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> W
     if as_parquet:
         return lambda stream: parquet.write(stream, columns, flat, contexts)
     return lambda stream: csv.write(stream, columns, flat)
-
-
-def _require(count: int, files: list[str]) -> None:
-    if not count:
-        raise UserError("no finished cell to export", files[0], "the run ended before its first block of cells did")
 
 
 def _open(path: str, force: bool) -> BinaryIO:

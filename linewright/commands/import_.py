@@ -51,7 +51,7 @@ def _import(
     from linewright.records import files as records
 
     contexts, rows = read(_text(file), Path(file).name)
-    writer = records.create(out if out is not None else _default(file), force)
+    writer = records.create(out if out is not None else records.new_path(Path(file).stem), force)
     try:
         for value in [*contexts, *rows]:
             writer.write(value)
@@ -82,12 +82,3 @@ def _text(file: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise UserError("is no UTF-8 text", file, "expected a text file") from None
-
-
-def _default(file: str) -> str:
-    folder = Path("results")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make results/ here: {error.strerror}", "--output", "name a file with -o") from None
-    return str(folder / f"{Path(file).stem}.jsonl")

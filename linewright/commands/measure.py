@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 import shlex
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from linewright import plans, units
-from linewright.commands.show import AllOption, FormatOption, PlainOption
+from linewright.commands._options import Every, Only
+from linewright.commands.show import FormatOption, PlainOption
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.output import progress
 from linewright.output.console import note
@@ -44,9 +42,6 @@ BudgetOption = Annotated[
 PrecisionOption = Annotated[
     str | None, typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")
 ]
-OnlyOption = Annotated[
-    list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
-]
 CpusOption = Annotated[
     str | None, typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")
 ]
@@ -72,14 +67,14 @@ def measure(
     out: OutputOption = None,
     budget: BudgetOption = None,
     precision: PrecisionOption = None,
-    only: OnlyOption = None,
+    only: Only = None,
     cpus: CpusOption = None,
     settings: SetOption = None,
     seed: SeedOption = None,
     counters: CountersOption = None,
     resume: ResumeOption = None,
     dry_run: DryRunOption = False,
-    every: AllOption = False,
+    every: Every = False,
     plain: PlainOption = False,
     form: FormatOption = "table",
     force: ForceOption = False,
@@ -124,7 +119,11 @@ def measure(
             _show(kept.contexts, kept.records, form, view)
             return DONE
         if kept.writer is None:
-            kept = kept._replace(writer=records.create(out if out is not None else _default_path(chosen), force))
+            kept = kept._replace(
+                writer=records.create(
+                    out if out is not None else records.new_path(f"{chosen.name}-{records.moment()}"), force
+                )
+            )
             stack.callback(kept.writer.close)
         return _run(chosen, launches, done, kept, target, (form, view), again)
 
@@ -176,16 +175,6 @@ def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
                 "--resume",
                 f"this is {here}",
             )
-
-
-def _default_path(plan: Plan) -> str:
-    """A new name under results/ in the current directory."""
-    try:
-        Path("results").mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make results/ here: {error.strerror}", "--output", "name a file with -o") from None
-    moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-    return os.path.join("results", f"{plan.name}-{moment}.jsonl")
 
 
 def _describe(plan: Plan, launches: list[Plan], done: Done, on: str) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from linewright import plans as registry
+from linewright.commands._options import AsJson
 from linewright.errors import DONE, UserError, one_line
-from linewright.output.console import console_for
+from linewright.output.console import console_for, print_json
 from linewright.plans.request import Request, build, plan_text, resolve
 from linewright.target.estimate import estimate_s
 from linewright.target.local import Target
@@ -31,22 +31,20 @@ def plans(
         str | None, typer.Argument(help="Show this plan's parameters and cells.", show_default=False)
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For programs; with NAME, the plan as `measure --plan FILE` takes it.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> int:
-    """List the built-in plans, or show one for this machine."""
+    """List the built-in plans, or show one for this machine; its JSON is what `measure --plan FILE` takes."""
     if name is None:
         if settings:
             raise UserError("--set without a plan", "plans", "name the plan whose parameters they are")
         target = open_target("local")
         entries = [_entry(plan_name, target) for plan_name in registry.built_in()]
-        print(msgspec.json.format(msgspec.json.encode(entries), indent=1).decode()) if as_json else _print_list(entries)
+        print_json(entries) if as_json else _print_list(entries)
         return DONE
     built_in = registry.find(name, "plans")
     plan = resolve(Request(plan=built_in.name, settings=settings or ()), open_target("local"))
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+        print_json(plan)
         return DONE
     print(f"{built_in.name}: {built_in.summary}")
     for line in plan_text(plan):

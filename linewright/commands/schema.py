@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
-import msgspec
 import typer
 
 from linewright.errors import DONE, UserError
 from linewright.find.schema import schemas as find_schemas
+from linewright.output.console import print_json
 from linewright.schema import schemas
 from linewright.trial.files import schemas as trial_schemas
 
@@ -34,5 +33,5 @@ def schema(
     if shape is not None and shape not in known:
         raise UserError(f"no shape {shape!r}", "schema", f"allowed: {', '.join(known)}")
     answer = known if shape is None else known[shape]
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n")
+    print_json(answer)
     return DONE

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from linewright.errors import DONE, UserError
+from linewright.commands._options import Every, Only, Records, require
+from linewright.errors import DONE
 from linewright.output.console import note
 from linewright.output.formats import View, check_format, view_of
 
 ORDER = 20
 
-AllOption = Annotated[bool, typer.Option("--all", help="Every cell in tables, instead of one screen.")]
 PlainOption = Annotated[bool, typer.Option("--plain", help="The screen line by line, for screen readers.")]
 FormatOption = Annotated[str, typer.Option("--format", help="table, json or csv.")]
 
@@ -22,8 +22,8 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Record files.", show_default=False)],
-    every: AllOption = False,
+    files: Records,
+    every: Every = False,
     why: Annotated[
         str | None, typer.Option(metavar="CELL", help="Windows, launches, modes and controls of one cell.")
     ] = None,
@@ -32,9 +32,7 @@ def show(
     ] = None,
     plain: PlainOption = False,
     form: FormatOption = "table",
-    only: Annotated[
-        list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")
-    ] = None,
+    only: Only = None,
 ) -> int:
     """Show the result of one or several record files."""
     check_format(form)
@@ -46,12 +44,12 @@ def show(
     if form == "published":
         with store.Store(files, note, only or ()) as stored:
             stored.read()
-            _require(len(stored), files)
+            require(len(stored), files, "show")
             result.show_records(list(stored.contexts.values()), list(stored.records()), form)
         return DONE
     with store.Store(files, note, only or ()) as stored:
         loaded = loading.load_from(stored)
-        _require(len(loaded.summaries), files)
+        require(len(loaded.summaries), files, "show")
         contexts = list(loaded.contexts.values())
         if view == View.WHY:
             result.show_why(why, loaded.summaries, stored)
@@ -60,8 +58,3 @@ def show(
         else:
             result.show_summaries(loaded.summaries, contexts, form, view)
     return DONE
-
-
-def _require(count: int, files: list[str]) -> None:
-    if not count:
-        raise UserError("no finished cell to show", files[0], "the run ended before its first block of cells did")

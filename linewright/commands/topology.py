@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import msgspec
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from linewright.commands._options import AsJson
 from linewright.errors import DONE
-from linewright.output.console import console_for
+from linewright.output.console import console_for, print_json
 from linewright.target.probe import Topology
 from linewright.target.registry import open_target
 from linewright.units import cpu_text
@@ -26,11 +25,11 @@ def register(app: typer.Typer) -> None:
     app.command("topology")(topology)
 
 
-def topology(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> int:
+def topology(as_json: AsJson = False) -> int:
     """Show this machine's CPUs and the placement classes between them."""
     found = open_target("local").topology()
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        print_json(found)
     else:
         _print(found)
     return DONE

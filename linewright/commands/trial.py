@@ -9,14 +9,14 @@ import re
 import secrets
 import shlex
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from linewright import __version__, policy, units
+from linewright.commands._options import AsJson
 from linewright.errors import DONE, RunError, UserError
-from linewright.output.console import note
+from linewright.output.console import console_for, note, print_json
 
 ORDER = 35
 MOST_SETTINGS = 16
@@ -70,8 +70,6 @@ SaveOption = Annotated[
     ),
 ]
 ResumeOption = Annotated[str | None, typer.Option(help="Continue this trial file's last session.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 
 PadOption = Annotated[
     list[str] | None,
@@ -97,7 +95,7 @@ def trial(
     seed: SeedOption = None,
     save: SaveOption = None,
     resume: ResumeOption = None,
-    as_json: JsonOption = False,
+    as_json: AsJson = False,
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""
     if resume is not None:
@@ -263,16 +261,9 @@ def _file(save: str | None, session):
         known = files.read(save, note)
         boots.check_same(known.sessions[0], session, save)
         return files.append_to(known, "--save")
-    return records.create(save or _default_path(), False, "--save")
-
-
-def _default_path() -> str:
-    try:
-        Path("results").mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make results/ here: {error.strerror}", "--save", "name a file") from None
-    moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-    return os.path.join("results", f"trial-{moment}-{secrets.token_hex(2)}.jsonl")
+    return records.create(
+        save or records.new_path(f"trial-{records.moment()}-{secrets.token_hex(2)}", "--save"), False, "--save"
+    )
 
 
 def _resume(path: str, limit: str | None, as_json: bool) -> int:
@@ -323,26 +314,12 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
 
 
 def _show(session, finished, name: str, as_json: bool) -> None:
-    from linewright.output.console import console_for
     from linewright.trial import report
 
     if as_json:
-        _print_json(
-            {
-                "session": session,
-                "verdict": finished.verdict,
-                "failures": report.failures(session, finished.samples),
-                "file": name,
-            }
-        )
+        failures = report.failures(session, finished.samples)
+        print_json({"session": session, "verdict": finished.verdict, "failures": failures, "file": name})
     else:
         report.show(session, finished.samples, finished.verdict, console_for(sys.stdout))
         sys.stdout.flush()
     note(f"every run is in {name}")
-
-
-def _print_json(value: object) -> None:
-    import msgspec
-
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-    sys.stdout.flush()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from linewright.compare import comparison as c
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
+from linewright.output.one_screen import longest, more, print_blocks
 
 _STYLES = {"worse": "red", "better": "green", "error": "bold red"}
 
@@ -18,26 +19,40 @@ _STYLES = {"worse": "red", "better": "green", "error": "bold red"}
 def show(comparison: c.Comparison, console: Console, every: bool) -> None:
     """Print the decision, then for each file what was found, then its rows, then what limits the answer.
 
-    Rows are those that differ or cannot be compared, and with `every` all others too.
+    Rows are those that differ or have become wrong, as many as one screen has room for, and with `every` all.
     """
+    rows = {side.file: _rows(comparison, side, every) for side in comparison.others}
+    most = max(map(len, rows.values()), default=0)
+
+    def made(count: int) -> list[RenderableType]:
+        return _blocks(comparison, rows, count)
+
+    print_blocks(made(most) if every else longest(made, most, console), console)
+
+
+def _rows(comparison: c.Comparison, side: c.Side, every: bool) -> list[c.Row]:
+    return [row for row in comparison.of(side.file) if every or row.finding in (*c.CERTAIN, *c.FAILED)]
+
+
+def _blocks(comparison: c.Comparison, rows: dict[str, list[c.Row]], count: int) -> list[RenderableType]:
+    """Everything with at most `count` rows for each file."""
+    blocks: list[RenderableType] = []
     if check := c.check_sentence(comparison):
-        console.print(Text(check, style=_check_style(comparison)))
+        blocks.append(Text(check, style=_check_style(comparison)))
     said = {side.file: c.sentences(comparison, side) for side in comparison.others}
+    blocks += [Text(one_line(said[side.file][0]), style="bold") for side in comparison.others]
+    blocks += [Text(one_line(line), style="dim") for line in (comparison.what, *comparison.baseline.conditions)]
     for side in comparison.others:
-        console.print(Text(one_line(said[side.file][0]), style="bold"))
-    console.print(Text(one_line(comparison.what), style="dim"))
-    for line in comparison.baseline.conditions:
-        console.print(Text(one_line(line), style="dim"))
-    for side in comparison.others:
-        rows = [row for row in comparison.of(side.file) if every or row.finding in (*c.CERTAIN, *c.FAILED)]
-        console.print()
-        if rows:
-            console.print(_table(comparison, rows, one_line(side.file)))
-            console.print()
-        for sentence in said[side.file][1:]:
-            console.print(Text(one_line(sentence)))
-        for reason, count in _reasons(comparison.of(side.file)).items():
-            console.print(Text(one_line(f"not comparable: {count}: {reason}"), style="dim"))
+        own = rows[side.file]
+        if own:
+            blocks += [Text(), _table(comparison, own[:count], one_line(side.file))]
+        if len(own) > count:
+            blocks.append(Text(more(len(own) - count, "cell", "compare"), style="dim"))
+        blocks.append(Text())
+        blocks += [Text(one_line(sentence)) for sentence in said[side.file][1:]]
+        for reason, number in _reasons(comparison.of(side.file)).items():
+            blocks.append(Text(one_line(f"Not comparable, {number} of them: {reason}."), style="dim"))
+    return blocks
 
 
 def _check_style(comparison: c.Comparison) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TextIO
 
+import msgspec
 from rich.console import Console
 
 from linewright.errors import one_line
@@ -33,3 +34,9 @@ def console_for(stream: TextIO) -> Console:
     if not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         width = PIPE_COLUMNS
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON with one member a line."""
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    sys.stdout.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
 import os
 import stat
@@ -327,6 +328,20 @@ def create(path: str, force: bool, where: str = "--output") -> Writer:
         ) from None
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}", where, "name a file that can be written") from None
+
+
+def new_path(stem: str, where: str = "--output") -> str:
+    """``results/STEM.jsonl`` in the current directory, with its folder made."""
+    try:
+        Path("results").mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make results/ here: {error.strerror}", where, "name a file") from None
+    return f"results/{stem}.jsonl"
+
+
+def moment() -> str:
+    """The time as part of a file's name: ``20261122T053000Z``."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 class Unfinished(NamedTuple):

@@ -6,9 +6,12 @@
  *   cache.h     cache maintenance: one line each, and the barriers
  *   measure.h   clock, NOP and the wait for completion, for timed loops
  *
- * A new architecture is such a folder, rmw/<name>.h if atomic.h shall not be made of builtins, and an entry here. */
+ * A new architecture is such a folder, rmw/<name>.h if atomic.h shall not be made of builtins, and two entries here. */
 #ifndef LINEWRIGHT_ARCH_SELECT_H
 #define LINEWRIGHT_ARCH_SELECT_H
+
+/* Every architecture by name, for tables of their forms; `generic` stands for all without a folder. */
+#define LW_ARCHITECTURES(entry) entry(x86_64) entry(i386) entry(arm64) entry(generic)
 
 #if defined(__aarch64__)
 #define LW_ARCH_NAME "arm64"

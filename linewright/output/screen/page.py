@@ -12,15 +12,11 @@ from rich.text import Text
 from linewright.analysis.saying import Sentence, render
 from linewright.analysis.screen_data import Price, Screen
 from linewright.errors import one_line
+from linewright.output.one_screen import LINES, height, print_blocks, width_of
 from linewright.output.screen.chart import chart
 from linewright.output.screen.matrix import matrix
 from linewright.output.screen.side_by_side import side_by_side
 
-LINES = 30
-"""Most lines of one machine's screen."""
-WIDEST = 100
-"""Most columns, also on a wider terminal: longer lines are hard to read."""
-NARROWEST = 60
 _SHORTER = (
     ("limits", 1),
     ("prices", 9),
@@ -40,16 +36,10 @@ def print_screens(screens: Sequence[Screen], console: Console) -> None:
     for number, screen in enumerate(screens):
         if number:
             console.print()
-        for block in _fitted(screen, console):
-            console.print(block, width=_width(console))
+        print_blocks(_fitted(screen, console), console)
     if len(screens) > 1:
         console.print()
-        for block in side_by_side(screens, _width(console)):
-            console.print(block, width=_width(console))
-
-
-def _width(console: Console) -> int:
-    return max(NARROWEST, min(WIDEST, console.width))
+        print_blocks(side_by_side(screens, width_of(console)), console)
 
 
 def _fitted(screen: Screen, console: Console) -> list[RenderableType]:
@@ -57,19 +47,14 @@ def _fitted(screen: Screen, console: Console) -> list[RenderableType]:
     amounts = {"limits": 3, "use": 4, "prices": len(screen.prices), "rows": len(screen.rows), "blank": 3}
     blocks = list(_blocks(screen, console, amounts))
     for name, fewest in _SHORTER:
-        while _height(blocks, console) > LINES and amounts[name] > fewest:
+        while height(blocks, console) > LINES and amounts[name] > fewest:
             amounts[name] -= 1
             blocks = list(_blocks(screen, console, amounts))
     return blocks
 
 
-def _height(blocks: Sequence[RenderableType], console: Console) -> int:
-    options = console.options.update(width=_width(console))
-    return sum(len(console.render_lines(block, options)) for block in blocks)
-
-
 def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterator[RenderableType]:
-    width = _width(console)
+    width = width_of(console)
     before_headline, before_prices, before_matrix = ([Text("")] * (amounts["blank"] >= least) for least in (3, 2, 1))
     yield Text(one_line(", ".join([screen.title, *screen.facts])), style="bold")
     coarse = ["coarse: fewer launches than a claim needs"] if screen.coarse else []

@@ -168,16 +168,16 @@ def test_locked_operations_of_x86(tmp_path):
 def test_the_command(command, sums):
     answer = command("inspect", sums)
     assert answer.returncode == 0 and answer.stderr == ""
-    assert "`linewright run` can switch the known helpers" in answer.stdout
-    assert "Outlined helpers: 10 known, 10 calls of helpers." in answer.stdout
+    assert answer.stdout.startswith("`linewright run` can switch its 10 outlined helpers, and so what their callers do.")
+    assert "10 calls of helpers; nothing inlined." in answer.stdout
     data = json.loads(command("inspect", "--json", sums).stdout)
     assert data["machine"] == "arm64" and data["switchable"] == {"run_time": True, "link_time": False}
     assert data["sums"] == {"helper_calls": 10, "inlined_lse": 0, "inlined_llsc": 0, "locked": 0}
     assert {name for f in data["functions"] for name in f["contains"]} == nm_helpers(sums)
     static = build(sums.with_name("static"), SOURCES / "sums.c", "-static")
-    assert "`linewright run` cannot reach it" in command("inspect", static).stdout
+    assert "`linewright run` cannot switch its" in command("inspect", static).stdout
     native = command("inspect", shutil.which("true"))
-    assert native.returncode == 0 and "nothing to switch" in native.stdout
+    assert native.returncode == 0 and native.stdout.startswith("Nothing can be switched")
 
 
 def test_what_is_no_program_is_one_line(command, tmp_path, sums):
@@ -238,7 +238,7 @@ def test_what_is_made_for_a_dynamic_linker_without_auditing_is_told(command, tmp
         "-lgcc",
     )
     for path in (program, library):
-        assert "Made for musl, whose dynamic linker knows no auditing" in command("inspect", path).stdout
+        assert "made for musl, whose dynamic linker knows no auditing" in " ".join(command("inspect", path).stdout.split())
         assert not json.loads(command("inspect", "--json", path).stdout)["switchable"]["run_time"]
 
 

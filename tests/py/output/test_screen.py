@@ -18,7 +18,8 @@ from rich.console import Console
 from linewright.advice.screen import screens
 from linewright.analysis import summarise
 from linewright.analysis.screen_data import Entry, Figure, Price, Screen
-from linewright.output.screen import LINES, WIDEST, plain, print_screens, words
+from linewright.output.one_screen import LINES, WIDEST
+from linewright.output.screen import plain, print_screens, words
 from linewright.output.screen.chart import ASCII, bar, ratio_text, scale_of, signs_for
 from linewright.schema import Context, Interval, Record
 from support import machines

@@ -1,0 +1,44 @@
+"""How output is kept to one screen: 30 lines of at most 100 columns, of which the longest list gives way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Console, RenderableType
+
+LINES = 30
+"""Most lines that a command prints unless it is asked for all."""
+WIDEST = 100
+"""Most columns, also on a wider terminal: longer lines are hard to read."""
+NARROWEST = 60
+
+
+def width_of(console: Console) -> int:
+    """The columns that are used of a terminal or pipe."""
+    return max(NARROWEST, min(WIDEST, console.width))
+
+
+def height(blocks: Sequence[RenderableType], console: Console) -> int:
+    """Lines that the blocks take."""
+    options = console.options.update(width=width_of(console))
+    return sum(len(console.render_lines(block, options)) for block in blocks)
+
+
+def longest(make: Callable[[int], list[RenderableType]], most: int, console: Console) -> list[RenderableType]:
+    """What `make` gives for the largest number of items, at most `most`, that fits one screen; for one item if none does."""
+    for count in range(min(most, LINES), 0, -1):
+        blocks = make(count)
+        if height(blocks, console) <= LINES:
+            return blocks
+    return make(min(most, 1))
+
+
+def print_blocks(blocks: Sequence[RenderableType], console: Console) -> None:
+    """Print blocks below each other."""
+    for block in blocks:
+        console.print(block, width=width_of(console))
+
+
+def more(count: int, what: str, command: str) -> str:
+    """The line that says what was left out and where it is: ``12 more functions: linewright inspect --all``."""
+    return f"{count} more {what}{'' if count == 1 else 's'}: linewright {command} --all"
