@@ -64,9 +64,9 @@ def test_a_record_of_another_version_names_both():
         decode(EXAMPLES / "context-invalid-version.json")
 
 
-def documented() -> dict[str, set[str]]:
-    """Field names in the first column of each shape's table in docs/reference/records.md."""
-    fields: dict[str, set[str]] = {}
+def documented() -> dict[str, list[str]]:
+    """Field names in the first column of each shape's table in docs/reference/records.md, in its order."""
+    fields: dict[str, list[str]] = {}
     shape = ""
     for line in DOCS.read_text().splitlines():
         if heading := re.match(r"#+ `(\w+)`", line):
@@ -74,20 +74,27 @@ def documented() -> dict[str, set[str]]:
         elif line.startswith("#"):
             shape = ""
         elif shape and (row := re.match(r"\| `(\w+)` \|", line)):
-            fields.setdefault(shape, set()).add(row[1])
+            fields.setdefault(shape, []).append(row[1])
     return fields
 
 
 @pytest.mark.parametrize("name", ["Plan", "Cell", "Context", "Cpu", "Record", "Quantiles", "Interval", "Discarded"])
 def test_documentation_names_every_field(name: str):
-    assert documented()[name] == set(getattr(schema, name).__struct_fields__)
+    assert sorted(documented()[name]) == sorted(getattr(schema, name).__struct_fields__)
 
 
-def test_documentation_explains_every_flag():
+def test_documentation_has_each_part_once_and_the_present_version():
+    text = DOCS.read_text()
+    headings = re.findall(r"^## .*$", text, re.M)
+    assert len(set(headings)) == len(headings)
+    assert re.findall(r"\| `linewright_(?:plan|context|record)` \| required \| version, (\d+) \|", text) == ["2", "2", "2"]
+
+
+def test_documentation_explains_every_flag_and_no_other():
     from linewright.analysis.plausible import MEANING
 
-    text = DOCS.read_text()
-    assert [flag for flag in MEANING if f"| `{flag}` |" not in text] == []
+    part = DOCS.read_text().split("## Flags")[1].split("\n## ")[0]
+    assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", part, re.M)) == MEANING
 
 
 def test_examples_in_the_documentation_are_valid():
