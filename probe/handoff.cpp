@@ -80,7 +80,7 @@ template <class Definition> void ask(Loop_args &args) {
     turn->next = next;
 }
 
-// The other side: answers, but looks up after a bounded number of empty polls, because a question may never come.
+// The other side: answers, but checks for the end after a bounded number of empty polls, because no question may come.
 template <class Definition> void answer(Loop_args &args) {
     Word *line = static_cast<Word *>(args.target);
     auto *turn = static_cast<Turn *>(args.state);

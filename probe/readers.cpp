@@ -4,8 +4,8 @@
 //   readers_grace            thread 0, the timed one, updates: it replaces an object, waits until no reader can hold the old
 //                            one, and poisons it; one operation is one such update
 //   parameter updater        the last thread does the same meanwhile, by that way: synchronize or expedited
-// and then every section looks at the object, and one that sees poison makes the cell an error.
-// Parameter `read_delay`: units of work inside each section. Parameter `instances` (a power of two): objects
+// and then every read-side critical section reads the object, and one that finds poison makes the cell an error.
+// Parameter `read_delay`: units of work inside each critical section. Parameter `instances` (a power of two): objects
 // that lookups find. All readers run before and after the timed window, as in every window of the probe.
 #include "probe/readers.hpp"
 

@@ -17,7 +17,7 @@ namespace lw::probe {
 
 constexpr std::size_t reader_apart = 256; // two lines: nothing that is written by different parties shares one
 
-// What a section may look at while an updater runs. `live` is checked at the end of the section.
+// What a read-side critical section may read while an updater runs. `live` is checked at its end.
 struct alignas(reader_apart) Guarded {
     std::uint64_t live = 1;
 };
@@ -67,12 +67,12 @@ struct alignas(reader_apart) Reader_seat {
     Reader_world *world = nullptr;
     char *own = nullptr;         // this CPU's copy of the world's counters
     std::uint64_t random = 1;
-    std::uint64_t wrong = 0;     // sections that saw what a section must not see
+    std::uint64_t wrong = 0;     // critical sections that read what they must not
     std::uint64_t retries = 0;   // lookups that found an object on its way elsewhere
     std::uint64_t counted = 0;   // thread's own sums, where the world keeps none
 };
 
-// The loops of one form. `pairs` does nothing inside its sections but the delay, `checked` looks at what an updater takes away.
+// The loops of one form. `pairs` does nothing inside its critical sections but the delay, `checked` reads what an updater removes.
 struct Reader_loops {
     std::string_view form;
     Batch pairs = nullptr, checked = nullptr;
@@ -82,7 +82,7 @@ struct Reader_loops {
     bool (*ready)(Reader_world &,
                   std::string &why) = nullptr; // makes what the form needs; false: not on this machine, and why
     bool (*settled)(Reader_world &,
-                    std::uint64_t pairs) = nullptr; // after the last section: do the form's own books add up?
+                    std::uint64_t pairs) = nullptr; // after the last critical section: do the form's own counts add up?
     void (*join)() = nullptr, (*part)() = nullptr; // on each thread before its first and after its last batch
 };
 
@@ -107,8 +107,8 @@ template <class Wait> [[gnu::always_inline]] inline void replace_guarded(Reader_
     ++world.updates;
 }
 
-// Sections with a delay in them, and what a checked section looks at. A reader R is made from the seat at the start of a
-// batch, so that addresses stand in registers; enter() returns the cookie that leave() is given.
+// Read-side critical sections with a delay in them, and what a checked one reads. A reader R is made from the seat at the
+// start of a batch, so that addresses are in registers; enter() returns the index that leave() takes.
 template <class R, bool checked> [[gnu::always_inline]] inline void run_sections(Loop_args &args);
 
 // Whether the cell is of this family.

@@ -174,7 +174,7 @@ struct spinlock : Plain {
     explicit spinlock(Reader_seat &seat) : lock(&seat.world->ticket) {}
     [[gnu::always_inline]] std::uint32_t enter() const { return take(lock->next, lock->owner); }
     [[gnu::always_inline]] void leave(std::uint32_t ticket) const { give(lock->owner, ticket); }
-    // Every section was given a ticket and gave it back, the updater's too.
+    // Every critical section took a ticket and gave it back, the updater's too.
     static bool settled(Reader_world &world, std::uint64_t pairs) {
         return world.ticket.next == world.ticket.owner &&
                world.ticket.next == static_cast<std::uint32_t>(pairs + world.updates);
@@ -480,7 +480,7 @@ using sched_clock = Clock_reader<lw_ticks>;
     return x ^ x << 17;
 }
 
-// One lookup: a slot drawn at random, its object held or watched, looked at, let go; all inside a fast section, since objects
+// One lookup: a slot drawn at random, its object held or checked, read, released; all inside a fast critical section, since objects
 // may be given back to the system only after one.
 template <class Hold> struct Lookup : Domain<LW_SRCU_FAST> {
     Reader_world *world;
@@ -541,7 +541,7 @@ template <class Hold> struct Lookup : Domain<LW_SRCU_FAST> {
     } // pairs with update()'s acquire
 };
 
-// Takes a reference unless there is none left to share, then looks whether it is still what was looked for.
+// Takes a reference unless none is left to share, then checks that the object is still the one that was wanted.
 struct Hold_ref {
     [[gnu::always_inline]] static bool look(Typesafe &object, std::size_t slot, std::uint64_t &a, std::uint64_t &b) {
         std::uint32_t refs = __atomic_load_n(&object.refs, __ATOMIC_RELAXED); // ordered by the exchange

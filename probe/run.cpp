@@ -220,7 +220,7 @@ private:
         ++run.tries;
     }
 
-    // A new order of the lines when all were visited: what drifts while a cell is measured must not look like the lines.
+    // A new order of the lines when all were visited: drift while a cell is measured must not appear as a difference of lines.
     void draw_lines(Cell_run &run) {
         if (run.tries % run.subject->lines() != 0)
             return;

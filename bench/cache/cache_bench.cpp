@@ -44,7 +44,7 @@ struct Contestant {
     std::vector<double> ns;
 };
 
-// Runs everybody once a round in random order; `prepare` runs before each and is not timed.
+// Runs every contestant once a round in random order; `prepare` runs before each and is not timed.
 void compete(std::vector<Contestant> &contestants, int rounds, std::mt19937_64 &random,
              const std::function<void(const Contestant &)> &prepare) {
     std::vector<std::size_t> order(contestants.size());
@@ -115,7 +115,7 @@ struct Memory {
     void dirty(std::size_t n) { std::memset(bytes, ++value, n); }
 };
 
-// Entries in random order with a gap of a line between neighbours, so that none adjoin.
+// Entries in random order with an unused line between neighbours, so that none adjoin.
 std::vector<iovec> entries(const Memory &memory, std::size_t size, std::size_t count, std::mt19937_64 &random) {
     std::vector<iovec> list(count);
     const std::size_t stride = size + lw_cache_granule();

@@ -26,7 +26,7 @@ struct Memory {
     alignas(256) char own[words * line] = {};
 };
 
-// What a loop is given: held in registers, like a counter whose handle the caller has at hand.
+// Arguments of a loop: held in registers, as a caller holds a counter's handle.
 struct Places {
     char *handle, *cpu0, *own;
 };

@@ -213,7 +213,7 @@ int main() {
         return std::ranges::find_if(rows, [&](const Row &r) { return r.name == name; })->of(0, 0);
     };
     std::printf(
-        "\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of the hot form %.1f, of two stores "
+        "\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of the lazy form %.1f, of two stores "
         "%.1f, of one add to memory %.1f\n",
         best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("lw_this_cpu_add_lazy"),
         best("lock add") / best("two stores, no sequence"), best("lock add") / best("one add to memory"));

@@ -1,6 +1,6 @@
 // A locked add with the test of the policy word in front of it against the same add without: ratios from one run.
 //
-// x86 has one form per operation and asks no policy, so what arm64 programs do is rebuilt here on x86 forms: one load
+// x86 has one form per operation and reads no policy, so what arm64 programs do is rebuilt here on x86 forms: one load
 // of the library's own word, one mask, one branch that is never taken, and behind it the forms not chosen.
 #include <linewright/arch/forms.h>
 #include <linewright/policy.h>
@@ -33,7 +33,7 @@ struct Value {
     static constexpr const char *name = "lock xadd";
 };
 
-// The cheapest read-modify-write there is: nothing to hide behind, so the branch shows if it shows anywhere.
+// The cheapest read-modify-write there is: no latency can hide the branch here.
 struct Unlocked {
     static void plain(Word *p) { lw_plain_add_u64(p, 1); }
     static void otherwise(Word *p) { lw_lock_add_u64(p, 1); }

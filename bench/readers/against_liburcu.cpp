@@ -1,4 +1,4 @@
-// Readers, their scaling, grace periods and callbacks against liburcu's memb, in one run: everything in turn, round after round.
+// Readers, their scaling, grace periods and callbacks against liburcu's memb, in one run: each in turn, round after round.
 //
 // Where the code of a loop happens to lie decides as much as what it does, so every loop exists eight times, 8 bytes apart,
 // and the best, median and worst placement are reported. Ratios are formed within a round and have order-statistic intervals

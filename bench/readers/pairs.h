@@ -1,4 +1,4 @@
-/* The loops that are put side by side, and what the rest of the comparison asks of liburcu; all compiled as C. */
+/* The loops that are compared, and what else the comparison needs of liburcu; all compiled as C. */
 #ifndef LINEWRIGHT_BENCH_READERS_PAIRS_H
 #define LINEWRIGHT_BENCH_READERS_PAIRS_H
 

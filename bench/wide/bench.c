@@ -4,7 +4,7 @@
  *
  * Windows of all sides are interleaved, so that a change of clock or neighbour hits all alike; what is printed is a
  * median. Contended numbers come from relaunched processes, since one launch has its own luck (the program calls
- * itself with --launch), with an interval over launches. A goal that was missed is said; exit 1: a torn value. */
+ * itself with --launch), with an interval over launches. A missed goal is reported; exit code 1 means a torn value. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
@@ -38,7 +38,7 @@ static const char *const operation_names[OPERATIONS] = {
     "write seq_cst", "add relaxed",  "fetch_add",    "xchg",          "cmpxchg",
 };
 
-/* "No slower" allows for what two windows of one and the same loop differ by here. */
+/* "No slower" allows for what two windows of the same loop differ by here. */
 static const double noise = 1.05;
 static int missed, torn_anywhere;
 

@@ -1,4 +1,4 @@
-/* Loops over single forms, for what no operation of ours does any more, and for the torn-value run. */
+/* Loops over single forms, for forms that no operation uses any more, and for the run that looks for torn values. */
 #ifndef WIDE_BENCH_FORMS_H
 #define WIDE_BENCH_FORMS_H
 

@@ -20,7 +20,7 @@ int lw_outline_choose(const char *text, int have_lse, uint8_t forms[LW_OUTLINE_O
 
         if (have_lse && policy.form[c] != LW_POLICY_LLSC)
             form |= LW_OUTLINE_LSE;
-        /* Relaxed: a helper that runs at this moment may see either value, and both name a right form (helper.inc). */
+        /* Relaxed: a helper that runs at this moment may see either value, and both name a correct form (helper.inc). */
         __atomic_store_n(&forms[op], form, __ATOMIC_RELAXED);
     }
     return err;

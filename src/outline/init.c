@@ -11,7 +11,7 @@
 uint8_t lw_outline_forms[LW_OUTLINE_OPS];
 
 /* 101 is the first priority that is not the implementation's: every later constructor finds the bytes filled, every
- * earlier one finds them clear, which is LL/SC. secure_getenv: a set-user-id program takes no orders from its caller. */
+ * earlier one finds them clear, which is LL/SC. secure_getenv: a set-user-id program must not obey its caller. */
 __attribute__((constructor(101))) static void lw_outline_init(void)
 {
     char error[320];

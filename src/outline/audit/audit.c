@@ -39,7 +39,7 @@ static struct filters read_filters(void)
     struct lw_lines lines;
     static const char mode[] = "Seccomp:\t", count[] = "Seccomp_filters:\t";
 
-    /* Of this thread, which may have a filter that the first one has not; Linux before 3.17 tells of that one only. */
+    /* Of this thread, which may have a filter that the first thread lacks; Linux before 3.17 reports the first only. */
     if (lw_lines_open(&lines, "/proc/thread-self/status") != 0 && lw_lines_open(&lines, "/proc/self/status") != 0)
         return f;
     while (lw_lines_next(&lines)) {
@@ -229,7 +229,7 @@ static void search_text(struct search *s, struct lw_range text)
         struct lw_body body;
         const char *outcome;
 
-        /* A helper asks a byte that its own object can write; anything else only looks like one. */
+        /* A helper tests a byte that its own object can write; code that tests another only resembles a helper. */
         if (!lw_body_match(words + i, count - i, (uint64_t)(words + i), &body) ||
             !lw_object_can_write(&s->object, body.have_lse))
             continue;

@@ -29,8 +29,8 @@ enum lw_edit_result lw_edit(long memory, const struct lw_body *body, unsigned fo
     if (!is_this_memory(memory, body))
         return LW_EDIT_NONE;
     /* From the last word to the first. Without its branch the helper uses one form whatever the byte says; then the loaded
-     * value is not used, and the load may go; then the address is not used. A thread that stands anywhere between
-     * finds the rest of its way as good as before: no write adds a return or moves the atomic instruction. */
+     * value is not used, and the load may go; then the address is not used. A thread that is anywhere in the helper
+     * meanwhile completes it correctly: no write adds a return or moves the atomic instruction. */
     for (int i = LW_BODY_CBZ; i >= LW_BODY_ADRP; i--) {
         uint64_t at = body->address + (uint64_t)i * sizeof(to[i]);
 

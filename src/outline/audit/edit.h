@@ -1,4 +1,4 @@
-/* Rewrites one helper's body in place, so that it is a right helper after every single write. */
+/* Rewrites one helper's body in place, so that it is a correct helper after every single write. */
 #ifndef LINEWRIGHT_AUDIT_EDIT_H
 #define LINEWRIGHT_AUDIT_EDIT_H
 
@@ -13,7 +13,7 @@ enum lw_edit_result {
 /*
  * Edits the body through `memory`, the process's own memory file open for writing. The CPU has LSE. The caller makes the
  * threads refetch (lw_edits_done) before it counts on the new form; before that they run the old, the new or a mixture,
- * each of them right.
+ * each of them correct.
  */
 enum lw_edit_result lw_edit(long memory, const struct lw_body *body, unsigned form);
 

@@ -1,4 +1,4 @@
-/* The auditing library of every other architecture: there is one form per operation, so it steps aside. */
+/* The auditing library of every other architecture: there is one form per operation, so it does nothing. */
 #define _GNU_SOURCE /* secure_getenv */
 #include <stdio.h>
 #include <stdlib.h>

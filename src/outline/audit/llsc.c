@@ -3,7 +3,7 @@
  * For what is loaded at start, the program included, that is la_preinit: the C library calls it behind the last
  * constructor and before main. A library opened later gets no hook behind its constructors, and its constructor array is
  * not relocated yet when la_objopen sees it: its dynamic section is made to name an array of ours with one constructor,
- * which runs all of its own. Text is never touched. Until the byte is cleared helpers use LSE, which is as right.
+ * which runs all of its own. Text is never written. Until the byte is cleared helpers use LSE, which is correct too.
  */
 #include "llsc.h"
 
@@ -35,7 +35,7 @@ int lw_bytes_add(struct lw_bytes *bytes, uint64_t address)
     return 1;
 }
 
-/* Relaxed: a helper on another thread that reads the byte before or after takes a right form either way. */
+/* Relaxed: a helper on another thread that reads the byte before or after takes a correct form either way. */
 static void clear(const struct lw_bytes *bytes)
 {
     for (size_t i = 0; i < bytes->count; i++)

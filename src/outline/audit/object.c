@@ -40,7 +40,7 @@ static int parse_mapping(const char *line, struct mapping *m)
     return m->range.from < m->range.to;
 }
 
-/* The neighbouring mappings of one file; nothing but memory without a file lies between them. */
+/* The neighbouring mappings of one file; only memory without a file lies between them. */
 struct group {
     size_t count;
     struct mapping mapping[LW_OBJECT_RANGES * 2];

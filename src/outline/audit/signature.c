@@ -165,7 +165,7 @@ int lw_body_match(const uint32_t *words, size_t count, uint64_t address, struct 
 
     if (count <= LW_BODY_LLSC || !is_address_and_load(words) || !which(words[LW_BODY_LSE], &found->helper))
         return 0;
-    /* The LSE instruction tells _acq_rel from _sync in no case (swp: _acq from _sync), the loop does: try every order. */
+    /* The LSE instruction is the same for _acq_rel and _sync (swp: for _acq and _sync), the loop is not: try every order. */
     for (unsigned order = 0; order < LW_ORDERS; order++) {
         found->helper.order = (enum lw_helper_order)order;
         found->words = lw_body_words(&found->helper, body);
