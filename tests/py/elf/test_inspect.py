@@ -168,7 +168,9 @@ def test_locked_operations_of_x86(tmp_path):
 def test_the_command(command, sums):
     answer = command("inspect", sums)
     assert answer.returncode == 0 and answer.stderr == ""
-    assert answer.stdout.startswith("`linewright run` can switch its 10 outlined helpers, and so what their callers do.")
+    assert answer.stdout.startswith(
+        "`linewright run` can switch its 10 outlined helpers, and so what their callers do."
+    )
     assert "10 calls of helpers; nothing inlined." in answer.stdout
     data = json.loads(command("inspect", "--json", sums).stdout)
     assert data["machine"] == "arm64" and data["switchable"] == {"run_time": True, "link_time": False}
@@ -238,7 +240,9 @@ def test_what_is_made_for_a_dynamic_linker_without_auditing_is_told(command, tmp
         "-lgcc",
     )
     for path in (program, library):
-        assert "made for musl, whose dynamic linker knows no auditing" in " ".join(command("inspect", path).stdout.split())
+        assert "made for musl, whose dynamic linker knows no auditing" in " ".join(
+            command("inspect", path).stdout.split()
+        )
         assert not json.loads(command("inspect", "--json", path).stdout)["switchable"]["run_time"]
 
 

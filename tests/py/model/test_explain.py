@@ -12,8 +12,8 @@ from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file, story
 from linewright.schema import Cell
+from support.model import CALIBRATED
 
-NAME = "arm64-server-2025"
 STADD = "add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
 RARE = "add/prfm_keep_stadd/u64/relaxed/same_line/ci1000000/nop0/auto/l1/t2"
 
@@ -41,7 +41,7 @@ def test_other_texts_are_no_ids(text: str) -> None:
 
 
 def test_a_saturated_home_is_named_as_the_reason(capsys) -> None:
-    assert main(["explain", STADD, "--on", f"model:{NAME}"]) == 0
+    assert main(["explain", STADD, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "waiting for the line's home to take up its request" in said
     assert "Fairness (Jain's index) is 1.00" in said
@@ -50,7 +50,7 @@ def test_a_saturated_home_is_named_as_the_reason(capsys) -> None:
 
 
 def test_modes_are_listed_and_not_averaged(capsys) -> None:
-    assert main(["explain", RARE, "--on", f"model:{NAME}"]) == 0
+    assert main(["explain", RARE, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "metastable" in said
     assert "An operation takes" not in said
@@ -67,22 +67,22 @@ def test_without_calibration_only_bounds_are_said(capsys, tmp_path: Path) -> Non
 
 def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path, capsys) -> None:
     path = tmp_path / "trace.json"
-    assert main(["explain", STADD, "--on", f"model:{NAME}", "--trace", str(path)]) == 0
+    assert main(["explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 0
     events = json.loads(path.read_text())["traceEvents"]
     core = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == 0)
     assert len(core) > 60
     for (begin, length), (following, _) in itertools.pairwise(core):
         assert following == pytest.approx(begin + length, abs=1e-6)  # the core is always in one phase
-    assert main(["explain", STADD, "--on", f"model:{NAME}", "--trace", str(path)]) == 2
+    assert main(["explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 2
 
 
 def test_only_a_simulated_machine_explains() -> None:
     assert main(["explain", STADD, "--on", "model:nowhere"]) == 2
-    assert main(["explain", "nonsense", "--on", f"model:{NAME}"]) == 2
+    assert main(["explain", "nonsense", "--on", f"model:{CALIBRATED}"]) == 2
 
 
 def test_the_nearest_calibrated_cell_is_the_nearest() -> None:
-    machine = machine_file.find(NAME)
+    machine = machine_file.find(CALIBRATED)
     found, apart = story.nearest(machine, story.cell_of(STADD.replace("ci10", "ci12")))
     assert found == story.cell_of(STADD)
     assert 0 < apart < 1

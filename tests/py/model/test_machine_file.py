@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import re
 
 import pytest
@@ -11,19 +10,12 @@ import pytest
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.machine_file import parse, resolve, to_toml
-
-NAME = "arm64-server-2025"
+from support.model import CALIBRATED, mangled, refusal
 
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return machine_file.known()[NAME].read_text()
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(UserError) as caught:
-        parse(text.encode(), "file")
-    return str(caught.value)
+    return machine_file.known()[CALIBRATED].read_text()
 
 
 @pytest.mark.parametrize("name", sorted(machine_file.known()))
@@ -49,46 +41,34 @@ def edit(text: str, constant: str, pattern: str, replacement: str) -> str:
 
 
 def test_wrong_files_are_refused_with_the_place(text: str) -> None:
-    assert "no machine 'nowhere'" in _unknown("nowhere")
-    assert "a constant without provenance" in refusal(edit(text, "far", r', provenance = "\w+"', ""))
-    assert "constant far: 1e+09 is out of range" in refusal(edit(text, "far", r"high = [0-9.]+", "high = 1e9"))
-    assert "constant far: -1 is out of range" in refusal(edit(text, "far", r"low = [0-9.]+", "low = -1"))
-    assert "constant far: nan is out of range" in refusal(edit(text, "far", r"value = [0-9.]+", "value = nan"))
-    assert "lies outside its interval" in refusal(edit(text, "far", r"low = [0-9.]+", "low = 90"))
-    assert "constant far is in count" in refusal(edit(text, "far", r'unit = "ns"', 'unit = "count"'))
-    assert "constant far has source 'rumour'" in refusal(edit(text, "far", r'source = "\w+"', 'source = "rumour"'))
-    assert "constant far is missing" in refusal(edit(text, "far", r".*", ""))
-    assert "no constant 'xfar'" in refusal(edit(text, "far", r"^(.*)$", r"\1\nx\1"))
-    assert "is not square" in refusal(text.replace("[sources]", "round_trips_ns = [[0.0, 1.0]]\n[sources]", 1))
-    assert "expected load, store, swap, compare" in refusal(re.sub(r"^swap = .*\n", "", text, flags=re.M))
-    assert "Invalid enum value 'elsewhere'" in refusal(text.replace('store = ["far"', 'store = ["elsewhere"', 1))
-    assert "unknown field `more`" in refusal("more = 1\n" + text)
-    assert "not TOML" in refusal("= 1")
+    def refused(text: str) -> str:
+        return refusal(parse, text.encode(), "file")
 
-
-def _unknown(name: str) -> str:
-    with pytest.raises(UserError) as caught:
-        machine_file.find(name)
-    return str(caught.value)
+    assert "no machine 'nowhere'" in refusal(machine_file.find, "nowhere")
+    assert "a constant without provenance" in refused(edit(text, "far", r', provenance = "\w+"', ""))
+    assert "constant far: 1e+09 is out of range" in refused(edit(text, "far", r"high = [0-9.]+", "high = 1e9"))
+    assert "constant far: -1 is out of range" in refused(edit(text, "far", r"low = [0-9.]+", "low = -1"))
+    assert "constant far: nan is out of range" in refused(edit(text, "far", r"value = [0-9.]+", "value = nan"))
+    assert "lies outside its interval" in refused(edit(text, "far", r"low = [0-9.]+", "low = 90"))
+    assert "constant far is in count" in refused(edit(text, "far", r'unit = "ns"', 'unit = "count"'))
+    assert "constant far has source 'rumour'" in refused(edit(text, "far", r'source = "\w+"', 'source = "rumour"'))
+    assert "constant far is missing" in refused(edit(text, "far", r".*", ""))
+    assert "no constant 'xfar'" in refused(edit(text, "far", r"^(.*)$", r"\1\nx\1"))
+    assert "is not square" in refused(text.replace("[sources]", "round_trips_ns = [[0.0, 1.0]]\n[sources]", 1))
+    assert "expected load, store, swap, compare" in refused(re.sub(r"^swap = .*\n", "", text, flags=re.M))
+    assert "Invalid enum value 'elsewhere'" in refused(text.replace('store = ["far"', 'store = ["elsewhere"', 1))
+    assert "unknown field `more`" in refused("more = 1\n" + text)
+    assert "not TOML" in refused("= 1")
 
 
 def test_a_mangled_file_is_never_more_than_refused(text: str) -> None:
-    chance = random.Random(3)
-    data = text.encode()
-    for _ in range(300):
-        broken = bytearray(data)
-        for _ in range(chance.randint(1, 4)):
-            at = chance.randrange(len(broken))
-            if chance.random() < 0.4:
-                del broken[at : at + chance.randint(1, 40)]
-            else:
-                broken[at] = chance.randrange(256)
+    for broken in mangled(text.encode(), 3):
         with contextlib.suppress(UserError):
-            resolve(parse(bytes(broken), "file"))
+            resolve(parse(broken, "file"))
 
 
 def test_a_published_matrix_becomes_distances(text: str) -> None:
-    cores = machine_file.find(NAME).topology.cores
+    cores = machine_file.find(CALIBRATED).topology.cores
     matrix = [[0.0 if a == b else 50.0 + 8.0 * ((a ^ b) > 1) for b in range(cores)] for a in range(cores)]
     machine = parse(text.replace("[sources]", f"round_trips_ns = {matrix}\n[sources]", 1).encode(), "file")
     between = resolve(machine)["core_core"]

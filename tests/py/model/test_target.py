@@ -17,8 +17,7 @@ from linewright.schema import Cell, Context, Plan, Record
 from linewright.target.model import ModelTarget, bounds_only
 from linewright.target.programs import find_model
 from linewright.target.registry import open_target
-
-NAME = "arm64-server-2025"
+from support.model import CALIBRATED
 
 
 def plan_of(*cells: dict) -> dict:
@@ -48,9 +47,9 @@ def measured(path: Path) -> tuple[list[Context], list[Record]]:
 def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out.jsonl"
     plan = plan_file(STADD, LDADD, STADD | BESIDE)
-    assert main(["measure", "--on", f"model:{NAME}", "--plan", plan, "-o", str(out), "--format", "json"]) == 0
+    assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--format", "json"]) == 0
     contexts, records = measured(out)
-    assert {context.target for context in contexts} == {f"simulated:{NAME}"}
+    assert {context.target for context in contexts} == {f"simulated:{CALIBRATED}"}
     assert {record.id for record in records if record.launch == 0} == {
         Cell(**cell).id for cell in (STADD, LDADD, STADD | BESIDE)
     }
@@ -91,7 +90,7 @@ def _has_no_time(record: Record) -> None:
 
 
 def test_without_calibration_a_record_keeps_its_bounds_alone() -> None:
-    target = ModelTarget(machine_file.find(NAME))
+    target = ModelTarget(machine_file.find(CALIBRATED))
     plan = Plan(linewright_plan=2, name="try", launches=1, cells=[Cell(**STADD)])
     record = next(event for event in target.run(plan) if isinstance(event, Record))
     with Simulator(find_model(), windows=2, ops=100) as simulator:
@@ -104,7 +103,7 @@ def test_the_same_seed_gives_the_same_records(plan_file, tmp_path: Path, capsys)
     found = []
     for name in ("a", "b"):
         out = tmp_path / name
-        assert main(["measure", "--on", f"model:{NAME}", "--plan", plan, "-o", str(out), "--format", "csv"]) == 0
+        assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--format", "csv"]) == 0
         found.append([(r.launch, r.window_ns, r.metrics) for r in measured(out)[1]])
     assert found[0] == found[1]
 
@@ -113,17 +112,17 @@ def test_wrong_requests_are_refused(plan_file) -> None:
     for name, words in (
         ("model:", "no machine named"),
         ("model:nowhere", "no machine 'nowhere'"),
-        (f"model:{NAME}:yours", "no harness 'yours'"),
+        (f"model:{CALIBRATED}:yours", "no harness 'yours'"),
         ("moon:x", "no target 'moon:x'"),
     ):
         with pytest.raises(UserError, match=words):
             open_target(name)
     plan = plan_file({"operation": "percpu_add", "form": "percpu_own_ldadd"})
-    assert main(["measure", "--on", f"model:{NAME}", "--plan", plan]) == 2
+    assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan]) == 2
 
 
 def test_draws_stay_in_their_intervals_and_repeat() -> None:
-    machine = machine_file.find(NAME)
+    machine = machine_file.find(CALIBRATED)
     found = draws(machine, 20)
     assert found == draws(machine, 20)
     together = set(machine.posterior[0])  # draws of the posterior may leave an interval that holds 90 % of it

@@ -87,7 +87,11 @@ def test_documentation_has_each_part_once_and_the_present_version():
     text = DOCS.read_text()
     headings = re.findall(r"^## .*$", text, re.M)
     assert len(set(headings)) == len(headings)
-    assert re.findall(r"\| `linewright_(?:plan|context|record)` \| required \| version, (\d+) \|", text) == ["2", "2", "2"]
+    assert re.findall(r"\| `linewright_(?:plan|context|record)` \| required \| version, (\d+) \|", text) == [
+        "2",
+        "2",
+        "2",
+    ]
 
 
 def test_documentation_explains_every_flag_and_no_other():
