@@ -184,7 +184,10 @@ def _at(condition: Condition, s: Summary | Finding) -> bool:
 def figure(s: Summary) -> Figure:
     """A cell's figure: exposed where there is work around it, else its issue interval."""
     ns = s.exposed if figure_of(s) == "exposed" else s.issue
-    return Figure(ns=ns, id=s.id, form=s.cell.form, metastable=s.metastable, reliable=s.status == "ok")
+    modes = tuple(mode.median_ns for mode in s.modes) if s.metastable and ns is s.issue else ()
+    return Figure(
+        ns=ns, id=s.id, form=s.cell.form, metastable=s.metastable, modes_ns=modes, reliable=s.status == "ok"
+    )  # fmt: skip
 
 
 def _rows(
@@ -304,7 +307,7 @@ def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary], m: M
     words = {"alone": "operations alone", "work": "operations among work", "contended": "a second CPU on the line"}
     have = {c.key for c in conditions}
     one_cpu = m.context is not None and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" not in have
-    never = [f"Not measured: {words.pop('contended')}, because one CPU was all there was."] if one_cpu else []
+    never = [f"Not measured: {words.pop('contended')}, because only one CPU could be used."] if one_cpu else []
     lacking = [text for key, text in words.items() if key not in have]
     measured = {s.cell.operation for s in summaries if s.status == "ok"}
     if not measured & {"percpu_add", "readers_pair"}:

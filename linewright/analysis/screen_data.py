@@ -19,6 +19,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     form: str
     metastable: bool = False
     """The launches fall into groups: one number does not describe the cell."""
+    modes_ns: tuple[float, ...] = ()
+    """The groups' medians, of a metastable cell."""
     reliable: bool = True
     """False where too many windows were disturbed."""
 

@@ -69,6 +69,7 @@ def matrix(screen: Screen, width: int) -> tuple[Table, list[str]]:
         columns: list[Column[Row]] = [Column(f"ns, {screen.width_bits} bit", lambda row: row.name, text=True)]
         for condition in _shown(screen):
             columns += _columns(condition, shared, letters, level)
+        columns = [column for column in columns if any(column.value(row) for row in screen.rows)]
         if _needed(columns, screen.rows) <= width:
             break
     made = table("", columns, screen.rows)
@@ -121,7 +122,7 @@ def _figure_of(key: str) -> Callable[[Row], str]:
 def _range_of(key: str) -> Callable[[Row], str]:
     def value(row: Row) -> str:
         entry = row.entries.get(key)
-        return words.span(entry.default) if entry and entry.default else ""
+        return words.span(entry.default) if entry and entry.default and not entry.default.modes_ns else ""
 
     return value
 
@@ -158,13 +159,13 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
     if "undecided" in answers:
         parts.append("? undecided")
     if "slower" in answers:
-        parts.append("more: every other form costs more")
+        parts.append("more: all others cost more")
     if letters.legend():
         parts.append(letters.legend())
     if any(entry.default and entry.default.metastable for entry in entries):
         parts.append("~ several modes")
     parts += [
-        f"in {c.work_iters} work: ns added to {c.work_iters} units of work" for c in _shown(screen) if c.key == "work"
+        f"in {c.work_iters} work: ns added to {c.work_iters} units of it" for c in _shown(screen) if c.key == "work"
     ]
     lines = ["; ".join(parts)] if parts else []
     if noise := floor_line(screen):

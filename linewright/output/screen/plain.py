@@ -45,18 +45,17 @@ def _of(screen: Screen) -> Iterator[str]:
 
 
 def _figure(found: Figure) -> str:
-    doubts = [
-        *(["several modes"] if found.metastable else []),
-        *(["unreliable, too many windows were disturbed"] if not found.reliable else []),
-    ]
-    return words.ns(found.ns.median_ns) + (f" ({', '.join(doubts)})" if doubts else "")
+    text = words.ns(found.ns.median_ns)
+    if found.modes_ns:
+        text = f"{' or '.join(map(words.ns, found.modes_ns))}, by launch"
+    return text + ("" if found.reliable else " (unreliable, too many windows were disturbed)")
 
 
 def _entry(entry: Entry, condition: Condition) -> str:
     if entry.default is None:
         return f"{entry.why or 'no figure'}."
     text = _figure(entry.default)
-    if condition.key == "contended" and (span := words.span(entry.default)):
+    if condition.key == "contended" and not entry.default.modes_ns and (span := words.span(entry.default)):
         text += f", interval {span.replace('–', ' to ')}"
     return f"{text}.{_versus(entry, condition)}"
 

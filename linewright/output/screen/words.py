@@ -45,10 +45,13 @@ def ns(value: float | None) -> str:
 
 
 def figure(found: Figure | None) -> str:
-    """A cost with the marks of doubt: ``?`` for an unreliable cell, ``~`` for one with several modes."""
+    """A cost, of several modes the first and last as ``25.3~103``; ``?`` behind that of an unreliable cell."""
     if found is None:
         return "–"
-    return ns(found.ns.median_ns) + ("~" if found.metastable else "") + ("" if found.reliable else "?")
+    text = ns(found.ns.median_ns) + ("~" if found.metastable else "")
+    if found.modes_ns:
+        text = f"{ns(min(found.modes_ns))}~{ns(max(found.modes_ns))}"
+    return text + ("" if found.reliable else "?")
 
 
 def span(found: Figure) -> str:

@@ -116,7 +116,9 @@ def test_without_a_difference_nothing_is_recommended():
 def test_one_cpu_says_nothing_of_contention():
     s = screen_of("one-cpu")
     assert [c.key for c in s.conditions] == ["alone", "work"] and not any(p.contended for p in s.prices)
-    assert "Not measured: a second CPU on the line." in printed(s) and "2 CPUs" not in printed(s)
+    assert "Not measured: a second CPU on the line, because only one CPU could be used." in printed(
+        s
+    ) and "2 CPUs" not in printed(s)
 
 
 def test_a_condition_without_any_figure_has_no_column():
