@@ -1,4 +1,4 @@
-// The workload of a lock that lets one thread in: sections that write what the lock protects and notice any company.
+// The workload of a lock that lets one thread in: critical sections write what the lock protects and notice an overlap.
 #pragma once
 
 #include "workload/worker.hpp"
@@ -33,11 +33,11 @@ public:
 
     void verify(Result &result) const {
         const std::uint64_t done = result.all_operations;
-        const std::string sections = std::to_string(done) + " sections";
+        const std::string sections = std::to_string(done) + " critical sections";
         if (data_.count != done || data_.mirror != done)
             result.failures.push_back(sections + " left a count of " + std::to_string(data_.count) + " and " +
                                       std::to_string(data_.mirror));
-        result.checks.push_back(sections + ", none with company, none lost");
+        result.checks.push_back(sections + ", never two at once, no write lost");
         if constexpr (in_order)
             result.checks.push_back("served in the order of arrival");
     }

@@ -94,7 +94,7 @@ int answer(const Options &options, const std::string &format) {
 
 int main(int argc, char **argv) {
     CLI::App app{
-        "Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks that it held, and tells its rate, fairness and waits."};
+        "Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks it, and reports its rate, fairness and waits."};
     Request request;
     std::string format = "table";
     declare(app, request, format);

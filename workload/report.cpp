@@ -66,11 +66,11 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
         out += "  verified    " + check + "\n";
     for (const std::string &failure : r.failures)
         out += "  BROKEN      " + failure + "\n";
-    out += print("  cpu         %.1f ns of CPU time per operation, %.1f of it outside critical and parallel sections\n",
-                 r.cpu_ns, r.cpu_ns - o.critical.ns - o.parallel.ns);
+    out += print("  cpu         %.1f ns of CPU time per operation, %.1f of it besides the work below\n", r.cpu_ns,
+                 r.cpu_ns - o.critical.ns - o.parallel.ns);
     out += "  per thread  " + per_thread_text(r.per_thread) + "\n";
     out += print("  fairness    %.4f (Jain's index)\n", r.fairness);
-    out += print("  %-10s  p50 %s, p99 %s, longest %s (%" PRIu64 " timed, %s of each is the clock's)\n", waiting(o.kind),
+    out += print("  %-10s  p50 %s, p99 %s, longest %s (%" PRIu64 " timed; the clock's own %s is in each)\n", waiting(o.kind),
                  ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(), ns_text(r.waits.longest_ns).c_str(),
                  r.waits.timed, ns_text(r.waits.clock_ns).c_str());
     if (o.kind == "hash-bucket") {
@@ -79,7 +79,8 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
             "  queued      %u threads in %.4f ms\n  requeued    %u threads in %.4f ms\n  woken       %u threads in %.4f ms\n",
             o.threads, r.rounds.block_ms, o.threads, r.rounds.requeue_ms, o.threads, r.rounds.wake_ms);
     }
-    out += "  critical    " + length_text(o.critical) + ", then " + length_text(o.parallel) + " outside";
+    out +=
+        "  work        " + length_text(o.critical) + " inside the critical section, " + length_text(o.parallel) + " outside";
     if (o.long_hold_ns > 0)
         out += print(", %" PRIu64 " long holds of %s", r.long_holds, ns_text(o.long_hold_ns).c_str());
     out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") +

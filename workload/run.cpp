@@ -132,7 +132,7 @@ double jain(const std::vector<std::uint64_t> &shares) {
 
 void sum_up(Result &result, const std::deque<Worker> &team, unsigned threads, double ns_per_tick) {
     static constexpr const char *words[violations] = {
-        "sections had company or lost what they wrote", "waiters were passed by others", "reads saw half a write",
+        "critical sections overlapped or lost a write", "waiters were passed by others", "reads saw half a write",
         "references were held to an object already released", "rounds lost a waiter"};
     auto all = std::make_unique<wire::Histogram>();
     std::array<std::uint64_t, violations> broken{};

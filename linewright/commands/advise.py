@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
 def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int:
     """Say which setting the measurement supports, by how much and where, and what it cannot tell."""
     from linewright.advice import advice
+    from linewright.advice.screen import screens
     from linewright.analysis import loading
     from linewright.output import advice_text
 
@@ -30,6 +31,6 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     if as_json:
         print_json(answers)
     else:
-        advice_text.show(answers, contexts, console_for(sys.stdout), every)
+        advice_text.show(answers, screens(loaded.summaries, contexts), console_for(sys.stdout), every)
         sys.stdout.flush()
     return DONE

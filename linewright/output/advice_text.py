@@ -1,4 +1,4 @@
-"""Advice on a terminal or in a pipe: the decision first, then each part of the evidence, the limits last."""
+"""Advice on a terminal or in a pipe: what to set and to write first, then each part of the evidence, the limits last."""
 
 from __future__ import annotations
 
@@ -9,41 +9,67 @@ from rich.padding import Padding
 from rich.text import Text
 
 from linewright.advice.machine import Advice, Section
+from linewright.analysis.screen_data import Screen
 from linewright.errors import one_line
-from linewright.output.machine import describe
-from linewright.output.one_screen import LINES, height, longest, more, print_blocks
-from linewright.schema import Context
+from linewright.output.one_screen import LINES, height, longest, more, print_blocks, width_of
+from linewright.output.screen.matrix import floor_line
+from linewright.output.screen.page import labelled
+
+CONTROL, UNKNOWN = "control", "unknown"
+"""Sections that limit what may be concluded: of the first one screen has the noise floor alone, the second stays."""
+MOST_USED = 3
+"""Sentences on what to write in code; the screen of `linewright show` has more."""
 
 
-def show(answers: Sequence[Advice], contexts: Sequence[Context], console: Console, every: bool) -> None:
+def show(answers: Sequence[Advice], screens: Sequence[Screen], console: Console, every: bool) -> None:
     """Print each machine's advice: on one screen, or all of it with `every`."""
     for number, answer in enumerate(answers):
         if number:
             console.print()
-        known = [c for c in contexts if c.machine_id == answer.machine_id]
-        lines = max((len(section.lines) for section in answer.sections), default=0)
-        whole = _blocks(answer, known, answer.sections, lines)
-        print_blocks(whole if every else _fitted(answer, known, lines, console), console)
+        screen = next((s for s in screens if s.machine_id == answer.machine_id), None)
+        head = _decision(answer, screen, width_of(console))
+        if every:
+            print_blocks([*head, *_sections(answer.sections)], console)
+        else:
+            print_blocks(_fitted(head, answer, floor_line(screen) if screen else "", console), console)
 
 
-def _fitted(answer: Advice, known: Sequence[Context], lines: int, console: Console) -> list[RenderableType]:
+def _decision(answer: Advice, screen: Screen | None, width: int) -> list[RenderableType]:
+    """The setting, what to write in code, and the machine that this was measured on."""
+    if screen is None or not screen.set:
+        return [Text(one_line(answer.setting.sentence), style="bold")]
+    machine = ", ".join([screen.title, *screen.facts, *screen.run])
+    return [
+        *labelled("SET", screen.set, width),
+        *labelled("USE", screen.use[:MOST_USED], width),
+        Text(one_line(machine), style="dim"),
+    ]
+
+
+def _fitted(head: list[RenderableType], answer: Advice, floor: str, console: Console) -> list[RenderableType]:
     """As many lines of each section as there is room for; where one of each is too much, fewer sections."""
-    blocks = longest(lambda count: _blocks(answer, known, answer.sections, count), lines, console)
+    evidence = [section for section in answer.sections if section.name not in (CONTROL, UNKNOWN)]
+    unknown = [section for section in answer.sections if section.name == UNKNOWN]
+    every = sum(len(section.lines) for section in answer.sections)
+
+    def made(sections: Sequence[Section], lines: int) -> list[RenderableType]:
+        left_out = every - sum(len(section.lines[:lines]) for section in sections)
+        blocks = [*head, *_sections(sections, lines)]
+        blocks += [Text(floor, style="dim")] if floor else []
+        return blocks + ([Text(more(left_out, "line", "advise"), style="dim")] if left_out else [])
+
+    most = max((len(section.lines) for section in answer.sections), default=0)
+    blocks = longest(lambda lines: made([*evidence, *unknown], lines), most, console)
     if height(blocks, console) <= LINES:
         return blocks
-    first, last = answer.sections[:-1], answer.sections[-1:]
-    return longest(lambda count: _blocks(answer, known, [*first[:count], *last], 1), len(first), console)
+    return longest(lambda count: made([*evidence[:count], *unknown], 1), len(evidence), console)
 
 
-def _blocks(answer: Advice, known: Sequence[Context], sections: Sequence[Section], lines: int) -> list[RenderableType]:
-    """The decision, `lines` lines of each section, and what was left out of the whole advice."""
-    blocks: list[RenderableType] = [Text(one_line(answer.setting.sentence), style="bold")]
-    blocks += [Text(line, style="dim") for line in describe(known)]
+def _sections(sections: Sequence[Section], lines: int | None = None) -> list[RenderableType]:
+    """Each section's title and lines, at most so many."""
+    blocks: list[RenderableType] = []
     for section in sections:
         blocks += [Text(), Text(one_line(section.title), style="bold")]
         for line in section.lines[:lines]:
             blocks.append(Padding(Text(one_line(line)), (0, 0, 0, 4 if line.startswith("  ") else 2)))
-    every = sum(len(section.lines) for section in answer.sections)
-    if left_out := every - sum(len(section.lines[:lines]) for section in sections):
-        blocks += [Text(), Text(more(left_out, "line", "advise"), style="dim")]
     return blocks

@@ -34,9 +34,16 @@ def longest(make: Callable[[int], list[RenderableType]], most: int, console: Con
 
 
 def print_blocks(blocks: Sequence[RenderableType], console: Console) -> None:
-    """Print blocks below each other."""
-    for block in blocks:
-        console.print(block, width=width_of(console))
+    """Print blocks below each other; in a pipe without the spaces that fill a terminal's lines."""
+    width = width_of(console)
+    if console.is_terminal or console.record:
+        for block in blocks:
+            console.print(block, width=width)
+        return
+    with console.capture() as captured:
+        for block in blocks:
+            console.print(block, width=width)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def more(count: int, what: str, command: str) -> str:

@@ -64,10 +64,8 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
     yield from before_headline
     for sentence in screen.headline:
         yield from _wrapped(_text(sentence), "", width, "bold")
-    for number, sentence in enumerate(screen.use[: amounts["use"]]):
-        yield from _wrapped(_text(sentence), "    " if number else "USE ", width)
-    for number, sentence in enumerate(screen.set[:2]):
-        yield from _wrapped(_text(sentence), "    " if number else "SET ", width)
+    yield from labelled("USE", screen.use[: amounts["use"]], width)
+    yield from labelled("SET", screen.set[:2], width)
     if screen.rows:
         yield from before_matrix
         made, legend = matrix(_fewer_rows(screen, amounts["rows"]), width)
@@ -93,6 +91,12 @@ def _weightiest(prices: Sequence[Price], most: int) -> list[Price]:
 
 def _text(sentence: Sentence) -> str:
     return one_line(render(sentence))
+
+
+def labelled(label: str, sentences: Sequence[Sentence], width: int) -> Iterator[Text]:
+    """Sentences below each other behind a label that stands before the first."""
+    for number, sentence in enumerate(sentences):
+        yield from _wrapped(_text(sentence), " " * (len(label) + 1) if number else f"{label} ", width)
 
 
 def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Text]:

@@ -77,7 +77,7 @@ def test_measure(command, words: list[str], messages: list[str]):
         (["schema", "table"], "allowed: plan, context, record"),
         (["show", "absent.jsonl"], "absent.jsonl: No such file"),
         (["show", "/bin/true"], "/bin/true:1: not a record file"),
-        (["show"], "FILE"),
+        (["show"], "RECORDS"),
         (["weigh"], "weigh"),
         (["--wrong"], "--wrong"),
     ],
