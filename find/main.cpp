@@ -53,7 +53,9 @@ int main(int argc, char **argv) {
     int fd = 1;
     std::vector<std::string> environment;
     app.set_version_flag("--version", LINEWRIGHT_VERSION);
-    app.add_option("--period-us", period_us, "CPU time between samples of a thread")->check(CLI::Range(10.0, 1e6));
+    app.add_option("--period-us", period_us, "CPU time between samples of a thread, at least")->check(CLI::Range(10.0, 1e6));
+    app.add_option("--sample-share", options.sample_share, "share of the program's CPU time that samples may cost")
+        ->check(CLI::Range(1e-6, 1.0));
     app.add_option("--pid", options.pid, "sample this process, its threads and its descendants")->check(CLI::PositiveNumber);
     app.add_option("--for", options.seconds, "seconds; a program that was started is then ended")
         ->check(CLI::PositiveNumber);

@@ -57,6 +57,12 @@ private:
 
 // Registers of user space that a sample carries, by the kernel's numbers: see asm/perf_regs.h.
 extern const std::uint64_t register_mask;
+// Where the stack pointer stands among them.
+#if defined(__x86_64__)
+inline constexpr unsigned stack_pointer = 7;
+#else
+inline constexpr unsigned stack_pointer = 31;
+#endif
 // Bytes of the stack's top that a sample carries: the return address of a leaf without a frame is among them.
 inline constexpr std::uint32_t stack_bytes = 64;
 

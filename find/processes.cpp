@@ -82,7 +82,8 @@ std::vector<pid_t> family_of(pid_t pid) {
     return family;
 }
 
-void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns) {
+std::vector<Mapping> mappings_of(pid_t pid) {
+    std::vector<Mapping> found;
     std::ifstream file(path(pid, "maps"));
     for (std::string line; std::getline(file, line);) {
         unsigned long long start, end, offset, inode;
@@ -92,19 +93,27 @@ void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns) {
         if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, mode, &offset, &major, &minor,
                         &inode, &name) < 7)
             continue;
+        found.push_back({start, end, offset, static_cast<std::uint64_t>(major) << 32 | minor, inode, mode[2] == 'x',
+                         mode[1] == 'w', mode[3] == 's',
+                         static_cast<std::size_t>(name) < line.size() ? line.substr(static_cast<std::size_t>(name)) : ""});
+    }
+    return found;
+}
+
+void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns) {
+    for (const Mapping &mapping : mappings_of(pid))
         Line(output, "map")
             .number("time_ns", time_ns)
             .number("pid", static_cast<std::uint64_t>(pid))
-            .number("start", start)
-            .number("length", end - start)
-            .number("offset", offset)
-            .number("device", static_cast<std::uint64_t>(major) << 32 | minor)
-            .number("inode", inode)
-            .text("path", static_cast<std::size_t>(name) < line.size() ? line.substr(static_cast<std::size_t>(name)) : "")
-            .flag("executable", mode[2] == 'x')
-            .flag("writable", mode[1] == 'w')
-            .flag("shared", mode[3] == 's');
-    }
+            .number("start", mapping.start)
+            .number("length", mapping.end - mapping.start)
+            .number("offset", mapping.offset)
+            .number("device", mapping.device)
+            .number("inode", mapping.inode)
+            .text("path", mapping.path)
+            .flag("executable", mapping.executable)
+            .flag("writable", mapping.writable)
+            .flag("shared", mapping.shared);
 }
 
 void describe_tasks(Output &output, pid_t pid, const std::vector<pid_t> &threads, std::uint64_t time_ns) {

@@ -3,6 +3,7 @@
 
 #include "find/lines.hpp"
 
+#include <cstdint>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -19,6 +20,13 @@ std::vector<pid_t> family_of(pid_t pid);
 unsigned long long cpu_time(pid_t tid);
 pid_t parent_of(pid_t pid);
 std::string name_of(pid_t tid);
+struct Mapping {
+    std::uint64_t start, end, offset, device, inode; // device: major number above 32 bits of minor number
+    bool executable, writable, shared;
+    std::string path;
+};
+// What the process has mapped now, in order of addresses.
+std::vector<Mapping> mappings_of(pid_t pid);
 // Writes a `map` line for each mapping that the process has now.
 void describe_mappings(Output &output, pid_t pid, std::uint64_t time_ns);
 // Writes a `task` line for a process and each of its threads.

@@ -62,9 +62,17 @@ rlim_t raise_descriptors() {
     throw Refused(text);
 }
 
+// A period in which one sample costs no more than its share; the fall-back's timers keep the one that they were given.
+std::uint64_t affordable_period(const Options &options, const Costs &costs) {
+    auto by_cost = static_cast<std::uint64_t>(static_cast<double>(costs.sample_ns) / options.sample_share);
+    return options.signals.empty() ? std::max(options.period_ns, by_cost) : options.period_ns;
+}
+
 class Run {
 public:
-    Run(Output &output, const Options &options) : out_(output), options_(options), watches_(output, options.watch_share) {}
+    Run(Output &output, const Options &options)
+        : out_(output), options_(options), costs_(options.signals.empty() ? measure_costs() : Costs{}),
+          period_ns_(affordable_period(options, costs_)), watches_(output, options.watch_share, costs_) {}
     void run();
 
 private:
@@ -82,6 +90,8 @@ private:
 
     Output &out_;
     const Options &options_;
+    Costs costs_;
+    std::uint64_t period_ns_;
     Watches watches_;
     std::optional<Timers> timers_;
     std::optional<Signals> signals_;
@@ -104,10 +114,14 @@ void Run::header(const char *scope) {
 #endif
         .text("scope", scope)
         .number("pid", static_cast<std::uint64_t>(program_ ? program_->pid() : options_.pid))
-        .number("period_ns", options_.period_ns)
+        .number("period_ns", period_ns_)
         .flag("kernel", timers_ && timers_->kernel())
         .number("cpus", static_cast<std::uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)))
         .number("left_out", left_out_)
+        .number("sample_ns", costs_.sample_ns)
+        .number("hit_ns", costs_.hit_ns)
+        .number("arm_ns", costs_.arm_ns)
+        .flag("measured", signals_ || (costs_.sample_measured && costs_.watch_measured))
         .texts("command", options_.command)
         .number("time_ns", monotonic_ns());
 }
@@ -116,7 +130,7 @@ void Run::begin_program() {
     program_.emplace(options_.command, options_.environment);
     raise_descriptors();
     if (options_.signals.empty()) {
-        timers_.emplace(out_, options_.period_ns);
+        timers_.emplace(out_, period_ns_);
         if (int error = timers_->add(program_->pid(), true)) {
             program_.reset();
             refuse(error);
@@ -142,7 +156,7 @@ void Run::begin_process() {
 // Events for every thread where there are descriptors for all; else one for each CPU of the whole machine, where that is
 // allowed; else the threads that have used the most CPU time.
 void Run::join(const std::vector<pid_t> &family) {
-    timers_.emplace(out_, options_.period_ns);
+    timers_.emplace(out_, period_ns_);
     std::vector<pid_t> tids;
     for (pid_t pid : family)
         for (pid_t tid : threads_of(pid))
@@ -243,7 +257,7 @@ void Run::loop() {
     while (true) {
         bool over_now = over(monotonic_ns()); // asked before the rings are drained: nothing of the end is missed
         drain();
-        watches_.step(monotonic_ns(), timers_ ? timers_->totals().samples * options_.period_ns : 0);
+        watches_.step(monotonic_ns(), timers_ ? timers_->totals().samples * period_ns_ : 0);
         describe(monotonic_ns());
         if (over_now)
             return;
@@ -270,6 +284,7 @@ void Run::finish() {
         .number("watch_hits", watches_.hits())
         .number("watch_armed", watches_.armed())
         .number("watch_cost_ns", watches_.cost_ns())
+        .number("sample_cost_ns", signals_ ? signals_->handler_ns() : totals.samples * costs_.sample_ns)
         .number("elapsed_ns", monotonic_ns() - began_ns_);
     if (program_)
         line.text("ending", program_->exit_code() < 0 ? strsignal(-program_->exit_code()) : "exit")

@@ -14,7 +14,8 @@ namespace lw::find {
 std::uint64_t monotonic_ns();
 
 struct Options {
-    std::uint64_t period_ns = 1'000'000;
+    std::uint64_t period_ns = 1'000'000; // CPU time of a thread between samples, at least
+    double sample_share = 1;          // of the program's CPU time that samples may cost: lengthens the period
     pid_t pid = 0;                    // sampled where it is already running; 0: `command` is started
     double seconds = 0;               // 0: until the program ends
     double watch_share = 0.01;        // of the program's CPU time that watchpoints may cost

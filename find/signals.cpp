@@ -87,6 +87,13 @@ void Signals::drain() {
     }
 }
 
+std::uint64_t Signals::handler_ns() const {
+    std::uint64_t sum = 0;
+    for (auto &[pid, process] : processes_)
+        sum += process.ring->handler_ns.load(std::memory_order_relaxed);
+    return sum;
+}
+
 void Signals::take(std::uint32_t pid, const Slot &slot) {
     auto count = static_cast<std::size_t>(__builtin_popcountll(register_mask));
 #if defined(__x86_64__)
@@ -96,6 +103,7 @@ void Signals::take(std::uint32_t pid, const Slot &slot) {
 #endif
     totals_.samples++;
     code_.want(pid, ip);
+    blocks_.want(pid, slot.tid, slot.registers[stack_pointer]);
     Line(out_, "sample")
         .number("time_ns", slot.time_ns)
         .number("pid", pid)

@@ -4,6 +4,7 @@
 #include "find/code.hpp"
 #include "find/lines.hpp"
 #include "find/preload/ring.hpp"
+#include "find/thread_blocks.hpp"
 #include "find/timers.hpp"
 
 #include <map>
@@ -14,13 +15,15 @@ namespace lw::find {
 class Signals {
 public:
     // `folder` is where processes make their rings, each named by its process number.
-    Signals(Output &output, std::string folder) : out_(output), code_(output), folder_(std::move(folder)) {}
+    Signals(Output &output, std::string folder) : out_(output), code_(output), blocks_(output), folder_(std::move(folder)) {}
     ~Signals();
     Signals(const Signals &) = delete;
     Signals &operator=(const Signals &) = delete;
 
     void drain();
     const Totals &totals() const { return totals_; }
+    // Time that the program's threads have spent in the handler so far; the kernel's part of a signal is not in it.
+    std::uint64_t handler_ns() const;
 
 private:
     struct Process {
@@ -34,6 +37,7 @@ private:
 
     Output &out_;
     Code code_;
+    ThreadBlocks blocks_;
     std::string folder_;
     std::map<std::uint32_t, Process> processes_;
     Totals totals_;

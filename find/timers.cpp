@@ -116,7 +116,7 @@ void Timers::take_sample(const perf_event_header &record) {
     active_.insert(sample_.pid);
     totals_.kernel += sample_.kernel;
     if (!sample_.kernel && sample_.bits)
-        code_.want(sample_.pid, sample_.ip);
+        want_surroundings();
     Line line(out_, "sample");
     line.number("time_ns", sample_.time_ns)
         .number("pid", sample_.pid)
@@ -131,6 +131,13 @@ void Timers::take_sample(const perf_event_header &record) {
         .list("registers", sample_.registers)
         .list("chain", sample_.chain)
         .list("top", sample_.top);
+}
+
+// What the sample's instruction and its addresses are read from: code, and where the thread's own data lie.
+void Timers::want_surroundings() {
+    code_.want(sample_.pid, sample_.ip);
+    if (sample_.bits == 64)
+        blocks_.want(sample_.pid, sample_.tid, sample_.registers[stack_pointer]);
 }
 
 void Timers::take_mapping(const perf_event_header &record) {
@@ -158,7 +165,7 @@ void Timers::take_name(const perf_event_header &record) {
         return;
     bool exec = record.misc & PERF_RECORD_MISC_COMM_EXEC;
     if (exec)
-        code_.forget(pid);
+        code_.forget(pid), blocks_.forget(pid);
     Line(out_, "task")
         .number("time_ns", time_of(record))
         .text("event", exec ? "exec" : "name")

@@ -4,6 +4,7 @@
 #include "find/code.hpp"
 #include "find/lines.hpp"
 #include "find/perf.hpp"
+#include "find/thread_blocks.hpp"
 
 #include <cstdint>
 #include <map>
@@ -18,7 +19,7 @@ struct Totals {
 
 class Timers {
 public:
-    Timers(Output &output, std::uint64_t period_ns) : out_(output), code_(output), period_ns_(period_ns) {}
+    Timers(Output &output, std::uint64_t period_ns) : out_(output), code_(output), blocks_(output), period_ns_(period_ns) {}
 
     // Opens events for a task on every CPU; new threads and children of it inherit them. 0, or the errno.
     int add(pid_t tid, bool on_exec);
@@ -40,6 +41,7 @@ private:
     int open(pid_t tid, int cpu, bool on_exec);
     bool ours(std::uint32_t pid) const { return !machine_ || family_.contains(pid); }
     void take(const perf_event_header &record);
+    void want_surroundings();
     void take_sample(const perf_event_header &record);
     void take_mapping(const perf_event_header &record);
     void take_name(const perf_event_header &record);
@@ -47,6 +49,7 @@ private:
 
     Output &out_;
     Code code_;
+    ThreadBlocks blocks_;
     std::uint64_t period_ns_;
     bool kernel_ = true; // samples inside the kernel are allowed
     bool machine_ = false;

@@ -7,8 +7,6 @@
 
 namespace lw::find {
 
-namespace {
-
 perf_event_attr watch_attributes(const Request &request) {
     perf_event_attr attributes = common_attributes();
     attributes.type = PERF_TYPE_BREAKPOINT;
@@ -21,6 +19,8 @@ perf_event_attr watch_attributes(const Request &request) {
     attributes.exclude_kernel = 1;
     return attributes;
 }
+
+namespace {
 
 const char *why(int error) {
     switch (error) {
@@ -36,9 +36,9 @@ const char *why(int error) {
 // The budget grows with time; a first allowance lets the first line be watched at once.
 bool Watches::affordable() const {
     constexpr std::uint64_t allowance_ns = 5'000'000;
-    std::uint64_t pending = armed_.size() * hit_ns; // each of them may still hit
+    std::uint64_t pending = armed_.size() * costs_.hit_ns; // each of them may still hit
     auto earned = static_cast<std::uint64_t>(share_ * static_cast<double>(busy_ns_));
-    return cost_ns() + pending + hit_ns + arm_ns <= earned + allowance_ns;
+    return cost_ns() + pending + costs_.hit_ns + costs_.arm_ns <= earned + allowance_ns;
 }
 
 void Watches::step(std::uint64_t now_ns, std::uint64_t busy_ns) {

@@ -1,6 +1,7 @@
 // Watchpoints on a thread's data, one hit each: which thread touches which bytes, without a sample of the access.
 #pragma once
 
+#include "find/costs.hpp"
 #include "find/lines.hpp"
 #include "find/perf.hpp"
 
@@ -21,11 +22,14 @@ struct Request {
     unsigned ms = 20;
 };
 
+// The event that serves a request, disabled.
+perf_event_attr watch_attributes(const Request &request);
+
 // Arms watchpoints at a bounded rate: what they cost stays below a share of the CPU time that the program uses.
 class Watches {
 public:
-    // `share` of the program's CPU time that they may cost.
-    Watches(Output &output, double share) : out_(output), share_(share) {}
+    // `share` of the program's CPU time that they may cost, and what each costs.
+    Watches(Output &output, double share, const Costs &costs = {}) : out_(output), share_(share), costs_(costs) {}
 
     void ask(const Request &request) { waiting_.push_back(request); }
     // Takes hits and ends of time, arms what is waiting and affordable. Called every few milliseconds; `busy_ns` is the CPU
@@ -34,12 +38,10 @@ public:
     bool idle() const { return waiting_.empty() && armed_.empty(); }
     std::uint64_t hits() const { return hits_; }
     std::uint64_t armed() const { return count_; }
-    // Time that they cost the program, by the costs below.
-    std::uint64_t cost_ns() const { return hits_ * hit_ns + count_ * arm_ns; }
+    // Time that they cost the program.
+    std::uint64_t cost_ns() const { return hits_ * costs_.hit_ns + count_ * costs_.arm_ns; }
 
 private:
-    // Assumed for one hit (the upper end of 30 to 70 us seen in one virtual machine) and for arming one (not measured).
-    static constexpr std::uint64_t hit_ns = 70'000, arm_ns = 10'000;
     static constexpr unsigned registers = 4;
 
     struct Armed {
@@ -55,6 +57,7 @@ private:
 
     Output &out_;
     double share_;
+    Costs costs_;
     std::uint64_t busy_ns_ = 0, hits_ = 0, count_ = 0;
     std::deque<Request> waiting_;
     std::list<Armed> armed_;

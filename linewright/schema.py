@@ -141,6 +141,15 @@ class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     confidence: float = 0.95
 
 
+class Estimate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A figure without a unit of its own (a ratio, a share) and its interval at ``confidence``."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float = 0.95
+
+
 class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Windows thrown away, by cause. docs/reference/method.md states each rule."""
 

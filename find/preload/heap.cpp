@@ -2,6 +2,8 @@
 //
 // LINEWRIGHT_FIND_HEAP names the table's file; LINEWRIGHT_FIND_PAD holds MODULE+0xBEGIN-0xEND, several separated by commas:
 // blocks whose allocating call returns into one of these ranges of a module's own addresses begin on a line of their own.
+// LINEWRIGHT_FIND_PAD_TO=016 finds the same blocks and leaves them as malloc places them: the baseline of a trial runs the
+// same code with an environment of the same length, so that it differs from the padded setting in the padding alone.
 #include "find/preload/blocks.hpp"
 
 #include <cerrno>
@@ -22,7 +24,9 @@ namespace {
 
 using namespace lw::find;
 
-constexpr std::size_t own_line = 128; // bytes: a pair of lines where a CPU fetches pairs
+constexpr std::size_t own_line = 128;   // bytes: a pair of lines where a CPU fetches pairs
+constexpr std::size_t as_malloc = 16;   // alignment that malloc gives by itself
+std::size_t pad_to = own_line;          // as_malloc in the baseline of a trial
 constexpr unsigned most_ranges = 32;
 
 struct Range {
@@ -112,8 +116,8 @@ void *allocate(std::size_t size, std::size_t alignment, void *caller) {
     if (!found_next())
         return from_arena(size);
     if (ranges && to_pad(caller) && size <= SIZE_MAX - own_line) {
-        alignment = alignment > own_line ? alignment : own_line;
-        size = (size + own_line - 1) & ~(own_line - 1);
+        alignment = alignment > pad_to ? alignment : pad_to;
+        size = pad_to == own_line ? (size + own_line - 1) & ~(own_line - 1) : size;
     }
     void *block = alignment ? next.memalign(alignment, size) : next.malloc(size);
     note(block, size, caller);
@@ -187,6 +191,8 @@ void in_child() { process = static_cast<std::uint64_t>(getpid()); }
     found_next();
     process = static_cast<std::uint64_t>(getpid());
     pthread_atfork(nullptr, nullptr, in_child);
+    if (const char *to = std::getenv("LINEWRIGHT_FIND_PAD_TO"); to && std::strtoul(to, nullptr, 10) == as_malloc)
+        pad_to = as_malloc;
     if (const char *pad = std::getenv("LINEWRIGHT_FIND_PAD"))
         read_ranges(pad);
     if (const char *path = std::getenv("LINEWRIGHT_FIND_HEAP"))

@@ -27,6 +27,7 @@ struct SharedRing {
     std::atomic<std::uint64_t> head; // next slot to write
     std::atomic<std::uint64_t> tail; // next slot to read
     std::atomic<std::uint64_t> lost;
+    std::atomic<std::uint64_t> handler_ns; // that the handlers took
     Slot slots[ring_slots];
 };
 

@@ -82,22 +82,29 @@ Slot *claim(SharedRing &to) {
     return &to.slots[head % ring_slots];
 }
 
+std::uint64_t now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 void on_tick(int, siginfo_t *, void *where) {
     int before = errno;
     SharedRing *to = ring.load(std::memory_order_acquire);
+    std::uint64_t began = now_ns();
     Slot *slot = to ? claim(*to) : nullptr;
     if (slot) {
-        timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
         std::uint64_t frame, stack;
         registers_of(static_cast<ucontext_t *>(where), slot->registers, frame, stack);
         slot->tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
-        slot->time_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+        slot->time_ns = began;
         slot->frames = walk(frame, stack, slot->chain);
         slot->words = words_at(stack, slot->top, top_words);
         // Release: pairs with the acquire load of the sampler's drain, which then sees the whole sample (signals.cpp).
         slot->full.store(1, std::memory_order_release);
     }
+    if (to)
+        to->handler_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
     errno = before;
 }
 

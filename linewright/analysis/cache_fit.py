@@ -18,11 +18,10 @@ from msgspec import Struct
 from scipy import special
 
 from linewright.analysis.contrast import CONFIDENCE, FEWEST_LAUNCHES, paired
-from linewright.analysis.intervals import Estimate
 from linewright.analysis.saying import Clause, Sentence
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE
-from linewright.schema import Cell
+from linewright.schema import Cell, Estimate
 
 NEGLIGIBLE_PERCENT = 2.0
 """A saving below this does not matter."""

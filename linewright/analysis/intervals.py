@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from msgspec import Struct
 from scipy import special, stats
 
 from linewright.analysis.modes import cut
@@ -25,15 +24,6 @@ UNLIKELY = 0.01
 """Chance below which a repeat's median is not expected in a mode."""
 
 Groups = Sequence[np.ndarray]
-
-
-class Estimate(Struct, frozen=True, kw_only=True):
-    """A figure without a unit of its own (a ratio, a share) and its interval."""
-
-    value: float
-    low: float
-    high: float
-    confidence: float = CONFIDENCE
 
 
 def finite(values: Sequence[float]) -> np.ndarray:

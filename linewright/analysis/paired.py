@@ -18,8 +18,9 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from linewright.analysis.intervals import Estimate, median
+from linewright.analysis.intervals import median
 from linewright.analysis.modes import Mode, modes
+from linewright.schema import Estimate
 
 ALPHA = 0.05
 INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)

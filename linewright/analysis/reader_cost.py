@@ -22,11 +22,10 @@ from linewright.analysis.contrast import (
     undecided,
 )
 from linewright.analysis.findings import lacking
-from linewright.analysis.intervals import Estimate
 from linewright.analysis.saying import Clause, Sentence, join, number
 from linewright.analysis.summary import Summary
 from linewright.families import READERS, default_of, family_of
-from linewright.schema import Cell, Interval
+from linewright.schema import Cell, Estimate, Interval
 
 SCALED = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")
 """Operations whose cost is compared with that of one reader alone."""

@@ -19,6 +19,9 @@ ORDER = 34
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
 
+SIGNAL_NS = 4_000
+"""Assumed cost of a sample by a signal, for planning alone: the page states what the handlers took."""
+
 
 def register(app: typer.Typer) -> None:
     app.command("find", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})(find)
@@ -122,7 +125,11 @@ class _Request(NamedTuple):
 
     def arguments(self) -> list[str]:
         """The sampler's options."""
-        options = [f"--period-us={period_us(self.share):g}", f"--watch-share={self.share / 2:g}"]
+        options = [
+            f"--period-us={period_us():g}",
+            f"--sample-share={self.share / 2:g}",
+            f"--watch-share={self.share / 2:g}",
+        ]
         options += [f"--pid={self.pid}"] if self.pid else []
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 
@@ -153,7 +160,7 @@ def _live(request: _Request):
         preload.append(str(find_preload("timer")))
         environment += [
             f"LINEWRIGHT_FIND_RINGS={rings}",
-            f"LINEWRIGHT_FIND_PERIOD_NS={period_us(request.share) * 1000:.0f}",
+            f"LINEWRIGHT_FIND_PERIOD_NS={signal_period_ns(request.share):.0f}",
         ]
         arguments = [*request.arguments(), f"--signals={rings}", *_environment(environment, preload)]
         return _judged(request, live.run(sampler, arguments, request.command, watch=False), table, [said])
@@ -212,14 +219,17 @@ def _name(pid: int | None) -> str:
         return f"process {pid}"
 
 
-def period_us(share: float) -> float:
-    """CPU time between samples: half of the overhead allowed, and never more samples than the command can read."""
-    from linewright.find.sources import SAMPLE_NS
-
-    by_cost = SAMPLE_NS / 1000 / (share / 2)
+def period_us() -> float:
+    """CPU time between samples, at least: never more samples than the command can read.  The sampler lengthens it where samples cost
+    more than their share."""
     by_reading = 1e6 * (os.cpu_count() or 1) / MOST_PER_SECOND
     # Not a multiple of the kernel's tick: a program that works in ticks would be met at one place only.
-    return max(by_cost, by_reading, 997.0)
+    return max(by_reading, 997.0)
+
+
+def signal_period_ns(share: float) -> float:
+    """The same for the fall-back, whose signals cannot be tried out beforehand; what they took is measured as they run."""
+    return max(SIGNAL_NS / (share / 2), period_us() * 1000)
 
 
 def _print(result, as_json: bool) -> None:

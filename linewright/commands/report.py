@@ -21,7 +21,11 @@ def register(app: typer.Typer) -> None:
 def report(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="RECORDS…", help="Record files, of one machine or several.", show_default=False),
+        typer.Argument(
+            metavar="RECORDS…",
+            help="Record files, of one machine or several; results of find --json too.",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         str, typer.Option("--output", "-o", help="The page to write; an older one is replaced.")

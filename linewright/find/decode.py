@@ -23,6 +23,10 @@ _BACK = 7 * WINDOW
 """Bytes of code before a sample that are decoded; x86 instructions are 4 to 5 bytes long on average."""
 
 
+POINTER = 18
+"""Where the thread pointer stands among an x86-64 sample's registers, when it is known: behind the general ones."""
+
+
 class Operand(NamedTuple):
     """One memory access of an instruction; registers are indices into a sample's list, -1 for none."""
 
@@ -39,8 +43,16 @@ class Operand(NamedTuple):
     sure: bool
     """An atomic operation directly before the sample: it took the time."""
 
-    def address(self, registers: list[int]) -> int:
+    thread: bool = False
+    """Relative to the thread pointer."""
+
+    def address(self, registers: list[int]) -> int | None:
+        """None where it is relative to a thread pointer that is not known."""
         value = self.displacement
+        if self.thread:
+            if len(registers) <= POINTER:
+                return None
+            value += registers[POINTER]
         if self.base >= 0:
             value += registers[self.base]
         if self.index >= 0:
@@ -204,8 +216,9 @@ class _X86:
             return
         for o in i.operands:
             m = o.mem
-            if o.type != x86_const.X86_OP_MEM or m.segment in (x86_const.X86_REG_FS, x86_const.X86_REG_GS):
+            if o.type != x86_const.X86_OP_MEM or m.segment == x86_const.X86_REG_GS:
                 continue
+            thread = m.segment == x86_const.X86_REG_FS
             displacement, base = m.disp, -1
             if m.base == x86_const.X86_REG_RIP:
                 displacement += i.address + i.size
@@ -215,7 +228,7 @@ class _X86:
             if base == -2 or index == -2 or o.size > 64 or (base == self._sp and not atomic):
                 continue  # a vector of addresses, or what the compiler keeps in the thread's own frame
             access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
-            yield Operand(i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False)
+            yield Operand(i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False, thread)
 
 
 def _x86_names() -> dict[str, int]:

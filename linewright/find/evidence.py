@@ -177,6 +177,8 @@ def collect(samples: Iterable[Sample], decoder: Decoder, lines: Lines) -> None:
 def put(lines: Lines, sample: Sample, operand: Operand) -> None:
     """One sample on one line, as one access."""
     address = operand.address(sample.registers)
+    if address is None:
+        return
     evidence = lines.at(sample.pid, address)
     evidence.touch(sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns)
     key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
@@ -194,7 +196,8 @@ def collect_near(samples: Iterable[Sample], decoder: Decoder, lines: Lines, want
         for operand in decoder.operands(sample.pid, sample.ip, sample.bits):
             if not -1 <= operand.distance <= NEAR:
                 continue
-            place = lines.place(sample.pid, operand.address(sample.registers))
+            address = operand.address(sample.registers)
+            place = lines.place(sample.pid, address) if address is not None else None
             if place in wanted:
                 evidence = lines.known[place]
                 site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)

@@ -122,7 +122,7 @@ def result_of(found: Run, program: str, exit_code: int) -> Result:
     objects = Objects(found.spaces, names, Stacks(found.spaces, 7), None)
     judge = Judge(found.spaces, names, objects, found.lines, 0, found.arch)
     return Result(
-        linewright_find_result=1, source="exact", program=program, arch=found.arch, seconds=0.0, samples=found.accesses,
+        linewright_find_result=2, source="exact", program=program, arch=found.arch, seconds=0.0, samples=found.accesses,
         lost=0, threads=len(found.threads), lines=judge.shared(), alone=[], overhead=None, blind=list(BLIND["exact"]),
         notes=_notes(judge),
         exit_code=max(0, exit_code),

@@ -29,7 +29,7 @@ def result_of(table: Table, path: str) -> Result:
     travelling.sort(key=lambda h: -h.accesses)
     blind = [*BLIND, *([] if _stores(table) else [NO_STORES]), *([] if table.knows_threads else [NO_THREADS])]
     return Result(
-        linewright_find_result=1, source=table.layout, program=path, arch="unknown", seconds=0.0,
+        linewright_find_result=2, source=table.layout, program=path, arch="unknown", seconds=0.0,
         samples=round(sum(r.loads + r.stores for r in table.rows)), lost=0, threads=len({r.tid for r in table.rows if r.tid}),
         lines=travelling[:MOST_LISTED], alone=[], overhead=None, blind=blind,
     )  # fmt: skip

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from linewright.errors import RunError, UserError
 from linewright.find import stream
-from linewright.find.decode import Decoder
+from linewright.find.decode import POINTER, Decoder
 from linewright.find.evidence import Lines
 from linewright.find.objects import Stacks
-from linewright.find.schema import AnyLine, Code, End, Failure, Map, Sample, Start, Task, Watch
+from linewright.find.schema import AnyLine, Code, End, Failure, Map, Sample, Start, Task, ThreadBlock, Watch
 from linewright.find.space import Spaces
 from linewright.find.stream import Damaged
 from linewright.find.watching import Watcher
@@ -59,6 +59,7 @@ class Gathered:
         match line:
             case Sample():
                 self.samples.append(line)
+                self._add_pointer(line.pid, line.tid, line.registers)
                 if not line.kernel and line.bits:
                     self.watcher.sample(line)
                     self.stacks.sample(line.pid, line.tid, line.registers)
@@ -69,7 +70,10 @@ class Gathered:
                 self.spaces.task(line)
             case Code():
                 self.spaces.code(line)
+            case ThreadBlock():
+                self.spaces.pointers[line.pid][line.tid] = line.pointer
             case Watch():
+                self._add_pointer(self.spaces.process_of.get(line.tid, 0), line.tid, line.registers)
                 return self.watcher.outcome(line)
             case End():
                 self.end = line
@@ -78,6 +82,12 @@ class Gathered:
             case _:
                 raise Damaged(f"the sampler wrote a {type(line).__name__} line, which no live run has")
         return []
+
+    def _add_pointer(self, pid: int, tid: int, registers: list[int]) -> None:
+        """The thread pointer behind the general registers, where the decoder expects it."""
+        pointer = self.spaces.pointers.get(pid, {}).get(tid)
+        if pointer is not None and len(registers) == POINTER:
+            registers.append(pointer)
 
 
 def gather(lines: stream.Iterable[bytes], send=lambda request: None, watch: bool = True) -> Gathered:

@@ -79,12 +79,26 @@ class Objects:
         variable = self._names.variable(pid, address)
         if variable is not None:
             return Object(variable, "static")
+        mine = self._thread_local(pid, address)
+        if mine is not None:
+            return mine
         owner = self._stacks.owner(pid, address)
         if owner is not None or mapping.path == "[stack]":
             return Object(f"stack or thread-local storage of thread {owner if owner is not None else pid}", "stack")
         if mapping.path == "[heap]":
             return Object("heap block, allocating call unknown", "heap")
         return Object(f"anonymous memory, {_size(mapping.length)} mapped, + {address - mapping.start:#x}", "mapping")
+
+    def _thread_local(self, pid: int, address: int) -> Object | None:
+        """A thread-local variable of the program's, by name where the file has one."""
+        found = self._spaces.thread_block(pid, address)
+        if found is None:
+            return None
+        thread, below = found
+        name = self._names.thread_local(pid, below)
+        if name is None:
+            return None
+        return Object(f"thread-local {name or 'storage'} of thread {thread}", "thread_local")
 
     def _block(self, pid: int, block: Block, address: int) -> Object:
         inner = next((c for c in block.callers if not self._names.is_system(pid, c)), block.callers[0])

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from linewright.errors import LinewrightError
-from linewright.find.schema import Ceiling, Hot, Interval
-from linewright.schema import Context, Record
+from linewright.find.schema import Ceiling, Hot
+from linewright.schema import Context, Estimate, Interval, Record
 
 MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
@@ -67,10 +67,11 @@ class Prices:
         if form is None or hot.share is None or form not in self._alone or form not in self._contended:
             return None
         alone, contended = self._alone[form], self._contended[form]
-        gain = Interval(
-            value=hot.share.value * _part(contended.value, alone.value),
-            low=hot.share.low * _part(contended.low, alone.high),
-            high=hot.share.high * _part(contended.high, alone.low),
+        gain = Estimate(
+            value=hot.share.value * _part(contended.median_ns, alone.median_ns),
+            low=hot.share.low * _part(contended.low_ns, alone.high_ns),
+            high=hot.share.high * _part(contended.high_ns, alone.low_ns),
+            confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
         )
         return Ceiling(gain=gain, form=form, alone_ns=alone, contended_ns=contended)
 
@@ -81,7 +82,8 @@ def _part(contended: float, alone: float) -> float:
 
 def _interval(values: list[float]) -> Interval:
     """Median and reach of the launches: few, and often of several modes, so that nothing narrower is promised."""
-    return Interval(value=statistics.median(values), low=min(values), high=max(values))
+    confidence = 1 - 2.0 ** (1 - len(values))  # all of n on one side of the median: twice 1 in 2^n
+    return Interval(median_ns=statistics.median(values), low_ns=min(values), high_ns=max(values), confidence=confidence)
 
 
 def from_files(paths: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:

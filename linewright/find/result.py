@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from linewright.find.decode import Decoder
 from linewright.find.evidence import LINE, Evidence, Lines, Place, SiteKey, judge, paired, runs
 from linewright.find.objects import Objects
-from linewright.find.schema import Hot, Interval, Kind, Site, Touch
+from linewright.find.schema import Hot, Kind, Site, Touch
 from linewright.find.space import Spaces
 from linewright.find.symbols import Names
+from linewright.schema import Estimate
 
 MOST_LISTED = 20
 MOST_TOUCHES = 16
@@ -23,14 +24,14 @@ FEWEST_TAKEOVERS = 32
 """Times that a line changes hands under emulation before it is called travelling: what a thread is given at its start moves once."""
 
 
-def share(part: int, whole: int) -> Interval | None:
+def share(part: int, whole: int) -> Estimate | None:
     """A share of samples with its 95 % interval (Wilson)."""
     if whole <= 0:
         return None
     from scipy.stats import binomtest  # heavy: only where there is something to say
 
     found = binomtest(min(part, whole), whole).proportion_ci(0.95, "wilson")
-    return Interval(value=min(part, whole) / whole, low=float(found.low), high=float(found.high))
+    return Estimate(value=min(part, whole) / whole, low=float(found.low), high=float(found.high))
 
 
 class Judge:

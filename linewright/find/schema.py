@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from linewright.schema import Estimate, Interval
+
 VERSION = 1
 U64 = Annotated[int, Meta(ge=0)]
 """An unsigned 64-bit number. msgspec cannot state the upper bound; the C++ side does."""
@@ -47,6 +49,12 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     cpus: U64
     left_out: U64
     """Threads that are not sampled, for want of file descriptors."""
+    sample_ns: U64 = 0
+    hit_ns: U64 = 0
+    arm_ns: U64 = 0
+    """What a sample, a watchpoint's hit and the setting of one cost here, as far as the sampler could measure it at its start."""
+    measured: bool = False
+    """False: some of the three are assumed."""
     command: list[str]
     time_ns: U64
 
@@ -108,6 +116,14 @@ class Code(Line, frozen=True, kw_only=True, tag="code"):
     """Hexadecimal."""
 
 
+class ThreadBlock(Line, frozen=True, kw_only=True, tag="thread"):
+    """Where a thread's thread pointer (x86-64: %fs) stands; not of every thread, and only before its first sample."""
+
+    pid: U64
+    tid: U64
+    pointer: U64
+
+
 class Watch(Line, frozen=True, kw_only=True, tag="watch"):
     """What came of one watchpoint."""
 
@@ -160,6 +176,8 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     watch_hits: U64 = 0
     watch_armed: U64 = 0
     watch_cost_ns: U64 = 0
+    sample_cost_ns: U64 = 0
+    """Of all samples together, in the program's threads."""
     elapsed_ns: U64 = 0
     ending: str = ""
     exit_code: U64 = 0
@@ -172,15 +190,7 @@ class Failure(Line, frozen=True, kw_only=True, tag="failure"):
     code: Literal[2, 3, 4]
 
 
-AnyLine = Start | Map | Task | Sample | Code | Watch | Access | End | Failure
-
-
-class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A figure with the interval that the data allow."""
-
-    value: float
-    low: float
-    high: float
+AnyLine = Start | Map | Task | Sample | Code | ThreadBlock | Watch | Access | End | Failure
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -218,11 +228,12 @@ class Touch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an end of the contention could bring, at most."""
 
-    gain: Interval
+    gain: Estimate
     """Share of the program's time."""
     form: str
     alone_ns: Interval
     contended_ns: Interval
+    """Both reach over all launches; with n of them, that interval covers the median with a confidence of 1 - 2 / 2^n."""
 
 
 class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -240,7 +251,7 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     object_kind: Literal["static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"]
     allocated_in: str = ""
     """Of a heap block: the function that allocated it, as `linewright trial --pad` takes it."""
-    share: Interval | None
+    share: Estimate | None
     """Of the program's samples; None where the source counts no time."""
     at_most: bool = False
     """The share is an upper bound: samples near plain accesses, which other instructions may have taken."""
@@ -257,7 +268,7 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What one run found."""
 
-    linewright_find_result: Literal[1]
+    linewright_find_result: Literal[2]
     source: str
     """``timer``, ``signal``, ``exact``, or the layout of an imported file."""
     program: str

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from linewright.errors import one_line
-from linewright.find.schema import Ceiling, Hot, Interval, Result, Site, Touch
+from linewright.find.schema import Ceiling, Hot, Result, Site, Touch
+from linewright.schema import Estimate
 
 SHOWN = 5
 """Lines on the page; ``--json`` has all."""
@@ -22,14 +23,15 @@ _KINDS = {
 }
 
 
-def percent(interval: Interval | None) -> str:
+def percent(interval: Estimate | None) -> str:
     """A share with its interval: ``41 % (38-44)``."""
     if interval is None:
         return "–"
-    return f"{_number(interval.value)} % ({_number(interval.low)}-{_number(interval.high)})"
+    return f"{number_text(interval.value)} % ({number_text(interval.low)}-{number_text(interval.high)})"
 
 
-def _number(share: float) -> str:
+def number_text(share: float) -> str:
+    """A share in percent: whole percents, below ten with one digit."""
     return f"{100 * share:.0f}" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}"
 
 
@@ -75,14 +77,14 @@ def _tail(source: str) -> str:
 def ceiling_text(ceiling: Ceiling) -> str:
     gain, alone, contended = ceiling.gain, ceiling.alone_ns, ceiling.contended_ns
     return (
-        f"at most {_number(gain.high)} % to gain ({ceiling.form}: alone {alone.value:.1f} ns, "
-        f"contended {contended.low:.1f}-{contended.high:.1f})"
+        f"at most {number_text(gain.high)} % to gain ({ceiling.form}: alone {alone.median_ns:.1f} ns, "
+        f"contended {contended.low_ns:.1f}-{contended.high_ns:.1f})"
     )
 
 
 def show(result: Result, console: Console) -> None:
     """The page."""
-    _line(console, _headline(result), style="bold")
+    _line(console, headline(result), style="bold")
     if result.lines:
         console.print()
         console.print(_table(result.lines[:SHOWN]))
@@ -102,7 +104,8 @@ def show(result: Result, console: Console) -> None:
     _line(console, f"blind to: {'; '.join(result.blind)}")
 
 
-def _headline(result: Result) -> str:
+def headline(result: Result) -> str:
+    """What was found, from how much, at what cost."""
     count = len(result.lines)
     found = "No line travels" if not count else "1 line travels" if count == 1 else f"{count} lines travel"
     timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
@@ -135,7 +138,7 @@ def _details(console: Console, number: int, hot: Hot) -> None:
     for text in bytes_text(hot.touches, hot.threads)[:4]:
         _line(console, f"   {text}")
     for site in hot.sites[:3]:
-        share = f"{_number(site.share)} %  " if hot.share is not None else ""
+        share = f"{number_text(site.share)} %  " if hot.share is not None else ""
         _line(console, f"   {share}{site_text(site)}")
     if hot.ceiling:
         _line(console, f"   {ceiling_text(hot.ceiling)}")

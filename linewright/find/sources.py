@@ -11,13 +11,10 @@ from linewright.find.result import Judge
 from linewright.find.schema import Result
 from linewright.find.symbols import Names
 
-SAMPLE_NS = 4_000
-"""What one sample costs the program, charged for the overhead that is stated: an assumption, not a measurement."""
 BLIND = {
     "timer": (
         "plain stores that no watchpoint met (the hottest lines are watched, one after the other)",
         "time inside the kernel and what the kernel touches",
-        "accesses through the thread register (%fs, TPIDR_EL0)",
         "lines that move rarely: below a few samples nothing is said",
     ),
     "signal": (
@@ -47,20 +44,29 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
     if heap is not None:
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
     return Result(
-        linewright_find_result=1, source=gathered.start.source, program=PurePath(program).name, arch=gathered.start.arch,
+        linewright_find_result=2, source=gathered.start.source, program=PurePath(program).name, arch=gathered.start.arch,
         seconds=end.elapsed_ns / 1e9 if end else 0.0, samples=total, lost=end.lost if end else 0,
         threads=len({s.tid for s in gathered.samples}), lines=judge.shared(), alone=judge.alone(),
-        overhead=_overhead(gathered), blind=list(BLIND[gathered.start.source]), notes=[*(notes or []), *_notes(gathered)],
+        overhead=_overhead(gathered), blind=[*BLIND[gathered.start.source], *_unknown_pointers(gathered)], notes=[*(notes or []), *_notes(gathered)],
         exit_code=end.exit_code if end and end.ending == "exit" else None,
     )  # fmt: skip
 
 
+def _unknown_pointers(gathered: Gathered) -> list[str]:
+    """What follows from thread pointers that were not found."""
+    if gathered.start.arch == "arm64":
+        return ["names of thread-local variables"]
+    pointers = gathered.spaces.pointers
+    without = len({s.tid for s in gathered.samples if not s.kernel and s.tid not in pointers.get(s.pid, {})})
+    return [f"accesses through %fs of {without} threads, whose thread pointers were not found"] if without else []
+
+
 def _overhead(gathered: Gathered) -> float | None:
-    """What samples and watchpoints cost, over the CPU time that the samples stand for."""
+    """What samples and watchpoints cost the program's threads, over the CPU time that the samples stand for."""
     if gathered.end is None or not gathered.samples or not gathered.start.period_ns:
         return None
     busy_ns = len(gathered.samples) * gathered.start.period_ns
-    return (len(gathered.samples) * SAMPLE_NS + gathered.end.watch_cost_ns) / busy_ns
+    return (gathered.end.sample_cost_ns + gathered.end.watch_cost_ns) / busy_ns
 
 
 def _notes(gathered: Gathered) -> list[str]:
@@ -74,6 +80,10 @@ def _notes(gathered: Gathered) -> list[str]:
     if start.scope == "machine":
         notes.append(
             "Too many threads for an event each: every CPU was sampled, other programs' samples were left out."
+        )
+    if start.source == "timer" and not start.measured:
+        notes.append(
+            "The cost of samples or watchpoints could not be measured here: the overhead rests on assumed figures."
         )
     if end and end.lost:
         notes.append(f"{end.lost} samples were lost: the machine was too busy to read them.")

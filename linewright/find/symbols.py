@@ -62,9 +62,11 @@ class Module:
     functions: list[Symbol] = field(default_factory=list)
     variables: list[Symbol] = field(default_factory=list)
     thread_locals: list[Symbol] = field(default_factory=list)
+    thread_data: tuple[int, int, int] | None = None
+    """Address, size and alignment of the segment that every thread gets a copy of (PT_TLS)."""
     stripped: bool = True
     interpreted: bool = False
-    """It names a dynamic linker, as programs do and libraries do not."""
+    """It names a dynamic linker, or is linked to a fixed address, as programs do and are and libraries are not."""
 
     @property
     def lowest(self) -> int:
@@ -85,7 +87,9 @@ def module(path: str) -> Module:
             elf = ELFFile(file)
             for s in elf.iter_segments("PT_LOAD"):
                 found.segments.append((s["p_offset"], s["p_filesz"], s["p_vaddr"], s["p_memsz"]))
-            found.interpreted = any(elf.iter_segments("PT_INTERP"))
+            for s in elf.iter_segments("PT_TLS"):
+                found.thread_data = (s["p_vaddr"], s["p_memsz"], max(1, s["p_align"]))
+            found.interpreted = elf["e_type"] == "ET_EXEC" or any(elf.iter_segments("PT_INTERP"))
             tables = [s for s in elf.iter_sections() if isinstance(s, SymbolTableSection)]
             found.stripped = not any(t.name == ".symtab" for t in tables)
             for table in tables:
@@ -160,6 +164,23 @@ class Names:
     def is_program(self, path: str) -> bool:
         """Whether it is a program, and no library: what `trial --pad` can name functions of."""
         return bool(path) and module(path).interpreted
+
+    def thread_local(self, pid: int, below: int) -> str | None:
+        """The program's thread-local variable that lies so many bytes below a thread's pointer (x86-64's layout: the program's
+        own block ends at the pointer); empty without a symbol, None beyond that block.  Libraries' blocks lie further below."""
+        file = next((module(p) for p in self._spaces.files(pid) if self.is_program(p)), None)
+        if file is None or file.thread_data is None:
+            return None
+        address, size, alignment = file.thread_data
+        first = -address % alignment
+        begins = (size - first + alignment - 1) // alignment * alignment + first
+        if not 0 < below <= begins:
+            return None
+        at = begins - below
+        symbol = lookup(file.thread_locals, at)
+        if symbol is None:
+            return ""
+        return demangle(symbol.name) + (f" + {at - symbol.address}" if at > symbol.address else "")
 
     def is_code(self, pid: int, address: int) -> bool:
         found = self._spaces.find(pid, address)

@@ -81,7 +81,7 @@ class Watcher:
         stack = self._spaces.find(sample.pid, sample.registers[7 if self._arch == "x86_64" else 31])
         for operand in self._decoder.operands(sample.pid, sample.ip, sample.bits):
             address = operand.address(sample.registers)
-            mapping = self._spaces.find(sample.pid, address)
+            mapping = self._spaces.find(sample.pid, address) if address is not None else None
             if mapping is None or not mapping.writable:
                 continue
             place = self._lines.place(sample.pid, address)
@@ -175,6 +175,6 @@ class Watcher:
             if operand.distance != wanted or not watch.registers:
                 continue
             at = operand.address(watch.registers)
-            if watch.address - operand.size < at < watch.address + watch.length:
+            if at is not None and watch.address - operand.size < at < watch.address + watch.length:
                 return max(0, at - round_.address), operand.size, operand.access != "read"
         return watch.address - round_.address, watch.length, not watch.reads

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from linewright.analysis import cache_fit
-from linewright.analysis.intervals import Estimate
 from linewright.analysis.summary import Summary
 from linewright.output.columns import Column, table
+from linewright.schema import Estimate
 
 PUBLISHED = {"map": "-64.61", "unmap": "-66.60"}
 """Change in percent that was posted to the kernel's list for an arm64 phone."""

@@ -16,6 +16,8 @@ from linewright.analysis import cache_fit, summarise
 from linewright.analysis.screen_data import Screen
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError, one_line
+from linewright.find import document
+from linewright.find.schema import Result
 from linewright.records import files as record_files
 from linewright.schema import Context, Record
 
@@ -48,6 +50,8 @@ class Material(Struct, frozen=True, kw_only=True):
     """The records, gzip-compressed JSON lines; the same input gives the same bytes."""
     warnings: list[str]
     """What was tolerated while reading."""
+    found: list[tuple[str, Result]] = []
+    """Results of `linewright find` among the files."""
 
     @property
     def several(self) -> bool:
@@ -77,7 +81,8 @@ class _Part(Struct):
 
 
 def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
-    """Read every file; UserError for one that is no record file, or when there is no finished cell in any."""
+    """Read every file; UserError for one that is neither a record file nor a result of `linewright find`, or when there is no
+    finished cell in any."""
     warnings: list[str] = []
 
     def tolerate(text: str) -> None:
@@ -86,6 +91,12 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
 
     runs: dict[str, list[list[_Part]]] = {}
     archive = _Archive()
+    found = [(path, document.read(path)) for path in dict.fromkeys(paths) if document.is_result(path)]
+    paths = [path for path in paths if not any(path == other for other, _ in found)]
+    if not paths:
+        raise UserError(
+            "a result of find, and no records", found[0][0], "add record files: they hold the machine's prices"
+        )
     for path in paths:
         for part in _parts(path, archive, tolerate):
             _place(runs.setdefault(part.contexts[0].machine_id, []), part)
@@ -93,7 +104,7 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
     series = _series(runs)
     if not any(s.summaries for s in series):
         raise UserError("no finished cell to report", paths[0], "the run ended before its first block of cells did")
-    return Material(series=series, archive=archive_bytes, warnings=warnings)
+    return Material(series=series, archive=archive_bytes, warnings=warnings, found=found)
 
 
 class _Archive:

@@ -9,9 +9,10 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis.contrast import Contrast, corrected, unpaired
-from linewright.analysis.intervals import Estimate, median
+from linewright.analysis.intervals import median
 from linewright.analysis.paired import ALPHA
 from linewright.errors import UserError
+from linewright.schema import Estimate
 from linewright.trial.files import Session, TrialFile
 
 ONE_BOOT = 0.01

@@ -1,6 +1,7 @@
 """`trial --pad`: blocks of a named call site on lines of their own, through the interposed malloc of `linewright find`.
 
-Both settings run with the interposed malloc, so that they differ in the padding alone.
+Both settings run with the interposed malloc, which looks for the same blocks in both, and with environments of one length
+(an environment's length moves the stack), so that they differ in the padding alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from linewright.target.programs import find_preload
 from linewright.trial.files import Named
 
 UNPADDED = "unpadded"
+_TO, _BLOCKS = "LINEWRIGHT_FIND_PAD_TO", "LINEWRIGHT_FIND_PAD"
+"""Variables that the preloaded library reads (find/preload/heap.cpp)."""
 ALLOWED = "allowed: a function of the program that allocates, MODULE+0xADDRESS, or MODULE+0xBEGIN-0xEND, as linewright find prints"
 _RANGE = re.compile(r"^(?P<module>[^,/]+)\+0x(?P<begin>[0-9a-f]{1,16})(?:-0x(?P<end>[0-9a-f]{1,16}))?$")
 
@@ -24,11 +27,15 @@ def settings(sites: list[str], program: str) -> list[Named]:
     library = str(find_preload("heap"))
     before = os.environ.get("LD_PRELOAD")
     preload = {"LD_PRELOAD": f"{library}:{before}" if before else library}
-    padded = [
-        Named(name=f"pad {site}", environment=preload | {"LINEWRIGHT_FIND_PAD": ranges(site, program)})
-        for site in sites
-    ]
-    return [Named(name=UNPADDED, environment=preload), *padded]
+    found = [ranges(site, program) for site in sites]
+    longest = max(map(len, found))
+
+    def named(name: str, to: str, blocks: str) -> Named:
+        # Commas at the end are empty ranges: they make the values equally long.
+        return Named(name=name, environment=preload | {_TO: to, _BLOCKS: blocks.ljust(longest, ",")})
+
+    padded = [named(f"pad {site}", "128", blocks) for site, blocks in zip(sites, found, strict=True)]
+    return [named(UNPADDED, "016", found[0]), *padded]
 
 
 def ranges(site: str, program: str) -> str:

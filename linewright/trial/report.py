@@ -9,10 +9,10 @@ from pathlib import PurePath
 from rich.console import Console
 from rich.text import Text
 
-from linewright.analysis.intervals import Estimate
 from linewright.analysis.paired import Paired, Setting, Trial
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
+from linewright.schema import Estimate
 from linewright.trial.files import Sample, Session
 
 

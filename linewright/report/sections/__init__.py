@@ -11,6 +11,7 @@ from linewright.report.sections import (
     fairness,
     glance,
     handoff,
+    lines,
     matrix,
     operations,
     percpu,
@@ -23,6 +24,7 @@ from linewright.report.sections import (
 
 MAKERS: tuple[Callable[[Material], Section | None], ...] = (
     prices.section,
+    lines.section,
     glance.section,
     matrix.section,
     work.section,

@@ -8,11 +8,11 @@ import altair as alt
 
 from linewright.analysis import cache_fit
 from linewright.analysis.cache_fit import Fit, Saving
-from linewright.analysis.intervals import Estimate
 from linewright.analysis.summary import Summary
 from linewright.report import charts, facts
 from linewright.report.material import Material, Series, line_bytes, passes
 from linewright.report.parts import Control, Figure, Grid, Section
+from linewright.schema import Estimate
 from linewright.units import ns_text
 
 HEIGHT = 280

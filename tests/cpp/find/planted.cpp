@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -21,6 +22,7 @@
 namespace {
 
 constexpr unsigned most_threads = 64;
+constexpr unsigned most_idle = 20'000; // of kind `many`, whose other threads sleep
 constexpr std::size_t apart = 256; // bytes between what is private to threads
 
 struct alignas(apart) Line {
@@ -35,6 +37,7 @@ Line plain_counters[(most_threads + 7) / 8];
 Line private_counters[most_threads];
 Line read_table;
 Line flag_line;
+Line planted_spin;
 }
 pthread_mutex_t planted_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t planted_rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -114,6 +117,50 @@ void stack_private(unsigned) {
     std::uint64_t mine = 0;
     until_stopped([&] { locked_add(mine); });
 }
+// The first thread's own variable, which it reaches by the thread register and the others by a pointer.
+std::atomic<std::uint64_t *> first_threads;
+std::atomic<unsigned> others;
+void tls_shared(unsigned thread) {
+    if (thread == 0) {
+        first_threads.store(&own_counter);
+        until_stopped([] { locked_add(own_counter); });
+        while (others.load()) // its variable must outlive them
+            std::this_thread::yield();
+        return;
+    }
+    others.fetch_add(1);
+    while (!first_threads.load())
+        std::this_thread::yield();
+    until_stopped([to = first_threads.load()] { locked_add(*to); });
+    others.fetch_sub(1);
+}
+
+// A lock that no library knows: one word, exchanged until it was free.
+void own_lock(unsigned) {
+    until_stopped([] {
+        while (__atomic_exchange_n(&planted_spin.words[0], 1, __ATOMIC_ACQUIRE))
+            while (__atomic_load_n(&planted_spin.words[0], __ATOMIC_RELAXED) && !stop.load(std::memory_order_relaxed))
+                std::this_thread::yield();
+        plain_add(planted_spin.words[1]);
+        __atomic_store_n(&planted_spin.words[0], 0, __ATOMIC_RELEASE);
+    });
+}
+
+// A library that is loaded while the program runs, beside it (plugin.c).
+void loaded_later(unsigned) {
+    static auto *add = [] {
+        char path[4096];
+        ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+        std::string folder(path, length < 0 ? 0 : static_cast<std::size_t>(length));
+        folder.resize(folder.rfind('/'));
+        void *library = dlopen((folder + "/libfind_plugin.so").c_str(), RTLD_NOW);
+        auto *found = library ? reinterpret_cast<void (*)(unsigned long)>(dlsym(library, "plugin_add")) : nullptr;
+        return found ? found : (std::fprintf(stderr, "%s\n", dlerror()), std::exit(3), nullptr);
+    }();
+    while (!stop.load(std::memory_order_relaxed))
+        add(batch);
+}
+
 void tls_private(unsigned) {
     until_stopped([to = &own_counter] { locked_add(*to); });
 }
@@ -191,6 +238,25 @@ void run_in_turn(unsigned threads, double seconds) {
     }
 }
 
+// Very many threads, all but two of them asleep.
+void run_many(unsigned threads, double seconds) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&held);
+    std::vector<pthread_t> asleep(threads);
+    std::size_t made = 0;
+    auto sleep = [](void *) -> void * { return pthread_mutex_lock(&held), pthread_mutex_unlock(&held), nullptr; };
+    while (made < threads && pthread_create(&asleep[made], &small, sleep, nullptr) == 0)
+        made++;
+    std::fprintf(stderr, "%zu threads\n", made);
+    run_threads(2, seconds, true_sharing);
+    pthread_mutex_unlock(&held);
+    for (std::size_t i = 0; i < made; i++)
+        pthread_join(asleep[i], nullptr);
+}
+
 const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"false", false_sharing},
                                                          {"false_plain", false_plain},
@@ -204,6 +270,9 @@ const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"shared_mutex", shared_mutex_read},
                                                          {"stack", stack_private},
                                                          {"tls", tls_private},
+                                                         {"tls_shared", tls_shared},
+                                                         {"own_lock", own_lock},
+                                                         {"dlopen", loaded_later},
                                                          {"heap", heap_sharing},
                                                          {"heap_false", heap_false},
                                                          {"jit", jit},
@@ -219,7 +288,7 @@ int main(int argc, char **argv) {
     std::string kind = argv[1];
     auto threads = static_cast<unsigned>(std::atoi(argv[2]));
     double seconds = std::atof(argv[3]);
-    if (threads < 1 || threads > most_threads)
+    if (threads < 1 || threads > (kind == "many" ? most_idle : most_threads))
         return 2;
     heap_block = static_cast<std::uint64_t *>(std::aligned_alloc(256, 256));
     for (auto &block : heap_neighbours)
@@ -227,6 +296,8 @@ int main(int argc, char **argv) {
     anonymous_code = jitted();
     if (kind == "fork")
         run_processes(threads, seconds);
+    else if (kind == "many")
+        run_many(threads, seconds);
     else if (kind == "turns")
         run_in_turn(threads, seconds);
     else if (auto found = kinds.find(kind); found != kinds.end())

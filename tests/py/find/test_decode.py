@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linewright.find.decode import Decoder
+from linewright.find.decode import POINTER, Decoder
 
 BASE = 0x40_0000
 REGISTERS = [0x1000 * (n + 1) for n in range(33)]
@@ -82,8 +82,15 @@ def test_nothing_is_taken_from_before_a_return() -> None:
     assert sure("x86_64", "f0 48 ff 07 c3 90", 5) is None  # lock incq (%rdi); ret; another function begins
 
 
-def test_accesses_through_the_thread_register_are_left_out() -> None:
-    assert sure("x86_64", "90 f0 64 48 ff 00 90", 6) is None  # lock incq %fs:(%rax)
+def test_accesses_through_the_thread_register_need_the_threads_pointer() -> None:
+    found = sure("x86_64", "90 f0 64 48 ff 00 90", 6)  # lock incq %fs:(%rax)
+    registers = [0x20, *[0] * (POINTER - 1)]
+    assert found.address(registers) is None
+    assert found.address([*registers, 0x7000]) == 0x7020
+
+
+def test_accesses_through_gs_are_left_out() -> None:
+    assert sure("x86_64", "90 f0 65 48 ff 00 90", 6) is None  # lock incq %gs:(%rax)
 
 
 def test_a_loop_in_anonymous_memory_that_begins_the_page() -> None:

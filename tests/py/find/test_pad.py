@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from linewright.trial import pad
 from support.finding import SAMPLER
 from support.places import ROOT
 
@@ -74,6 +75,13 @@ def test_neighbours_are_moved_apart_in_the_padded_setting_alone(program, tmp_pat
 def test_a_decoy_of_true_sharing_stays_on_one_line(program, tmp_path) -> None:
     found = values(trial(tmp_path, "--pad", "counter", "--runs", 3, "--metric", r"apart (\d)", "--", program, "true"))
     assert found == {"unpadded": 1.0, "pad counter": 1.0}
+
+
+def test_the_settings_environments_are_equally_long_and_find_the_same_blocks(program) -> None:
+    """Padding alone may differ: the length of the environment moves the stack, and a search for callers takes time."""
+    settings = pad.settings(["counter", "main", "lib.so+0x20-0x40"], str(program))
+    sizes = {sum(len(k) + len(v) for k, v in s.environment.items()) for s in settings}
+    assert len(sizes) == 1 and all("LINEWRIGHT_FIND_PAD" in s.environment for s in settings)
 
 
 @pytest.mark.parametrize(

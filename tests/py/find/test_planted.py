@@ -10,25 +10,9 @@ import msgspec
 import pytest
 
 from linewright.find.schema import Result
-from support.finding import SAMPLER
+from support.finding import CONTROLS, SAMPLER, SHARING
 
 SECONDS = "1.2"
-SHARING = {
-    "true": ("true_counter", "true"),
-    "false": ("false_counters", "false"),
-    "false_plain": ("plain_counters", "false"),
-    "reader_writer": ("flag_line", "true"),
-    "mutex": ("planted_mutex", "true"),
-    "rwlock": ("planted_rwlock", "true"),
-    "std_mutex": ("planted_std_mutex", "true"),
-    "shared_mutex": ("planted_shared_mutex", "true"),
-    "heap": ("heap block", "true"),
-    "heap_false": ("heap block", "false"),
-    "jit": ("true_counter", "true"),
-    "fork": ("shared mapping", "true"),
-    "pool": ("planted_std_mutex", "true"),
-}
-CONTROLS = ("private", "private_plain", "read_shared", "stack", "tls", "turns")
 
 
 def travelling(result: dict) -> list[tuple[str, str]]:

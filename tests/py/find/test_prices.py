@@ -9,8 +9,8 @@ import pytest
 from linewright.errors import UserError
 from linewright.find.prices import Prices, form_of
 from linewright.find.remedies import advised
-from linewright.find.schema import Hot, Interval, Site
-from linewright.schema import VERSION, Cell, Record
+from linewright.find.schema import Hot, Site
+from linewright.schema import VERSION, Cell, Estimate, Record
 from linewright.trial import pad
 
 
@@ -31,7 +31,7 @@ def hot(
     )
     about = {"object": "x", "object_kind": "static", "kind_128": kind} | more
     return Hot(
-        address=64, pid=1, line_bytes=64, kind=kind, certainty="sampled", share=Interval(value=share, low=share - 0.1, high=share + 0.1),
+        address=64, pid=1, line_bytes=64, kind=kind, certainty="sampled", share=Estimate(value=share, low=share - 0.1, high=share + 0.1),
         touches=[], threads=2, sites=[site], **about,
     )  # fmt: skip
 

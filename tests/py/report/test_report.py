@@ -16,10 +16,12 @@ import msgspec
 import pytest
 
 from linewright.errors import UserError
+from linewright.find.schema import Hot, Result
 from linewright.records import files as records
 from linewright.report import charts, page
 from linewright.report.material import gather
 from linewright.report.sections import sections
+from linewright.schema import Estimate
 from support import report_samples as samples
 from support.places import ROOT
 
@@ -129,6 +131,27 @@ def test_everything_in_one_report(files):
     assert report.sections == order
     assert len(report.figures) == len(set(report.figures)) == len(report.content["figures"])
     assert report.content["cells"] and len(report.content["columns"]) == len(report.content["cells"][0])
+
+
+def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
+    hot = Hot(
+        address=64, pid=1, line_bytes=64, kind="true", kind_128="true", certainty="sampled", object="counter<b>", object_kind="static", share=Estimate(value=0.5, low=0.4, high=0.6),
+        touches=[], threads=2, sites=[],
+    )  # fmt: skip
+    result = Result(
+        linewright_find_result=2, source="timer", program="server", arch="x86_64", seconds=1.0, samples=100, lost=0, threads=2, lines=[hot],
+        alone=[], overhead=0.01, blind=["what it cannot see"],
+    )  # fmt: skip
+    path = tmp_path / "find.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+    report = made(files["rmw"], str(path))
+    assert "lines" in report.sections and "counter<b>" in report.text and "50 % (40-60)" in report.text
+    assert "blind to: what it cannot see" in report.text
+    with pytest.raises(UserError, match="no records"):
+        gather([str(path)], lambda text: None)
+    path.write_bytes(path.read_bytes().replace(b'"timer"', b"timer"))
+    with pytest.raises(UserError, match="no result of find"):
+        gather([files["rmw"], str(path)], lambda text: None)
 
 
 def test_the_decision_comes_first_then_prices_then_what_was_found_by_area(files):

@@ -1,4 +1,4 @@
-"""Where the build leaves what the tests of `find` run."""
+"""Where the build leaves what the tests of `find` run, and what is planted in find_planted."""
 
 from __future__ import annotations
 
@@ -6,3 +6,24 @@ from support.places import ROOT
 
 SAMPLER = ROOT / "build/native/find/linewright-find"
 PLANTED = ROOT / "build/native/tests/cpp/find/find_planted"
+SHARING = {
+    "true": ("true_counter", "true"),
+    "false": ("false_counters", "false"),
+    "false_plain": ("plain_counters", "false"),
+    "reader_writer": ("flag_line", "true"),
+    "mutex": ("planted_mutex", "true"),
+    "rwlock": ("planted_rwlock", "true"),
+    "std_mutex": ("planted_std_mutex", "true"),
+    "shared_mutex": ("planted_shared_mutex", "true"),
+    "heap": ("heap block", "true"),
+    "heap_false": ("heap block", "false"),
+    "jit": ("true_counter", "true"),
+    "fork": ("shared mapping", "true"),
+    "pool": ("planted_std_mutex", "true"),
+    "own_lock": ("planted_spin", "true"),
+    "dlopen": ("plugin_counter", "true"),
+    "tls_shared": ("own_counter", "true"),
+}
+"""Kinds of find_planted: what its shared line is called and how it is shared."""
+CONTROLS = ("private", "private_plain", "read_shared", "stack", "tls", "turns")
+"""Kinds in which no line travels."""

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help, and of a case that it must.
+
+    pad_trials [--trials N] [--runs N] [--only KIND] [--operations N]
+
+Every trial is the command's own: unpadded and padded launches in turns, in random order within each round, four interim analyses that
+share an error rate of 5 %. Of a decoy each difference is false; the case with two counters of false sharing must be found. Rates have
+exact intervals (Clopper-Pearson, 95 %). The mean change over trials, with Student's t, shows an effect too small to be called.
+
+Exit 1 when more decoys are called different than 5 % makes likely, or when the planted case is found in less than 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
+sys.path[:0] = [str(ROOT)]
+
+import numpy as np  # noqa: E402
+from scipy import stats  # noqa: E402
+
+from linewright.analysis.paired import ALPHA, Paired  # noqa: E402
+from linewright.target.interrupts import Interrupts  # noqa: E402
+from linewright.trial import engine, pad  # noqa: E402
+from linewright.trial.files import Named, Session, here  # noqa: E402
+from linewright.trial.runner import Process  # noqa: E402
+
+SAME = "counter, the same setting twice"
+DECOYS = (SAME, "counter", "fields", "mutex", "told", "apart")
+PLANTED = "neighbours"
+FOUND = 0.95
+
+
+def program() -> Path:
+    candidates = (ROOT / f"build/{preset}/bench/find/pad_decoys" for preset in ("bench", "native"))
+    return next(path for path in candidates if path.exists())
+
+
+def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
+    """One trial as the command plans it."""
+    settings = pad.settings(["make"], str(path))
+    if kind == SAME:
+        settings = [settings[0], Named(name="again", environment=settings[0].environment)]
+    return Session(
+        linewright_trial=1, session=secrets.token_hex(8), started_utc="", tool_version="", command=[str(path), kind.split(",")[0], str(options.operations)],
+        metric="wall", unit="s", higher_is_better=False, settings=settings, planned_rounds=options.runs, precision=0.01, warmup_rounds=1,
+        seed=secrets.randbits(53), **here(),
+    )  # fmt: skip
+
+
+def trial(kind: str, options: argparse.Namespace, path: Path, interrupts: Interrupts) -> Paired:
+    about = session(kind, options, path)
+    finished = engine.run(about, Process(str(path), about.command, "wall", interrupts))
+    if finished.interrupted:
+        raise KeyboardInterrupt
+    return finished.verdict.comparisons[0]
+
+
+def rate(hits: int, trials: int) -> str:
+    low, high = stats.binomtest(hits, trials).proportion_ci(0.95, method="exact")
+    return f"{hits} of {trials} (exact 95 % interval {100 * low:.1f} to {100 * high:.1f} %)"
+
+
+def mean_change(found: list[Paired]) -> str:
+    """Over trials: each trial's estimate is one figure."""
+    logs = np.log1p([c.change_percent.value / 100 for c in found if c.change_percent])
+    if logs.size < 2:
+        return "no mean"
+    half = stats.t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size)
+    middle, low, high = (100 * np.expm1(logs.mean() + d) for d in (0.0, -half, half))
+    wide = statistics.median(c.change_percent.high - c.change_percent.low for c in found if c.change_percent)
+    return (
+        f"mean change {middle:+.2f} % ({low:+.2f} to {high:+.2f}), median width of a trial's interval {wide:.1f} points"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=20, help="trials of each kind")
+    parser.add_argument("--runs", type=int, default=20, help="rounds of each trial")
+    parser.add_argument("--only", default="", help="kinds that hold this word")
+    parser.add_argument("--operations", type=int, default=5_000_000, help="of each thread")
+    options = parser.parse_args()
+    path, wrong, total, found = program(), 0, 0, []
+    print(f"{options.trials} trials of {options.runs} rounds each, {options.operations} operations a thread, {os.cpu_count()} CPUs,"
+          f" load {os.getloadavg()[0]:.1f} at the beginning")  # fmt: skip
+    with Interrupts() as interrupts:
+        for kind in (*DECOYS, PLANTED):
+            if options.only not in kind:
+                continue
+            began = time.monotonic()
+            answers = [trial(kind, options, path, interrupts) for _ in range(options.trials)]
+            better, worse = (sum(a.different and a.better is side for a in answers) for side in (True, False))
+            print(f"{kind:32s} better {better}, worse {worse} of {len(answers)}; {mean_change(answers)}; {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
+            if kind == PLANTED:
+                found = [a.different and a.better for a in answers]
+            else:
+                wrong, total = wrong + better + worse, total + len(answers)
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    if total:
+        print(f"decoys called different: {rate(wrong, total)}; {100 * ALPHA:.0f} % are promised")
+    if found:
+        print(f"planted false sharing found: {rate(sum(map(bool, found)), len(found))}")
+    too_many = total and stats.binom.sf(wrong - 1, total, ALPHA) < 1e-3
+    return int(bool(too_many) or (bool(found) and sum(map(bool, found)) < FOUND * len(found)))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault(
+        "LINEWRIGHT_FIND_HEAP_LIBRARY", str(program().parents[2] / "find" / "liblinewright_find_heap.so")
+    )
+    sys.exit(main())

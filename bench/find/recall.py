@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""How much of what is planted does `linewright find` report, and how much of what it reports is planted? Counts with exact intervals.
+
+    recall [--repeats N] [--seconds S] [--threads N] [--sources timer,signal,exact] [--only WORD]
+
+Recall: runs in which the planted line is named and its kind is right. Precision: reported lines that are planted, among all that are
+reported; in the controls nothing may be. The table is Markdown, as docs/guide/find.md has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
+
+from scipy import stats  # noqa: E402
+
+from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING  # noqa: E402
+
+BESIDE = {
+    "pool": ("heap block", "heap memory", "anonymous memory", "jobs"),
+    "mutex": ("planted_",),
+    "std_mutex": ("planted_",),
+}
+"""Lines that a kind shares truly besides the named one: the queue's own memory, the neighbours of a lock."""
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
+    "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
+
+
+def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Object and kind of every line that one run reports as travelling."""
+    before = [str(PLANTED.with_name("find_deny_perf"))] if source == "signal" else []
+    more = ["--exact"] if source == "exact" else []
+    seconds = options.seconds if source != "signal" else 2 * options.seconds  # it has a quarter of the samples
+    command = [*before, sys.executable, "-m", "linewright", "find", "--json", *more, "--", str(PLANTED), kind, str(options.threads), str(seconds)]  # fmt: skip
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
+    lines = json.loads(done.stdout)["lines"]
+    return [(line["object"], line["kind"]) for line in lines if line["kind"] in ("true", "false")]
+
+
+class Counts:
+    """Of one source: found of planted, right of reported."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()
+        self.reported = self.right = 0
+        self.wrong: Counter[str] = Counter()
+
+    def take(self, kind: str, lines: list[tuple[str, str]]) -> None:
+        name, wanted = SHARING.get(kind, ("", ""))
+        hits = [said for said in lines if name and name in said[0] and said[1] == wanted]
+        beside = [said for said in lines if said not in hits and any(b in said[0] for b in BESIDE.get(kind, ()))]
+        self.runs[kind] += 1
+        self.found[kind] += bool(hits) if name else not lines
+        self.reported += len(lines)
+        self.right += len(hits) + len(beside)
+        for said in lines:
+            if said not in hits and said not in beside:
+                self.wrong[f"{kind}: {said[0]} ({said[1]})"] += 1
+
+
+def rate(hits: int, runs: int) -> str:
+    low, high = stats.binomtest(hits, runs).proportion_ci(0.95, method="exact")
+    return f"{hits} of {runs} ({100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.2)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sources", default="timer,signal,exact")
+    parser.add_argument("--only", default="", help="kinds that hold this word")
+    options = parser.parse_args()
+    sources = options.sources.split(",")
+    counts = {source: Counts() for source in sources}
+    kinds = [kind for kind in (*SHARING, *CONTROLS) if options.only in kind]
+    print(f"| planted | {' | '.join(sources)} |\n| --- |{' --- |' * len(sources)}")
+    for kind in kinds:
+        for source in sources:
+            for _ in range(options.repeats):
+                counts[source].take(kind, reported(source, kind, options))
+        cells = [f"{counts[s].found[kind]} of {counts[s].runs[kind]}" for s in sources]
+        print(f"| {kind if kind in SHARING else kind + ' (nothing)'} | {' | '.join(cells)} |", flush=True)
+    for title, members in (("recall", SHARING), ("controls without a report", CONTROLS)):
+        some = [k for k in kinds if k in members]
+        if some:
+            cells = [rate(sum(counts[s].found[k] for k in some), sum(counts[s].runs[k] for k in some)) for s in sources]
+            print(f"| **{title}** | {' | '.join(cells)} |")
+    print(f"| **precision** | {' | '.join(rate(c.right, c.reported) if c.reported else 'nothing reported' for c in counts.values())} |")  # fmt: skip
+    for source, found in counts.items():
+        for said, number in found.wrong.most_common():
+            print(f"{source}: {number} times reported and not planted: {said}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

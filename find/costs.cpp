@@ -1,0 +1,108 @@
+// The events are those of a real run, on this thread; medians, so that another program's time slice changes nothing.
+#include "find/costs.hpp"
+
+#include "find/perf.hpp"
+#include "find/session.hpp"
+#include "find/watch.hpp"
+
+#include <algorithm>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+namespace lw::find {
+
+namespace {
+
+constexpr int pairs = 41, hits = 21;
+constexpr std::uint64_t window_ns = 500'000, period_ns = 100'000; // short: few windows meet another program's time slice
+
+std::uint64_t median(std::vector<std::uint64_t> values) {
+    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+    return values[values.size() / 2];
+}
+
+std::uint64_t timed_loop(std::uint64_t iterations) {
+    std::uint64_t began = monotonic_ns();
+    for (std::uint64_t i = 0; i < iterations; i++)
+        asm volatile("" : "+r"(i));
+    return monotonic_ns() - began;
+}
+
+// Iterations that take about one window.
+std::uint64_t calibrated() {
+    constexpr std::uint64_t first = 20'000;
+    std::uint64_t took = std::min({timed_loop(first), timed_loop(first), timed_loop(first)});
+    return std::max<std::uint64_t>(first, first * window_ns / std::max<std::uint64_t>(took, 1));
+}
+
+std::uint64_t samples_in(Ring &ring) {
+    std::uint64_t count = 0;
+    ring.drain([&](const perf_event_header &record) { count += record.type == PERF_RECORD_SAMPLE; });
+    return count;
+}
+
+void measure_sample(Costs &costs) {
+    perf_event_attr attributes = timer_attributes(period_ns, true, false);
+    attributes.inherit = 0; // the ring of an inherited event must be one CPU's
+    Handle event(perf_open(attributes, 0, -1));
+    if (!event) { // samples in the kernel are not allowed here
+        attributes.exclude_kernel = 1;
+        event = Handle(perf_open(attributes, 0, -1));
+    }
+    auto ring = event ? Ring::map(event.get(), 32) : std::nullopt;
+    if (!ring)
+        return;
+    std::uint64_t iterations = calibrated();
+    std::vector<std::uint64_t> each;
+    for (int i = 0; i < pairs; i++) {
+        std::uint64_t without = timed_loop(iterations);
+        ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
+        std::uint64_t with = timed_loop(iterations);
+        ioctl(event.get(), PERF_EVENT_IOC_DISABLE, 0);
+        if (std::uint64_t count = samples_in(*ring); count && with > without)
+            each.push_back((with - without) / count);
+    }
+    if (each.size() <= pairs / 2)
+        return;
+    costs.sample_ns = std::max<std::uint64_t>(median(each), 1);
+    costs.sample_measured = true;
+}
+
+void measure_watch(Costs &costs) {
+    alignas(64) static volatile std::uint64_t word;
+    auto self = static_cast<pid_t>(syscall(SYS_gettid));
+    Request request{.tid = self, .address = reinterpret_cast<std::uint64_t>(&word)};
+    std::vector<std::uint64_t> set, hit;
+    for (int i = 0; i < hits; i++) {
+        std::uint64_t began = monotonic_ns(), armed, stored;
+        {
+            Handle event(perf_open(watch_attributes(request), self, -1));
+            auto ring = event ? Ring::map(event.get(), 1) : std::nullopt;
+            if (!ring || ioctl(event.get(), PERF_EVENT_IOC_REFRESH, 1) != 0)
+                return;
+            armed = monotonic_ns();
+            word = static_cast<std::uint64_t>(i);
+            stored = monotonic_ns();
+            if (samples_in(*ring) != 1)
+                return;
+        }
+        set.push_back(armed - began);
+        hit.push_back(stored - armed);
+    }
+    costs.hit_ns = std::max<std::uint64_t>(median(hit), 1);
+    costs.arm_ns = std::max<std::uint64_t>(median(set), 1);
+    costs.watch_measured = true;
+}
+
+} // namespace
+
+Costs measure_costs() {
+    Costs costs;
+    measure_sample(costs);
+    measure_watch(costs);
+    return costs;
+}
+
+} // namespace lw::find

@@ -1,0 +1,19 @@
+// What a sample and a watchpoint cost here, measured on the sampler itself before the program runs.
+#pragma once
+
+#include <cstdint>
+
+namespace lw::find {
+
+// Nanoseconds. `measured` is false for the values below, which are used where measuring is not possible: the upper ends of what one
+// virtual machine showed (30 to 70 us for a hit), and a guess of the time to set a watchpoint.
+struct Costs {
+    std::uint64_t sample_ns = 4'000, hit_ns = 70'000, arm_ns = 10'000;
+    bool sample_measured = false, watch_measured = false;
+};
+
+// Takes about 40 ms. A sample: a loop with and without a timer of many samples, in turns, median of the differences. A hit: a store to
+// a watched word of our own, which is disarmed by it. Setting: opening, mapping, enabling and closing one, all charged to the program.
+Costs measure_costs();
+
+} // namespace lw::find

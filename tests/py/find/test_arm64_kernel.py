@@ -1,0 +1,83 @@
+"""The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages and watchpoints, decoded here.
+
+Emulation interrupts between blocks of translated code, so where samples fall and what anything costs says nothing about a core.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from linewright.find import live, sources
+from linewright.find.schema import Result
+from support.places import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "system"))
+import run_arm64
+
+BUILD = ROOT / "build" / "arm64"
+SAMPLER = BUILD / "find" / "linewright-find"
+PROGRAM = BUILD / "tests" / "cpp" / "find" / "find_planted_static"
+THERE = "/t/0/find_planted_static"
+KINDS = ("true", "false", "mutex", "jit", "private")
+
+
+@pytest.fixture(scope="module")
+def streams() -> dict[str, list[bytes]]:
+    """What the sampler wrote of each kind, in one boot of a machine with two CPUs."""
+    init = next(BUILD.glob("**/lw_system_init"), None)
+    if init is None or not SAMPLER.exists() or not PROGRAM.exists():
+        pytest.skip("the arm64 programs are not built")
+    try:
+        kernel = run_arm64.kernel(init.parent)
+        run_arm64.tool("qemu-system-aarch64", "qemu-system-arm")
+    except run_arm64.Unavailable as missing:
+        pytest.skip(str(missing))
+    commands = [[str(PROGRAM), "true", "1", "0"]]
+    commands += [[str(SAMPLER), "--period-us=4000", "--", THERE, kind, "2", "2"] for kind in KINDS]
+    with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
+        archive.write(run_arm64.initramfs(init, commands))
+        archive.flush()
+        console = run_arm64.boot(kernel, Path(archive.name), 2, 60, 200).replace("\r", "")
+    assert "@@end" in console, console[-3000:]
+    parts = console.split("@@run ")[2:]
+    return {
+        kind: [
+            line.replace(THERE, str(PROGRAM)).encode() + b"\n"
+            for line in part.splitlines()
+            if line.startswith('{"type"')
+        ]
+        for kind, part in zip(KINDS, parts, strict=True)
+    }
+
+
+def result(lines: list[bytes]) -> Result:
+    gathered = live.gather(lines, watch=False)
+    assert gathered.start.arch == "arm64" and gathered.start.source == "timer" and not gathered.damaged
+    return sources.result_of(gathered, "planted")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wanted"),
+    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("mutex", "planted_mutex", "true"), ("jit", "true_counter", "true")],
+)  # fmt: skip
+def test_shared_lines_are_named_from_arm64_samples(streams, kind: str, name: str, wanted: str) -> None:
+    found = result(streams[kind])
+    assert found.samples > 100
+    line = next((line for line in found.lines if name in line.object), None)
+    assert line is not None and line.kind == wanted and line.threads == 2, [(x.object, x.kind) for x in found.lines]
+
+
+def test_the_control_gives_none(streams) -> None:
+    found = result(streams["private"])
+    assert found.samples > 100 and [line for line in found.lines if line.kind in ("true", "false")] == []
+
+
+def test_the_sites_are_functions_of_the_program(streams) -> None:
+    line = result(streams["true"]).lines[0]
+    names = subprocess.run(["nm", "-C", PROGRAM], capture_output=True, text=True, check=True).stdout
+    assert line.sites[0].function.split("(")[0] in names and line.sites[0].instruction

@@ -1,0 +1,80 @@
+"""Kinds of programs: at a fixed address, static, with a library loaded later, with thread-local data shared, with very many threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.finding import SAMPLER
+from support.places import ROOT
+
+SECONDS = "1.2"
+MANY = 10_000
+MOST_S, MOST_BYTES = 90, 700 << 20
+"""Of one run on a program of very many threads, start to page: an order above what an idle machine of two CPUs takes."""
+
+
+@pytest.mark.parametrize("program", ["find_planted_fixed", "find_planted_static"])
+@pytest.mark.parametrize(
+    ("kind", "name", "wanted"), [("true", "true_counter", "true"), ("false", "false_counters", "false")]
+)
+def test_programs_at_a_fixed_address(sampling, found, program: str, kind: str, name: str, wanted: str) -> None:
+    line = found("--", sampling.with_name(program), kind, 2, SECONDS)["lines"][0]
+    assert (line["object"].split(" + ")[0], line["kind"]) == (name, wanted)
+
+
+def test_a_library_loaded_later_is_named(sampling, found) -> None:
+    line = found("--", sampling, "dlopen", 2, SECONDS)["lines"][0]
+    assert (line["object"], line["object_kind"], line["kind"]) == ("plugin_counter", "static", "true")
+    assert (line["sites"][0]["module"], line["sites"][0]["function"]) == ("libfind_plugin.so", "plugin_add")
+
+
+@pytest.mark.parametrize("program", ["find_planted", "find_planted_fixed", "find_planted_static"])
+def test_a_shared_thread_local_variable_is_named_with_its_thread(sampling, found, program: str) -> None:
+    """One thread adds through %fs, the other through a pointer: both are one line, and the variable has its name."""
+    result = found("--", sampling.with_name(program), "tls_shared", 2, 2)
+    line = result["lines"][0]
+    assert (line["object_kind"], line["kind"], line["threads"]) == ("thread_local", "true", 2)
+    assert "own_counter of thread " in line["object"]
+    assert int(line["object"].split()[-1]) in {touch["thread"] for touch in line["touches"]}
+    assert not any("%fs" in text for text in result["blind"])
+
+
+def _limited(words: list[object], descriptors: int | None) -> tuple[dict, float, int]:
+    """The result, the seconds and the largest memory of a run of the command."""
+    env = os.environ | {"LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}
+    limit = f"ulimit -n {descriptors}; " if descriptors else ""
+    command = ["sh", "-c", limit + 'exec "$@"', "sh", sys.executable, "-m", "linewright", "find", "--json"]
+    began = time.monotonic()
+    with subprocess.Popen([*command, *map(str, words)], stdout=subprocess.PIPE, env=env) as process:
+        text = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return json.loads(text), time.monotonic() - began, usage.ru_maxrss * 1024
+
+
+def test_ten_thousand_threads_from_the_start(sampling) -> None:
+    result, took_s, memory = _limited(["--", sampling, "many", MANY, 3], None)
+    assert [(line["object"], line["kind"]) for line in result["lines"]][:1] == [("true_counter", "true")]
+    assert took_s < MOST_S and memory < MOST_BYTES
+
+
+@pytest.mark.parametrize("descriptors", [1024])
+def test_ten_thousand_threads_that_run_already(sampling, descriptors: int) -> None:
+    """With too few descriptors for an event each, the page says what was done instead."""
+    with subprocess.Popen([sampling, "many", str(MANY), "60"], stderr=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stderr.readline() == f"{MANY} threads\n"
+            result, took_s, memory = _limited(["--pid", program.pid, "--for", "2s"], descriptors)
+        finally:
+            program.kill()
+    said = "every CPU was sampled" if os.geteuid() == 0 else "threads are not sampled"
+    assert any(said in note for note in result["notes"])
+    assert [(line["object"], line["kind"]) for line in result["lines"]][:1] == [("true_counter", "true")]
+    assert took_s < MOST_S and memory < MOST_BYTES
