@@ -1,6 +1,7 @@
 // Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
 //
 // planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time; variables carry the names that the tests ask for.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -293,6 +294,8 @@ int main(int argc, char **argv) {
     heap_block = static_cast<std::uint64_t *>(std::aligned_alloc(256, 256));
     for (auto &block : heap_neighbours)
         block = allocate_planted();
+    if (reinterpret_cast<std::uintptr_t>(heap_neighbours[0]) % 64 >= 32) // the first two must share a line
+        std::rotate(std::begin(heap_neighbours), std::begin(heap_neighbours) + 1, std::end(heap_neighbours));
     anonymous_code = jitted();
     if (kind == "fork")
         run_processes(threads, seconds);
