@@ -159,16 +159,21 @@ def compilers_of(folder: str, compilers: list[tuple[str, str]]) -> list[tuple[li
     return [choice for choice in every if shutil.which(choice[0][0])]
 
 
-def built_example(prefix: Path, folder: Path) -> int:
-    """The example builds from an installed copy alone, and works."""
-    source = folder / "example"
-    shutil.copytree(HERE.parents[2] / "examples/persistent_log", source)
-    run("cmake", "-S", source, "-B", folder / "example-build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
-    run("cmake", "--build", folder / "example-build")
-    program = folder / "example-build/persistent_log"
-    run(program, "append", folder / "log", input="one\ntwo\n")
-    assert run(program, "print", folder / "log") == "1\tone\n2\ttwo\n"
-    return 1
+def built_example(prefix: Path, folder: Path, name: str) -> Path:
+    """The program of an example that is built from an installed copy alone."""
+    source, build = folder / name, folder / f"{name}-build"
+    shutil.copytree(HERE.parents[2] / "examples" / name, source)
+    run("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", build)
+    return build / name
+
+
+def built_examples(prefix: Path, folder: Path) -> int:
+    log = built_example(prefix, folder, "persistent_log")
+    run(log, "append", folder / "log", input="one\ntwo\n")
+    assert run(log, "print", folder / "log") == "1\tone\n2\ttwo\n"
+    assert "searches" in run(built_example(prefix, folder, "rcu_collections"), "200")
+    return 2
 
 
 MARK = '__attribute__((visibility("default")))'
@@ -213,7 +218,7 @@ def main(build: str) -> int:
         print(headers_alone(prefix, compilers), "header compilations")
         print(built_by_pkg_config(prefix, folder, compilers), "programs by pkg-config")
         print(built_by_find_package(prefix, folder, compilers), "programs by find_package")
-        print(built_example(prefix, folder), "example")
+        print(built_examples(prefix, folder), "examples")
     return 0
 
 
