@@ -29,28 +29,24 @@ static uint32_t ask_cpu(void)
 
 #elif defined(__x86_64__)
 
-/* AVX makes an aligned 16-byte move atomic where the vendor says so: Intel (SDM volume 3), AMD (APM volume 2; Hygon's
- * parts are AMD's), Zhaoxin and its VIA ancestors (confirmed to the authors of libatomic). Others are not assumed. */
-static bool vendor_says_atomic(void)
+/* AVX makes an aligned 16-byte move atomic where the vendor says so: Intel (SDM volume 3, "Guaranteed Atomic Operations", no
+ * condition on the memory's type), AMD (APM volume 2, 7.3.2, for cacheable memory), Zhaoxin (GCC PR 104688, for write-back memory),
+ * whose parts call themselves Shanghai, or Centaur with a family above 6; Centaur's family 6 is VIA's. libatomic has the same list. */
+static bool vendor_says_atomic(const char *vendor, unsigned int family)
 {
-    static const char vendors[][13] = {"GenuineIntel", "AuthenticAMD", "HygonGenuine", "CentaurHauls", "  Shanghai  "};
-    unsigned int highest, name[3];
-
-    if (!__get_cpuid(0, &highest, &name[0], &name[2], &name[1]))
-        return false;
-    for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
-        if (memcmp(name, vendors[i], sizeof(name)) == 0)
-            return true;
-    return false;
+    return !strcmp(vendor, "GenuineIntel") || !strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "  Shanghai  ") ||
+           (!strcmp(vendor, "CentaurHauls") && family > 6);
 }
 
 static uint32_t ask_cpu(void)
 {
-    unsigned int a, b, c, d;
+    unsigned int a, b, c, d, highest;
+    unsigned int vendor[4] = {0}; /* twelve characters and a NUL */
 
-    if (!__get_cpuid(1, &a, &b, &c, &d))
+    if (!__get_cpuid(0, &highest, &vendor[0], &vendor[2], &vendor[1]) || !__get_cpuid(1, &a, &b, &c, &d))
         return 0;
-    return (c & bit_CMPXCHG16B ? LW_WIDE_CAS : 0) | (c & bit_AVX && vendor_says_atomic() ? LW_WIDE_VECTOR : 0);
+    return (c & bit_CMPXCHG16B ? LW_WIDE_CAS : 0) |
+           (c & bit_AVX && vendor_says_atomic((const char *)vendor, a >> 8 & 15) ? LW_WIDE_VECTOR : 0);
 }
 
 #elif defined(__i386__)
