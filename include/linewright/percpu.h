@@ -67,10 +67,13 @@ extern "C" {
 #define LW_PERCPU_MAX_ALIGN 4096
 #define LW_PERCPU_TRIES 16
 
-/* What the inline code reads; final before the first handle exists. Read-only for users. */
+/* What the inline code reads; final before the first handle exists, but for `limit`. Read-only for users. */
 struct lw_percpu_rt {
     ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
-    unsigned limit; /* what sequences compare the CPU field with: nr_cpus, encoded as the architecture needs it */
+    /* What sequences of counters compare the CPU field with: nr_cpus, encoded as the architecture needs it. Where
+     * LW__RSEQ_LIMIT_GROWS, one more than the highest CPU that a counter was or may have been used on: a thread on a CPU beyond goes
+     * out of line, which raises the limit. An old value that a loop keeps only takes it there more often. */
+    unsigned limit;
     unsigned value_limit; /* the same for value operations; 0: they use no sequences */
     unsigned nr_cpus; /* CPU numbers are below this */
     unsigned mode; /* enum lw_percpu_mode */
@@ -196,7 +199,8 @@ LW__INLINE void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
 }
 
 /* All copies of a counter added up, modulo 2^32 or 2^64. Adds that run at the same time may or may not be seen; adds that
- * happened before (in the sense of the language) are. Async-signal-safe. Time grows with lw_percpu_nr_cpus(). */
+ * happened before (in the sense of the language) are. Async-signal-safe. Time grows with lw_percpu_nr_cpus(); on arm64 with the highest CPU that
+ * the process could use when it started, has counted on, or has called lw_per_cpu_ptr() for. */
 LW_API uint32_t lw_percpu_sum_u32(const uint32_t *p);
 LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
 

@@ -52,12 +52,19 @@ static char *unit_of(const void *p, unsigned cpu)
 
 /* Threads without sequences are spread by thread, not by CPU: asking for the CPU takes a system call on some machines, and
  * its answer may be outdated by the time it is used. */
+static unsigned stripes; /* one more than the highest in use */
+
 static unsigned stripe(void)
 {
     static unsigned next;
     static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* its stripe plus one; 0: none yet */
-    if (!mine) /* relaxed: only spreads, and a number lost to a signal handler is harmless */
-        mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
+    if (!mine) { /* relaxed: only spreads, and a number lost to a signal handler is harmless */
+        unsigned one = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
+        unsigned seen = __atomic_load_n(&stripes, __ATOMIC_RELAXED); /* relaxed: as in lw__percpu_use_cpu() */
+        while (one > seen && !__atomic_compare_exchange_n(&stripes, &seen, one, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            ;
+        mine = one;
+    }
     return mine - 1;
 }
 
@@ -67,34 +74,43 @@ static unsigned current_unit(void)
     return cpu < 0 ? stripe() : (unsigned)cpu % lw_percpu_rt.nr_cpus;
 }
 
-/* ---- counters ---- */
+/* ---- counters ----
+ * A sum leaves out words that were never used: second words beyond the stripes that threads have, and first words of CPUs that no
+ * thread has counted on, where the architecture knows them. */
 
-#define COUNTER(bits)                                                                                              \
-    void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v)                                        \
-    {                                                                                                              \
-        word##bits *second = (word##bits *)(void *)(unit_of(p, stripe()) + LW_PERCPU_SECOND);                      \
-        __atomic_fetch_add(second, v, __ATOMIC_RELAXED); /* read by the sums below */                              \
-    }                                                                                                              \
-                                                                                                                   \
-    void lw__percpu_add_slow_u##bits(uint##bits##_t *p, uint##bits##_t v)                                          \
-    {                                                                                                              \
-        if (lw__rseq_thread_ready())                                                                               \
-            for (int i = 0; i < LW_PERCPU_TRIES; i++)                                                              \
-                if (lw_rseq_add_u##bits(p, v))                                                                     \
-                    return;                                                                                        \
-        lw__percpu_add_second_u##bits(p, v);                                                                       \
-    }                                                                                                              \
-                                                                                                                   \
-    uint##bits##_t lw_percpu_sum_u##bits(const uint##bits##_t *p)                                                  \
-    {                                                                                                              \
-        uint##bits##_t sum = 0;                                                                                    \
-        for (unsigned cpu = 0; cpu < lw_percpu_rt.nr_cpus; cpu++) {                                                \
-            const char *word = unit_of(p, cpu);                                                                    \
-            /* Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */             \
-            sum += __atomic_load_n((const word##bits *)(const void *)word, __ATOMIC_RELAXED);                      \
-            sum += __atomic_load_n((const word##bits *)(const void *)(word + LW_PERCPU_SECOND), __ATOMIC_RELAXED); \
-        }                                                                                                          \
-        return sum;                                                                                                \
+static unsigned used_cpus(void)
+{
+    return LW__RSEQ_LIMIT_GROWS ? __atomic_load_n(&lw_percpu_rt.limit, __ATOMIC_RELAXED) : lw_percpu_rt.nr_cpus;
+}
+
+#define COUNTER(bits)                                                                                                      \
+    void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v)                                                \
+    {                                                                                                                      \
+        word##bits *second = (word##bits *)(void *)(unit_of(p, stripe()) + LW_PERCPU_SECOND);                              \
+        __atomic_fetch_add(second, v, __ATOMIC_RELAXED); /* read by the sums below */                                      \
+    }                                                                                                                      \
+                                                                                                                           \
+    void lw__percpu_add_slow_u##bits(uint##bits##_t *p, uint##bits##_t v)                                                  \
+    {                                                                                                                      \
+        if (lw__rseq_thread_ready())                                                                                       \
+            for (int i = 0; i < LW_PERCPU_TRIES; i++)                                                                      \
+                if (lw_rseq_add_u##bits(p, v))                                                                             \
+                    return;                                                                                                \
+        lw__percpu_add_second_u##bits(p, v);                                                                               \
+    }                                                                                                                      \
+                                                                                                                           \
+    uint##bits##_t lw_percpu_sum_u##bits(const uint##bits##_t *p)                                                          \
+    {                                                                                                                      \
+        uint##bits##_t sum = 0;                                                                                            \
+        unsigned used = used_cpus();                                                                                       \
+        /* Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */                         \
+        for (unsigned cpu = 0; cpu < used; cpu++)                                                                          \
+            sum += __atomic_load_n((const word##bits *)(const void *)unit_of(p, cpu), __ATOMIC_RELAXED);                   \
+        used = __atomic_load_n(&stripes, __ATOMIC_RELAXED);                                                                \
+        for (unsigned cpu = 0; cpu < used; cpu++)                                                                          \
+            sum +=                                                                                                         \
+                __atomic_load_n((const word##bits *)(const void *)(unit_of(p, cpu) + LW_PERCPU_SECOND), __ATOMIC_RELAXED); \
+        return sum;                                                                                                        \
     }
 COUNTER(32)
 COUNTER(64)

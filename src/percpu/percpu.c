@@ -250,6 +250,7 @@ void *lw_per_cpu_ptr(const void *p, unsigned cpu)
         errno = EINVAL;
         return NULL;
     }
+    lw__percpu_use_cpu(cpu); /* the caller may count there */
     return LW__CPU0((uintptr_t)p) + (size_t)cpu * LW_PERCPU_STRIDE;
 }
 

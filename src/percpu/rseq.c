@@ -91,14 +91,30 @@ bool lw__rseq_thread_ready(void)
 {
     if (lw_percpu_rt.mode == LW_PERCPU_ATOMIC)
         return false;
-    if (area_cpu() < lw_percpu_rt.nr_cpus)
+    unsigned cpu = area_cpu();
+    if (cpu < lw_percpu_rt.nr_cpus) {
+        lw__percpu_use_cpu(cpu);
         return true;
+    }
     if (lw_percpu_rt.mode != LW_PERCPU_RSEQ_OWN || own_state != OWN_NEW)
         return false;
     int saved = errno;
     bool ready = own_register() == 0;
     errno = saved;
     return ready;
+}
+
+/* Relaxed: whoever sees a count of that CPU, or an order with it, sees the limit that was raised before it. */
+void lw__percpu_use_cpu(unsigned cpu)
+{
+#if LW__RSEQ_LIMIT_GROWS
+    unsigned limit = __atomic_load_n(&lw_percpu_rt.limit, __ATOMIC_RELAXED);
+    while (cpu >= limit &&
+           !__atomic_compare_exchange_n(&lw_percpu_rt.limit, &limit, cpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+#else
+    (void)cpu;
+#endif
 }
 
 bool lw_percpu_thread_registered(void)
@@ -146,8 +162,9 @@ long lw__cpu_list_max(const char *list)
 }
 
 /* The kernel fixes the possible CPUs at boot; hot-plugged CPUs are among them. Where sysfs cannot be read,
- * the size of the kernel's own affinity mask bounds them: memory is only reserved, so a generous bound costs addresses. */
-static unsigned count_cpus(void)
+ * the size of the kernel's own affinity mask bounds them: memory is only reserved, so a generous bound costs addresses.
+ * *allowed: how many there are up to the last one that the process may use now. */
+static unsigned count_cpus(unsigned *allowed)
 {
     static char text[4096];
     long max = -1;
@@ -164,9 +181,12 @@ static unsigned count_cpus(void)
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
     if (max < 0 && bytes > 0)
         max = bytes * 8 - 1;
-    for (long bit = bytes * 8 - 1; bit > max; bit--) /* a sysfs that does not list all CPUs this process may use */
-        if (mask[(size_t)bit / (8 * sizeof *mask)] >> ((size_t)bit % (8 * sizeof *mask)) & 1)
-            max = bit;
+    long last = bytes * 8 - 1;
+    while (last >= 0 && !(mask[(size_t)last / (8 * sizeof *mask)] >> ((size_t)last % (8 * sizeof *mask)) & 1))
+        last--;
+    if (last > max) /* a sysfs that does not list all CPUs this process may use */
+        max = last;
+    *allowed = last < 0 ? 1 : (unsigned)last + 1;
     return max < 0 ? 1 : (unsigned)max + 1;
 }
 
@@ -262,13 +282,16 @@ static void start(void)
 
     lw__percpu_number_process();
     pthread_atfork(NULL, NULL, lw__percpu_renumber_process);
-    lw_percpu_rt.nr_cpus = count_cpus();
-    lw_percpu_rt.limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
+    unsigned allowed;
+    lw_percpu_rt.nr_cpus = count_cpus(&allowed);
     lw_percpu_rt.mode = choose_mode();
+    lw_percpu_rt.limit = LW__RSEQ_LIMIT(!LW__RSEQ_LIMIT_GROWS                   ? lw_percpu_rt.nr_cpus
+                                        : lw_percpu_rt.mode != LW_PERCPU_ATOMIC ? allowed
+                                                                                : 0);
     /* The lock word of single threads needs the kernel to abort the sequences of a CPU; without that, no value sequences. */
     if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC) {
         if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0))
-            lw_percpu_rt.value_limit = lw_percpu_rt.limit;
+            lw_percpu_rt.value_limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
         else
             mode_reason =
                 lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC

@@ -23,6 +23,9 @@ void lw__percpu_renumber_process(void);
 /* True when the calling thread may run sequences; registers it where this library has to. Async-signal-safe. */
 bool lw__rseq_thread_ready(void);
 
+/* Has sums visit the first words of CPUs up to this one, before anything is counted there. */
+void lw__percpu_use_cpu(unsigned cpu);
+
 /* Aborts every sequence that runs on `cpu` now, and makes earlier stores of the caller visible there. False: not available. */
 bool lw__rseq_abort_cpu(unsigned cpu);
 

@@ -33,6 +33,8 @@
 /* What sequences compare the CPU number with, for `nr` CPUs. */
 #define LW__RSEQ_LIMIT(nr) (nr)
 #define LW__RSEQ_MOST_CPUS 0x7fffffffu
+#define LW__RSEQ_LIMIT_GROWS \
+    1 /* every add compares its CPU with the limit, so the limit can be that of the CPUs used so far */
 
 /* Build option of the tests: pauses between any two steps, so that most sequences are interrupted. */
 #ifdef LW_RSEQ_DELAY

@@ -12,6 +12,7 @@
 #define LW_RSEQ_SIG 0u
 #define LW__RSEQ_LIMIT(nr) (nr)
 #define LW__RSEQ_MOST_CPUS 0x7fffffffu
+#define LW__RSEQ_LIMIT_GROWS 1 /* nothing counts on a CPU's first words */
 
 static inline char *lw__thread_pointer(void)
 {

@@ -42,6 +42,7 @@
 /* What sequences compare their CPU field with, for `nr` CPUs; more than that many do not fit the field. */
 #define LW__RSEQ_LIMIT(nr) ((nr) << 16)
 #define LW__RSEQ_MOST_CPUS 0x7fffu /* the lazy form uses bit 15 as a sign */
+#define LW__RSEQ_LIMIT_GROWS 0 /* the lazy form does not compare on a match */
 
 /* Build option of the tests: LW_RSEQ_DELAY pauses between any two steps, so that most sequences are interrupted. */
 #ifdef LW_RSEQ_DELAY
