@@ -49,20 +49,20 @@ static int help(struct lw__srcu_domain *d, unsigned scans, uint64_t *pause_ns)
     if (!__atomic_load_n(&d->error, __ATOMIC_RELAXED))
         return 0;
     int state = lw__srcu_advance(d, scans, pause_ns);
-    if (state > 0) { /* ready: for the worker */
+    if (state > 0) /* ready: for the worker */
         (void)lw__srcu_worker_wake();
+    if (state > 0 || !*pause_ns) /* or running */
         *pause_ns = 50000000;
-    }
     return state < 0 ? state : 0;
 }
 
-static int wait_for_callbacks(struct lw__srcu_domain *d, unsigned long called)
+static int wait_for_callbacks(struct lw__srcu_domain *d, unsigned long last)
 {
     for (unsigned scans = 0;; scans++) {
         uint32_t seen = lw__srcu_batches();
         uint64_t pause;
         /* Acquire: pairs with run_batch(). What the callbacks did comes before the return. */
-        if (__atomic_load_n(&d->returned, __ATOMIC_ACQUIRE) - called <= ~0ul / 2)
+        if (__atomic_load_n(&d->returned, __ATOMIC_ACQUIRE) - last <= ~0ul / 2)
             return 0;
         int err = help(d, scans, &pause);
         if (err)
@@ -83,11 +83,12 @@ int lw_srcu_barrier(struct lw_srcu *s)
     lw__srcu_debug_waiting(s, __func__);
     int saved = errno;
     __atomic_fetch_add(&d->waiters, 1, __ATOMIC_RELAXED);
-    unsigned long called = __atomic_load_n(&d->called, __ATOMIC_RELAXED); /* every push that is ordered before this call */
+    unsigned long last;
+    bool queued = lw__srcu_count(d, &last); /* every push that is ordered before this call */
     __atomic_store_n(&d->error, 0, __ATOMIC_RELAXED); /* left by an earlier step; the next step sets it again */
-    if (lw__srcu_queued(d))
+    if (queued)
         (void)lw__srcu_worker_wake(); /* without a worker, help() does its work */
-    int err = wait_for_callbacks(d, called);
+    int err = wait_for_callbacks(d, last);
     __atomic_fetch_sub(&d->waiters, 1, __ATOMIC_RELEASE); /* pairs with unlink_domain(): last access of the domain */
     errno = saved;
     return err;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "describe.h"
 
+#include "queue.h"
 #include "records.h"
 
 #include <stdarg.h>
@@ -40,14 +41,14 @@ int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size)
         say(text, size, &at, "not initialised");
         return (int)at;
     }
-    unsigned long open[2];
+    unsigned long open[2], taken;
     for (unsigned i = 0; i < 2; i++) {
         unsigned long unlocks = lw__srcu_sum(d, i, true);
         open[i] = lw__srcu_sum(d, i, false) - unlocks;
     }
     say(text, size, &at, "%s%sflavour %s; counts per %s; %s; %lu readers inside, %lu callbacks queued",
         s->name ? s->name : "", s->name ? ": " : "", flavour_name(s->flavour), d->slot ? "thread" : "CPU", barrier_text(d),
-        open[0] + open[1], lw__srcu_queued(d));
+        open[0] + open[1], lw__srcu_count(d, &taken));
     return (int)at;
 }
 
@@ -76,7 +77,7 @@ static void say_threads(struct lw__srcu_domain *d, char *text, size_t size, size
 static void say_cpus(struct lw__srcu_domain *d, char *text, size_t size, size_t *at)
 {
     for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) {
-        const struct lw__srcu_words *w = lw_per_cpu_ptr(d->cpu, cpu);
+        const struct lw__srcu_words *w = (const void *)(LW__CPU0(d->cpu) + (size_t)cpu * LW_PERCPU_STRIDE);
         const struct lw__srcu_words *second = (const void *)((const char *)w + LW_PERCPU_SECOND);
         for (unsigned i = 0; i < 2; i++) {
             unsigned long locks =

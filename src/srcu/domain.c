@@ -93,7 +93,7 @@ static uintptr_t first_pair(const struct lw__srcu_domain *d)
 {
     if (d->why) /* a fast flavour without membarrier: its inline functions have no barriers, so readers must go out of line */
         return 2;
-    if (!LW__SRCU_THREAD_WORDS)
+    if (!LW_HAVE_THREAD_WORDS)
         return (uintptr_t)d->cpu;
     return d->slot ? lw__srcu_first_pair(d->slot) : 2;
 }
@@ -115,9 +115,10 @@ static bool is_live(const struct lw_srcu *s)
 
 static struct lw__srcu_domain *new_domain(struct lw_srcu *s, enum lw_srcu_flavour flavour)
 {
-    struct lw__srcu_domain *d = calloc(1, sizeof *d);
+    struct lw__srcu_domain *d = aligned_alloc(LW__SRCU_APART, sizeof *d);
     if (!d)
         return NULL;
+    memset(d, 0, sizeof *d);
     d->cpu = lw_percpu_alloc(sizeof *d->cpu, sizeof *d->cpu);
     if (!d->cpu) {
         free(d);

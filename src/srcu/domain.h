@@ -13,6 +13,8 @@ struct lw__srcu_words {
 };
 _Static_assert(offsetof(struct lw__srcu_words, unlocks) == 2 * LW__SRCU_WORD, "srcu.h counts unlocks two words further on");
 
+#define LW__SRCU_APART 128 /* bytes between words that different threads write often */
+
 enum lw__srcu_phase { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
 
 /* `seq` counts grace periods in steps of two; it is odd while one is in progress. */
@@ -41,12 +43,18 @@ struct lw__srcu_domain {
     uint32_t sleepers; /* waiters that may be in the futex */
     uint32_t expedited; /* waiters that asked for an expedited grace period */
 
-    struct lw_srcu_head *incoming; /* callbacks, newest first; any thread pushes */
-    struct lw_srcu_head *waiting; /* oldest first, until waiting_cookie is reached; under the registry */
+    /* Callbacks, newest first; any thread pushes. Alone in two lines (CPUs fetch pairs): threads that push do not wait for a line
+     * that the worker writes. */
+    _Alignas(LW__SRCU_APART) struct lw_srcu_head *incoming;
+
+    _Alignas(LW__SRCU_APART) struct lw_srcu_head
+        *arrived; /* oldest first, no cookie yet; this and the next five under the registry */
+    struct lw_srcu_head *arrived_last;
+    struct lw_srcu_head *waiting; /* oldest first, until waiting_cookie is reached */
     unsigned long waiting_cookie;
-    struct lw_srcu_head *ready; /* oldest first; their grace period is over; under the registry */
-    unsigned long called; /* callbacks that were queued, ever */
-    unsigned long returned; /* callbacks that have returned, ever */
+    struct lw_srcu_head *ready; /* oldest first; their grace period is over */
+    unsigned long taken; /* callbacks that were taken off `incoming`, ever */
+    unsigned long returned; /* callbacks that have returned, ever; written by the runner (queue.c) */
     unsigned round; /* of the worker, in which this domain had its turn; under the registry */
     unsigned long seen_by_tsan; /* ThreadSanitizer cannot see per-CPU counts; used in its builds only */
 
@@ -65,13 +73,6 @@ static inline unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED); /* written under step_lock only */
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
-}
-
-/* Callbacks that have not returned. Acquire: pairs with the release in run_batch(). */
-static inline unsigned long lw__srcu_queued(struct lw__srcu_domain *d)
-{
-    unsigned long returned = __atomic_load_n(&d->returned, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&d->called, __ATOMIC_RELAXED) - returned;
 }
 
 /* Every domain. Under the registry, a lock. */

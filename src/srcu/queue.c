@@ -8,40 +8,70 @@
 #include <limits.h>
 #include <stdlib.h>
 
-static struct lw_srcu_head
-    *batch; /* what is left of the callbacks being run, under the registry: a child of fork() has it */
+/* What is left of the callbacks being run, and of which domain. Written by the holder of `runner`; a child of fork() has them. */
+static struct lw_srcu_head *batch;
 static struct lw__srcu_domain *batch_of;
 static uint32_t runner; /* lock: held by the thread that runs callbacks */
 static uint32_t batches; /* futex: changes when a batch has been run */
 static uint32_t batch_sleepers;
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
+static __thread bool in_step __attribute__((tls_model("initial-exec"))); /* this thread holds the registry */
 
 bool lw__srcu_in_callback(void)
 {
     return in_callback;
 }
 
+/* ---- queueing ---- */
+
 bool lw__srcu_push(struct lw__srcu_domain *d, struct lw_srcu_head *head)
 {
-    __atomic_fetch_add(&d->called, 1, __ATOMIC_RELAXED); /* before the push: never less than what is queued */
     struct lw_srcu_head *newest = __atomic_load_n(&d->incoming, __ATOMIC_RELAXED);
     do
-        head->next = newest; /* release: pairs with the acquire in lw__srcu_advance() */
+        head->next = newest; /* release: pairs with the acquire in take_incoming() */
     while (!__atomic_compare_exchange_n(&d->incoming, &newest, head, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
     return !newest;
 }
 
-/* ---- running ---- */
-
-static struct lw_srcu_head *next_of_batch(void)
+/* Moves what was pushed to `arrived`, oldest first, and counts it. Under the registry. */
+static void take_incoming(struct lw__srcu_domain *d)
 {
-    lw_futex_lock(&lw__srcu_registry);
-    struct lw_srcu_head *head = batch;
-    if (head)
-        batch = head->next; /* before the callback, which may free it */
-    lw_futex_unlock(&lw__srcu_registry);
-    return head;
+    struct lw_srcu_head *newest = __atomic_exchange_n(&d->incoming, NULL, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_push() */
+    struct lw_srcu_head *list = newest, *oldest = NULL;
+    if (!newest)
+        return;
+    while (list) {
+        struct lw_srcu_head *next = list->next;
+        list->next = oldest;
+        oldest = list;
+        list = next;
+        d->taken++;
+    }
+    if (d->arrived)
+        d->arrived_last->next = oldest;
+    else
+        d->arrived = oldest;
+    d->arrived_last = newest;
 }
+
+unsigned long lw__srcu_queued(struct lw__srcu_domain *d)
+{
+    take_incoming(d);
+    return d->taken - __atomic_load_n(&d->returned, __ATOMIC_ACQUIRE); /* pairs with run_batch() */
+}
+
+unsigned long lw__srcu_count(struct lw__srcu_domain *d, unsigned long *taken)
+{
+    if (!in_step)
+        lw_futex_lock(&lw__srcu_registry);
+    unsigned long queued = lw__srcu_queued(d);
+    *taken = d->taken;
+    if (!in_step)
+        lw_futex_unlock(&lw__srcu_registry);
+    return queued;
+}
+
+/* ---- running ---- */
 
 static void call_back(struct lw_srcu_head *head)
 {
@@ -53,17 +83,21 @@ static void call_back(struct lw_srcu_head *head)
         head->fn(head);
 }
 
-/* No lock that fork() takes is held while a callback runs: fork() would wait for it, and the callback may wait for what the
- * forking thread holds. A domain stays alive until its last callback has been counted as returned. */
+/* No lock that fork() takes is held: fork() would wait for it, and the callback may wait for what the forking thread holds. fork()
+ * copies memory as it is at one point of each thread's program: no store is in the child without those that the same thread
+ * made before. So the child never has the effects of a callback that is still in its batch. A domain stays alive until its
+ * last callback has been counted as returned. */
 static void run_batch(void)
 {
     struct lw_srcu_head *head;
-    while ((head = next_of_batch())) {
+    while ((head = batch)) {
+        batch = head->next; /* before the callback, which may free it */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* for fork(), as said */
         LW__SRCU_POINT(LW__SRCU_AT_CALLBACK);
         in_callback = true;
         call_back(head);
         in_callback = false;
-        __atomic_fetch_add(&batch_of->returned, 1, __ATOMIC_RELEASE); /* pairs with lw__srcu_queued() */
+        __atomic_store_n(&batch_of->returned, batch_of->returned + 1, __ATOMIC_RELEASE); /* pairs with lw__srcu_queued() */
     }
     /* Either this sees the sleeper that lw__srcu_wait_for_batch() has counted, or the sleeper's kernel sees the new number: both
      * are sequentially consistent. */
@@ -86,23 +120,13 @@ void lw__srcu_wait_for_batch(uint32_t seen, uint64_t ns)
 
 /* ---- advancing ---- */
 
-static struct lw_srcu_head *reversed(struct lw_srcu_head *list)
-{
-    struct lw_srcu_head *out = NULL;
-    while (list) {
-        struct lw_srcu_head *next = list->next;
-        list->next = out;
-        out = list;
-        list = next;
-    }
-    return out;
-}
-
 /* The cookie that the domain's callbacks and poll requests need next; 0: none. */
 static unsigned long needed_cookie(struct lw__srcu_domain *d)
 {
     if (!d->waiting) {
-        d->waiting = reversed(__atomic_exchange_n(&d->incoming, NULL, __ATOMIC_ACQUIRE)); /* pairs with lw__srcu_push() */
+        take_incoming(d);
+        d->waiting = d->arrived;
+        d->arrived = NULL;
         if (d->waiting)
             d->waiting_cookie = lw__srcu_cookie(d);
     }
@@ -119,7 +143,9 @@ static int advance(struct lw__srcu_domain *d, unsigned scans, uint64_t *pause_ns
     int err = 0;
     *pause_ns = 0;
     if (more && lw_futex_trylock(&d->step_lock)) {
+        in_step = true;
         err = lw__srcu_step(d, needed); /* an error stays with the domain, and the next round tries again */
+        in_step = false;
         *pause_ns = lw__srcu_pause_ns(d, scans);
         lw_futex_unlock(&d->step_lock);
         more = !lw__srcu_reached(d, needed);
@@ -209,9 +235,9 @@ void lw__srcu_run_all(struct lw__srcu_domain *d)
     for (bool more = true; more;) {
         lw_futex_lock(&lw__srcu_registry);
         d->ready = joined(d->ready, d->waiting);
-        d->ready = joined(d->ready,
-                          reversed(__atomic_exchange_n(&d->incoming, NULL, __ATOMIC_ACQUIRE))); /* as in needed_cookie() */
-        d->waiting = NULL;
+        take_incoming(d);
+        d->ready = joined(d->ready, d->arrived);
+        d->waiting = d->arrived = NULL;
         more = d->ready;
         if (more)
             take_batch(d);
@@ -231,16 +257,16 @@ static unsigned long length(const struct lw_srcu_head *list)
     return n;
 }
 
-/* What is queued is counted anew: a thread that the child does not have may have been between counting and queueing, or in a
- * callback. Where a callback forks, the child's one thread runs the rest of the batch. */
+/* What was taken is counted anew: a thread that the child does not have may have been in a callback. Where a callback forks, the
+ * child's one thread runs the rest of the batch. */
 void lw__srcu_queue_after_fork(void)
 {
     runner = in_callback;
     batch_sleepers = 0;
     for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
-        unsigned long queued = length(d->incoming) + length(d->waiting) + length(d->ready);
+        unsigned long queued = length(d->arrived) + length(d->waiting) + length(d->ready);
         if (d == batch_of)
             queued += length(batch) + in_callback;
-        d->returned = d->called - queued;
+        d->returned = d->taken - queued;
     }
 }

@@ -10,8 +10,14 @@
 /* True: the calling thread is in a callback. */
 bool lw__srcu_in_callback(void);
 
-/* True: it is the first that the next batch will have. */
+/* True: nothing else was waiting for the worker to take it. */
 bool lw__srcu_push(struct lw__srcu_domain *d, struct lw_srcu_head *head);
+
+/* Callbacks that have not returned. Under the registry. */
+unsigned long lw__srcu_queued(struct lw__srcu_domain *d);
+/* The same, taking the registry, except in a stall hook whose thread holds it. *taken: the value of `returned` by which all that were
+ * queued before the call have returned. */
+unsigned long lw__srcu_count(struct lw__srcu_domain *d, unsigned long *taken);
 
 /* Advances what one domain's callbacks and poll cookies wait for, without waiting. *pause_ns: how long to wait before the next
  * call; 0: nothing to do. 1: callbacks are ready to run; 0: none; or the negative errno of the barrier. */

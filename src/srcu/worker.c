@@ -32,6 +32,7 @@ static bool hindered; /* the worker cannot do its work: see able() */
 static __thread bool on_worker __attribute__((tls_model("initial-exec"))); /* this thread is a worker */
 
 static uint32_t wake_word; /* futex: changes when there is something to do */
+static uint32_t sleepers; /* workers that may be in that futex */
 
 static struct {
     int policy;
@@ -90,6 +91,13 @@ static bool end_if_idle(uint32_t me, uint32_t seen)
     return end;
 }
 
+static void sleep_until_woken(uint32_t seen, uint64_t ns)
+{
+    __atomic_fetch_add(&sleepers, 1, __ATOMIC_SEQ_CST); /* pairs with lw__srcu_worker_wake() */
+    lw_futex_wait(&wake_word, seen, ns);
+    __atomic_fetch_sub(&sleepers, 1, __ATOMIC_RELAXED);
+}
+
 static void *work(void *number)
 {
     uint32_t me = (uint32_t)(uintptr_t)number;
@@ -104,11 +112,11 @@ static void *work(void *number)
         scans = pause && pause != LW_FUTEX_FOREVER ? scans + 1 : 0;
         if (pause == LW_FUTEX_FOREVER) {
             errno = 0;
-            lw_futex_wait(&wake_word, seen, IDLE_NS);
+            sleep_until_woken(seen, IDLE_NS);
             if (errno == ETIMEDOUT && end_if_idle(me, seen))
                 break;
         } else if (pause) {
-            lw_futex_wait(&wake_word, seen, pause);
+            sleep_until_woken(seen, pause);
         }
     }
     __atomic_fetch_sub(&alive, 1, __ATOMIC_RELEASE); /* pairs with lw_srcu_worker_stop() */
@@ -164,7 +172,10 @@ int lw__srcu_worker_wake(void)
     int saved = errno;
     __atomic_fetch_add(&wake_word, 1, __ATOMIC_SEQ_CST); /* before `current` is read: pairs with end_if_idle() and work() */
     int err = lw__srcu_worker_ensure();
-    lw_futex_wake_all(&wake_word);
+    /* Either this sees the sleeper that sleep_until_woken() has counted, or the sleeper's kernel sees the new number: both are
+     * sequentially consistent. */
+    if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST))
+        lw_futex_wake_all(&wake_word);
     errno = saved;
     return err;
 }
@@ -238,6 +249,7 @@ void lw__srcu_worker_after_fork(bool child)
 {
     if (child) {
         alive = on_worker;
+        sleepers = 0;
         if (!alive)
             current = 0;
         hindered = false;
