@@ -16,8 +16,8 @@
  * check this:
  *
  *   flavour               functions                              reader's order     grace period
- *   LW_SRCU_NORMAL        lw_srcu_read_lock / unlock             full barriers      barriers only, works everywhere
- *   LW_SRCU_SIGNAL_SAFE   …_signal_safe                          full barriers      the same
+ *   LW_SRCU_NORMAL        lw_srcu_read_lock / unlock             barriers           barriers only, works everywhere
+ *   LW_SRCU_SIGNAL_SAFE   …_signal_safe                          barriers           the same
  *   LW_SRCU_FAST          …_fast                                 compiler only      membarrier(PRIVATE_EXPEDITED)
  *   LW_SRCU_FAST_UPDOWN   …_fast_updown, and lw_srcu_down_read_fast / lw_srcu_up_read_fast:
  *                         down in one place, up in another thread, a timer or a signal handler
@@ -26,8 +26,8 @@
  *
  * Ordering. If a read in a critical section could come before the call of lw_srcu_synchronize() in any order that the program can
  * observe, then the whole critical section comes before the return of that call. A critical section that begins later sees what
- * was stored before the call. A critical section orders nothing else: the fast flavours' functions are not barriers.
- * docs/library/srcu.md has the argument.
+ * was stored before the call. A critical section orders nothing else: no reader function may be used as a barrier. Non-temporal
+ * stores (x86) need an SFENCE before the unlock, as before any release. docs/library/srcu.md has the argument.
  *
  * Errors are negative errno values. If the library cannot prove a grace period over, for example because membarrier is denied
  * after init, it never reports it as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() returns false, and callbacks
@@ -78,7 +78,7 @@ enum lw_srcu_flavour { LW_SRCU_NORMAL = 1, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW
 struct lw__srcu_domain;
 
 /* Users do not access the fields. `pair` locates the lock counter of the current index: relative to lw__srcu_self
- * where LW__SRCU_THREAD_WORDS, else a per-CPU handle; the unlock counter is two words further on. A value below LW__SRCU_FIRST is
+ * where LW_HAVE_THREAD_WORDS, else a per-CPU handle; the unlock counter is two words further on. A value below LW__SRCU_FIRST is
  * 2 + index, and readers count out of line. */
 struct lw_srcu {
     uintptr_t pair;
@@ -234,15 +234,6 @@ LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_
 #define LW__SRCU_FIRST 64
 #define LW__SRCU_WORD sizeof(unsigned long)
 
-#if defined(__x86_64__) || defined(__i386__)
-/* One instruction adds to memory, so neither a signal nor a preemption can interrupt it, and a word that belongs to one thread
- * needs no restartable sequence. Other architectures load, add and store: readers there count on the current CPU's words by
- * restartable sequences. */
-#define LW__SRCU_THREAD_WORDS 1
-#else
-#define LW__SRCU_THREAD_WORDS 0
-#endif
-
 LW_API void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_flavour flavour);
 LW_API int lw__srcu_call_free(struct lw_srcu *s, struct lw_srcu_head *head, size_t offset);
 LW_API uintptr_t lw__srcu_lock_slow(struct lw_srcu *s);
@@ -252,16 +243,10 @@ LW_API bool lw__srcu_debug_held(const struct lw_srcu *s);
 LW_API void lw__srcu_debug_queued(const struct lw_srcu *s, const struct lw_srcu_head *head, const char *where);
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
-#if LW__SRCU_THREAD_WORDS
+#if LW_HAVE_THREAD_WORDS
 /* The address of the calling thread's record minus a bias that lw_srcu.pair carries too (src/srcu/records.c). NULL before its first
  * critical section and after its last destructor. Initial-exec: no call. */
 extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exec")));
-
-#ifdef __LP64__
-#define LW__SRCU_SUFFIX "q"
-#else
-#define LW__SRCU_SUFFIX "l"
-#endif
 
 __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool barrier)
 {
@@ -269,11 +254,10 @@ __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool 
     /* It does not see assembly. Release and acquire, pairing with the sums in src/srcu/records.c, stand for the heavy barrier. */
     __atomic_fetch_add((unsigned long *)(void *)word, 1, barrier ? __ATOMIC_SEQ_CST : __ATOMIC_ACQ_REL);
 #else
-    /* The address is in one register, because CPUs that rename memory words do so for that form only. */
-    if (barrier) /* B and C: a locked add is a full barrier on both of its sides; pairs with HEAVY_BARRIER in src/srcu/gp.h */
-        __asm__ volatile("lock; add" LW__SRCU_SUFFIX " $1, (%0)" : : "r"(word) : "memory", "cc");
+    if (barrier)
+        lw_thread_word_inc_full((unsigned long *)(void *)word);
     else
-        __asm__ volatile("add" LW__SRCU_SUFFIX " $1, (%0)" : : "r"(word) : "memory", "cc");
+        lw_thread_word_inc((unsigned long *)(void *)word);
 #endif
 }
 #endif
@@ -283,12 +267,12 @@ __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool 
 __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_srcu *s, bool barrier)
 {
     uintptr_t pair = __atomic_load_n(&s->pair, __ATOMIC_RELAXED);
-#if LW__SRCU_THREAD_WORDS
+#if LW_HAVE_THREAD_WORDS
     char *self = lw__srcu_self;
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) {
         __asm__("" : "+r"(self)); /* keeps g++ from merging the two tests into arithmetic, which takes half as long again */
         if (__builtin_expect(self != NULL, 1)) {
-            lw__srcu_add((char *)((uintptr_t)self + pair), barrier);
+            lw__srcu_add((char *)((uintptr_t)self + pair), barrier); /* B; pairs with HEAVY_BARRIER in src/srcu/gp.h */
             return pair;
         }
     }
@@ -304,12 +288,15 @@ __attribute__((always_inline)) static inline uintptr_t lw__srcu_lock(struct lw_s
 
 __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu *s, uintptr_t pair, bool barrier)
 {
-#if LW__SRCU_THREAD_WORDS
+#if LW_HAVE_THREAD_WORDS
     char *self = lw__srcu_self;
     if (__builtin_expect(pair >= LW__SRCU_FIRST, 1)) { /* the compiler knows it after an inlined lock */
         __asm__("" : "+r"(self)); /* as in lw__srcu_lock() */
         if (__builtin_expect(self != NULL, 1)) {
-            lw__srcu_add((char *)((uintptr_t)self + pair + 2 * LW__SRCU_WORD), barrier);
+            /* C: x86 performs what comes before a store before it, which is all that C is for; pairs with HEAVY_BARRIER in
+             * src/srcu/gp.h. Checked: verify/litmus x86-srcu-unlock-without-c, "C as an order only" in verify/srcu/outcome.md. */
+            (void)barrier;
+            lw__srcu_add((char *)((uintptr_t)self + pair + 2 * LW__SRCU_WORD), false);
             return;
         }
     }

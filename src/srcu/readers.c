@@ -38,7 +38,7 @@ static unsigned index_of(uintptr_t pair)
 
 static void count(struct lw__srcu_domain *d, unsigned word)
 {
-#if LW__SRCU_THREAD_WORDS
+#if LW_HAVE_THREAD_WORDS
     struct lw__srcu_record *r = d->slot ? lw__srcu_own_record() : NULL;
     if (r) {
         lw__srcu_add((char *)&r->slot[d->slot - 1] + word * LW__SRCU_WORD, d->reader_barriers);

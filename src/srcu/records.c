@@ -32,7 +32,7 @@ const struct lw__srcu_words *lw__srcu_folded(unsigned slot)
     return &folded[slot - 1];
 }
 
-#if LW__SRCU_THREAD_WORDS
+#if LW_HAVE_THREAD_WORDS
 #define CHUNK_RECORDS (8 * sizeof(unsigned long))
 #define PAGE 4096u
 #ifdef __LP64__

@@ -7,6 +7,7 @@
  *   PERIODS     objects that the updater replaces and frees, each after a grace period (default 2)
  *   WAITER      another thread replaces the object and relies on the grace periods that the updater's thread advances
  *   FOLD        each reader's counts are folded when it ends, as src/srcu/records.c does it
+ *   C_ORDERS_ONLY                         the reader's second barrier orders what comes before it and is no full one, as on x86
  *   WITHOUT_B, WITHOUT_C, WITHOUT_SEQ     leave out a reader's barrier, or the check of fold_seq
  * Steps are bounded: whatever ends after more steps ends after fewer in another execution. */
 #include <assert.h>
@@ -93,6 +94,8 @@ static int heavy_barrier(void)
 #endif
 #ifdef WITHOUT_C
 #define C() ((void)0)
+#elif defined(C_ORDERS_ONLY)
+#define C() atomic_thread_fence(memory_order_release)
 #else
 #define C() fence()
 #endif

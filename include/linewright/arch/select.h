@@ -1,6 +1,6 @@
 /* The architecture compiled for: the one list of those that have a folder here, and what every folder holds.
  *
- *   cpu.h       full fence, the spin loop's hint, bits of the kernel's feature words
+ *   cpu.h       full fence, the spin loop's hint, bits of the kernel's feature words, words of one thread
  *   forms.h     the forms of 32- and 64-bit operations, one instruction sequence each
  *   wide.h      the forms wider than a register
  *   cache.h     cache maintenance: one line each, and the barriers

@@ -313,7 +313,7 @@ TEST_P(Srcu, DomainsAndThreadsLeaveNothingBehind) {
     EXPECT_EQ(after, before);
     EXPECT_EQ(lw_percpu_free(after), 0);
 
-    const bool per_thread = LW__SRCU_THREAD_WORDS && GetParam();
+    const bool per_thread = LW_HAVE_THREAD_WORDS && GetParam();
     EXPECT_EQ(how.find("counts per thread") != std::string::npos, per_thread) << how;
     if (!per_thread)
         return;

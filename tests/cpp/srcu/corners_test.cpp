@@ -390,7 +390,7 @@ TEST(SrcuThreads, ThatEndKeepTheirReadersCounted) {
 
 // ---- fork and waits in signal handlers ----
 
-#if !defined(LW_SANITIZED) && LW__SRCU_THREAD_WORDS
+#if !defined(LW_SANITIZED) && LW_HAVE_THREAD_WORDS
 pid_t forked_in_handler;
 
 TEST(SrcuFork, InAHandlerDuringAThreadsFirstReader) {

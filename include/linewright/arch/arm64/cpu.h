@@ -21,4 +21,7 @@ static inline void lw_cpu_relax(void)
 #define LW_HWCAP_LSE2 (1ul << 25)   /* HWCAP_USCAT: an aligned LDP or STP of 16 bytes is one access */
 #define LW_HWCAP2_DC_CVADP (1ul << 0) /* HWCAP2_DCPODP */
 
+/* Adding to memory takes several instructions here: see arch/x86/cpu.h. */
+#define LW_HAVE_THREAD_WORDS 0
+
 #endif

@@ -10,4 +10,7 @@ static inline void lw_full_fence(void)
 /* No hint is known. */
 static inline void lw_cpu_relax(void) {}
 
+/* Adding to memory takes several instructions here: see arch/x86/cpu.h. */
+#define LW_HAVE_THREAD_WORDS 0
+
 #endif
