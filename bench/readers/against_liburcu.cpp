@@ -27,8 +27,14 @@ namespace {
 constexpr std::size_t readers = 20'000;
 constexpr unsigned rounds = 61;
 constexpr std::array<const char *, pair_count> names{
-    "the loop alone",         "liburcu memb, inline (LGPL)",   "liburcu memb, called (not LGPL)",
-    "lw_srcu_read_lock_fast", "lw_srcu_read_lock_fast_updown", "lw_srcu_read_lock (normal)",
+    "the loop alone",
+    "liburcu memb, inline (LGPL)",
+    "liburcu memb, called (not LGPL)",
+    "lw_srcu_read_lock_fast",
+    "lw_srcu_read_lock_fast_updown",
+    "lw_srcu_read_lock (normal)",
+    "one locked add, one plain add",
+    "two locked adds",
 };
 
 double now_ns() {
@@ -135,6 +141,8 @@ void pairs() {
     goal("fast / memb inline", ratio(SRCU_FAST, URCU_MEMB), 0.9, true);
     goal("fast-updown / memb inline", ratio(SRCU_FAST_UPDOWN, URCU_MEMB), 1.2, true);
     goal("memb called / fast", ratio(URCU_MEMB_CALL, SRCU_FAST), 5, false);
+    goal("normal / one locked add and one plain add", ratio(SRCU_NORMAL, LOCKED_AND_PLAIN), 1.05, true);
+    goal("normal / two locked adds", ratio(SRCU_NORMAL, TWO_LOCKED), 0.6, true);
     std::printf("  at the placements that suit each worst and best: fast %.3f / memb %.3f = %.3f; fast-updown %.3f\n\n",
                 worst[SRCU_FAST], best[URCU_MEMB], worst[SRCU_FAST] / best[URCU_MEMB],
                 worst[SRCU_FAST_UPDOWN] / best[URCU_MEMB]);
@@ -324,8 +332,9 @@ void callbacks() {
         must(lw_srcu_init(&domain, LW_SRCU_FAST), "lw_srcu_init");
     std::size_t done = 0, theirs = 0;
     std::vector<Item> items(count);
-    std::vector<double> ours_ns, theirs_ns;
-    for (int round = 0; round < 9; ++round) {
+    std::vector<double> ours_ns, theirs_ns, ratios;
+    constexpr int times = 22; // the first of them only warms up
+    for (int round = 0; round < times; ++round) {
         done = theirs = 0;
         double start = now_ns();
         for (std::size_t i = 0; i < count; ++i) {
@@ -333,12 +342,17 @@ void callbacks() {
             must(lw_srcu_call(&fast, &items[i].head, called), "lw_srcu_call");
         }
         must(lw_srcu_barrier(&fast), "lw_srcu_barrier");
-        ours_ns.push_back((now_ns() - start) / count);
+        const double ours = (now_ns() - start) / count;
         if (done != count)
             must(1, "callbacks were lost");
         start = now_ns();
         urcu_callbacks(count, &theirs);
-        theirs_ns.push_back((now_ns() - start) / count);
+        const double liburcus = (now_ns() - start) / count;
+        if (round > 0) {
+            ours_ns.push_back(ours);
+            theirs_ns.push_back(liburcus);
+            ratios.push_back(ours / liburcus);
+        }
         if (theirs != count)
             must(1, "liburcu's callbacks were lost");
     }
@@ -355,10 +369,11 @@ void callbacks() {
         must(lw_srcu_cleanup(&domain), "lw_srcu_cleanup");
     if (spread != domains)
         must(1, "callbacks were lost");
-    std::printf("%zu callbacks queued at once, from the first call until the last has run, ns for each, median of 9\n\n",
-                count);
+    std::printf("%zu callbacks queued at once, from the first call until the last has run, ns for each, median of %d\n\n",
+                count, times - 1);
     std::printf("  %-38s %8.1f\n  %-38s %8.1f\n", "lw_srcu_call + lw_srcu_barrier", median(ours_ns),
                 "liburcu memb call_rcu + rcu_barrier", median(theirs_ns));
+    goal("callbacks, ours / liburcu's, within a round", interval(ratios), 0.5, true);
     std::printf("  threads before: %zu; with callbacks in %zu domains, and liburcu's one: %zu\n", before, domains + 1,
                 after);
     const double extra = static_cast<double>(after - before) - 1; // liburcu's thread

@@ -30,6 +30,15 @@ LOOP(memb, urcu_memb_read_lock(), urcu_memb_read_unlock())
 LOOP(fast, lw_srcu_index c = lw_srcu_read_lock_fast(domain), lw_srcu_read_unlock_fast(domain, c))
 LOOP(updown, lw_srcu_index c = lw_srcu_read_lock_fast_updown(domain), lw_srcu_read_unlock_fast_updown(domain, c))
 LOOP(normal, lw_srcu_index c = lw_srcu_read_lock(domain), lw_srcu_read_unlock(domain, c))
+/* What the normal flavour's pair is made of on x86, and what it would be with full barriers on both sides. */
+static __thread unsigned long words[2];
+#if LW_HAVE_THREAD_WORDS
+LOOP(locked_and_plain, lw_thread_word_inc_full(&words[0]), lw_thread_word_inc(&words[1]))
+LOOP(two_locked, lw_thread_word_inc_full(&words[0]), lw_thread_word_inc_full(&words[1]))
+#else
+LOOP(locked_and_plain, __atomic_fetch_add(&words[0], 1, __ATOMIC_SEQ_CST), words[1]++)
+LOOP(two_locked, __atomic_fetch_add(&words[0], 1, __ATOMIC_SEQ_CST), __atomic_fetch_add(&words[1], 1, __ATOMIC_SEQ_CST))
+#endif
 
 void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);
 const struct pair_loops PASTE(loops_at_, PLACEMENT) = {{[EMPTY] = empty,
@@ -37,7 +46,9 @@ const struct pair_loops PASTE(loops_at_, PLACEMENT) = {{[EMPTY] = empty,
                                                         [URCU_MEMB_CALL] = PASTE(memb_call_at_, PLACEMENT),
                                                         [SRCU_FAST] = fast,
                                                         [SRCU_FAST_UPDOWN] = updown,
-                                                        [SRCU_NORMAL] = normal}};
+                                                        [SRCU_NORMAL] = normal,
+                                                        [LOCKED_AND_PLAIN] = locked_and_plain,
+                                                        [TWO_LOCKED] = two_locked}};
 #else
 LOOP(memb_call, urcu_memb_read_lock(), urcu_memb_read_unlock())
 void PASTE(memb_call_at_, PLACEMENT)(struct lw_srcu *, size_t);

@@ -11,7 +11,17 @@ extern "C" {
 #endif
 
 enum { placements = 8 };
-enum pair { EMPTY, URCU_MEMB, URCU_MEMB_CALL, SRCU_FAST, SRCU_FAST_UPDOWN, SRCU_NORMAL, pair_count };
+enum pair {
+    EMPTY,
+    URCU_MEMB,
+    URCU_MEMB_CALL,
+    SRCU_FAST,
+    SRCU_FAST_UPDOWN,
+    SRCU_NORMAL,
+    LOCKED_AND_PLAIN,
+    TWO_LOCKED,
+    pair_count
+};
 
 /* `pairs` empty critical sections; liburcu's take no domain. */
 typedef void (*pair_loop)(struct lw_srcu *domain, size_t pairs);

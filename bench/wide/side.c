@@ -36,17 +36,28 @@
 /* One register made of both halves: a use of the value that costs the loop as little as any. */
 static inline uintptr_t folded(wide_number v) { return (uintptr_t)v ^ (uintptr_t)(v >> (sizeof(v) * 4)); }
 
-#define LOOP(name, ...)                                     \
-    static uint64_t name(wide *p, uint64_t n) {             \
-        uintptr_t sum = 0;                                  \
-        wide_number v = 0;                                  \
-                                                            \
-        (void)v;                                            \
-        for (uintptr_t left = (uintptr_t)n; left; left--) { \
-            __VA_ARGS__;                                    \
-        }                                                   \
-        return sum;                                         \
+/* The padding runs once a call; the compiler may not align the loop behind it (CMakeLists.txt). */
+#define LOOP_AT(placement, name, ...)                                                                \
+    static __attribute__((noinline, aligned(64))) uint64_t name##_##placement(wide *p, uint64_t n) { \
+        uintptr_t sum = 0;                                                                           \
+        wide_number v = 0;                                                                           \
+                                                                                                     \
+        (void)v;                                                                                     \
+        __asm__ volatile(".rept 8 * " #placement "\n\tnop\n\t.endr");                                \
+        for (uintptr_t left = (uintptr_t)n; left; left--) {                                          \
+            __VA_ARGS__;                                                                             \
+        }                                                                                            \
+        return sum;                                                                                  \
     }
+#define LOOP(name, ...)           \
+    LOOP_AT(0, name, __VA_ARGS__) \
+    LOOP_AT(1, name, __VA_ARGS__) \
+    LOOP_AT(2, name, __VA_ARGS__) \
+    LOOP_AT(3, name, __VA_ARGS__) \
+    LOOP_AT(4, name, __VA_ARGS__) \
+    LOOP_AT(5, name, __VA_ARGS__) \
+    LOOP_AT(6, name, __VA_ARGS__) \
+    LOOP_AT(7, name, __VA_ARGS__)
 
 /* Every value that is written differs from the one before in both halves. */
 #define NEXT v = ~v + (wide_number)left
@@ -77,15 +88,19 @@ static void waiting_add(wide *p, uint64_t n, uint64_t *longest) {
     }
     *longest = most;
 }
+#define ADDS(k) add_##k, fetch_add_##k
 #else
-#define add 0
-#define fetch_add 0
+#define ADDS(k) 0, 0
 #define waiting_add 0
 #endif
+
+#define ROW(k)                                                                                    \
+    {read_relaxed_##k,  read_acquire_##k, read_seq_cst_##k, write_relaxed_##k, write_release_##k, \
+     write_seq_cst_##k, ADDS(k),          xchg_##k,         cmpxchg_##k}
 
 const struct side PASTE(side_, SIDE, );
 const struct side PASTE(side_, SIDE, ) = {
     TEXT(SIDE),
-    {read_relaxed, read_acquire, read_seq_cst, write_relaxed, write_release, write_seq_cst, add, fetch_add, xchg, cmpxchg},
+    {ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7)},
     waiting_add,
 };

@@ -31,9 +31,12 @@ enum operation {
     OPERATIONS,
 };
 
+/* Each loop exists so many times, 8 bytes apart: where its code happens to lie can decide as much as what it does. */
+enum { PLACEMENTS = 8 };
+
 struct side {
     const char *name;
-    loop *loops[OPERATIONS];
+    loop *loops[PLACEMENTS][OPERATIONS];
     waiting_loop *waiting_add; /* i386 */
 };
 
