@@ -240,7 +240,7 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """16 hexadecimal digits, equal for every run on one machine, kernel and probe architecture."""
     started_utc: str
     target: str
-    """``local``, or later ``ssh:HOST``, ``simulated:NAME``."""
+    """``local``, ``ssh:USER@HOST:PORT``, ``exec:COMMAND``, or ``simulated:NAME``."""
     plan: Name
     launch: Count
     launches: Count = 0
@@ -289,6 +289,10 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     boot_parameters: str = ""
     counters_reason: str = ""
     """Which of the counters asked for are absent, and why; empty where none is."""
+    other_probe: bool = False
+    """Another probe was running a plan on this machine when the launch began."""
+    other_load: float | None = None
+    """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer; None where that is not known."""
 
     @property
     def unit_ns(self) -> float:

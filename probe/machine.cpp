@@ -469,6 +469,8 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.locked_memory = lock_memory();
     context.realtime = Real_time().active();
     context.boot_parameters = boot_parameters();
+    context.other_probe = machine.other_probe;
+    context.other_load = machine.load.others();
 
     std::string machine_text = file_text("/etc/machine-id") + context.cpu_model + context.kernel + context.arch +
                                std::to_string(context.cpus.size());

@@ -1,6 +1,7 @@
 // The machine under the probe: topology, clock, features; what becomes the context of the records.
 #pragma once
 
+#include "probe/company.hpp"
 #include "probe/topology.hpp"
 #include "wire/schema.hpp"
 
@@ -22,6 +23,8 @@ struct Clock {
 };
 
 struct Machine {
+    Load_since load;         // from here to the context
+    bool other_probe = false;
     unsigned loop_place = 0; // of this launch, see probe/rmw_loops.hpp
     Topology topology;
     Clock clock;

@@ -17,6 +17,7 @@
 #include <exception>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <thread>
 #include <unistd.h>
 
@@ -35,7 +36,11 @@ void complain(const std::string &what) {
     std::cerr << json{{"error", what}}.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
 }
 
-std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
+wire::Plan read_plan() {
+    if (isatty(STDIN_FILENO))
+        std::cerr << "waiting for a plan on standard input; --quick needs none, --help says more" << std::endl;
+    return wire::parse_plan({std::istreambuf_iterator<char>(std::cin), {}});
+}
 
 // Forms of this architecture, or the whole table: of other architectures no form is available.
 void print_forms(const probe::Machine &machine, bool all) {
@@ -87,6 +92,7 @@ void report_progress(const probe::Progress &progress) {
 
 int run(probe::Machine &machine, const wire::Plan &plan) {
     probe::check_plan(plan, machine);
+    machine.other_probe = probe::claim_machine();
     machine.loop_place = plan.launch % probe::loop_places;
     probe::pin_to(probe::usable_cpus(machine.topology, plan.cpus).front()); // the context describes the timed CPU
     wire::Context context = probe::describe(machine, plan.name, plan.launch, plan.counters);
@@ -133,6 +139,7 @@ int main(int argc, char **argv) {
                  "record for each cell (JSON lines) on standard output."};
     app.set_version_flag("--version", "linewright-probe " LINEWRIGHT_VERSION);
     bool topology = false, context = false, check = false, quick = false;
+    std::optional<unsigned> launch;
     std::string list_forms;
     auto *modes = app.add_option_group("instead of running a plan");
     modes
@@ -145,6 +152,8 @@ int main(int argc, char **argv) {
     modes->add_flag("--check", check, "validate the plan on standard input; run nothing");
     modes->add_flag("--quick", quick, "measure a few cells of every form and print a plain text table");
     modes->require_option(0, 1);
+    app.add_option("--launch", launch, "run the plan as this launch, in place of the one that it names: 0, 1 and so on")
+        ->check(CLI::Range(0u, 1'000'000u));
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
@@ -161,14 +170,14 @@ int main(int argc, char **argv) {
             print_forms(machine, list_forms == "all");
         else if (topology)
             print_topology(machine);
-        else if (context)
+        else if (context) {
+            machine.other_probe = probe::other_probe_runs();
             std::cout << wire::to_json(probe::describe(machine, "none", 0)) << std::endl;
-        else if (quick)
+        } else if (quick)
             return probe::print_quick_table(machine, stop_requested);
         else {
-            if (isatty(STDIN_FILENO))
-                std::cerr << "waiting for a plan on standard input; --quick needs none, --help says more" << std::endl;
-            wire::Plan plan = wire::parse_plan(standard_input());
+            wire::Plan plan = read_plan();
+            plan.launch = launch.value_or(plan.launch);
             if (!check)
                 return run(machine, plan);
             probe::check_plan(plan, machine);

@@ -459,7 +459,9 @@ std::string to_json(const Context &context) {
                  {"locked_memory", context.locked_memory},
                  {"realtime", context.realtime},
                  {"boot_parameters", context.boot_parameters},
-                 {"counters_reason", context.counters_reason}});
+                 {"counters_reason", context.counters_reason},
+                 {"other_probe", context.other_probe},
+                 {"other_load", optional_number(context.other_load)}});
 }
 
 } // namespace lw::wire

@@ -134,6 +134,8 @@ struct Context {
     bool locked_memory = false, realtime = false;
     std::string boot_parameters;
     std::string counters_reason;
+    bool other_probe = false;         // another probe was running a plan on this machine
+    std::optional<double> other_load; // CPUs that other programs kept busy meanwhile
 };
 
 // Parses and validates one plan for an architecture, by default the one built for; throws Invalid.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 namespace {
 
@@ -15,7 +16,9 @@ namespace fs = std::filesystem;
 class Tree {
 public:
     Tree() {
-        std::string pattern = (fs::temp_directory_path() / "linewright-sysfs-XXXXXX").string();
+        // Thousands of small files: in memory where there is such a place.
+        const fs::path memory = "/dev/shm", parent = fs::exists(memory) ? memory : fs::temp_directory_path();
+        std::string pattern = (parent / "linewright-sysfs-XXXXXX").string();
         root_ = mkdtemp(pattern.data());
     }
     ~Tree() { fs::remove_all(root_); }
@@ -127,6 +130,43 @@ TEST(Topology, WithoutSysfsIsWhatTheSchedulerAllows) {
     EXPECT_EQ(topology.cpus[1].cpu, 7u);
     EXPECT_FALSE(topology.has_smt());
     EXPECT_EQ(place(topology, usable_cpus(topology, {}), cell("auto", 2)).cpus, (std::vector<unsigned>{4, 7}));
+}
+
+// Eight sockets of 64 cores with two threads each, a NUMA node for each socket: sibling of n is n + 512.
+TEST(Topology, AThousandCpus) {
+    Tree tree;
+    std::vector<unsigned> allowed;
+    std::string nodes;
+    tree.write("sys/devices/system/cpu/online", "0-1023");
+    for (unsigned number = 0; number < 1024; ++number) {
+        const unsigned core = number % 512, socket = core / 64;
+        const std::string l3 = std::to_string(core / 8 * 8) + "-" + std::to_string(core / 8 * 8 + 7) + "," +
+                               std::to_string(core / 8 * 8 + 512) + "-" + std::to_string(core / 8 * 8 + 519);
+        tree.cpu(number, static_cast<int>(core % 64), static_cast<int>(socket), l3);
+        allowed.push_back(number);
+    }
+    tree.write("sys/devices/system/node/online", "0-7");
+    for (unsigned node = 0; node < 8; ++node)
+        tree.write("sys/devices/system/node/node" + std::to_string(node) + "/cpulist",
+                   std::to_string(node * 64) + "-" + std::to_string(node * 64 + 63) + "," + std::to_string(node * 64 + 512) +
+                       "-" + std::to_string(node * 64 + 575));
+    const Topology topology = read_topology(tree.root(), allowed);
+    ASSERT_EQ(topology.cpus.size(), 1024u);
+    EXPECT_TRUE(topology.has_smt());
+    EXPECT_EQ(topology.cpus[1000].node, 7);
+    EXPECT_EQ(topology.distance(3, 515), Distance::smt_sibling);
+    EXPECT_EQ(topology.distance(3, 4), Distance::same_l3);
+    EXPECT_EQ(topology.distance(3, 8), Distance::other_l3);
+    EXPECT_EQ(topology.distance(3, 1023), Distance::other_socket);
+    std::map<Distance, unsigned> pairs;
+    for (unsigned a = 0; a < 1024; ++a)
+        for (unsigned b = a + 1; b < 1024; ++b)
+            ++pairs[topology.distance(a, b)];
+    EXPECT_EQ(pairs[Distance::smt_sibling], 512u);
+    EXPECT_EQ(pairs[Distance::same_l3], 64u * (16 * 15 / 2) - 512);
+    const Placed all = place(topology, usable_cpus(topology, {}), cell("auto", 1024));
+    ASSERT_EQ(all.cpus.size(), 1024u);
+    EXPECT_EQ(all.cpus.back(), 512u) << "the sibling comes last";
 }
 
 TEST(Topology, AllowedCpusAreThisProcess) {
