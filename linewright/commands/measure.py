@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
-from typing import Annotated
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import typer
 
-from linewright import plans, units
+from linewright import __version__, plans, units
 from linewright.commands._options import Every, Only
 from linewright.commands.show import FormatOption, PlainOption
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.output import progress
 from linewright.output.console import note
 from linewright.output.formats import View, check_format, view_of
+from linewright.output.machine import company
 from linewright.plans.request import Request, check_time, is_simulated, plan_text, resolve
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
@@ -31,7 +33,22 @@ def register(app: typer.Typer) -> None:
 
 
 PlanOption = Annotated[str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)]
-OnOption = Annotated[str, typer.Option(help="Where to run.")]
+OnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Where to run: local, ssh://USER@HOST:PORT, 'exec:COMMAND', model:NAME; repeatable for several machines.",
+        show_default="local",
+    ),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Take what a probe printed elsewhere, in place of measuring; - is standard input.",
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Keep the records, show no result.")]
 OutputOption = Annotated[
     str | None,
     typer.Option("--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"),
@@ -56,14 +73,16 @@ CountersOption = Annotated[
         show_default="cycles, instructions, snoops where the CPU names them",
     ),
 ]
-ResumeOption = Annotated[str | None, typer.Option(help="Continue this record file of the same machine.")]
+ResumeOption = Annotated[
+    str | None, typer.Option(help="Continue this record file of the same machine; of several machines their folder.")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]
 
 
 def measure(
     plan: PlanOption = None,
-    on: OnOption = "local",
+    on: OnOption = None,
     out: OutputOption = None,
     budget: BudgetOption = None,
     precision: PrecisionOption = None,
@@ -73,27 +92,16 @@ def measure(
     seed: SeedOption = None,
     counters: CountersOption = None,
     resume: ResumeOption = None,
+    printed: FromOption = None,
     dry_run: DryRunOption = False,
     every: Every = False,
     plain: PlainOption = False,
     form: FormatOption = "table",
+    quiet: QuietOption = False,
     force: ForceOption = False,
 ) -> int:
-    """Measure on this machine, keep the records, show the result."""
-    view = view_of(check_format(form), every, plain)
-    _check_together(out, resume, force, form)
-    request = Request(
-        plan=plan if plan is not None else _plan_of(resume) if resume is not None else DEFAULT_PLAN,
-        budget_s=units.duration_s(budget, "--budget") if budget is not None else None,
-        precision=units.fraction(precision, "--precision") if precision is not None else None,
-        only=only or (),
-        cpus=units.cpu_list(cpus, "--cpus") if cpus is not None else (),
-        settings=settings or (),
-        seed=seed,
-        counters=units.event_list(counters, "--counters") if counters is not None else (),
-    )
-    target = open_target(on)
-    chosen = resolve(request, target)
+    """Measure on this machine or others, keep the records, show the result."""
+    shape = Shape(form, view_of(check_format(form), every, plain), quiet)
     again = {
         "--plan": plan,
         "--budget": budget,
@@ -104,28 +112,126 @@ def measure(
         "--seed": seed,
         "--counters": counters,
     }
+    _check_together(out, resume, force, form)
+    if printed is not None:
+        _only_printed({**again, "--on": on, "--resume": resume, "--dry-run": dry_run or None})
+        return _take_printed(printed, out, force, shape)
+    if on is not None and len(on) > 1:
+        if dry_run or out == "-":
+            raise UserError("several machines, one folder", "--on", "name a folder with -o, and no --dry-run")
+        return _several(on, out, resume, again, shape)
+    request = Request(
+        plan=plan if plan is not None else _plan_of(resume) if resume is not None else DEFAULT_PLAN,
+        budget_s=units.duration_s(budget, "--budget") if budget is not None else None,
+        precision=units.fraction(precision, "--precision") if precision is not None else None,
+        only=only or (),
+        cpus=units.cpu_list(cpus, "--cpus") if cpus is not None else (),
+        settings=settings or (),
+        seed=seed,
+        counters=units.event_list(counters, "--counters") if counters is not None else (),
+    )
+    with closing(open_target(on[0] if on else "local")) as target:
+        return _on_one(request, target, (out, resume, force, dry_run), shape, {**again, "--on": on})
+
+
+class Shape(NamedTuple):
+    """How the result is shown."""
+
+    form: str
+    view: View
+    quiet: bool
+
+
+def _on_one(
+    request: Request,
+    target: Target,
+    files: tuple[str | None, str | None, bool, bool],
+    shape: Shape,
+    again: dict[str, object],
+) -> int:
+    """Measure on one target; `files` is where to write, what to resume, whether to replace, whether only to describe."""
+    out, resume, force, dry_run = files
+    chosen = resolve(request, target)
     with ExitStack() as stack:
         kept = _reopen(resume, target, write=not dry_run) if resume is not None else records.Unfinished([], [], None)
         if kept.writer:
             stack.callback(kept.writer.close)
         done = {(record.id, record.launch) for record in kept.records if record.status == "ok"}
         launches = _left(chosen, done)
-        if not is_simulated(on):
+        if not is_simulated(target.name):
             check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
         if dry_run:
-            return _describe(chosen, launches, done, on)
+            return _describe(chosen, launches, done, target.name)
         if not launches:
             note(f"{resume} is complete: nothing left to measure")
-            _show(kept.contexts, kept.records, form, view)
+            _show(kept.contexts, kept.records, shape)
             return DONE
         if kept.writer is None:
-            kept = kept._replace(
-                writer=records.create(
-                    out if out is not None else records.new_path(f"{chosen.name}-{records.moment()}"), force
-                )
-            )
+            kept = kept._replace(writer=records.create(_path(out, chosen.name), force))
             stack.callback(kept.writer.close)
-        return _run(chosen, launches, done, kept, target, (form, view), again)
+        return _run(chosen, launches, done, kept, target, shape, again)
+
+
+def _several(on: list[str], out: str | None, resume: str | None, again: dict[str, object], shape: Shape) -> int:
+    """One `measure` for each machine at the same time, a file each, one result and one report."""
+    from linewright.commands.report import report
+    from linewright.commands.show import show
+    from linewright.fleet import crew, several
+
+    plan = again["--plan"] or DEFAULT_PLAN
+    folder = Path(
+        resume or out or records.new_path(f"{Path(str(plan)).stem}-{records.moment()}").removesuffix(".jsonl")
+    )
+    team = several.measure(on, folder, words(again), resume is not None, str(plan), again["--budget"])
+    files = [str(path) for path in team.files]
+    if files and not shape.quiet:
+        show(files, every=shape.view == View.ALL, plain=shape.view == View.PLAIN, form=shape.form)
+        report(files, out=str(folder / "report.html"))
+    if team.failed:
+        raise crew.incomplete(team.failed, len(on), f"continue with --resume {shlex.quote(str(folder))}")
+    note(f"records are in {folder}, one file for each machine")
+    return DONE
+
+
+def _only_printed(others: dict[str, object]) -> None:
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise UserError(f"--from and {given[0]} contradict each other", "measure", "--from takes records as they are")
+
+
+def _take_printed(path: str, out: str | None, force: bool, shape: Shape) -> int:
+    """Check what a probe printed, keep it as a record file of its own, and show it."""
+    contexts, rows = records.read("/dev/stdin" if path == "-" else path, note)
+    if not rows:
+        raise UserError("no record in it", path, "a probe prints its context and then a record for each cell")
+    for text in _doubts(contexts):
+        note(f"{path}: {text}")
+    writer = records.create(_path(out, contexts[0].plan), force)
+    with closing(writer):
+        for context in contexts:
+            writer.write(context)
+            for record in rows:
+                if record.context_id == context.context_id:
+                    writer.write(record)
+    if writer.name != "standard output":
+        _show(contexts, rows, shape)
+        note(f"records are in {writer.name}; linewright show --all FILE shows every cell")
+    return DONE
+
+
+def _doubts(contexts: list[Context]) -> list[str]:
+    """What a reader should know of a file that was made elsewhere: another version's probe, launches that are missing."""
+    lines = []
+    versions = {context.tool_version for context in contexts} - {__version__}
+    if versions:
+        lines.append(f"printed by version {', '.join(sorted(versions))} of the probe, this is {__version__}")
+    wanted = max(context.launches for context in contexts)
+    missing = sorted(set(range(wanted)) - {context.launch for context in contexts})
+    if missing:
+        lines.append(
+            f"launches {', '.join(map(str, missing))} of {wanted} are not in it: run the probe with --launch N"
+        )
+    return lines
 
 
 def _check_together(out: str | None, resume: str | None, force: bool, form: str) -> None:
@@ -152,6 +258,10 @@ def _plan_of(path: str) -> str:
             f"{path} was begun with plan {name!r}, which is not built in", "--resume", "name its file with --plan"
         )
     return name
+
+
+def _path(out: str | None, plan: str) -> str:
+    return out if out is not None else records.new_path(f"{plan}-{records.moment()}")
 
 
 def _left(plan: Plan, done: Done) -> list[Plan]:
@@ -193,7 +303,7 @@ def _run(
     done: Done,
     kept: records.Unfinished,
     target: Target,
-    shape: tuple[str, View],
+    shape: Shape,
     again: dict[str, object],
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
@@ -209,9 +319,11 @@ def _run(
             failure = error
     kept.writer.sync()
     new = len(rows) - len(kept.records)
+    for line in company(contexts[len(kept.contexts) :]):
+        note(line)
     if kept.writer.name != "standard output" and rows:
-        if shape[0] == "table" or failure is None:
-            _show(contexts, rows, *shape)
+        if shape.form == "table" or failure is None:
+            _show(contexts, rows, shape)
         if new:
             note(f"records are in {kept.writer.name}; linewright show --all FILE shows every cell")
     if failure is None:
@@ -221,10 +333,12 @@ def _run(
     raise _with_what_is_kept(failure, new, launches, kept.writer.name, again)
 
 
-def _show(contexts: list[Context], rows: list[Record], form: str, view: View) -> None:
+def _show(contexts: list[Context], rows: list[Record], shape: Shape) -> None:
+    if shape.quiet:
+        return
     from linewright.output import result  # imports SciPy, which takes longer than a refusal or the help may
 
-    result.show_records(contexts, rows, form, view)
+    result.show_records(contexts, rows, shape.form, shape.view)
 
 
 def _take(
@@ -247,12 +361,17 @@ def _with_what_is_kept(
 ) -> RunError:
     """The failure, with what is finished and how to go on: the options that made the plan belong to it."""
     total = sum(len(launch.cells) for launch in launches)
-    given = [
-        (option, one)
-        for option, value in again.items()
-        for one in (value if isinstance(value, (list, tuple)) else [value])
-        if one is not None
-    ]
-    options = shlex.join(["--resume", name, *(str(word) for pair in given for word in pair)])
+    options = shlex.join(["--resume", name, *words(again)])
     go_on = f"; continue with {options}" if name != "standard output" and new else ""
     return RunError(f"{failure}; {new} of {total} cell runs are kept{go_on}")
+
+
+def words(options: dict[str, object]) -> list[str]:
+    """Options as they would be written again, those without a value left out."""
+    return [
+        str(word)
+        for option, value in options.items()
+        for one in (value if isinstance(value, (list, tuple)) else [value])
+        if one is not None
+        for word in (option, one)
+    ]

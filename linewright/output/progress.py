@@ -97,6 +97,10 @@ class Lines:
             self._next = self._meter.elapsed_s + LINE_EVERY_S
             remark(self._meter.text(progress.id, progress.launch))
 
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        remark(line)
+
 
 class Drawn:
     """Progress on a terminal: one bar with the time left and the cell being measured.
@@ -136,6 +140,11 @@ class Drawn:
         self._bar.update(self._task, completed=self._meter.share, description=text.plain)
         with suppress(OSError):
             self._bar.refresh()
+
+    def say(self, line: str) -> None:
+        """A line that stays, above the bar."""
+        with suppress(OSError):
+            self._bar.console.print(Text(line))
 
 
 def display(launches: list[Plan], budget_s: float) -> Lines | Drawn:

@@ -51,7 +51,10 @@ Done = Collection[tuple[str, int]]
 
 
 class Target(Protocol):
-    """A place that runs plans. Questions raise UserError or RunError; `run` yields what it has before it raises."""
+    """A place that runs plans. Questions raise UserError or RunError; `run` yields what it has before it raises.
+
+    `close` gives back what the target holds elsewhere: a connection, a copy of the probe.
+    """
 
     name: str
 
@@ -60,6 +63,21 @@ class Target(Protocol):
     def context(self) -> Context: ...
     def check(self, plan: Plan) -> None: ...
     def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]: ...
+    def close(self) -> None: ...
+
+
+class Tether(Struct, frozen=True):
+    """How a program elsewhere is held through its standard input: it gets the plan's length on a line and the plan, and
+    is asked to stop by the end of the input, which also comes when the connection is lost."""
+
+    begin: bytes
+    """The line of its output before which everything is talk of a login shell."""
+    lost: str
+    """What is said when the connection was lost, which is exit code `LOST`."""
+
+
+LOST = 255
+"""Exit code of ssh for a connection that failed or was lost."""
 
 
 class LocalTarget:
@@ -77,16 +95,23 @@ class LocalTarget:
         probe.check(self.probe_path, plan)
 
     def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
-        """Every launch runs every cell, so that forms can be compared in pairs; each gets its share of the time left."""
-        start = time.monotonic()
-        launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
-        waiting = deque(launch for launch in launches if launch is not None)
-        with Interrupts() as interrupts:
-            while waiting:
-                left_s = plan.budget_s - (time.monotonic() - start)
-                share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
-                launch = msgspec.structs.replace(waiting.popleft(), budget_s=max(LEAST_BUDGET_S, left_s * share))
-                yield from launch_program([self.probe_path], launch, interrupts)
+        return in_turn(plan, done, lambda launch, held: launch_program([self.probe_path], launch, held))
+
+    def close(self) -> None:
+        pass
+
+
+def in_turn(plan: Plan, done: Done, run: Callable[[Plan, Interrupts], Iterator[Event]]) -> Iterator[Event]:
+    """Every launch runs every cell, so that forms can be compared in pairs; each gets its share of the time left."""
+    start = time.monotonic()
+    launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
+    waiting = deque(launch for launch in launches if launch is not None)
+    with Interrupts() as interrupts:
+        while waiting:
+            left_s = plan.budget_s - (time.monotonic() - start)
+            share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
+            launch = msgspec.structs.replace(waiting.popleft(), budget_s=max(LEAST_BUDGET_S, left_s * share))
+            yield from run(launch, interrupts)
 
 
 def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
@@ -96,11 +121,15 @@ def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
 
 
 def launch_program(
-    command: Sequence[str | Path], plan: Plan, interrupts: Interrupts, program: str = NAME
+    command: Sequence[str | Path],
+    plan: Plan,
+    interrupts: Interrupts,
+    program: str = NAME,
+    tether: Tether | None = None,
 ) -> Iterator[Event]:
     """Run a plan by one program; its lines become events as they come. Ends with RunError when cells are missing.
 
-    `program` is what messages call it.
+    `program` is what messages call it. With a `tether` the command only leads to a program elsewhere.
     """
     if interrupts.caught:
         raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
@@ -110,16 +139,17 @@ def launch_program(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=_die_with_parent(),
+            preexec_fn=die_with_parent(),
+            start_new_session=tether is not None,  # Ctrl-C is ours to pass on: ssh would die of it with the records
         )
     except OSError as error:
         raise RunError(f"cannot run {command[0]}: {error.strerror}") from None
-    interrupts.on_signal = lambda: _stop(process, interrupts)
-    conversation = _Conversation(plan, program)
+    interrupts.on_signal = lambda: _stop(process, interrupts, tether)
+    conversation = _Conversation(plan, program, tether)
     try:
-        _send(process, msgspec.json.encode(plan))
+        _send(process, msgspec.json.encode(plan), tether)
         if interrupts.caught:
-            _stop(process, interrupts)
+            _stop(process, interrupts, tether)
         for name, data in _chunks(process, interrupts):
             yield from conversation.take(name, data)
         code = process.wait()
@@ -129,7 +159,7 @@ def launch_program(
     conversation.finish(code, interrupts)
 
 
-def _die_with_parent() -> Callable[[], None]:
+def die_with_parent() -> Callable[[], None]:
     """For the child: be terminated when the command is, even by SIGKILL, so that no probe goes on unheard.
 
     Prepared before the fork; the child itself makes a single system call.
@@ -138,18 +168,29 @@ def _die_with_parent() -> Callable[[], None]:
     return lambda: prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) and None
 
 
-def _stop(process: subprocess.Popen, interrupts: Interrupts) -> None:
+def _stop(process: subprocess.Popen, interrupts: Interrupts, tether: Tether | None) -> None:
     """Ask the probe to write what it has and end; the third request does not ask."""
-    if process.poll() is None:
-        process.kill() if interrupts.count > 2 else process.terminate()
+    if process.poll() is not None:
+        return
+    if interrupts.count > 2:
+        process.kill()
+    elif tether is None:
+        process.terminate()
+    else:
+        with contextlib.suppress(
+            OSError, RuntimeError
+        ):  # RuntimeError: the signal came while the plan was being written
+            process.stdin.close()
 
 
-def _send(process: subprocess.Popen, data: bytes) -> None:
+def _send(process: subprocess.Popen, data: bytes, tether: Tether | None) -> None:
     """Write the plan; a probe that died before reading it is found out by its exit code."""
     try:
-        process.stdin.write(data)
-        process.stdin.close()
-    except BrokenPipeError:
+        process.stdin.write(data if tether is None else b"%d\n%s" % (len(data), data))
+        process.stdin.flush()
+        if tether is None:
+            process.stdin.close()
+    except (BrokenPipeError, ValueError):  # ValueError: a signal closed it meanwhile
         pass
 
 
@@ -184,9 +225,11 @@ def _end(process: subprocess.Popen) -> None:
 class _Conversation:
     """What one program has said so far."""
 
-    def __init__(self, plan: Plan, program: str) -> None:
+    def __init__(self, plan: Plan, program: str, tether: Tether | None) -> None:
         self.plan = plan
         self.program = program
+        self._tether = tether
+        self._begun = tether is None
         self.missing = {cell.id for cell in plan.cells}
         self.last_cell = ""
         self.errors = b""
@@ -198,7 +241,9 @@ class _Conversation:
         """Events of the whole lines that a piece completes."""
         *lines, self._rest[name] = (self._rest[name] + data).split(b"\n")
         for line in lines:
-            if line.strip():
+            if name == "stdout" and not self._begun:
+                self._begun = line == self._tether.begin
+            elif line.strip():
                 yield from self._result(line) if name == "stdout" else self._remark(line)
 
     def _result(self, line: bytes) -> Iterator[Event]:
@@ -234,6 +279,8 @@ class _Conversation:
         if interrupts.caught:
             raise RunError(f"stopped by {interrupts.caught.name} in {where}")
         said = probe.error_text(self.errors)
+        if self._tether is not None and code == LOST:
+            raise RunError(f"{self._tether.lost} in {where}" + (f": {said}" if said else ""))
         if code == 2:
             raise UserError(said or f"{self.program} refused the plan")
         if code != 0:

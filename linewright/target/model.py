@@ -44,6 +44,9 @@ class ModelTarget:
     def check(self, plan: Plan) -> None:
         probe.check([*self.command], plan)
 
+    def close(self) -> None:
+        self._file.close()
+
     def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
         """Each launch is the plan with other random numbers; bands come from draws of the constants."""
         rows = self._rows(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from linewright.schema import Context, Cpu, Plan
 QUESTION_TIMEOUT_S = 60
 """Far above what a question takes, emulated too: the probe calibrates its clock for a fraction of a second."""
 
-Program = Path | Sequence[str | Path]
-"""A program that answers as the probe does: its path, or a command with what is always said to it."""
+Program = Path | Sequence[str | Path] | Callable[[str], Sequence[str]]
+"""A program that answers as the probe does: its path, a command with what is always said to it, or the command of an option."""
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -54,16 +54,28 @@ class Topology(Struct, frozen=True, kw_only=True):
 
 def forms(probe: Program) -> list[Form]:
     """Every form that the probe can name, those this CPU lacks included."""
-    return _decode(_ask(probe, "--list-forms"), list[Form], "--list-forms")
+    return read_forms(ask(probe, "--list-forms"))
 
 
 def topology(probe: Program) -> Topology:
-    return _decode(_ask(probe, "--topology"), Topology, "--topology")
+    return read_topology(ask(probe, "--topology"))
 
 
 def context(probe: Program) -> Context:
     """The context that a run now would write; its `machine_id` says whether records are this machine's."""
-    line = decode_line(_ask(probe, "--context").strip(), "linewright-probe --context")
+    return read_context(ask(probe, "--context"))
+
+
+def read_forms(answer: bytes) -> list[Form]:
+    return _decode(answer, list[Form], "--list-forms")
+
+
+def read_topology(answer: bytes) -> Topology:
+    return _decode(answer, Topology, "--topology")
+
+
+def read_context(answer: bytes) -> Context:
+    line = decode_line(answer.strip(), "linewright-probe --context")
     if not isinstance(line, Context):
         raise RunError("linewright-probe --context answered with something else than a context")
     return line
@@ -71,17 +83,21 @@ def context(probe: Program) -> Context:
 
 def check(probe: Program, plan: Plan) -> None:
     """Raise UserError when the probe finds the plan wrong; nothing runs."""
-    _ask(probe, "--check", msgspec.json.encode(plan))
+    ask(probe, "--check", msgspec.json.encode(plan))
 
 
 def version(probe: Program) -> str:
-    return one_line(_ask(probe, "--version").decode("utf-8", "replace"))
+    return one_line(ask(probe, "--version").decode("utf-8", "replace"))
 
 
-def _ask(probe: Program, option: str, stdin: bytes = b"") -> bytes:
-    command = [probe] if isinstance(probe, Path) else list(probe)
+def ask(probe: Program, option: str, stdin: bytes = b"") -> bytes:
+    """What the probe answers to one option, as bytes."""
+    if callable(probe):
+        command = list(probe(option))
+    else:
+        command = [probe, option] if isinstance(probe, Path) else [*probe, option]
     try:
-        answer = subprocess.run([*command, option], input=stdin, capture_output=True, timeout=QUESTION_TIMEOUT_S)
+        answer = subprocess.run(command, input=stdin, capture_output=True, timeout=QUESTION_TIMEOUT_S)
     except OSError as error:
         raise UserError(f"cannot run {command[0]}: {error.strerror}", "linewright-probe") from None
     except subprocess.TimeoutExpired:

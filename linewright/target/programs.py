@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 from linewright.errors import UserError
@@ -17,6 +19,32 @@ MODEL = "linewright-model"
 def find_probe() -> Path:
     """The probe named by ``LINEWRIGHT_PROBE``, else the installed one, else the one built in this checkout."""
     return _find(NAME, "LINEWRIGHT_PROBE", "probe")
+
+
+ARCHITECTURES = ("x86_64", "i386", "arm64")
+"""What static probes are built for."""
+_OF_KERNEL = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"} | {
+    f"i{n}86": "i386" for n in (3, 4, 5, 6)
+}
+
+
+def architecture(machine: str) -> str:
+    """The architecture of a machine as ``uname -m`` names it; empty where there is no probe for it."""
+    return _OF_KERNEL.get(machine, "")
+
+
+def find_probe_for(arch: str) -> Path:
+    """The static probe of one architecture: named by ``LINEWRIGHT_PROBE_ARCH``, installed, or built in this checkout.
+
+    This machine's own is the one that `find_probe` finds, unless another is named.
+    """
+    variable = f"LINEWRIGHT_PROBE_{arch.upper()}"
+    if arch == architecture(platform.machine()) and not os.environ.get(variable):
+        return find_probe()
+    package = Path(__file__).resolve().parents[1]
+    places = (package / "bin" / f"{NAME}-{arch}", package.parent / "build" / arch / "probe" / NAME)
+    advice = f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {NAME}`, or name it in {variable}"
+    return _first(places, variable, f"{NAME} for {arch}", advice)
 
 
 def find_workload() -> Path:
@@ -46,19 +74,24 @@ def find_preload(part: str) -> Path:
 
 
 def _find(name: str, variable: str, room: str) -> Path:
+    package = Path(__file__).resolve().parents[1]
+    places = (package / "bin" / name, package.parent / "build" / "native" / room / name)
+    advice = (
+        "build it with `cmake --preset native && cmake --build --preset native`, "
+        f"install the package with `pip install .`, or name it in {variable}"
+    )
+    return _first(places, variable, name, advice)
+
+
+def _first(places: Sequence[Path], variable: str, name: str, advice: str) -> Path:
+    """The program that the environment names, else the first that is there."""
     named = os.environ.get(variable)
     if named:
         return _runnable(Path(named), variable, name)
-    package = Path(__file__).resolve().parents[1]
-    for path in (package / "bin" / name, package.parent / "build" / "native" / room / name):
+    for path in places:
         if path.is_file():
             return _runnable(path, name, name)
-    raise UserError(
-        "not found",
-        name,
-        "build it with `cmake --preset native && cmake --build --preset native`, "
-        f"install the package with `pip install .`, or name it in {variable}",
-    )
+    raise UserError("not found", name, advice)
 
 
 def _runnable(path: Path, where: str, name: str) -> Path:

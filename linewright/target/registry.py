@@ -1,4 +1,4 @@
-"""The targets that ``--on`` can name: this machine and simulated ones."""
+"""The targets that ``--on`` can name: this machine, others over ssh or behind a command, and simulated ones."""
 
 from __future__ import annotations
 
@@ -28,5 +28,22 @@ def _simulated(rest: str) -> Target:
     return open_model(rest)
 
 
-TARGETS: dict[str, Callable[[str], Target]] = {"local": _only_here, "model": _simulated}
+def _over_ssh(rest: str) -> Target:
+    from linewright.target.remote.target import open_ssh  # pyelftools comes with it
+
+    return open_ssh(rest)
+
+
+def _behind_command(rest: str) -> Target:
+    from linewright.target.remote.target import open_exec  # pyelftools comes with it
+
+    return open_exec(rest)
+
+
+TARGETS: dict[str, Callable[[str], Target]] = {
+    "local": _only_here,
+    "ssh": _over_ssh,
+    "exec": _behind_command,
+    "model": _simulated,
+}
 """Schemes of ``--on``: the part before the first colon, and what makes a target of the part behind it."""

@@ -3,7 +3,8 @@
 
 FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line), "signal" (it kills itself
 with this instead of exiting with 3), "garbage" (a line that is no record), "refuse" (a message for exit code 2),
-"skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals).
+"skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals),
+"version", "other_probe", "other_load", "ns" (what an operation takes).
 """
 
 import json
@@ -50,6 +51,7 @@ def context(plan_name, launch, launches=1):
         "virtualised": "unknown", "emulated": False, "cpus": CPUS, "line_bytes": 64, "page_bytes": 4096, "time_source": "tsc",
         "tick_ns": 0.4, "timer_cost_ns": 9.0, "work_unit_ns": 0.3, "work_linearity": 0.01, "work_spread": 0.01, "nop_iter_ns": 0.3, "launches": launches, "cycle_ns": 0.3, "governor": "", "smt": "off",
         "counters": "unavailable", "rseq": "libc", "locked_memory": False, "realtime": False,
+        "other_probe": KNOBS.get("other_probe", False), "other_load": KNOBS.get("other_load"),
     }  # fmt: skip
 
 
@@ -62,12 +64,13 @@ def cell_id(cell):
 
 
 def record(cell, plan, context_id):
+    ns = KNOBS.get("ns", {}).get(cell["form"], 5.0)
     value = {
         "linewright_record": 2, "context_id": context_id, "id": cell_id(cell), "cell": cell, "plan": plan["name"],
         "launch": plan["launch"], "status": "ok", "stop": "precision", "cpus": list(range(cell["threads"])),
-        "window_ns": [5.0 + 0.01 * i for i in range(8)], "window_line": list(range(8)), "baseline_ns": [0.5] * 8,
-        "issue": {"median_ns": 5.035, "low_ns": 5.0, "high_ns": 5.07}, "thread_ops": [1000] * cell["threads"],
-        "thread_ns": [5.0] * cell["threads"], "total_mops": 200.0 * cell["threads"], "sum_expected": 1000, "sum_found": 1000,
+        "window_ns": [ns + 0.01 * i for i in range(8)], "window_line": list(range(8)), "baseline_ns": [0.5] * 8,
+        "issue": {"median_ns": ns + 0.035, "low_ns": ns, "high_ns": ns + 0.07}, "thread_ops": [1000] * cell["threads"],
+        "thread_ns": [ns] * cell["threads"], "total_mops": 200.0 * cell["threads"], "sum_expected": 1000, "sum_found": 1000,
     }  # fmt: skip
     if cell["form"] == "stadd":
         value = {key: value[key] for key in ("linewright_record", "context_id", "id", "cell", "plan", "launch")}
@@ -114,6 +117,9 @@ def main(option):
         "--topology": lambda: {"arch": ARCH, "cpus": CPUS, "pairs": {}},
         "--context": lambda: context("none", 0),
     }
+    if option == "--version":
+        say(KNOBS.get("version", "linewright-probe 0.1.0") + "\n")
+        return 0
     if option in answers:
         say(json.dumps(answers[option]()) + "\n")
         return 0
@@ -124,4 +130,4 @@ def main(option):
     return 0 if option == "--check" else run(plan)
 
 
-sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ""))
+sys.exit(main(sys.argv[1].removesuffix("=all") if len(sys.argv) > 1 else ""))

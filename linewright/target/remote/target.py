@@ -1,0 +1,64 @@
+"""Another machine as a target: ``--on ssh://HOST`` and ``--on 'exec:COMMAND'``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from linewright.errors import UserError
+from linewright.schema import Context, Plan
+from linewright.target import probe
+from linewright.target.interrupts import Interrupts
+from linewright.target.local import Done, Event, in_turn, launch_program
+from linewright.target.probe import Form, Topology
+from linewright.target.programs import NAME
+from linewright.target.remote.place import Copied, Place, behind
+from linewright.target.remote.transport import Ssh
+
+
+class RemoteTarget:
+    """Another machine, by a probe that was copied there and is removed by `close` or with the connection."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.name = place.name
+        if self.context().other_probe:
+            self.close()
+            raise UserError("another run is measuring there", self.name, "one at a time: each would disturb the other")
+
+    def forms(self) -> list[Form]:
+        return probe.read_forms(self._place.answers.forms)
+
+    def topology(self) -> Topology:
+        return probe.read_topology(self._place.answers.topology)
+
+    def context(self) -> Context:
+        return self._named(probe.read_context(self._place.answers.context))
+
+    def check(self, plan: Plan) -> None:
+        probe.check(self._place.ask, plan)
+
+    def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
+        return in_turn(plan, done, self._launch)
+
+    def _launch(self, plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
+        for event in launch_program(self._place.run(), plan, interrupts, NAME, self._place.tether):
+            yield self._named(event) if isinstance(event, Context) else event
+
+    def _named(self, context: Context) -> Context:
+        """A probe knows no name of its machine that the reader of its records knows."""
+        return msgspec.structs.replace(context, target=self.name)
+
+    def close(self) -> None:
+        self._place.close()
+
+
+def open_ssh(rest: str) -> RemoteTarget:
+    """The target that ``ssh:REST`` names."""
+    return RemoteTarget(Copied(Ssh(rest)))
+
+
+def open_exec(rest: str) -> RemoteTarget:
+    """The target that ``exec:REST`` names."""
+    return RemoteTarget(behind(rest))

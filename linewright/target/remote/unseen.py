@@ -1,0 +1,34 @@
+"""A machine that cannot be asked, such as a board without a network: what a plan for it is built from."""
+
+from __future__ import annotations
+
+import msgspec
+
+from linewright.schema import Cpu
+from linewright.target import probe
+from linewright.target.probe import Form, Topology
+from linewright.target.programs import find_probe
+
+CPUS = 2
+"""As many as the plans' pairs of threads need. A machine with one skips those cells and says so in its records."""
+
+
+class Unseen:
+    """Every form of an architecture and two CPUs: the probe there says which forms its CPU lacks."""
+
+    def __init__(self, arch: str) -> None:
+        self.name = f"unseen:{arch}"
+        self._arch = arch
+
+    def forms(self) -> list[Form]:
+        every = probe.read_forms(probe.ask(find_probe(), "--list-forms=all"))
+        here = [form for form in every if form.arch in ("any", self._arch) or self._shares_generic(form)]
+        return [msgspec.structs.replace(form, available=True, reason="") for form in here]
+
+    def _shares_generic(self, form: Form) -> bool:
+        """As `belongs_to` in wire/forms.hpp: generic forms of 64 bits are no instruction of i386."""
+        return form.arch == "generic" and not (self._arch == "i386" and form.width_bits > 32)
+
+    def topology(self) -> Topology:
+        cpus = [Cpu(cpu=n, core=n, l3=0, socket=0, node=0, allowed=True) for n in range(CPUS)]
+        return Topology(arch=self._arch, cpus=cpus, pairs={"same_l3": ["0,1"]})
