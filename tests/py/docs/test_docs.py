@@ -122,7 +122,8 @@ def complaint(line: str) -> str:
     if name not in COMMANDS:
         return f"no command {name}"
     if name in PASSED_ON:
-        known = (ROOT / PASSED_ON[name]).read_text()
+        own = " ".join(option for parameter in COMMANDS[name].params for option in parameter.opts)
+        known = (ROOT / PASSED_ON[name]).read_text() + own
         return ", ".join(
             f"no option {option}" for option in re.findall(r"(?<!\S)--[a-z][\w-]*", rest) if option not in known
         )
