@@ -25,7 +25,7 @@ def show(comparison: c.Comparison, console: Console, every: bool) -> None:
     most = max(map(len, rows.values()), default=0)
 
     def made(count: int) -> list[RenderableType]:
-        return _blocks(comparison, rows, count)
+        return _blocks(comparison, rows, count, every)
 
     print_blocks(made(most) if every else longest(made, most, console), console)
 
@@ -34,22 +34,23 @@ def _rows(comparison: c.Comparison, side: c.Side, every: bool) -> list[c.Row]:
     return [row for row in comparison.of(side.file) if every or row.finding in (*c.CERTAIN, *c.FAILED)]
 
 
-def _blocks(comparison: c.Comparison, rows: dict[str, list[c.Row]], count: int) -> list[RenderableType]:
-    """Everything with at most `count` rows for each file."""
+def _blocks(comparison: c.Comparison, rows: dict[str, list[c.Row]], count: int, every: bool) -> list[RenderableType]:
+    """Everything with at most `count` rows for each file; p values and all of the machine's conditions with `every`."""
     blocks: list[RenderableType] = []
     if check := c.check_sentence(comparison):
         blocks.append(Text(check, style=_check_style(comparison)))
     said = {side.file: c.sentences(comparison, side) for side in comparison.others}
     blocks += [Text(one_line(said[side.file][0]), style="bold") for side in comparison.others]
-    blocks += [Text(one_line(line), style="dim") for line in (comparison.what, *comparison.baseline.conditions)]
+    conditions = comparison.baseline.conditions if every else comparison.baseline.conditions[:1]
+    blocks += [Text(one_line(line), style="dim") for line in (comparison.what, *conditions)]
     for side in comparison.others:
         own = rows[side.file]
         if own:
-            blocks += [Text(), _table(comparison, own[:count], one_line(side.file))]
+            blocks += [Text(), _table(comparison, own[:count], one_line(side.file), every)]
         if len(own) > count:
             blocks.append(Text(more(len(own) - count, "cell", "compare"), style="dim"))
         blocks.append(Text())
-        blocks += [Text(one_line(sentence)) for sentence in said[side.file][1:]]
+        blocks += [Text(_sentence(sentence)) for sentence in said[side.file][1:]]
         for reason, number in _reasons(comparison.of(side.file)).items():
             blocks.append(Text(one_line(f"Not comparable, {number} of them: {reason}."), style="dim"))
     return blocks
@@ -59,7 +60,26 @@ def _check_style(comparison: c.Comparison) -> str:
     return "bold red" if comparison.failed else "bold yellow" if comparison.undecided else "bold green"
 
 
-def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
+def _sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    line = one_line(text)
+    return line[:1].upper() + line[1:] + ("" if line.endswith((".", "…")) else ".")
+
+
+def _change(row: c.Row) -> str:
+    """``+5.1 % (+2.0 to +8.3)``, or in ns of exposed costs, which are compared by their difference."""
+    if row.ratio is not None:
+        values = [100 * (x - 1) for x in (row.ratio, row.ratio_low, row.ratio_high)]
+        digits, unit = 1 if max(map(abs, values)) < 100 else 0, "%"
+    elif row.difference is not None:
+        values, digits, unit = [row.difference, row.difference_low, row.difference_high], 2, row.unit
+    else:
+        return "–"
+    middle, low, high = (f"{value:+.{digits}f}" for value in values)
+    return f"{middle} {unit} ({low} to {high})"
+
+
+def _table(comparison: c.Comparison, rows: list[c.Row], name: str, every: bool) -> Table:
     words = {
         "worse": comparison.words[0],
         "better": comparison.words[1],
@@ -72,9 +92,8 @@ def _table(comparison: c.Comparison, rows: list[c.Row], name: str) -> Table:
         Column("", lambda row: one_line(row.label), text=True, fold_at=12),
         Column("before", lambda row: c.value_text(row.before, row.unit)),
         Column("after", lambda row: c.value_text(row.after, row.unit)),
-        Column("change (interval)", c.change_text),
-        Column("difference", lambda row: c.value_text(row.difference, row.unit)),
-        Column("p", lambda row: "–" if row.p is None else f"{row.p:.2g}"),
+        Column("change (interval)", _change),
+        *([Column("p", lambda row: "–" if row.p is None else f"{row.p:.2g}")] if every else []),
         Column("", lambda row: words[row.finding], text=True),
     )
     return table(name, columns, rows, style=lambda row: _STYLES.get(row.finding, ""), space=2)

@@ -28,7 +28,8 @@ def label(cell: Cell) -> str:
     width = "" if cell.width_bits == 64 else f" u{cell.width_bits}"
     parts = [f"{cell.operation} {cell.form}{width}"]
     if cell.contender == "same_line":
-        parts.append(f"{cell.threads} threads, spacing {cell.contender_iters}")
+        parts.append(f"{cell.threads} threads")
+        parts += [f"spacing {cell.contender_iters}"] if cell.contender_iters else []
     elif cell.contender == "placebo":
         parts.append("placebo")
     if cell.placement != "auto":

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from linewright.analysis.paired import Paired, Setting, Trial
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
+from linewright.output.one_screen import print_blocks
 from linewright.schema import Estimate
 from linewright.trial.files import Sample, Session
 
@@ -28,7 +29,18 @@ def value_text(value: float | None, unit: str) -> str:
 
 
 def change_text(change: Estimate | None) -> str:
-    return f"{change.value:+.2f} % ({change.low:+.2f} to {change.high:+.2f} %)" if change else "–"
+    """``-2.31 % (-3.02 to -1.60)``, with one digit from 10 % on."""
+    if change is None:
+        return "–"
+    return f"{change.value:+.{_digits(change)}f} % ({_span(change)})"
+
+
+def _digits(change: Estimate) -> int:
+    return 1 if max(abs(change.low), abs(change.high)) >= 10 else 2
+
+
+def _span(change: Estimate) -> str:
+    return f"{change.low:+.{_digits(change)}f} to {change.high:+.{_digits(change)}f}"
 
 
 def metric_text(session: Session) -> str:
@@ -37,6 +49,8 @@ def metric_text(session: Session) -> str:
     return f"{names.get(session.metric, session.metric)}, {direction} is better"
 
 
+MOST_UNDECIDED = 4
+"""Undecided settings that get a sentence each."""
 _WHY = {
     "clear": "It ended early because every setting differs.",
     "precise": "It ended early because every interval is narrower than the precision asked for.",
@@ -45,8 +59,15 @@ _WHY = {
 
 
 def decisions(trial: Trial) -> list[str]:
-    """One sentence for each comparison with the baseline: the answer first, then its interval."""
-    return [_comparison(c, trial) for c in trial.comparisons]
+    """One sentence for each comparison with the baseline; one for all that are undecided where they are many."""
+    unclear = [c for c in trial.comparisons if not c.different]
+    if len(unclear) <= MOST_UNDECIDED:
+        return [_comparison(c, trial) for c in trial.comparisons]
+    said = [_comparison(c, trial) for c in trial.comparisons if c.different]
+    where = (
+        ": their intervals are below" if any(c.change_percent for c in unclear) else ": too few rounds for an interval"
+    )
+    return [*said, f"{len(unclear)} settings are undecided against {unclear[0].baseline}{where}."]
 
 
 def limits(trial: Trial) -> list[str]:
@@ -68,7 +89,7 @@ def _comparison(c: Paired, trial: Trial) -> str:
         return f"{c.setting}: {'better' if c.better else 'worse'} than {c.baseline}, {change}."
     if not trial.interim:
         return f"{c.setting}: so far {change} against {c.baseline}; this is judged at the next interim analysis only."
-    return f"{c.setting}: undecided against {c.baseline}; {change} remains possible."
+    return f"{c.setting}: undecided against {c.baseline}; {_span(c.change_percent)} % remains possible."
 
 
 def failures(session: Session, samples: Sequence[Sample]) -> list[str]:
@@ -85,10 +106,9 @@ def failures(session: Session, samples: Sequence[Sample]) -> list[str]:
 
 def show(session: Session, samples: Sequence[Sample], trial: Trial, console: Console) -> None:
     """Print the decisions, then the figures of each setting, then what limits them."""
-    for line in decisions(trial):
-        console.print(Text(one_line(line), style="bold"))
-    if trial.comparisons:
-        console.print()
+    blocks: list[RenderableType] = [Text(one_line(line), style="bold") for line in decisions(trial)]
+    if blocks:
+        blocks.append(Text())
     by_name = {c.setting: change_text(c.change_percent) for c in trial.comparisons}
     columns = (
         Column[Setting]("setting", lambda s: one_line(s.name), text=True, fold_at=7),
@@ -98,7 +118,6 @@ def show(session: Session, samples: Sequence[Sample], trial: Trial, console: Con
         Column[Setting]("change (interval)", lambda s: by_name.get(s.name, "baseline" if by_name else "")),
     )
     title = one_line(f"{PurePath(session.command[0]).name}: {metric_text(session)}")
-    console.print(table(title, columns, trial.settings, space=2))
-    console.print()
-    for line in [*failures(session, samples), *limits(trial)]:
-        console.print(Text(one_line(line), style="dim"))
+    blocks += [table(title, columns, trial.settings, space=2), Text()]
+    blocks += [Text(one_line(line), style="dim") for line in [*failures(session, samples), *limits(trial)]]
+    print_blocks(blocks, console)

@@ -48,13 +48,15 @@ class Command:
     def arguments(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "linewright", *map(str, words)]
 
-    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str, columns: int | None = None) -> subprocess.CompletedProcess[str]:
         self.capture.readouterr()
         with self.patch.context() as patch:
             patch.chdir(self.directory)
             for key, value in self.environment().items():
                 patch.setenv(key, value)
             patch.delenv("COLUMNS", raising=False)
+            if columns:
+                patch.setenv("COLUMNS", str(columns))
             code = main(list(map(str, words)))
         said = self.capture.readouterr()
         return subprocess.CompletedProcess(words, code, said.out, said.err)

@@ -96,10 +96,16 @@ def bar(price: Price, scale: Scale, signs: Signs) -> str:
     return signs.alone * solid + signs.contended * light
 
 
-def ratio_text(ratio: Interval | None, reference: bool) -> str:
-    """``14–20× less``, ``3.4–3.8× more``, ``same``, or ``0.8–1.4×`` where it may be either; ``1`` for the reference."""
+def ratio_text(ratio: Interval | None, reference: bool, coarse: bool = False) -> str:
+    """``14–20× less``, ``3.4–3.8× more``, ``same``, or ``0.8–1.4×`` where it may be either; ``1`` for the reference.
+
+    Of a coarse run, with fewer launches than a claim needs, ``about 17×``.
+    """
     if reference:
         return "1"
+    if ratio is not None and coarse:
+        times = ratio.median_ns
+        return f"about {_times(1 / times, 1 / times)} less" if 0 < times < 1 else f"about {_times(times, times)} more"
     if ratio is None or not (math.isfinite(ratio.low_ns) and ratio.low_ns > 0 and math.isfinite(ratio.high_ns)):
         return ""
     low, high = ratio.low_ns, ratio.high_ns
@@ -116,7 +122,7 @@ def _times(low: float, high: float) -> str:
     return f"{ends[0]}×" if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}×"
 
 
-def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
+def chart(prices: Sequence[Price], width: int, encoding: str, coarse: bool = False) -> Table:
     """The price list, with bars as far as the width has room for them."""
     signs = signs_for(encoding)
     contended = any(price.contended for price in prices)
@@ -126,7 +132,7 @@ def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
     ]
     if contended:
         columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
-    columns.append(Column("vs one atomic", lambda price: ratio_text(price.ratio, price.reference)))
+    columns.append(Column("vs one atomic", lambda price: ratio_text(price.ratio, price.reference, coarse)))
     room = width - sum(max([len(c.title), *(len(c.value(p)) for p in prices)]) + 1 for c in columns)
     scale = scale_of(prices, room)
     if scale and room >= SHORTEST_BAR:

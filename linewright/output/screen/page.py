@@ -74,7 +74,7 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
             yield from _wrapped(line, "", width, "dim")
     if screen.prices:
         yield from before_prices
-        yield chart(_weightiest(screen.prices, amounts["prices"]), width, console.encoding)
+        yield chart(_weightiest(screen.prices, amounts["prices"]), width, console.encoding, screen.coarse)
     yield from _limits(screen, amounts["limits"], width)
 
 

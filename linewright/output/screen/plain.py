@@ -39,7 +39,7 @@ def _of(screen: Screen) -> Iterator[str]:
         yield noise
     if screen.prices:
         yield "Price list, nanoseconds per operation."
-    yield from map(_price, screen.prices)
+    yield from (_price(price, screen.coarse) for price in screen.prices)
     yield from (f"Not measured: {text}" for text in screen.missing)
     yield from (f"Limit: {render(sentence)}" for sentence in screen.limits)
 
@@ -75,7 +75,7 @@ def _versus(entry: Entry, condition: Condition) -> str:
     return f" {name}: {change}."
 
 
-def _price(price: Price) -> str:
+def _price(price: Price, coarse: bool) -> str:
     parts = []
     if price.alone:
         parts.append(f"alone {_figure(price.alone)}")
@@ -84,7 +84,7 @@ def _price(price: Price) -> str:
     text = f"{price.name}: {', '.join(parts) or 'no figure'}"
     if price.reference:
         return f"{text}; the others are compared with it."
-    ratio = ratio_text(price.ratio, False).replace("–", " to ").replace("×", " times")
+    ratio = ratio_text(price.ratio, False, coarse).replace("–", " to ").replace("×", " times")
     if ratio == "same":
         return f"{text}; the same as one atomic word."
     if ratio.endswith("times"):

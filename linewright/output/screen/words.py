@@ -72,12 +72,18 @@ def change(versus: Versus) -> str:
     if versus.low is None or versus.high is None:
         return ""
     if versus.scale == "ns":
-        return _between(f"{versus.low:+.1f}", f"{versus.high:+.1f}", "ns")
+        return _between(_signed(versus.low, 1), _signed(versus.high, 1), "ns")
     low, high = (100 * (end - 1) for end in (versus.low, versus.high))
     digits = 1 if max(abs(low), abs(high)) < 9.95 else 0
     if max(abs(low), abs(high)) >= 995:
         return f"×{versus.low:.1f} to ×{versus.high:.1f}"
-    return _between(f"{low:+.{digits}f}", f"{high:+.{digits}f}", "%")
+    return _between(_signed(low, digits), _signed(high, digits), "%")
+
+
+def _signed(value: float, digits: int) -> str:
+    """With its sign, and none where it rounds to zero."""
+    text = f"{value:+.{digits}f}"
+    return text.removeprefix("+").removeprefix("-") if float(text) == 0 else text
 
 
 def change_in_words(versus: Versus) -> str:

@@ -38,7 +38,7 @@ def section(material: Material) -> Section | None:
 
 
 def _figure(screen: Screen, name: str, title: str) -> Figure:
-    rows = [row for price in screen.prices for row in _rows(price)]
+    rows = [row for price in screen.prices for row in _rows(price, screen.coarse)]
     names = [price.name for price in screen.prices]
     scale = scale_of(screen.prices, 1)
     most = max(scale.high, *(row["shown"] for row in rows))
@@ -73,7 +73,7 @@ def _figure(screen: Screen, name: str, title: str) -> Figure:
     )
 
 
-def _rows(price: Price) -> list[dict[str, Any]]:
+def _rows(price: Price, coarse: bool) -> list[dict[str, Any]]:
     """A row for each figure of a remedy; the ratio stands beside the last of them."""
     found = [(side, cost) for side, cost in zip(SIDES, (price.alone, price.contended), strict=True) if cost]
     return [
@@ -84,16 +84,16 @@ def _rows(price: Price) -> list[dict[str, Any]]:
             "ns_low": facts.rounded(cost.ns.low_ns),
             "ns_high": facts.rounded(cost.ns.high_ns),
             "shown": min(cost.ns.median_ns, LONGEST_NS),
-            "text": _text(cost, price if (side, cost) == found[-1] else None),
+            "text": _text(cost, price if (side, cost) == found[-1] else None, coarse),
         }
         for side, cost in found
         if cost.ns.median_ns > 0
     ]
 
 
-def _text(cost: Cost, price: Price | None) -> str:
+def _text(cost: Cost, price: Price | None, coarse: bool) -> str:
     text = f"{ns(cost.ns.median_ns)}{' ~' if cost.metastable else ''}{' ?' if not cost.reliable else ''}"
-    ratio = ratio_text(price.ratio, price.reference) if price and not price.reference else ""
+    ratio = ratio_text(price.ratio, price.reference, coarse) if price and not price.reference else ""
     return f"{text} · {ratio}" if ratio else text
 
 
