@@ -48,6 +48,9 @@ def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path
     out = tmp_path / "out.jsonl"
     plan = plan_file(STADD, LDADD, STADD | BESIDE)
     assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--format", "json"]) == 0
+    said = capsys.readouterr().err
+    assert f"3 cells, each in 2 launches, simulated by model:{CALIBRATED}" in said
+    assert "at least" not in said and "to reach" not in said, "a simulation takes what time it needs"
     contexts, records = measured(out)
     assert {context.target for context in contexts} == {f"simulated:{CALIBRATED}"}
     assert {record.id for record in records if record.launch == 0} == {

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from linewright.advice.screen import screens
 from linewright.analysis import summarise
-from linewright.analysis.screen_data import Entry, Figure, Price, Screen
+from linewright.analysis.screen_data import Entry, Figure, Price, Screen, Versus
 from linewright.output.one_screen import LINES, WIDEST
 from linewright.output.screen import plain, print_screens, words
 from linewright.output.screen.chart import ASCII, bar, ratio_text, scale_of, signs_for
@@ -184,6 +184,25 @@ def test_bars_need_no_unicode():
 )  # fmt: skip
 def test_a_ratio_says_more_or_less_only_where_it_is_shown(low: float, high: float, text: str):
     assert ratio_text(Interval(median_ns=1.0, low_ns=low, high_ns=high), False) == text
+
+
+def test_a_coarse_run_claims_no_ratio():
+    text = printed(msgspec.structs.replace(screen_of("x86-vm"), coarse=True))
+    assert "coarse: fewer launches than a claim needs" in text
+    assert "about 17× less" in text and not re.search(r"\d–\d+× (less|more)", text)
+
+
+@pytest.mark.parametrize(
+    ("scale", "low", "high", "signs", "in_words"),
+    [
+        ("ratio", 0.38, 0.39, "-62 to -61 %", "61 to 62 % less"), ("ratio", 0.9996, 1.009, "0.0 to +0.9 %", "0.0 % less to 0.9 % more"),
+        ("ratio", 0.86, 1.09, "-14 to +9 %", "14 % less to 9 % more"), ("ns", 1.2, 1.4, "+1.2 to +1.4 ns", "1.2 to 1.4 ns more"),
+        ("ratio", 0.6, 0.6, "-40 %", "40 % less"), ("ns", None, None, "", ""),
+    ],
+)  # fmt: skip
+def test_a_change_reads_in_signs_and_in_words(scale, low, high, signs, in_words):
+    versus = Versus(form="x", answer="undecided", scale=scale, low=low, high=high)
+    assert (words.change(versus), words.change_in_words(versus)) == (signs, in_words)
 
 
 # --------------------------------------------------------------------------------------------------- through the command
