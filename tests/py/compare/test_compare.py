@@ -122,7 +122,7 @@ def test_unlike_conditions_are_refused_unless_told(command, pair, changes, named
     if "kernel" in changes:
         assert "machine_id" not in said, "the kernel is part of it"
     answer = command("compare", pair[0], other, "--unlike")
-    assert answer.returncode == 0 and "unlike, as you allowed: " in answer.stdout
+    assert answer.returncode == 0 and "Unlike, as you allowed: " in answer.stdout
 
 
 def test_what_each_launch_measures_anew_is_no_condition():
