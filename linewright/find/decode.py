@@ -83,6 +83,8 @@ class Decoder:
         self._code = code
         self._arch = _Arm64() if arch == "arm64" else _X86()
         self._known: dict[tuple[int, int, int], tuple[Operand, ...]] = {}
+        self._decoded: dict[tuple[object, ...], tuple[Operand, ...]] = {}
+        """By place and bytes: processes of one program run the same code at the same addresses."""
 
     def operands(self, pid: int, ip: int, bits: int = 64) -> tuple[Operand, ...]:
         """Accesses whose address a sample at `ip` allows to compute, the nearest first."""
@@ -109,12 +111,15 @@ class Decoder:
 
     def _around(self, pid: int, ip: int, bits: int) -> tuple[Operand, ...]:
         begin, data = self._code.read_code(pid, max(0, ip - _BACK), ip)
-        before = self._arch.backwards(data, begin, ip, bits)[-WINDOW:]
         start, ahead = self._code.read_code(pid, ip, ip + _LONGEST * WINDOW // 2)
         if start != ip:  # the next page is not known: what is left of this one
             start, ahead = self._code.read_code(pid, ip, (ip | 4095) + 1)
-        behind = self._arch.forwards(ahead, ip, bits)[:WINDOW] if start == ip else []
-        return tuple(_resolvable(before, behind, self._arch))
+        key = (begin, data, ip, ahead if start == ip else b"", bits)
+        if key not in self._decoded:
+            before = self._arch.backwards(data, begin, ip, bits)[-WINDOW:]
+            behind = self._arch.forwards(ahead, ip, bits)[:WINDOW] if start == ip else []
+            self._decoded[key] = tuple(_resolvable(before, behind, self._arch))
+        return self._decoded[key]
 
 
 def _resolvable(before: list[_Instruction], behind: list[_Instruction], arch: _X86 | _Arm64) -> list[Operand]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple, Protocol
 
@@ -88,6 +89,11 @@ class Objects:
         if mapping.path == "[heap]":
             return Object("heap block, allocating call unknown", "heap")
         return Object(f"anonymous memory, {_size(mapping.length)} mapped, + {address - mapping.start:#x}", "mapping")
+
+    def one_block(self, pid: int, addresses: Sequence[int]) -> bool:
+        """Whether these addresses are known to lie in one heap block."""
+        blocks = {self._heap.find(pid, address) for address in addresses} if self._heap else {None}
+        return len(blocks) == 1 and None not in blocks
 
     def _thread_local(self, pid: int, address: int) -> Object | None:
         """A thread-local variable of the program's, by name where the file has one."""

@@ -20,6 +20,8 @@ def advised(lines: Sequence[Hot], command: Sequence[str]) -> list[Hot]:
 
 
 def _remedy(hot: Hot) -> str:
+    if hot.kind == "false" and hot.one_block:
+        return "Separate within the block: its fields or elements share the line (alignas(128) on them); trial --pad parts blocks only."
     if hot.kind == "false":
         return "Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing else has to change."
     if hot.kind != "true":
@@ -30,7 +32,18 @@ def _remedy(hot: Hot) -> str:
             if hot.kind == "alone"
             else "The source does not say which bytes are written: no remedy."
         )
-    return _for_true_sharing(hot.sites)
+    return _for_true_sharing(hot.sites) + _bystanders(hot)
+
+
+def _bystanders(hot: Hot) -> str:
+    """What to do for threads that use none of the bytes that others write: to them the line is falsely shared."""
+    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in hot.touches}
+    writers = {t.thread for t in hot.touches if t.writes}
+    alone = [tid for tid, mask in masks.items() if not any(mask & masks[w] for w in writers - {tid})]
+    if not alone or hot.threads > len(hot.touches):
+        return ""
+    one = len(alone) == 1
+    return f" Thread{'' if one else 's'} {' '.join(map(str, alone[:4]))}{' and others' if len(alone) > 4 else ''} use{'s' if one else ''} other bytes only: move them to a line of their own."
 
 
 def _for_true_sharing(sites: Sequence[Site]) -> str:
@@ -49,9 +62,9 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
 
 def _next(hot: Hot, command: Sequence[str]) -> str:
     program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
-    if hot.kind == "false" and hot.allocated_in:
+    if hot.kind == "false" and hot.allocated_in and not hot.one_block:
         return f"linewright trial --pad {shlex.quote(hot.allocated_in)} -- {program}"
-    if hot.kind == "false" and hot.object_kind == "heap":
+    if hot.kind == "false" and hot.object_kind == "heap" and not hot.allocated_in:
         return f"linewright find --heap -- {program}"
     if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):
         return "linewright measure --plan percpu" if _remedy(hot).startswith("Counting") else "linewright measure"

@@ -99,7 +99,8 @@ class Judge:
         return Hot(
             address=e.address, pid=e.pid, line_bytes=LINE if kind in ("true", "false", "alone") else 128, kind=kind, kind_128=wide,
             certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
-            object=object_.name, object_kind=object_.kind, allocated_in=object_.site, share=None if e.accesses else share(e.samples, self._total),
+            object=object_.name, object_kind=object_.kind, allocated_in=object_.site, one_block=self._objects.one_block(e.pid, [e.address + at for t in e.threads.values() for at, _ in runs(t.touched)]),
+            share=None if e.accesses else share(e.samples, self._total),
             at_most=2 * e.near > e.samples, accesses=e.accesses,
             touches=[
                 Touch(

@@ -251,6 +251,8 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     object_kind: Literal["static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"]
     allocated_in: str = ""
     """Of a heap block: the function that allocated it, as `linewright trial --pad` takes it."""
+    one_block: bool = False
+    """All bytes that are touched lie in one heap block: padding, which parts blocks, cannot part them."""
     share: Estimate | None
     """Of the program's samples; None where the source counts no time."""
     at_most: bool = False

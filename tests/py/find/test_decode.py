@@ -89,6 +89,13 @@ def test_accesses_through_the_thread_register_need_the_threads_pointer() -> None
     assert found.address([*registers, 0x7000]) == 0x7020
 
 
+def test_processes_that_run_the_same_code_are_decoded_once(monkeypatch) -> None:
+    decoder = Decoder("x86_64", Bytes(bytes.fromhex("f0 48 ff 07 90")))
+    one = decoder.operands(1, BASE + 4)
+    monkeypatch.setattr(decoder._arch, "backwards", None)  # would be called again
+    assert decoder.operands(2, BASE + 4) == one
+
+
 def test_accesses_through_gs_are_left_out() -> None:
     assert sure("x86_64", "90 f0 65 48 ff 00 90", 6) is None  # lock incq %gs:(%rax)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 
+import msgspec
 import pytest
 
 from linewright.errors import UserError
 from linewright.find.prices import Prices, form_of
 from linewright.find.remedies import advised
-from linewright.find.schema import Hot, Site
+from linewright.find.schema import Hot, Site, Touch
 from linewright.schema import VERSION, Cell, Estimate, Record
 from linewright.trial import pad
 
@@ -107,6 +108,29 @@ def test_the_proof_is_offered_where_there_is_one() -> None:
     line = hot("false", object_kind="heap", allocated_in="make node")
     assert advised([line], ["./p", "a b"])[0].next_command == "linewright trial --pad 'make node' -- ./p 'a b'"
     assert advised([hot("false")], ["./p"])[0].next_command == ""
+
+
+def test_padding_is_not_offered_within_one_block() -> None:
+    line = hot("false", object_kind="heap", allocated_in="make", one_block=True)
+    (said,) = advised([line], ["./p"])
+    assert said.next_command == "" and said.remedy.startswith("Separate within the block")
+
+
+def test_threads_beside_a_true_sharing_are_told_to_move() -> None:
+    """A lock of two threads, and a third that reads a neighbouring field."""
+    touches = [
+        Touch(thread=number, name="", bytes=[(at, 8)], writes=number < 3, reads=True)
+        for number, at in ((1, 0), (2, 0), (3, 8))
+    ]
+    line = msgspec.structs.replace(hot("true", function="pthread_mutex_lock"), touches=touches, threads=3)
+    assert remedy(line).endswith("Thread 3 uses other bytes only: move them to a line of their own.")
+    both = msgspec.structs.replace(line, touches=touches[:2], threads=2)
+    assert "move" not in remedy(both)
+
+
+def test_a_block_of_many_fields_is_seen_as_one(sampling, found) -> None:
+    line = found("--heap", "--", sampling, "heap_fields", 2, "1.2")["lines"][0]
+    assert line["kind"] == "false" and line["one_block"] and line["next_command"] == ""
 
 
 def test_a_function_is_padded_by_its_range(sampling) -> None:

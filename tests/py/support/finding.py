@@ -17,6 +17,7 @@ SHARING = {
     "shared_mutex": ("planted_shared_mutex", "true"),
     "heap": ("heap block", "true"),
     "heap_false": ("heap block", "false"),
+    "heap_fields": ("heap block", "false"),
     "jit": ("true_counter", "true"),
     "fork": ("shared mapping", "true"),
     "pool": ("planted_std_mutex", "true"),
