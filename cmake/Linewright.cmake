@@ -79,6 +79,9 @@ endfunction()
 
 # CLI11, fmt and nlohmann-json are header-only and serve every architecture; their CMake packages belong to the native
 # one. `-idirafter` lets a cross compiler find them without seeing the native C library's headers first.
+if(NOT LINEWRIGHT_PROGRAMS)
+  return()
+endif()
 add_library(linewright_header_only INTERFACE)
 foreach(header IN ITEMS CLI/CLI.hpp fmt/format.h nlohmann/json.hpp)
   string(MAKE_C_IDENTIFIER "LW_DIR_OF_${header}" found)

@@ -183,7 +183,11 @@ TYPE = r"(?:__thread )?(?:const |char|struct \w+|enum \w+|unsigned|void|int|bool
 def exported(prefix: Path) -> str:
     """The shared library exports what the public headers declare for this architecture, and nothing else."""
     library = next(prefix.glob("lib*/**/liblinewright.so"))
-    symbols = set(re.findall(r"^[0-9a-f]+ [A-TV-Z] (\S+)$", run("nm", "-D", "--defined-only", library), re.M))
+    listed = run("nm", "-D", "--defined-only", library)
+    symbols = set(re.findall(r"^[0-9a-f]+ [B-TV-Z] (\S+?)@", listed, re.M))
+    soname = re.search(r"SONAME +liblinewright\.so\.(\S+)", run("objdump", "-p", library))[1]
+    versions = set(re.findall(r"^[0-9a-f]+ [B-TV-Z] \S+?(?:@@(\S+))?$", listed, re.M))
+    assert versions == {f"LINEWRIGHT_{soname}"}, f"symbol versions {versions}, soname {soname}"
     headers = "".join(f"#include <linewright/{h.name}>\n" for h in sorted((prefix / "include/linewright").glob("*.h")))
     text = run("gcc", "-std=gnu11", "-O2", "-E", "-P", f"-I{prefix / 'include'}", "-x", "c", "-", input=headers)
     declared: set[str] = set()
