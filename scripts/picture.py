@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Draws what `linewright show RECORDS` prints as SVG, light and dark, for README: picture.py RECORDS [FOLDER].
+"""Draws what `linewright show RECORDS` prints for README: picture.py RECORDS [FOLDER] writes SVG, light and dark, and text.
+
+The text is for readers without pictures: the front page of the package (scripts/front_page.py) shows it.
 
 The window's title says what was run, on which machine and when, so that the picture cannot pass for another machine's.
 """
@@ -26,8 +28,8 @@ FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 """Rich's picture fetches its font; the picture must fetch nothing, and every line's length is fixed without it."""
 
 
-def drawn(records: str, theme: TerminalTheme) -> str:
-    """The screen of a record file as one SVG document."""
+def recorded(records: str) -> tuple[Console, str]:
+    """A console that holds the screen of a record file, and the picture's title."""
     loaded = loading.load([records], note)
     contexts = list(loaded.contexts.values())
     console = Console(
@@ -37,8 +39,12 @@ def drawn(records: str, theme: TerminalTheme) -> str:
     made = screens(loaded.summaries, contexts)
     print_screens(made, console)
     day = min(context.started_utc for context in contexts)[:10]
-    title = f"linewright measure · {made[0].title} · {day}"
-    picture = console.export_svg(title=title, theme=theme, unique_id="linewright")
+    return console, f"linewright measure · {made[0].title} · {day}"
+
+
+def drawn(console: Console, title: str, theme: TerminalTheme) -> str:
+    """What a console holds as one SVG document."""
+    picture = console.export_svg(title=title, theme=theme, unique_id="linewright", clear=False)
     return FONTS.sub("", picture).replace("Fira Code", "ui-monospace, Menlo, Consolas")
 
 
@@ -48,15 +54,16 @@ def main(arguments: list[str]) -> int:
         return 2
     folder = Path(arguments[1] if len(arguments) > 1 else "docs/images")
     try:
-        pictures = {name: drawn(arguments[0], theme) for name, theme in THEMES.items()}
+        console, title = recorded(arguments[0])
     except LinewrightError as error:
         note(str(error))
         return error.exit_code
     folder.mkdir(parents=True, exist_ok=True)
-    for name, picture in pictures.items():
-        path = folder / f"screen-{name}.svg"
-        path.write_text(picture, encoding="utf-8")
-        print(path)
+    files = {f"screen-{name}.svg": drawn(console, title, theme) for name, theme in THEMES.items()}
+    files["screen.txt"] = "".join(f"{line.rstrip()}\n" for line in console.export_text(clear=False).splitlines())
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+        print(folder / name)
     return 0
 
 

@@ -18,7 +18,7 @@ from linewright.schema import Interval
 MOST_FORMS = 2
 """Sentences about other forms than the default; the matrix holds all."""
 REMEDIES = {
-    PADDED: "give each thread's word a line of its own: {0}, not {1} ns with two CPUs, {2} cheaper",
+    PADDED: "give each thread's word its own line: {0}, not {1} ns with two CPUs, {2} cheaper",
     READERS: "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers, {2} cheaper",
 }
 PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_": "PRFM"}
