@@ -19,7 +19,8 @@ _LSE = ("store", "load", "swap", "cas")
 def show(found: Inspection, console: Console, every: bool) -> None:
     """Print the decision, the evidence, the functions with most operations, and the limits; all functions with `every`."""
     functions = found.functions if every else sorted(found.functions, key=lambda f: -_operations(f))
-    columns = _ARM64 if found.image.machine == "arm64" else _X86
+    every_column = _ARM64 if found.image.machine == "arm64" else _X86
+    columns = [column for column in every_column if any(map(column.value, functions))]
 
     def made(count: int) -> list[RenderableType]:
         left_out = len(functions) - count
@@ -135,7 +136,8 @@ def evidence(found: Inspection) -> str:
     s = sums(found)
     if found.image.machine != "arm64":
         return f"{_many(s['locked'], 'locked operation')} in {_many(len(found.functions), 'function')}."
-    parts = [f"{_many(s['helper_calls'], 'call')} of helpers"]
+    callers = sum(bool(f.calls) for f in found.functions)
+    parts = [f"{_many(s['helper_calls'], 'call')} of helpers in {_many(callers, 'function')}"]
     if s["inlined_lse"] or s["inlined_llsc"]:
         lse, llsc = _many(s["inlined_lse"], "LSE instruction"), _many(s["inlined_llsc"], "LL/SC loop")
         parts.append(f"{lse} and {llsc} inlined, which stay as they are")

@@ -171,7 +171,7 @@ def test_the_command(command, sums):
     assert answer.stdout.startswith(
         "`linewright run` can switch its 10 outlined helpers, and so what their callers do."
     )
-    assert "10 calls of helpers; nothing inlined." in answer.stdout
+    assert "10 calls of helpers in 1 function; nothing inlined." in answer.stdout
     data = json.loads(command("inspect", "--json", sums).stdout)
     assert data["machine"] == "arm64" and data["switchable"] == {"run_time": True, "link_time": False}
     assert data["sums"] == {"helper_calls": 10, "inlined_lse": 0, "inlined_llsc": 0, "locked": 0}
