@@ -1,4 +1,4 @@
-// A block is told by three words that only a thread's own block has together; memory is read with process_vm_readv.
+// A block is recognised by three words that only a thread's own block has together; memory is read with process_vm_readv.
 #include "find/thread_blocks.hpp"
 
 #include "find/processes.hpp"

@@ -104,7 +104,7 @@ bool lw__rseq_thread_ready(void)
     return ready;
 }
 
-/* Relaxed: whoever sees a count of that CPU, or an order with it, sees the limit that was raised before it. */
+/* Relaxed: a thread that sees a count of that CPU, or an order with it, sees the limit that was raised before it. */
 void lw__percpu_use_cpu(unsigned cpu)
 {
 #if LW__RSEQ_LIMIT_GROWS

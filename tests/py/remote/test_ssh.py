@@ -150,7 +150,7 @@ def test_a_login_shell_that_talks_is_no_record(over, start, out, keys):
     ("target", "message"),
     [
         ("ssh://far:1", "ssh:far:1: "),
-        ("ssh://nobody@far", "Permission denied"),
+        ("ssh://stranger@far", "Permission denied"),
         ("ssh:far", "not an address"),
         ("ssh://far:99999", "no port 99999"),
         ("ssh://-oProxyCommand=x", "not an address"),
