@@ -82,7 +82,7 @@ def test_the_sdist_holds_what_the_build_needs_and_no_more(tmp_path):
     needed = {
         "CMakeLists.txt",
         "LICENSE",
-        "README.md",
+        "PACKAGE.md",
         "cmake",
         "find",
         "include",
