@@ -89,22 +89,47 @@ class Auditing(Emulated):
                 self.assertEqual((objects[name].found, objects[name].changed), (len(in_a_row), len(in_a_row)))
         self.assertEqual(objects["libm.so.6"].found, 0)
 
+    def program_with_libraries(self, count: int) -> Path:
+        """A program that does nothing and needs so many libraries, each with the helpers of one source file of atomics."""
+        one = self.dir / "lib0.so"
+        if not one.exists():
+            source = self.dir / "library.c"
+            source.write_text("int add(int *p, int v) { return __atomic_fetch_add(p, v, 0); }")
+            run(f"{TRIPLET}-gcc", "-shared", "-fPIC", "-O2", "-moutline-atomics", "-o", one, source)
+        libraries = [one.with_name(f"lib{i}.so") for i in range(count)]
+        for library in libraries:
+            if not library.exists():
+                shutil.copy(one, library)
+        main, program = self.dir / "main.c", self.dir / f"with{count}"
+        main.write_text("int main(void) { return 0; }")
+        run(f"{TRIPLET}-gcc", "-o", program, main, "-Wl,--no-as-needed", *libraries)
+        return program
+
+    def test_instructions_of_the_start_per_object(self) -> None:
+        """What the emulator takes says nothing about a real CPU; the number of instructions is the same there."""
+        plugin = self.dir / "count.so"
+        run("gcc", "-shared", "-fPIC", "-O2", "-o", plugin, Path(__file__).with_name("count_instructions.c"))
+        extra = {}
+        for count in (50, 100, 200, 400):
+            program, taken = self.program_with_libraries(count), {}
+            for audit in (None, AUDIT):
+                out = self.dir / "instructions"
+                flags = ("-plugin", f"{plugin},to={out}")
+                self.emulate(program, setting="prefetch" if audit else None, audit=audit, flags=flags)
+                taken[audit] = int(out.read_text())
+            extra[count] = taken[AUDIT] - taken[None]
+        print("instructions that the audit adds to the start, by libraries:", extra, file=sys.stderr)
+        first = (extra[100] - extra[50]) / 50
+        self.assertGreater(first, 100)
+        for less, more in ((100, 200), (200, 400)):
+            each = (extra[more] - extra[less]) / (more - less)
+            self.assertLess(each, 1.1 * first, f"{extra}: the later objects cost more")
+
     def test_the_start_takes_the_same_for_each_object(self) -> None:
         """System calls of the start, per library: the mappings used to be read again, and grew, with every object."""
-        plugin = self.dir / "plugin.c"
-        plugin.write_text("int nothing_here;")
-        one = self.dir / "lib0.so"
-        run(f"{TRIPLET}-gcc", "-shared", "-fPIC", "-O2", "-nostdlib", "-o", one, plugin)
-        main = self.dir / "main.c"
-        main.write_text("int main(void) { return 0; }")
         calls = {}
         for count in (10, 40, 70):
-            libraries = [one.with_name(f"lib{i}.so") for i in range(count)]
-            for library in libraries[1:]:
-                if not library.exists():
-                    shutil.copy(one, library)
-            program = self.dir / f"with{count}"
-            run(f"{TRIPLET}-gcc", "-o", program, main, "-Wl,--no-as-needed", *libraries)
+            program = self.program_with_libraries(count)
             done = self.emulate(program, setting="prefetch", audit=AUDIT, flags=("-strace",))
             calls[count] = len(re.findall(r"^\d+ (?:p?read(?:64)?|openat|close)\(", done.stderr, re.M))
         grown = (calls[40] - calls[10], calls[70] - calls[40])

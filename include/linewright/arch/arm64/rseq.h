@@ -50,7 +50,7 @@
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
-    __asm__ volatile("mrs %0, tpidr_el0" : "=r"(tp));
+    __asm__ volatile("mrs %[tp], tpidr_el0" : [tp] "=r"(tp));
     return tp;
 }
 
@@ -59,21 +59,21 @@ static inline char *lw__thread_pointer(void)
 static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
 {
     ptrdiff_t offset;
-    __asm__("ldr %0, [%1]" : "=r"(offset) : "r"(rt), "r"(p));
+    __asm__("ldr %[offset], [%[rt]]" : [offset] "=r"(offset) : [rt] "r"(rt), "r"(p));
     return offset;
 }
 
 static inline unsigned lw__rt_limit(const void *rt, const void *p)
 {
     unsigned limit;
-    __asm__("ldr %w0, [%1, #8]" : "=r"(limit) : "r"(rt), "r"(p));
+    __asm__("ldr %w[limit], [%[rt], #8]" : [limit] "=r"(limit) : [rt] "r"(rt), "r"(p));
     return limit;
 }
 
 static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
 {
     unsigned limit;
-    __asm__("ldr %w0, [%1, #12]" : "=r"(limit) : "r"(rt), "r"(p));
+    __asm__("ldr %w[limit], [%[rt], #12]" : [limit] "=r"(limit) : [rt] "r"(rt), "r"(p));
     return limit;
 }
 

@@ -84,7 +84,7 @@ extern const char lw__got[] __asm__("_GLOBAL_OFFSET_TABLE_") __attribute__((visi
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
-    __asm__ volatile("mov " LW__AREA "0, %0" : "=r"(tp));
+    __asm__ volatile("mov " LW__AREA "0, %[tp]" : [tp] "=r"(tp));
     return tp;
 }
 
@@ -93,21 +93,21 @@ static inline char *lw__thread_pointer(void)
 static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
 {
     ptrdiff_t offset;
-    __asm__("mov (%1), %0" : "=r"(offset) : "r"(rt), "g"(p));
+    __asm__("mov (%[rt]), %[offset]" : [offset] "=r"(offset) : [rt] "r"(rt), "g"(p));
     return offset;
 }
 
 static inline unsigned lw__rt_limit(const void *rt, const void *p)
 {
     unsigned limit;
-    __asm__("movl %c[at](%1), %0" : "=r"(limit) : "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t)));
+    __asm__("movl %c[at](%[rt]), %[limit]" : [limit] "=r"(limit) : [rt] "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t)));
     return limit;
 }
 
 static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
 {
     unsigned limit;
-    __asm__("movl %c[at](%1), %0" : "=r"(limit) : "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t) + 4));
+    __asm__("movl %c[at](%[rt]), %[limit]" : [limit] "=r"(limit) : [rt] "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t) + 4));
     return limit;
 }
 
