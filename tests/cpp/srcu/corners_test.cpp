@@ -48,6 +48,7 @@ TEST(SrcuWorker, ACallbackThatQueuesItselfAgainLeavesOtherDomainsTheirTurn) {
     EXPECT_TRUE(comes_true([&] { return lw_srcu_poll(&older, cookie); }));
     rearm = false;
     EXPECT_EQ(lw_srcu_barrier(&older), 0);
+    EXPECT_EQ(lw_srcu_barrier(&newer), 0); // waits for a callback that had seen `rearm`, not for the one that it queued
     EXPECT_EQ(lw_srcu_barrier(&newer), 0);
 }
 
