@@ -483,6 +483,8 @@ struct Explorer {
 // True: some interleaving of some configuration reads a freed object. Prints what ran.
 bool violated_somewhere(const char *name, bool all_configurations) {
     for (const Configuration &c : configurations) {
+        if (c_orders_only && !c.reader_barriers)
+            continue; // no C there
         configuration = &c;
         threads_now = c.threads;
         reader_barriers = c.reader_barriers;
