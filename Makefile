@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure check test bench verify fuzz clean
+.PHONY: help setup measure check test kernel-test bench verify fuzz clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
@@ -12,7 +12,7 @@ export PLAN
 
 help: ## what can be made
 	@echo 'make TARGET [PLAN=quick] [ARGS="…"] [PYTHON=python3]'
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## install what measuring needs: packages by apt (as root), Python parts into .venv
 	@scripts/setup.sh measure
@@ -27,6 +27,10 @@ check: ## format, lint, lengths, documentation, commit subjects: under a minute;
 test: ## every test: the check first, Python, native, i386, arm64 (emulated), sanitizers; ARGS names steps
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
+
+kernel-test: ## the kernel module under every kernel of Debian's and two compilers, emulated; ARGS names kernels
+	@scripts/setup.sh test
+	@scripts/kernel-test.sh $(ARGS)
 
 bench: ## runs side by side with peers; ARGS names areas under bench/
 	@scripts/setup.sh bench

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the parts of linewright.ko share: the cell that was asked for, one run of it, and the tables of forms. */
+#ifndef LINEWRIGHT_KMOD_H
+#define LINEWRIGHT_KMOD_H
+
+#include <linux/atomic.h>
+#include <linux/completion.h>
+#include <linux/limits.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+/* Number of the debugfs interface: changes whenever a key, a line or its meaning does. */
+#define LWK_INTERFACE 1
+
+/* Limits of a cell. With the largest work or spacing a batch is one iteration of some milliseconds. */
+#define LWK_MAX_THREADS 512
+#define LWK_MAX_LINES 4096
+#define LWK_MAX_SLOTS 64
+#define LWK_MAX_WINDOWS 1024
+#define LWK_MAX_UNITS 1000000
+#define LWK_MAX_LIMIT_MS 60000
+#define LWK_MAX_ENTRIES 16384
+#define LWK_MAX_ENTRY_BYTES (4u << 20)
+#define LWK_MAX_LIST_BYTES (64ul << 20)
+
+/* Bytes between what different threads write: two lines of 128, since some parts fetch lines in pairs. */
+#define LWK_APART 256
+
+/* Length of a batch, between two looks at the clock. */
+#define LWK_BATCH_NS 20000
+
+enum lwk_contender {
+	LWK_NONE,
+	LWK_PLACEBO,
+	LWK_SAME_LINE
+};
+enum lwk_updater {
+	LWK_NO_UPDATER,
+	LWK_SYNCHRONIZE,
+	LWK_EXPEDITED
+};
+enum lwk_wait {
+	LWK_WAIT_EACH,
+	LWK_WAIT_ONCE
+};
+enum lwk_state {
+	LWK_CLEAN,
+	LWK_DIRTY
+};
+
+/* What one thread's loop works on. Its fields do not change while the loop runs. */
+struct lwk_place {
+	void *subject;
+	unsigned long mask;    /* slots - 1: per-CPU loops go round that many words */
+	unsigned long work;    /* units of dependent additions between operations */
+	unsigned long spacing; /* iterations of a one-NOP loop between operations */
+	unsigned long delay;   /* units inside a read-side critical section */
+	unsigned long wrong;   /* what a verifying loop found to be wrong */
+};
+
+typedef void (*lwk_loop)(struct lwk_place *at, unsigned long iters);
+
+struct lwk_run;
+
+/* What the forms of one family have in common. Every function may sleep; `run` has its cell filled in. */
+struct lwk_family {
+	const char *name;
+	int (*prepare)(struct lwk_run *run);
+	void (*finish)(struct lwk_run *run);
+	/* Starts line number `line` anew, in the timed thread, before any contender runs. */
+	void (*reset)(struct lwk_run *run, unsigned int line);
+	void *(*subject)(struct lwk_run *run, unsigned int line, unsigned int thread);
+	/* What the operations have added up to on that line; NULL where nothing is counted. */
+	u64 (*sum)(struct lwk_run *run, unsigned int line);
+	/* Takes the place of the windows of run.c; NULL: those. */
+	void (*windows)(struct lwk_run *run);
+	lwk_loop baseline;
+};
+
+/* One row of the table of forms: an instruction sequence or a kernel interface. */
+struct lwk_form {
+	const char *name;
+	const char *operation;
+	const char *order;
+	unsigned int width;
+	const struct lwk_family *family;
+	lwk_loop loop;
+	lwk_loop verify;   /* the loop that checks what a reader is promised; NULL: none */
+	lwk_loop grace[3]; /* the updater's loop, by enum lwk_updater */
+	const char *(*missing)(void); /* why it cannot run here, NULL when it can */
+	const void *detail;	      /* the family's own */
+	s8 counts;		      /* what an operation adds to the line; 0: not checked */
+	bool racy;		      /* loses counts between threads: never contended */
+	bool sleeps;		      /* leaves the CPU on purpose */
+};
+
+struct lwk_cell {
+	const struct lwk_form *form;
+	bool grace; /* the timed thread is the updater (operation readers_grace) */
+	bool verify;
+	u32 contender;
+	u32 contender_iters;
+	u32 work;
+	u32 delay;
+	u32 lines;
+	u32 first_line;
+	u32 slots;
+	u32 windows;
+	u32 window_us;
+	u32 limit_ms;
+	u32 threads;
+	u32 updater;
+	u32 entries;
+	u32 entry_bytes;
+	u32 direction;
+	u32 wait;
+	u32 state;
+	u32 cpu_count;
+	u32 cpus[LWK_MAX_THREADS];
+};
+
+/* A thread of a run, on memory of its own. `ops` is written by the thread once per batch and read by the timed one. */
+struct lwk_thread {
+	struct lwk_run *run;
+	struct task_struct *task;
+	lwk_loop loop;
+	struct lwk_place at;
+	unsigned long batch;
+	unsigned int index;
+	unsigned int cpu;
+	unsigned int round; /* the last that it worked in */
+	u64 ops;
+	u64 line_ops; /* since the line was started anew, warm-up included */
+	u64 in_window; /* the timed thread's note: `ops` when the window opened, then what came in it */
+};
+
+/* The text of an answer. `full` once something did not fit. */
+struct lwk_text {
+	char *at;
+	size_t used;
+	size_t room;
+	bool full;
+};
+
+struct lwk_run {
+	struct lwk_cell cell;
+	struct lwk_text *text;
+	struct lwk_thread **threads;
+	void *memory; /* the family's own */
+	u64 deadline_ns;
+	u64 sum_expected;
+	u64 sum_found;
+	unsigned long wrong;
+	int error;
+	bool stop;
+	bool going;	    /* contenders work while it is set */
+	unsigned int round; /* how often they were started */
+	atomic_t running;   /* contenders that are inside their loops */
+	atomic_t finished;  /* contenders that have left them in this round */
+	wait_queue_head_t wake;
+	struct completion done;
+};
+
+/* cell.c */
+int lwk_parse_cell(struct lwk_cell *cell, char *request, struct lwk_text *text);
+
+/* main.c */
+__printf(2, 3) void lwk_say(struct lwk_text *text, const char *format, ...);
+
+/* forms.c */
+const struct lwk_form *lwk_find_form(const char *operation, const char *name, unsigned int width);
+void lwk_list_forms(struct lwk_text *text);
+
+/* run.c */
+int lwk_run_cell(struct lwk_cell *cell, struct lwk_text *text);
+bool lwk_over(const struct lwk_run *run);
+u64 lwk_now_ns(void);
+
+/* loop.c */
+unsigned long lwk_chain(unsigned long x, unsigned long units);
+void lwk_nops(unsigned long iters);
+void *lwk_alloc_apart(size_t bytes);
+
+/* the families: rmw.c, percpu.c, readers.c, dma.c */
+extern const struct lwk_form lwk_rmw_forms[], lwk_percpu_forms[], lwk_readers_forms[];
+extern const struct lwk_form lwk_dma_forms[];
+extern const unsigned int lwk_rmw_count, lwk_percpu_count, lwk_readers_count, lwk_dma_count;
+int lwk_dma_init(void);
+void lwk_dma_exit(void);
+const char *lwk_dma_kind(void);
+
+/* Whether the instructions that a form needs are there; one function for each word of wire/forms. */
+const char *lwk_missing_none(void);
+const char *lwk_missing_lse(void);
+const char *lwk_missing_prefetchw(void);
+const char *lwk_missing_clwb(void);
+const char *lwk_missing_clflushopt(void);
+const char *lwk_missing_clflush(void);
+
+#endif

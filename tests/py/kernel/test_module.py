@@ -1,0 +1,178 @@
+"""linewright.ko in Debian's kernels, in emulated machines: every kind of cell, what it counts and promises, and what it refuses.
+
+`make test` boots one kernel of each architecture; `make kernel-test` sets LINEWRIGHT_KERNELS for the others and for clang.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from linewright import __version__
+from support.places import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+from machine import Machine, boot, cell, parsed
+from run_arm64 import Unavailable
+
+KERNELS = os.environ.get("LINEWRIGHT_KERNELS", "6.1:amd64:gcc 6.1:arm64:gcc").split()
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the builds for both architectures start on x86-64"),
+]
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def machine(request, tmp_path_factory):
+    """A machine with the module loaded; its kernel may not have complained when all is done."""
+    series, architecture, compiler = request.param.split(":")
+    try:
+        booted = boot(series, architecture, tmp_path_factory.mktemp("kernel"), compiler)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    except subprocess.CalledProcessError as failed:
+        pytest.fail(f"the module does not build:\n{failed.output[-4000:]}")
+    yield booted
+    booted.close()
+    assert not booted.warnings(), "\n".join(booted.log[-200:])
+
+
+@pytest.fixture(scope="module")
+def forms(machine) -> list[dict[str, str]]:
+    """The rows of the module's list that can run on the emulated CPU."""
+    rows = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
+    return [row for row in rows if not row["missing"]]
+
+
+def run(machine: Machine, form: dict[str, str], **fields: object) -> list[dict[str, str]]:
+    """The windows of a cell that has to run to its end, with a sum that is right and readers that saw nothing wrong."""
+    asked = {"operation": form["operation"], "form": form["name"], "width": form["width"], "cpus": 0} | fields
+    answer = machine.ask(cell(**asked))
+    said = f"{asked}\n" + "\n".join(answer)
+    (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(said)
+    assert total["expected"] == total["found"], said
+    assert total["wrong"] == "0", said
+    assert "end stop=windows" in answer, said
+    windows = [parsed(line) for line in answer if line.startswith("window ")]
+    assert len(windows) == 2 and all(int(window["ops"]) > 0 and int(window["ns"]) > 0 for window in windows), said
+    if form["counts"] != "0" and "verify" not in fields and asked["operation"] != "readers_grace":
+        assert total["expected"] != "0", said
+    return windows
+
+
+def family(forms: list[dict[str, str]], name: str) -> list[dict[str, str]]:
+    rows = [form for form in forms if form["family"] == name]
+    assert rows
+    return rows
+
+
+def test_it_was_kept_while_it_worked_and_refused_other_users(machine):
+    assert "@@exit 0 0" in machine.before, "\n".join(machine.before[-30:])
+
+
+def test_it_says_what_it_is(machine):
+    said = parsed(machine.ask("forms")[0])
+    assert said["version"] == __version__ and said["interface"] == "1" and said["cpus"] == "0-1"
+
+
+def test_every_form_of_one_line_alone_and_contended(machine, forms):
+    for form in family(forms, "rmw"):
+        run(machine, form, lines=2)
+        if form["racy"] == "0":
+            run(machine, form, threads=2, cpus="0,1", contender="same_line")
+
+
+def test_work_and_spacing_and_a_placebo(machine, forms):
+    add = next(form for form in forms if form["name"] == "atomic_add" and form["width"] == "64")
+    for work in (1, 63, 64, 300):
+        run(machine, add, work=work)
+    run(machine, add, threads=2, cpus="1,0", contender="same_line", contender_iters=1000)
+    run(machine, add, threads=2, cpus="0,1", contender="placebo")
+
+
+def test_every_per_cpu_form_alone_and_together(machine, forms):
+    for form in family(forms, "percpu"):
+        run(machine, form, lines=2, slots=16)
+        if form["racy"] == "0":
+            run(machine, form, threads=2, cpus="0,1", contender="same_line")
+
+
+def test_every_reader_alone_and_together(machine, forms):
+    for form in family(forms, "readers"):
+        run(machine, form, lines=2, delay=10)
+        if form["racy"] == "0":
+            run(machine, form, threads=2, cpus="1,0", contender="same_line")
+
+
+def test_no_reader_sees_what_an_updater_has_taken_away(machine, forms):
+    for form in family(forms, "readers"):
+        for updater in ("synchronize", "expedited"):
+            if form[updater] == "1":
+                beside = {"threads": 2, "cpus": "0,1", "contender": "same_line", "updater": updater}
+                run(machine, form, verify=1, delay=100, **beside)
+
+
+def test_every_updater_alone_and_beside_readers(machine, forms):
+    for form in family(forms, "readers"):
+        if form["synchronize"] == "1":
+            asked = {"operation": "readers_grace", "updater": "synchronize"}
+            run(machine, form, **asked)
+            run(machine, form, threads=2, cpus="1,0", contender="same_line", **asked)
+
+
+def test_every_list_in_every_direction(machine, forms):
+    for form in family(forms, "dma"):
+        for direction in ("to_device", "from_device", "bidirectional"):
+            for state, wait in (("dirty", "each"), ("clean", "once")):
+                run(machine, form, entries=16, entry_bytes=4096, direction=direction, state=state, wait=wait)
+
+
+def test_the_published_list_fits(machine, forms):
+    run(machine, family(forms, "dma")[0], entries=2560, entry_bytes=4096, direction="to_device", state="dirty")
+
+
+@pytest.mark.parametrize(
+    "fields, reason",
+    [
+        ({"form": "no_such_form"}, "no form no_such_form of add at 64 bits"),
+        ({"operation": "xchg"}, "no form atomic_add of xchg at 64 bits"),
+        ({"width": 16}, "no form atomic_add of add at 16 bits"),
+        ({"colour": "blue"}, "no key colour"),
+        ({"work": -1}, "work=-1: allowed: a whole number from 0 to"),
+        ({"work": 10**12}, "allowed: a whole number from 0 to"),
+        ({"lines": 0}, "lines=0"),
+        ({"windows": "many"}, "windows=many"),
+        ({"slots": 3}, "slots=3: allowed: a power of two"),
+        ({"limit_ms": 10**7}, "limit_ms"),
+        ({"cpus": 99}, "cpus: 99 is absent or offline"),
+        ({"cpus": "0,0", "threads": 2, "contender": "same_line"}, "cpus: 0 is named twice"),
+        ({"cpus": "0,1"}, "1 threads, but 2 CPUs"),
+        ({"cpus": "0,1", "threads": 2}, "2 threads without a contender"),
+        ({"contender": "same_line"}, "a contender without a second thread"),
+        ({"contender": "rival"}, "contender=rival: no such word"),
+        ({"updater": "synchronize", "cpus": "0,1", "threads": 2, "contender": "same_line"}, "no such updater"),
+        ({"verify": 1}, "promises a reader nothing"),
+        ({"operation": "readers_grace", "form": "rcu", "width": 8}, "readers_grace wants an updater"),
+        ({"operation": "readers_floor", "form": "acqrel", "width": 8, "cpus": "0,1", "threads": 2,
+          "contender": "same_line"}, "loses counts"),
+        ({"operation": "dma_map", "form": "dma_sg", "width": 8, "entries": 16384, "entry_bytes": 1 << 20}, "at most"),
+        ({"operation": "dma_map", "form": "dma_sg", "width": 8, "cpus": "0,1", "threads": 2,
+          "contender": "same_line"}, "runs alone"),
+        ({"form": "x" * 200}, "form: allowed: a name"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_makes_no_sense_is_refused_with_its_reason(machine, fields, reason):
+    answer = machine.ask(cell(**{"operation": "add", "form": "atomic_add", "width": 64, "cpus": 0} | fields))
+    assert len(answer) == 1 and answer[0].startswith("error ") and reason in answer[0], answer
+
+
+def test_what_is_no_cell_at_all_is_refused(machine):
+    assert machine.ask("=")[0].startswith("error no key")
+    assert machine.ask("work")[0] == "error work: expected key=value"
+    assert machine.ask("\x01\x02=\xff\xfe")[0].startswith("error ")
+    assert machine.ask("work=1\n" * 4000)[0].startswith("error ")
