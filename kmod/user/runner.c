@@ -94,8 +94,8 @@ static void pass_on(int fd)
 static void answer(const char *request, size_t bytes)
 {
 	bool forms = strcmp(request, "forms\n") == 0;
-	int fd = open(forms ? FOLDER "/forms" : FOLDER "/cell",
-		      (forms ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	int fd = open(
+		forms ? FOLDER "/forms" : FOLDER "/cell", (forms ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 
 	if (fd < 0) {
 		printf("error %s\n", strerror(errno));
