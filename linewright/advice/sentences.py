@@ -18,8 +18,8 @@ from linewright.schema import Interval
 MOST_FORMS = 2
 """Sentences about other forms than the default; the matrix holds all."""
 REMEDIES = {
-    PADDED: "give each thread's word its own line: {0}, not {1} ns with two CPUs, {2} cheaper",
-    READERS: "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers, {2} cheaper",
+    PADDED: "give each thread's word its own line: {0}, not {1} ns with two CPUs ({2} less)",
+    READERS: "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers ({2} less)",
 }
 PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_": "PRFM"}
 
@@ -68,6 +68,12 @@ def _times(j: Judged) -> str:
     return f"{ends[0]} times" if ends[1] == ends[2] else f"{ends[0]} times ({ends[1]} to {ends[2]})"
 
 
+def _many_times(j: Judged) -> str:
+    """The interval of how many times cheaper the first is, as one number where both ends round to it."""
+    low, high = (f"{end:.{0 if end >= 9.95 else 1}f}" for end in (1 / j.contrast.high, 1 / j.contrast.low))
+    return f"{low} times" if low == high else f"{low} to {high} times"
+
+
 def _operations(ratios: Sequence[Across]) -> list[Sentence]:
     """A contended fetch-and-add against a compare-and-swap loop."""
     return [
@@ -88,7 +94,7 @@ def _counters(ratios: Sequence[Across]) -> list[Sentence]:
     return [
         said(
             f"count in per-CPU words: {number(a.first_ns)}, not {number(a.second_ns)} ns"
-            f" {'with two CPUs' if a.contended else 'alone'}, {_times(a.judged)} cheaper",
+            f" {'with two CPUs' if a.contended else 'alone'} ({_many_times(a.judged)} less)",
             "percpu",
             ratio=1 / a.judged.contrast.value,
         )
@@ -99,7 +105,10 @@ def _counters(ratios: Sequence[Across]) -> list[Sentence]:
 def _remedies(ratios: Sequence[Across]) -> list[Sentence]:
     """Padding against false sharing, and readers that share no word against a lock."""
     return [
-        said(text.format(number(a.first_ns), number(a.second_ns), _times(a.judged)), ratio=1 / a.judged.contrast.value)
+        said(
+            text.format(number(a.first_ns), number(a.second_ns), _many_times(a.judged)),
+            ratio=1 / a.judged.contrast.value,
+        )
         for forms, text in REMEDIES.items()
         for a in ratios
         if (a.first.form, a.second.form) == forms and a.contended and a.judged.cheaper

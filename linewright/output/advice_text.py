@@ -42,7 +42,7 @@ def _decision(answer: Advice, screen: Screen | None, width: int) -> list[Rendera
     return [
         *labelled("SET", screen.set, width),
         *labelled("USE", screen.use[:MOST_USED], width),
-        Text(one_line(machine), style="dim"),
+        Text(one_line(machine)),
     ]
 
 
@@ -55,8 +55,8 @@ def _fitted(head: list[RenderableType], answer: Advice, floor: str, console: Con
     def made(sections: Sequence[Section], lines: int) -> list[RenderableType]:
         left_out = every - sum(len(section.lines[:lines]) for section in sections)
         blocks = [*head, *_sections(sections, lines)]
-        blocks += [Text(floor, style="dim")] if floor else []
-        return blocks + ([Text(more(left_out, "line", "advise"), style="dim")] if left_out else [])
+        blocks += [Text(floor)] if floor else []
+        return blocks + ([Text(more(left_out, "line", "advise"))] if left_out else [])
 
     most = max((len(section.lines) for section in answer.sections), default=0)
     blocks = longest(lambda lines: made([*evidence, *unknown], lines), most, console)

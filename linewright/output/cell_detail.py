@@ -49,7 +49,7 @@ def print_detail(
 ) -> None:
     """Print everything that is known of one cell; `every` holds all summaries of its machine, which control it."""
     console.print(Text(in_words(summary.cell), style="bold"))
-    console.print(Text(one_line(summary.id), style="dim"))
+    console.print(Text(one_line(summary.id)))
     for line in _decision(summary, every):
         console.print(Text(one_line(line)))
     console.print()
@@ -57,9 +57,9 @@ def print_detail(
     shown = (
         ordered if len(ordered) <= MOST_LAUNCHES else [*ordered[: MOST_LAUNCHES // 2], *ordered[-MOST_LAUNCHES // 2 :]]
     )
-    console.print(table("", _LAUNCHES, shown, style=lambda r: "" if r.status == "ok" else "dim"))
+    console.print(table("", _LAUNCHES, shown, style=lambda r: "" if r.status == "ok" else "italic"))
     if len(shown) < len(ordered):
-        console.print(Text(f"{len(ordered) - len(shown)} more launches between these.", style="dim"))
+        console.print(Text(f"{len(ordered) - len(shown)} more launches between these."))
     console.print()
     for line in (*_windows(records), *_modes(summary), *_control(summary, every), *_doubts(summary)):
         console.print(Text(one_line(line)))

@@ -42,17 +42,17 @@ def _blocks(comparison: c.Comparison, rows: dict[str, list[c.Row]], count: int, 
     said = {side.file: c.sentences(comparison, side) for side in comparison.others}
     blocks += [Text(one_line(said[side.file][0]), style="bold") for side in comparison.others]
     conditions = comparison.baseline.conditions if every else comparison.baseline.conditions[:1]
-    blocks += [Text(one_line(line), style="dim") for line in (comparison.what, *conditions)]
+    blocks += [Text(one_line(line)) for line in (comparison.what, *conditions)]
     for side in comparison.others:
         own = rows[side.file]
         if own:
             blocks += [Text(), _table(comparison, own[:count], one_line(side.file), every)]
         if len(own) > count:
-            blocks.append(Text(more(len(own) - count, "cell", "compare"), style="dim"))
+            blocks.append(Text(more(len(own) - count, "cell", "compare")))
         blocks.append(Text())
         blocks += [Text(_sentence(sentence)) for sentence in said[side.file][1:]]
         for reason, number in _reasons(comparison.of(side.file)).items():
-            blocks.append(Text(one_line(f"Not comparable, {number} of them: {reason}."), style="dim"))
+            blocks.append(Text(one_line(f"Not comparable, {number} of them: {reason}.")))
     return blocks
 
 

@@ -29,7 +29,7 @@ def print_heat_map(operation: str, summaries: Sequence[Summary], console: Consol
     console.print(Text(f"{operation}: ns per operation with its work, by contention and units of work", style="bold"))
     lines = list(dict.fromkeys(contention(s.cell) for s in sorted(cells, key=_rank)))
     space = max(*map(len, lines), len("units of work")) + 2
-    console.print(Text("units of work".ljust(space) + "".join(f"{work:>{_COLUMN}}" for work in works), style="dim"))
+    console.print(Text("units of work".ljust(space) + "".join(f"{work:>{_COLUMN}}" for work in works)))
     signs = SHADES if _encodes(console.encoding) else ASCII_SHADES
     for key in dict.fromkeys((s.cell.form, s.cell.width_bits, _extra(s)) for s in cells):
         form, width, extra = key
@@ -43,7 +43,7 @@ def print_heat_map(operation: str, summaries: Sequence[Summary], console: Consol
             if any((line, work) in own for work in works):
                 found = [own.get((line, work)) for work in works]
                 console.print(Text.assemble(line.ljust(space), *(_tile(s, low, high, signs) for s in found)))
-    console.print(Text(_legend(low, high, signs, cells), style="dim"))
+    console.print(Text(_legend(low, high, signs, cells)))
 
 
 def _rank(s: Summary) -> tuple:

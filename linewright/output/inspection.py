@@ -26,11 +26,11 @@ def show(found: Inspection, console: Console, every: bool) -> None:
         left_out = len(functions) - count
         return [
             *(Text(one_line(line), style="bold") for line in decisions(found)),
-            Text(one_line(_file(found)), style="dim"),
+            Text(one_line(_file(found))),
             Text(one_line(evidence(found))),
             *([Text(), table("", columns, functions[:count], space=2)] if count else []),
-            *([Text(more(left_out, "function", f"inspect {found.image.path}"), style="dim")] if left_out else []),
-            *(Text(one_line(line), style="dim") for line in limits(found)),
+            *([Text(more(left_out, "function", f"inspect {found.image.path}"))] if left_out else []),
+            *(Text(one_line(line)) for line in limits(found)),
         ]
 
     print_blocks(made(len(functions)) if every else longest(made, len(functions), console), console)
@@ -53,7 +53,7 @@ def show_libraries(objects: Sequence[Inspection], missing: Sequence[str], consol
     print_blocks([Text(), table("", columns, rows, space=2)], console)
     if missing:
         console.print(Text(one_line(f"Not found: {', '.join(missing)}.")))
-    console.print(Text("Libraries that the program opens by itself are not known before it runs.", style="dim"))
+    console.print(Text("Libraries that the program opens by itself are not known before it runs."))
 
 
 def _operations(f: Function) -> int:

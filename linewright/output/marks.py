@@ -55,7 +55,7 @@ class Marks:
             console.print(Text(f"{letter}  {one_line(flag)}: {one_line(explain(flag))}"))
             if flag == "metastable":
                 for line in self._modes:
-                    console.print(Text(f"     {one_line(line)}", style="dim"))
+                    console.print(Text(f"     {one_line(line)}"))
 
 
 def print_missing(summaries: Sequence[Summary], console: Console) -> None:
@@ -67,7 +67,7 @@ def print_missing(summaries: Sequence[Summary], console: Console) -> None:
     for (status, _), members in groups.items():
         which = members[0].id if len(members) == 1 else f"{_forms_text(members)} ({len(members)} cells)"
         text = one_line(f"{status}: {which}: {_with_ranges([member.reason for member in members])}")
-        console.print(Text(text, style="dim" if status == "unavailable" else "yellow"))
+        console.print(Text(text, style="" if status == "unavailable" else "bold"))
 
 
 def _with_ranges(reasons: Sequence[str]) -> str:

@@ -127,7 +127,7 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         lines.append(_Line(shown, summary, marks.of(summary)))
         marks.note_modes(summary)
     columns = (_FORM, *_FIGURES, *(_MORE if wide else ()), _MARKS)
-    return table(title, columns, lines, style=lambda line: "" if line.summary.status == "ok" else "dim")
+    return table(title, columns, lines, style=lambda line: "" if line.summary.status == "ok" else "italic")
 
 
 def _name(summary: Summary, varied: Sequence[str], several_widths: bool) -> str:

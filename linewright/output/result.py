@@ -78,6 +78,6 @@ def show_matrix(operation: str, summaries: Sequence[Summary], contexts: Sequence
         raise UserError(f"no figure of operation {operation!r}", "--matrix", f"measured: {known}")
     console = console_for(sys.stdout)
     for machine in dict.fromkeys(s.machine_id for s in usable if s.cell.operation == operation):
-        console.print(describe([c for c in contexts if c.machine_id == machine])[0], style="dim")
+        console.print(describe([c for c in contexts if c.machine_id == machine])[0])
         print_heat_map(operation, [s for s in usable if s.machine_id == machine], console)
     sys.stdout.flush()

@@ -27,7 +27,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         own = [summary for summary in summaries if summary.machine_id == machine]
         known = [context for context in contexts if context.machine_id == machine]
         for line in describe(known):
-            console.print(Text(line, style="dim"))
+            console.print(Text(line))
         console.print()
         # Cache maintenance and readers have tables of their own, since other columns tell their cells apart.
         common = [s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
@@ -37,7 +37,7 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         print_counters(own, console)
         print_missing(own, console)
     for line in legend(COLUMNS) if plain else ():
-        console.print(Text(line, style="dim"))
+        console.print(Text(line))
     marks.explain(console)
     console.print()
     for sentence in verdict(summaries, contexts):

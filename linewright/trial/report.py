@@ -119,5 +119,5 @@ def show(session: Session, samples: Sequence[Sample], trial: Trial, console: Con
     )
     title = one_line(f"{PurePath(session.command[0]).name}: {metric_text(session)}")
     blocks += [table(title, columns, trial.settings, space=2), Text()]
-    blocks += [Text(one_line(line), style="dim") for line in [*failures(session, samples), *limits(trial)]]
+    blocks += [Text(one_line(line)) for line in [*failures(session, samples), *limits(trial)]]
     print_blocks(blocks, console)

@@ -137,7 +137,7 @@ def chart(prices: Sequence[Price], width: int, encoding: str, coarse: bool = Fal
     scale = scale_of(prices, room)
     if scale and room >= SHORTEST_BAR:
         columns.append(Column(scale.axis(), lambda price: bar(price, scale, signs), text=True))
-    made = table("", columns, prices, style=lambda price: "bold" if price.reference else "")
+    made = table("", columns, prices)
     made.title = None
     for column in made.columns:
         column.header_style = "bold"

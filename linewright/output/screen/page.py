@@ -58,7 +58,7 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
     before_headline, before_prices, before_matrix = ([Text("")] * (amounts["blank"] >= least) for least in (3, 2, 1))
     yield Text(one_line(", ".join([screen.title, *screen.facts])), style="bold")
     coarse = ["coarse: fewer launches than a claim needs"] if screen.coarse else []
-    yield Text(one_line(", ".join([*screen.run, *coarse])), style="dim")
+    yield Text(one_line(", ".join([*screen.run, *coarse])))
     if screen.warning:
         yield Text(one_line(screen.warning), style="bold red")
     yield from before_headline
@@ -71,7 +71,7 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
         made, legend = matrix(_fewer_rows(screen, amounts["rows"]), width)
         yield made
         for line in legend:
-            yield from _wrapped(line, "", width, "dim")
+            yield from _wrapped(line, "", width)
     if screen.prices:
         yield from before_prices
         yield chart(_weightiest(screen.prices, amounts["prices"]), width, console.encoding, screen.coarse)
@@ -109,9 +109,7 @@ def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Tex
 def _limits(screen: Screen, most: int, width: int) -> Iterator[Text]:
     lines = [*screen.missing, *(_text(sentence) for sentence in screen.limits)]
     for line in lines[:most]:
-        yield from _wrapped(one_line(line), "", width, "dim")
+        yield from _wrapped(one_line(line), "", width)
     if len(lines) > most:
         more = len(lines) - most
-        yield Text(
-            f"{more} more {'limit' if more == 1 else 'limits'} and every figure: linewright show --all.", style="dim"
-        )
+        yield Text(f"{more} more {'limit' if more == 1 else 'limits'} and every figure: linewright show --all.")

@@ -57,7 +57,7 @@ def side_by_side(screens: Sequence[Screen], width: int) -> list[RenderableType]:
     """A table of the common costs; machines that the width has no room for are named below it."""
     rows = lines(screens)
     if not rows:
-        return [Text("The machines have no cost in common.", style="dim")]
+        return [Text("The machines have no cost in common.")]
     space = max(len(row.name) for row in rows) + 1
     shortest, longest = NAME_COLUMNS
     most = min(len(screens), max(1, (width - space) // (shortest + 1)))
@@ -66,7 +66,7 @@ def side_by_side(screens: Sequence[Screen], width: int) -> list[RenderableType]:
     columns += [Column(_name(screens, number, room), _cost(number)) for number in range(most)]
     made: list[RenderableType] = [table("The machines beside each other", columns, rows)]
     if len(screens) > most:
-        made.append(Text(f"{len(screens) - most} more machines: linewright report shows all.", style="dim"))
+        made.append(Text(f"{len(screens) - most} more machines: linewright report shows all."))
     return made
 
 
