@@ -220,7 +220,8 @@ static struct action action_of(uint32_t word, enum lw_cache_op op)
     return a;
 }
 
-static int range(const void *p, size_t n, enum lw_cache_op op)
+/* One range; `wait`, a constant: it is in effect when this returns. */
+ALWAYS_INLINE int maintain_range(const void *p, size_t n, enum lw_cache_op op, bool wait)
 {
     uint32_t word = lw_cache_word();
     struct action a;
@@ -232,27 +233,22 @@ static int range(const void *p, size_t n, enum lw_cache_op op)
         return -EINVAL;
     if (!n || !a.insn)
         return a.result;
-    if (a.order)
+    if (wait ? a.order : lw_cache_insn_is_strict(a.insn))
         lw_cache_arch_order(); /* pairs with the load by which the caller learnt that the device had finished */
     issue_lines(a.insn, lines_of((uintptr_t)p, n, lw_word_line(word)), lw_word_line(word));
-    wait_for(a.full);
+    if (wait)
+        wait_for(a.full);
     return a.result;
+}
+
+static int range(const void *p, size_t n, enum lw_cache_op op)
+{
+    return maintain_range(p, n, op, true);
 }
 
 static int range_nowait(const void *p, size_t n, enum lw_cache_op op)
 {
-    uint32_t word = lw_cache_word();
-    struct action a;
-
-    if (is_free(word, op))
-        return 0;
-    a = action_of(word, op);
-    if (impossible((uintptr_t)p, n))
-        return -EINVAL;
-    if (!n || !a.insn)
-        return a.result;
-    issue_ordered(a.insn, lines_of((uintptr_t)p, n, lw_word_line(word)), lw_word_line(word));
-    return a.result;
+    return maintain_range(p, n, op, false);
 }
 
 int lw_cache_clean(const void *p, size_t n)

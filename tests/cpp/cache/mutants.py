@@ -17,8 +17,8 @@ LIBRARY = {
         "    wait_for(loads_too);\n    issue(insn, held, line);\n",
     ),
     "range_without_wait": (
-        "lw_word_line(word)), lw_word_line(word));\n    wait_for(a.full);\n",
-        "lw_word_line(word)), lw_word_line(word));\n",
+        "    if (wait)\n        wait_for(a.full);\n",
+        "",
     ),
     "batch_without_wait": (
         "batch->last}, lw_word_line(batch->word));\n        wait_for(a.full);\n",
