@@ -31,13 +31,13 @@ static void flip_and_settle(struct lw__srcu_domain *d)
     unsigned long seen = lw__srcu_sum(d, index, false);
     flip(d);
     lw_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
-    for (unsigned polls = 0; polls < 8; polls++) {
-        unsigned long now = lw__srcu_sum(d, index, false);
-        if (now == seen)
-            return;
-        seen = now;
+    /* Three equal sums: each takes the line from a reader that counts, who needs longer to take it back than two of them last. */
+    for (unsigned polls = 0, equal = 0; polls < 16 && equal < 2; polls++) {
         for (unsigned i = 0; i < 4; i++)
             lw_cpu_relax();
+        unsigned long now = lw__srcu_sum(d, index, false);
+        equal = now == seen ? equal + 1 : 0;
+        seen = now;
     }
 }
 
