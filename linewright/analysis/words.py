@@ -30,7 +30,7 @@ def condition(f: Finding | Cell) -> str:
     if f.contender == "none":
         return "alone"
     many = "a contender" if f.threads <= 2 else f"{f.threads - 1} contenders"
-    spacing = "without a pause" if f.contender_iters == 0 else f"every {f.contender_iters} iterations"
+    spacing = "without spacing" if f.contender_iters == 0 else f"every {f.contender_iters} iterations"
     where = "" if f.placement == "auto" else f" ({f.placement})"
     return f"with {many} on the line {spacing}{where}"
 

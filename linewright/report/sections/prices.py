@@ -32,7 +32,7 @@ def section(material: Material) -> Section | None:
         id="prices",
         title="Price list",
         lead="What each remedy costs, in ns per operation: alone, and with a second CPU that does the same."
-        " Ratios are to the locked add under the same condition. The scale is logarithmic.",
+        " Ratios are to one shared atomic word under the same condition. The scale is logarithmic.",
         figures=figures,
     )
 

@@ -75,7 +75,7 @@ def test_a_contended_class_never_vanishes_behind_others():
         shared = dict(contender="same_line", contender_iters=spacing, threads=2, lines=8)
         records += together([(cell(form, **shared), ns) for form, ns in forms.items()], rng)
     text = spoken(records)
-    assert "With a contender on the line without a pause: back to back, add: stadd takes 5" in text
+    assert "With a contender on the line without spacing: back to back, add: stadd takes 5" in text
     assert text.count("With a contender on the line every") == 3
 
 

@@ -71,7 +71,7 @@ def test_one_cpu(real):
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="asks for two CPUs")
 def test_affinity_that_changes_in_the_middle(real):
-    """Somebody takes a CPU away while it runs: the launch ends as it should, and no window on another CPU counts."""
+    """A CPU is taken away while it runs: the launch ends as it should, and no window on another CPU counts."""
     plan = cells({}, precision=1e-9, max_windows=400, window_ms=5)
     process = subprocess.Popen(
         [real.probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
