@@ -11,6 +11,13 @@ namespace {
 
 constexpr Ps never = std::numeric_limits<Ps>::max();
 
+// A debug build checks every run; a release build those that ask for it.
+#ifdef NDEBUG
+constexpr bool always_checked = false;
+#else
+constexpr bool always_checked = true;
+#endif
+
 // SplitMix64: small, integral, the same everywhere.
 class Random {
 public:
@@ -125,6 +132,7 @@ struct Place {
     Line line;
     unsigned home = 0;
     Cores fills, fars; // cores with a request under way
+    Cores reads, behind; // of these: the request is for a shared copy; one for a unique copy follows it
     Cores deferred;    // cores whose snoop waits for the end of an execution
     Ps ready = 0;      // when the slowest answer reaches the requester (or the home)
     bool supplied = false, written_back = false, extra = false, had_copy = false;
@@ -158,16 +166,20 @@ class Engine {
 public:
     Engine(const Machine &machine, const Setup &setup, const Limits &limits, Start start, std::uint64_t seed, bool checked,
            std::vector<Trace_event> *trace)
-        : machine_(machine), constants_(machine.constants), setup_(setup), limits_(limits), checked_(checked), trace_(trace),
-          random_(seed), cores_(setup.programs.size()), servers_(machine.options.one_bus ? 1 : setup.lines) {
+        : machine_(machine), constants_(machine.constants), setup_(setup), limits_(limits),
+          checked_(checked || always_checked), trace_(trace), random_(seed), cores_(setup.programs.size()),
+          servers_(machine.options.one_bus ? 1 : setup.lines) {
+        const std::vector<unsigned> homes = possible_homes();
         for (unsigned line = 0; line < setup.lines; ++line) {
             places_.emplace_back(static_cast<unsigned>(cores_.size()));
-            places_.back().home = static_cast<unsigned>(random_.below(machine.homes));
+            places_.back().home = homes[static_cast<std::size_t>(random_.below(static_cast<Ps>(homes.size())))];
         }
         for (unsigned index = 0; index < cores_.size(); ++index)
             start_core(index, start);
         outcome_.ops.assign(cores_.size(), 0);
         batches_left_ = limits.batch_ops;
+        if (limits.warm_ops == 0 && limits.warm_time == 0)
+            open_window(); // the first operation belongs to it
     }
 
     Outcome run() {
@@ -190,6 +202,20 @@ public:
 private:
     // --- start and end
 
+    // Every home; where a machine has central ones, they are for lines that several last-level caches use, and a line that one
+    // of these uses has its home there.
+    std::vector<unsigned> possible_homes() const {
+        const auto &l3 = machine_.l3;
+        const unsigned own = l3[setup_.cores[0]], local = machine_.homes - machine_.central_homes;
+        const bool one_cache = std::ranges::all_of(setup_.cores, [&](unsigned core) { return l3[core] == own; });
+        std::vector<unsigned> homes;
+        for (unsigned home = 0; home < machine_.homes; ++home)
+            if (machine_.central_homes == 0 ||
+                (one_cache ? home < local && l3[machine_.home_core(home)] == own : home >= local))
+                homes.push_back(home);
+        return homes;
+    }
+
     void start_core(unsigned index, Start start) {
         Core &core = cores_[index];
         core.program = &setup_.programs[index];
@@ -199,12 +225,20 @@ private:
         core.filled.assign(setup_.lines, 0);
         // Threads do not begin in step.
         core.front = random_.below(index == 0 ? 1 : limits_.spread);
-        const unsigned holder = start == Start::timed_dirty ? 0 : start == Start::other_dirty ? 1 : max_cores;
-        if (index == holder && index < cores_.size())
-            places_[0].line.preset(index, State::UD);
-        if (start == Start::shared)
-            places_[0].line.preset(index, State::SC);
+        places_[0].line.preset(index, state_at_start(index, start));
         wake(index, core.front);
+    }
+
+    State state_at_start(unsigned index, Start start) const {
+        if (!setup_.start.empty())
+            return setup_.start[index];
+        switch (start) {
+        case Start::timed_dirty: return index == 0 ? State::UD : State::I;
+        case Start::other_dirty: return index == 1 ? State::UD : State::I;
+        case Start::shared: return State::SC;
+        case Start::invalid: break;
+        }
+        return State::I;
     }
 
     void finish() {
@@ -331,6 +365,8 @@ private:
         place.supplied = place.written_back = false;
         place.extra = next.dropped;
         note_phase(); // also when another core's turn begins: the timed core then waits for the home
+        if (machine_.options.upgrade_at_once && next.request == Request::read_unique && place.had_copy)
+            drop_at_once(place, next.line);
         bool any = false;
         place.line.unanswered().for_each([&](unsigned holder) {
             any = true;
@@ -341,6 +377,16 @@ private:
         });
         if (!any)
             complete(next.line);
+    }
+
+    // An upgrade that is not kept waiting: the home has ordered it, so that the copies are worth nothing from now on.
+    void drop_at_once(Place &place, unsigned line) {
+        const Cores holders = place.line.unanswered();
+        holders.for_each([&](unsigned holder) {
+            place.line.answer(holder);
+            taken_from(holder, line);
+            wake(holder, now_);
+        });
     }
 
     bool shares_cache(unsigned a, unsigned b) const {
@@ -425,7 +471,11 @@ private:
     void granted_at(unsigned index, unsigned line) {
         Place &place = places_[line];
         place.line.grant();
-        place.fills.clear(index);
+        place.reads.clear(index);
+        if (place.line.request() == Request::read_shared && place.behind.test(index))
+            place.behind.clear(index);
+        else
+            place.fills.clear(index);
         trace_home(place, index);
         send(now_ + vary(constants_.acknowledge) + machine_.to_home(core_of(index), place.home), Message::free, index, line);
         advance(index);
@@ -460,6 +510,8 @@ private:
     void ask(unsigned index, unsigned line, Request request, bool conditional = false) {
         Place &place = places_[line];
         (request == Request::far_atomic ? place.fars : place.fills).set(index);
+        if (request == Request::read_shared)
+            place.reads.set(index);
         send(now_ + vary(constants_.request + machine_.to_home(core_of(index), place.home)), Message::request, index, line,
              request, conditional);
     }
@@ -550,11 +602,9 @@ private:
     }
 
     void next_step(Core &core, Ps cost) {
-        core.front = std::max(core.front, now_) + cost;
-        if (++core.step == core.program->steps.size()) {
+        core.front = std::max(core.front, now_) + cost + (core.program->steps[core.step].ends ? constants_.loop : 0);
+        if (++core.step == core.program->steps.size())
             core.step = 0;
-            core.front += constants_.loop;
-        }
     }
 
     // Work goes as far as the window allows; the rest waits for the oldest incomplete operation.
@@ -602,16 +652,19 @@ private:
         case Kind::spin: fetch(index, line, false); break;
         case Kind::atomic:
         case Kind::compare:
-            if (machine_.policy[static_cast<unsigned>(step.of)][state_index(index, line)] == Where::near)
-                fetch(index, line, true);
+            if (where(core, step.of, line, places_[line].line.state(index)) == Where::near)
+                fetch_for_atomic(index, line);
             break;
         case Kind::exclusive_load: fetch(index, line, machine_.options.exclusive_load_unique); break;
         default: break;
         }
     }
 
-    unsigned state_index(unsigned index, unsigned line) const {
-        return static_cast<unsigned>(places_[line].line.state(index));
+    // Where an atomic is performed. A machine that detects contention sends it far for a while after the line was lost.
+    Where where(const Core &core, Class of, unsigned line, State state) const {
+        if (machine_.options.far_when_contended && !is_unique(state) && now_ - core.taken[line] < constants_.contended_for)
+            return Where::far;
+        return machine_.policy[static_cast<unsigned>(of)][static_cast<unsigned>(state)];
     }
 
     void fetch(unsigned index, unsigned line, bool unique) {
@@ -620,6 +673,17 @@ private:
         if (place.fills.test(index) || is_unique(state) || (!unique && state != State::I))
             return;
         ask(index, line, unique ? Request::read_unique : Request::read_shared);
+    }
+
+    // The line that an atomic will want. A load of it may be under way, and shared is not enough.
+    void fetch_for_atomic(unsigned index, unsigned line) {
+        if (machine_.options.upgrade_behind_load && places_[line].reads.test(index)) {
+            places_[line].reads.clear(index);
+            places_[line].behind.set(index);
+            ask(index, line, Request::read_unique); // the home serves it behind the load's request
+        } else {
+            fetch(index, line, true);
+        }
     }
 
     bool drained(const Core &core) const {
@@ -684,7 +748,7 @@ private:
             return false;
         Place &place = places_[head.line];
         const State state = place.line.state(index);
-        if (machine_.policy[static_cast<unsigned>(step.of)][static_cast<unsigned>(state)] == Where::far) {
+        if (where(core, step.of, head.line, state) == Where::far) {
             if (place.fars.test(index) || place.fills.test(index) ||
                 core.far_under_way >= static_cast<std::uint32_t>(constants_.far_outstanding))
                 return false;
@@ -730,7 +794,7 @@ private:
     }
 
     bool goes_far(Core &core, unsigned line, State state) const {
-        if (machine_.policy[static_cast<unsigned>(Class::store)][static_cast<unsigned>(state)] != Where::far)
+        if (where(core, Class::store, line, state) != Where::far)
             return false;
         if (machine_.options.fill_then_far && !core.filled[line]) {
             core.filled[line] = 1;
@@ -781,8 +845,8 @@ private:
         }
         const bool writes = step.kind == Kind::atomic || step.kind == Kind::exclusive_store || step.kind == Kind::compare;
         if (writes && !failed) {
-            ++place.value;
-            ++outcome_.expected;
+            place.value += !step.keeps;
+            outcome_.expected += !step.keeps;
             place.line.write(index);
         } else if (step.kind == Kind::compare) {
             place.line.write(index); // a failing compare-and-swap dirties the line as well

@@ -142,6 +142,9 @@ Options options(const json &object) {
         {"exclusive_load_unique", &Options::exclusive_load_unique},
         {"locked_drains", &Options::locked_drains},
         {"one_bus", &Options::one_bus},
+        {"upgrade_at_once", &Options::upgrade_at_once},
+        {"upgrade_behind_load", &Options::upgrade_behind_load},
+        {"far_when_contended", &Options::far_when_contended},
     };
     for (const auto &[name, member] : all) {
         const json &value = field(object, name, "options");
@@ -168,7 +171,7 @@ void policies(const json &object, Machine &machine) {
             if (word == "near")
                 machine.policy[row][state] = Where::near;
             else if (word == "far")
-                machine.policy[row][state] = Where::far, machine.options.far_possible = true;
+                machine.policy[row][state] = Where::far;
             else if (word == "none")
                 machine.policy[row][state] = Where::none;
             else
@@ -201,6 +204,8 @@ Machine parse_machine(const std::string &source) {
     machine.calibrated = calibrated.get<bool>();
     machine.cores = static_cast<unsigned>(integer(field(object, "cores", ""), "cores", 1, max_cores));
     machine.homes = static_cast<unsigned>(integer(field(object, "homes", ""), "homes", 1, max_cores));
+    machine.central_homes =
+        static_cast<unsigned>(integer(field(object, "central_homes", ""), "central_homes", 0, machine.homes - 1));
     machine.core_home = matrix(object, "core_home", machine.cores, machine.homes);
     machine.core_core = matrix(object, "core_core", machine.cores, machine.cores);
     machine.cluster = groups(object, "cluster", machine.cores);
@@ -209,7 +214,7 @@ Machine parse_machine(const std::string &source) {
     machine.constants = constants(field(object, "constants", ""));
     machine.options = options(field(object, "options", ""));
     policies(field(object, "policy", ""), machine);
-    if (object.size() != 14)
+    if (object.size() != 15)
         fail("", "has an unknown field");
     return machine;
 }

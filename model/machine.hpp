@@ -69,13 +69,16 @@ struct Options {
     bool exclusive_load_unique = false; // LDXR asks for the line unique
     bool locked_drains = false; // atomics wait for the store buffer to drain (x86)
     bool one_bus = false; // one serial resource for all lines (front-side bus)
-    bool far_possible = false; // interconnect performs atomics
+    bool upgrade_at_once = false; // a core that upgrades its shared copy does not wait for the others to drop theirs
+    bool upgrade_behind_load = false; // an atomic whose line a load is fetching asks for it unique at once
+    bool far_when_contended = false; // for `contended_for` after its line was taken away, an atomic is performed far
 };
 
 struct Machine {
     std::string name, arch;
     bool calibrated = false;
     unsigned cores = 0, homes = 0;
+    unsigned central_homes = 0; // the last so many homes: half-way between the last-level caches of a socket
     std::vector<Ps> core_home, core_core; // one-way distances, row by core
     std::vector<unsigned> cluster, l3, socket; // by core
     Constants constants;
@@ -83,6 +86,8 @@ struct Machine {
     Where policy[classes][4]; // by class and state (I, SC, UC, UD)
 
     Ps to_home(unsigned core, unsigned home) const { return core_home[core * homes + home]; }
+    // The core beside which a home stands; linewright/model/machine_file.py takes distances from the same one.
+    unsigned home_core(unsigned home) const { return home * cores / (homes - central_homes); }
     Ps between(unsigned a, unsigned b) const { return core_core[a * cores + b]; }
     Ps near(Class of) const {
         const Constants &c = constants;

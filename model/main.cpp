@@ -68,8 +68,6 @@ std::string why_not(const model::Machine &machine, const wire::Form &form) {
     if (model::is_list(cell))
         return form.needs == "none" || form.name == "clwb" || form.name == "clflushopt" ? ""
                                                                                         : "not described for this machine";
-    if (form.width_bits != 64)
-        return "simulated at 64 bits only";
     return model::obstacle(machine, cell);
 }
 
@@ -187,7 +185,7 @@ int print_trace(const model::Machine &machine, const wire::Plan &plan, model::Ha
     if (model::is_list(cell))
         throw wire::Invalid(cell.id() + ": a pass over a list has no trace");
     const model::Setup setup = model::make_setup(machine, cell, model::place(machine, cell, plan.cpus), harness);
-    if (setup.programs[0].steps.empty() || cell.form == "empty")
+    if (setup.programs[0].steps.empty())
         throw wire::Invalid(cell.id() + ": an empty loop has no trace");
     std::vector<model::Trace_event> events;
     model::Limits limits{.warm_ops = 200, .ops = 60, .batch_ops = 10, .time = 4'000'000'000, .visits = 0};
@@ -234,7 +232,9 @@ int serve(const model::Effort &effort) {
         model::check_plan(machine, plan);
         json cells = json::array();
         for (const wire::Cell &cell : plan.cells) {
-            if (model::is_list(cell)) {
+            if (!model::lacks(cell).empty()) {
+                cells.push_back({{"p50", 0.0}, {"low", 0.0}, {"high", 0.0}, {"modes", json::array()}, {"events", 0}});
+            } else if (model::is_list(cell)) {
                 const double ns = static_cast<double>(model::run_list(machine, cell).pass) / 1000;
                 cells.push_back({{"p50", ns}, {"low", ns}, {"high", ns}, {"modes", {{ns, 1.0}}}, {"events", 0}});
             } else {

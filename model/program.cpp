@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -27,6 +29,14 @@ Step compare(Expects expects, std::uint16_t target, bool counts = true) {
 
 Step simple(Kind kind) { return {.kind = kind}; }
 
+// Slots of a step that no iteration moves: see Shape.
+constexpr std::uint8_t data = 0, beside = 255;
+
+Step kept(Step step) {
+    step.keeps = true;
+    return step;
+}
+
 // An exclusive pair that goes back to its load when the store fails; `at` is where the pair begins.
 Steps exclusive_pair(std::uint16_t at) {
     return {{.kind = Kind::exclusive_load, .instructions = 2},
@@ -41,6 +51,22 @@ Steps guess_first(std::uint16_t at) {
     return {compare(Expects::wrong, 0, false), compare(Expects::seen, static_cast<std::uint16_t>(at + 1))};
 }
 
+// Sixteen bytes. A compare-and-swap of them is taken to cost what one of eight costs.
+Steps two_loads(std::uint16_t) { return {simple(Kind::load), {.kind = Kind::load, .counts = true}}; }
+Steps store_once(std::uint16_t) { return {{.kind = Kind::store, .counts = true, .adds = true}}; }
+Steps swap_once(std::uint16_t) { return {kept(atomic(Class::compare))}; }
+Steps verify(std::uint16_t at) {
+    return {simple(Kind::load), simple(Kind::load), kept(compare(Expects::seen, at))}; // begins with the loads again
+}
+Steps swap_loop(std::uint16_t at) {
+    return {simple(Kind::load), simple(Kind::load), compare(Expects::seen, static_cast<std::uint16_t>(at + 2))};
+}
+Steps exclusive_read(std::uint16_t at) {
+    Steps steps = exclusive_pair(at);
+    steps[1].keeps = true;
+    return steps;
+}
+
 struct Row {
     std::string_view arch, name; // a form's name without the prefetch in front of it
     Class of;                    // class of the atomic instruction, for the machine's policy
@@ -51,10 +77,18 @@ template <Class of> Steps one(std::uint16_t) { return {atomic(of)}; }
 Steps nothing(std::uint16_t) { return {}; }
 Steps plain_read(std::uint16_t) { return {{.kind = Kind::load, .counts = true}}; }
 Steps plain_add(std::uint16_t) { return {simple(Kind::load), {.kind = Kind::store, .counts = true, .adds = true}}; }
+// The word that says whether the sequence is published already, then the add, which nothing aborts here.
+Steps rseq_add(std::uint16_t at) {
+    Steps steps{{.kind = Kind::load, .slot = beside}};
+    for (const Step &step : plain_add(at))
+        steps.push_back(step);
+    return steps;
+}
 
 constexpr std::array rows{
     Row{"", "empty", Class::load, nothing},
     Row{"", "plain_add", Class::load, plain_add},
+    Row{"", "rseq_add", Class::load, rseq_add},
     Row{"", "builtin_read", Class::load, plain_read},
     Row{"x86_64", "mov_read", Class::load, plain_read},
     Row{"x86_64", "lock_add", Class::load, one<Class::load>},
@@ -77,6 +111,19 @@ constexpr std::array rows{
     Row{"arm64", "llsc_fetch_add", Class::load, exclusive_pair},
     Row{"arm64", "llsc_swp", Class::load, exclusive_pair},
     Row{"arm64", "llsc_cas_loop_read_first", Class::load, exclusive_pair},
+    Row{"x86_64", "read_twice_read", Class::load, two_loads},
+    Row{"x86_64", "movdqa_read", Class::load, plain_read},
+    Row{"x86_64", "cmpxchg16b_read_once", Class::compare, swap_once},
+    Row{"x86_64", "read_twice_cmpxchg16b_verify", Class::compare, verify},
+    Row{"x86_64", "movdqa_write", Class::load, store_once},
+    Row{"x86_64", "cmpxchg16b_loop_xchg", Class::compare, swap_loop},
+    Row{"arm64", "read_twice_read", Class::load, two_loads},
+    Row{"arm64", "ldp_read", Class::load, plain_read},
+    Row{"arm64", "casp_read", Class::compare, swap_once},
+    Row{"arm64", "ldxp_stxp_read", Class::load, exclusive_read},
+    Row{"arm64", "stp_write", Class::load, store_once},
+    Row{"arm64", "casp_loop_xchg", Class::compare, swap_loop},
+    Row{"arm64", "ldxp_stxp_xchg", Class::load, exclusive_pair},
     Row{"arm64", "builtin_add", Class::load, exclusive_pair},
     Row{"arm64", "builtin_fetch_add", Class::load, exclusive_pair},
     Row{"arm64", "builtin_xchg", Class::load, exclusive_pair},
@@ -98,6 +145,13 @@ const Row *find_row(const Machine &machine, std::string_view form) {
 }
 
 bool is_handoff(const wire::Cell &cell) { return cell.operation == "handoff"; }
+bool is_percpu(const wire::Cell &cell) { return cell.operation.starts_with("percpu_"); }
+bool is_reader(const wire::Cell &cell) { return cell.operation.starts_with("readers_"); }
+bool is_wide(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
+
+bool is_single(const wire::Cell &cell) {
+    return !is_handoff(cell) && !is_percpu(cell) && !is_reader(cell) && !is_wide(cell);
+}
 
 bool nop_work(const wire::Cell &cell) { return cell.work == "nop_loop"; }
 
@@ -109,27 +163,192 @@ Step work(std::uint64_t count, bool nop_loop) {
             .count = count};
 }
 
-bool stores_outputs(const wire::Cell &cell) { return without_prefetch(cell.form) != "stadd"; }
+// What a form of several single-line forms is made of.
+struct Shape {
+    std::string_view first;      // a row's name
+    std::string_view second{};   // the other half of a pair; work stands between the two
+    bool own = false;            // each thread works on lines of its own
+    bool index = false;          // a word that all threads read and none writes is read first
+    bool fences = false;         // a full fence behind the first half and before the second
+};
 
-Program form_program(const Machine &machine, const wire::Cell &cell, std::uint64_t count, bool nop_loop, Harness harness) {
-    Program program{.steps = {}, .lines = {0, 1}, .turn = 0};
-    Steps &steps = program.steps;
-    if (without_prefetch(cell.form) != cell.form)
-        steps.push_back(simple(Kind::prefetch));
-    for (const Step &step : find_row(machine, cell.form)->steps(static_cast<std::uint16_t>(steps.size())))
-        steps.push_back(step);
-    if (harness == Harness::published && stores_outputs(cell)) {
-        Step store = simple(Kind::store);
-        store.slot = 1;
-        steps.push_back(store);
+// A name with what stands between the parts of a form's name and of a row's.
+std::string_view row_name(std::string_view name) {
+    constexpr std::pair<std::string_view, std::string_view> others[] = {
+        {"c11_add", "builtin_add"}, {"lock_inc", "lock_add"}, {"prefetchw_lock_inc", "prefetchw_lock_add"}};
+    for (const auto &[from, to] : others)
+        if (name == from)
+            return to;
+    return name;
+}
+
+// Counters: on the current CPU's word, on the thread's, or on the one that all share.
+std::optional<Shape> counter_shape(std::string_view form) {
+    const std::string_view name = form.substr(std::string_view("percpu_").size());
+    if (name == "empty")
+        return Shape{"empty"};
+    if (name == "thread_local_add" || name == "padded_add")
+        return Shape{.first = "plain_add", .own = true};
+    if (name == "false_sharing_add")
+        return Shape{"plain_add"};
+    if (name == "rseq_add")
+        return Shape{.first = "rseq_add", .own = true};
+    for (std::string_view where : {"own_", "shared_"})
+        if (name.starts_with(where))
+            return Shape{.first = row_name(name.substr(where.size())), .own = where == "own_"};
+    return std::nullopt; // asks for the CPU's number, or compares within a sequence
+}
+
+// Readers whose enter and leave are one instruction each, or one sequence.
+std::optional<Shape> reader_shape(const Machine &machine, std::string_view form) {
+    constexpr std::string_view shape = "srcu_percpu_";
+    if (form == "readers_empty" || form == "lookup_empty")
+        return Shape{"empty"};
+    if (form.starts_with(shape)) {
+        const std::string_view row = row_name(form.substr(shape.size()));
+        return Shape{.first = row, .second = row, .own = true, .index = true};
     }
-    if (count)
-        steps.push_back(work(count, nop_loop));
-    // The loop's own counter, compare and branch.
-    if (!steps.empty())
-        steps.back().instructions = static_cast<std::uint16_t>(
-            steps.back().kind == Kind::work ? steps.back().instructions : steps.back().instructions + 3);
+    const bool x86 = machine.arch == "x86_64";
+    // The library counts on a word of the thread where one instruction adds to memory, else by a sequence.
+    const std::string_view counted = x86 ? "plain_add" : "rseq_add";
+    if (form == "srcu_fast" || form == "srcu_fast_updown")
+        return Shape{.first = counted, .second = counted, .own = true, .index = true};
+    if (form == "srcu")
+        return x86 ? Shape{.first = "lock_add", .second = "lock_add", .own = true, .index = true}
+                   : Shape{.first = counted, .second = counted, .own = true, .index = true, .fences = true};
+    if (form == "refcnt")
+        return Shape{.first = "builtin_add", .second = "builtin_add"};
+    if (form == "rwlock") // its reader's side, which no writer meets here
+        return Shape{.first = "builtin_fetch_add", .second = "builtin_add"};
+    if (form == "percpuinc")
+        return Shape{.first = "builtin_add", .second = "builtin_add", .own = true};
+    if (form == "incpercpu")
+        return Shape{.first = "plain_add", .second = "plain_add", .own = true};
+    if (form == "incpercpu_rseq")
+        return Shape{.first = "rseq_add", .second = "rseq_add", .own = true};
+    return std::nullopt;
+}
+
+std::optional<Shape> shape_of(const Machine &machine, const wire::Cell &cell) {
+    std::optional<Shape> shape = is_percpu(cell)   ? counter_shape(cell.form)
+                                 : is_reader(cell) ? reader_shape(machine, cell.form)
+                                                   : Shape{cell.form};
+    const bool known =
+        shape && find_row(machine, shape->first) && (shape->second.empty() || find_row(machine, shape->second));
+    return known ? shape : std::nullopt;
+}
+
+// Adds a single-line form, prefetch and all, to a program.
+void append(Steps &steps, const Machine &machine, std::string_view form, std::uint8_t slot, bool counts) {
+    const std::size_t began = steps.size();
+    if (without_prefetch(form) != form)
+        steps.push_back(simple(Kind::prefetch));
+    for (Step step : find_row(machine, form)->steps(static_cast<std::uint16_t>(steps.size()))) {
+        step.counts &= counts;
+        steps.push_back(step);
+    }
+    for (std::size_t i = began; i < steps.size(); ++i)
+        if (steps[i].slot == data)
+            steps[i].slot = slot;
+}
+
+// How one thread's loop is written around its operation.
+struct Loop {
+    std::uint64_t work = 0; // units behind the operation, for readers inside
+    bool nop_loop = false;
+    Harness harness = Harness::probe;
+};
+
+bool stores_outputs(std::string_view form) { return without_prefetch(form) != "stadd"; }
+
+// One iteration: the operation, the published benchmark's store, the work, and the loop's own counter, compare and branch.
+void iterate(Steps &steps, const Machine &machine, const Shape &shape, const Loop &loop, std::uint8_t slot) {
+    const std::size_t began = steps.size();
+    if (shape.index)
+        steps.push_back({.kind = Kind::load, .slot = beside});
+    append(steps, machine, shape.first, slot, shape.second.empty());
+    if (!shape.second.empty()) {
+        if (shape.fences)
+            steps.push_back(simple(Kind::fence));
+        if (loop.work)
+            steps.push_back(work(loop.work, loop.nop_loop));
+        if (shape.fences)
+            steps.push_back(simple(Kind::fence));
+        append(steps, machine, shape.second, slot, true);
+    }
+    if (loop.harness == Harness::published && stores_outputs(shape.first))
+        steps.push_back({.kind = Kind::store, .slot = beside});
+    if (loop.work && shape.second.empty())
+        steps.push_back(work(loop.work, loop.nop_loop));
+    if (steps.size() == began)
+        return;
+    Step &last = steps.back();
+    last.ends = true;
+    if (last.kind != Kind::work)
+        last.instructions = static_cast<std::uint16_t>(last.instructions + 3);
+}
+
+// Reads and writes in the stated share, as the probe counts it down: one iteration for each until the pattern repeats.
+void mix(Steps &steps, const Machine &machine, const wire::Cell &cell, const Loop &loop) {
+    const bool arm = machine.arch == "arm64";
+    const Shape read{cell.operation == "wide_read" ? std::string_view(cell.form) : arm ? "ldp_read" : "movdqa_read"};
+    const Shape write{cell.operation == "wide_read" ? (arm ? "stp_write" : "movdqa_write") : std::string_view(cell.form)};
+    const std::uint64_t percent = cell.number("write_percent", 0);
+    std::uint64_t due = 0;
+    for (std::uint64_t left = 100 / std::gcd(percent, std::uint64_t{100}); left; --left) {
+        due += percent;
+        iterate(steps, machine, due >= 100 ? write : read, loop, 0);
+        due %= 100;
+    }
+}
+
+std::uint64_t slots_of(const wire::Cell &cell) { return is_percpu(cell) ? cell.number("slots", 1) : 1; }
+
+bool is_sequence(const Shape &shape) { return shape.first == "rseq_add"; }
+
+// How a cell's lines are numbered: the operands first, then what stands beside them.
+struct Layout {
+    unsigned slots, operands, all;
+
+    Layout(const wire::Cell &cell, const Shape &shape, unsigned threads, Harness harness)
+        : slots(static_cast<unsigned>(slots_of(cell))), operands(shape.own ? threads * slots : slots), all(operands) {
+        if (is_sequence(shape))
+            all += threads; // each thread's own word
+        else if (shape.index || harness == Harness::published)
+            all += 1;
+    }
+
+    // The lines of a thread's slots; what stands beside comes last.
+    std::vector<unsigned> lines_of(const Shape &shape, unsigned thread) const {
+        std::vector<unsigned> lines;
+        for (unsigned slot = 0; slot < slots; ++slot)
+            lines.push_back((shape.own ? thread * slots : 0) + slot);
+        if (all > operands)
+            lines.push_back(operands + (is_sequence(shape) ? thread : 0));
+        return lines;
+    }
+};
+
+Program form_program(const Machine &machine, const wire::Cell &cell, const Shape &shape, const Loop &loop) {
+    Program program;
+    if (shape.first == "empty")
+        return program; // no operation: its time is the baseline's
+    const unsigned slots = static_cast<unsigned>(slots_of(cell));
+    if (is_wide(cell))
+        mix(program.steps, machine, cell, loop);
+    else
+        for (unsigned slot = 0; slot < slots; ++slot)
+            iterate(program.steps, machine, shape, loop, static_cast<std::uint8_t>(slot));
+    for (Step &step : program.steps)
+        if (step.slot == beside)
+            step.slot = static_cast<std::uint8_t>(slots);
     return program;
+}
+
+Loop loop_of(const wire::Cell &cell, unsigned thread, Harness harness) {
+    if (is_reader(cell))
+        return {work_of(cell), nop_work(cell), harness};
+    return thread == 0 ? Loop{work_of(cell), nop_work(cell), harness} : Loop{cell.contender_iters, true, harness};
 }
 
 Program handoff_program(const wire::Cell &cell, unsigned turn) {
@@ -142,30 +361,114 @@ Program handoff_program(const wire::Cell &cell, unsigned turn) {
         program.steps.push_back(compare(Expects::turn, 0));
     if (turn == 0 && cell.work_iters)
         program.steps.push_back(work(cell.work_iters, nop_work(cell)));
+    program.steps.back().ends = true;
     return program;
 }
 
+std::string form_obstacle(const Machine &machine, const Shape &shape) {
+    for (std::string_view half : {shape.first, shape.second}) {
+        if (half.empty())
+            continue;
+        for (const Step &step : find_row(machine, half)->steps(0))
+            if (step.kind == Kind::atomic || step.kind == Kind::compare)
+                for (Where where : machine.policy[static_cast<unsigned>(step.of)])
+                    if (where == Where::none)
+                        return std::string(half);
+    }
+    return "";
+}
+
+constexpr unsigned most_slots = 64;       // as in the probe
+constexpr unsigned most_own_lines = 4096; // of all threads together
+
+// What a parameter's value must be; throws wire::Invalid.
+void check_params(const wire::Cell &cell) {
+    auto wrong = [&](const std::string &what) { throw wire::Invalid(fmt::format("{}: {}", cell.id(), what)); };
+    for (const auto &[key, value] : cell.params) {
+        const bool known = key == "slots"           ? is_percpu(cell)
+                           : key == "read_delay"    ? is_reader(cell)
+                           : key == "updater"       ? is_reader(cell)
+                           : key == "instances"     ? is_reader(cell)
+                           : key == "write_percent" ? is_wide(cell)
+                           : key == "rounds"        ? is_wide(cell)
+                                                    : key == "start" && !is_percpu(cell) && !is_reader(cell);
+        if (!known)
+            wrong(fmt::format("no parameter {}", key));
+    }
+    const std::uint64_t slots = slots_of(cell);
+    if (slots < 1 || slots > most_slots || slots * cell.threads > most_own_lines)
+        wrong(fmt::format("slots from 1 to {}, with all threads at most {}", most_slots, most_own_lines));
+    if (is_wide(cell) && cell.number("write_percent", 0) > 100)
+        wrong("write_percent from 0 to 100");
+    if (is_reader(cell) && cell.number("read_delay", 0) > 100'000'000)
+        wrong("read_delay from 0 to 100000000");
+}
+
+constexpr std::pair<std::string_view, State> state_names[] = {
+    {"i", State::I}, {"sc", State::SC}, {"uc", State::UC}, {"ud", State::UD}};
+
+// Parameter start: a state for each thread, timed first, with full stops between them; threads that are left out have none.
+std::vector<State> start_of(const wire::Cell &cell, unsigned threads) {
+    auto wrong = [&](const std::string &what) { throw wire::Invalid(fmt::format("{}: start: {}", cell.id(), what)); };
+    std::vector<State> states;
+    std::string word;
+    for (char c : cell.text("start", "") + ".") {
+        if (c != '.') {
+            word += c;
+            continue;
+        }
+        const auto found =
+            std::ranges::find(state_names, std::string_view(word), &std::pair<std::string_view, State>::first);
+        if (found == std::end(state_names))
+            wrong(fmt::format("no state {}; allowed: i, sc, uc, ud", word));
+        states.push_back(found->second);
+        word.clear();
+    }
+    if (states.size() > threads)
+        wrong(fmt::format("{} states for {} threads that touch the line", states.size(), threads));
+    states.resize(threads, State::I);
+    const auto unique = std::ranges::count_if(states, is_unique);
+    if (unique > 1 || (unique == 1 && std::ranges::count(states, State::SC)))
+        wrong("a core that holds the line unique is the only one that holds it");
+    return states;
+}
+
+unsigned active_threads(const wire::Cell &cell) { return cell.contender == "same_line" ? cell.threads : 1; }
+
 } // namespace
 
+std::uint64_t work_of(const wire::Cell &cell) { return is_reader(cell) ? cell.number("read_delay", 0) : cell.work_iters; }
+
 std::string obstacle(const Machine &machine, const wire::Cell &cell) {
+    check_params(cell);
+    if (cell.params.contains("start"))
+        start_of(cell, active_threads(cell));
     if (is_handoff(cell)) {
         const bool known = cell.form == "cmpxchg_blind" || cell.form == "load_cmpxchg" || cell.form == "store_load";
         if (!known || cell.contender != "same_line" || cell.threads != 2)
             return "a handoff is between 2 threads on the same_line";
         return "";
     }
-    const Row *row = find_row(machine, cell.form);
-    if (!row)
+    const std::optional<Shape> shape = shape_of(machine, cell);
+    if (!shape)
         return fmt::format("machine {} has no policy for form {}", machine.name, cell.form);
-    for (const Step &step : row->steps(0))
-        if (step.kind == Kind::atomic || step.kind == Kind::compare)
-            for (Where where : machine.policy[static_cast<unsigned>(step.of)])
-                if (where == Where::none)
-                    return fmt::format("machine {} has no policy for form {}", machine.name, cell.form);
-    if (cell.contender == "same_line" && row->name == "plain_add")
+    if (is_single(cell) && cell.width_bits != 64)
+        return "simulated at 64 bits only";
+    if (const std::string half = form_obstacle(machine, *shape); !half.empty())
+        return fmt::format("machine {} has no policy for form {}", machine.name,
+                           half == cell.form ? half : fmt::format("{} of {}", half, cell.form));
+    if (cell.contender == "same_line" && cell.form == "plain_add")
         return "a form that loses counts is not contended";
-    if (cell.contender == "same_line" && row->name == "empty")
+    if (cell.contender == "same_line" && is_single(cell) && shape->first == "empty")
         return "an empty loop has no line to contend for";
+    return "";
+}
+
+std::string lacks(const wire::Cell &cell) {
+    if (cell.operation == "readers_grace" || (is_reader(cell) && cell.text("updater", "none") != "none"))
+        return "the model has no updater that waits for readers";
+    if (cell.params.contains("rounds"))
+        return "the model counts no rounds apart; metrics.failed_attempts of the timed cell has them";
     return "";
 }
 
@@ -173,13 +476,23 @@ Setup make_setup(const Machine &machine, const wire::Cell &cell, const std::vect
                  bool completion) {
     Setup setup;
     setup.handoff = is_handoff(cell);
-    setup.lines = harness == Harness::published ? 2 : 1;
-    const unsigned active = cell.contender == "same_line" ? cell.threads : 1;
-    for (unsigned thread = 0; thread < active; ++thread) {
-        setup.programs.push_back(setup.handoff ? handoff_program(cell, thread)
-                                 : thread == 0 ? form_program(machine, cell, cell.work_iters, nop_work(cell), harness)
-                                               : form_program(machine, cell, cell.contender_iters, true, harness));
+    setup.single = is_single(cell);
+    const unsigned active = active_threads(cell);
+    for (unsigned thread = 0; thread < active; ++thread)
         setup.cores.push_back(cores.at(thread));
+    if (cell.params.contains("start"))
+        setup.start = start_of(cell, active);
+    if (setup.handoff) {
+        for (unsigned thread = 0; thread < active; ++thread)
+            setup.programs.push_back(handoff_program(cell, thread));
+        return setup;
+    }
+    const Shape shape = *shape_of(machine, cell);
+    const Layout layout(cell, shape, active, harness);
+    setup.lines = layout.all;
+    for (unsigned thread = 0; thread < active; ++thread) {
+        setup.programs.push_back(form_program(machine, cell, shape, loop_of(cell, thread, harness)));
+        setup.programs.back().lines = layout.lines_of(shape, thread);
     }
     if (completion)
         setup.programs[0].steps.push_back(simple(Kind::fence));

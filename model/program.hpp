@@ -34,7 +34,9 @@ struct Step {
     Expects expects = Expects::seen;
     bool counts = false;     // its completion is one operation of the thread
     bool adds = false;       // a plain store that advances the line's value by one
+    bool keeps = false;      // it writes what it found: the line's value stays
     bool nop_loop = false;   // work is iterations of the one-NOP loop
+    bool ends = false;       // behind it the loop around the operation takes its time
     std::uint8_t slot = 0;   // which of the thread's lines
     std::uint16_t target = 0;
     std::uint16_t instructions = 1;
@@ -42,7 +44,7 @@ struct Step {
 };
 
 struct Program {
-    std::vector<Step> steps; // repeated for ever
+    std::vector<Step> steps; // repeated for ever: one iteration of the loop, or several that differ
     std::vector<unsigned> lines; // line of each slot
     unsigned turn = 0; // parity of the values at which it is this thread's turn
 };
@@ -59,10 +61,18 @@ struct Setup {
     std::vector<unsigned> cores; // the core of each program
     unsigned lines = 1;
     bool handoff = false;
+    bool single = false; // one operation on one line in each iteration
+    std::vector<State> start; // state of line 0 in each thread's core when a window opens; empty: each start has its turn
 };
 
-// Why a machine cannot run a form; empty when it can.
+// Why a machine cannot run a form: such a plan is refused. Empty when it can. Throws wire::Invalid for wrong parameters.
 std::string obstacle(const Machine &machine, const wire::Cell &cell);
+
+// Units of work of one iteration of the timed thread.
+std::uint64_t work_of(const wire::Cell &cell);
+
+// What the model lacks for a cell whose form it knows: such a cell is recorded as unavailable. Empty when nothing.
+std::string lacks(const wire::Cell &cell);
 
 // The programs of a cell that `obstacle` has nothing against. `cores` holds one core for every thread; `completion` puts a
 // wait behind each of the timed thread's operations.

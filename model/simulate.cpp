@@ -36,8 +36,9 @@ bool contended(const wire::Cell &cell) { return cell.contender == "same_line"; }
 Ps work_time(const Machine &machine, const wire::Cell &cell) {
     const Constants &c = machine.constants;
     const bool nop = cell.work == "nop_loop";
-    Ps time = static_cast<Ps>(cell.work_iters) * (nop ? c.nop_iter : c.unit);
-    if (nop && cell.work_iters >= static_cast<std::uint64_t>(c.nop_exit_from))
+    const std::uint64_t units = work_of(cell);
+    Ps time = static_cast<Ps>(units) * (nop ? c.nop_iter : c.unit);
+    if (nop && units >= static_cast<std::uint64_t>(c.nop_exit_from))
         time += c.nop_exit;
     return time;
 }
@@ -60,7 +61,10 @@ Start start_of(const wire::Cell &cell, unsigned window) {
 Limits limits_of(const Machine &machine, const wire::Cell &cell, const Effort &effort) {
     Limits limits;
     limits.ops = effort.ops;
-    limits.warm_ops = contended(cell) ? effort.ops / 10 : 50;
+    // What ran ahead while the first miss was waited for must have drained.
+    limits.warm_ops = contended(cell)
+                          ? effort.ops / 10
+                          : 50 + static_cast<std::uint64_t>(machine.constants.window + machine.constants.store_buffer);
     limits.batch_ops = std::max<std::uint64_t>(effort.ops / 40, 8);
     // A contender that seldom comes is waited for, within reason, and one that never succeeds is not waited for at all.
     const Ps apart = static_cast<Ps>(cell.contender_iters) * machine.constants.nop_iter;
@@ -203,13 +207,15 @@ Simulated simulate(const Machine &machine, const wire::Cell &cell, const std::ve
     const Ps baseline = machine.constants.loop + work_time(machine, cell);
     result.baseline_ns = static_cast<double>(baseline) / ps_per_ns;
     const Setup setup = make_setup(machine, cell, result.cores, effort.harness);
-    if (setup.programs[0].steps.empty() || cell.form == "empty") {
+    if (setup.programs[0].steps.empty()) {
         result.window_ns.assign(3, result.baseline_ns);
         result.modes = {{result.baseline_ns, 1}};
         result.spent_ns[0] = result.baseline_ns;
         return result;
     }
-    const Limits limits = limits_of(machine, cell, effort);
+    Limits limits = limits_of(machine, cell, effort);
+    if (!setup.start.empty())
+        limits.warm_ops = 0; // the states that were asked for are those that a window opens with
     result.batch_ops = limits.batch_ops;
     const Ps apart = static_cast<Ps>(cell.contender_iters) * machine.constants.nop_iter;
     // A rare contender makes windows long: four of them, one for each start.
@@ -219,7 +225,7 @@ Simulated simulate(const Machine &machine, const wire::Cell &cell, const std::ve
                                               : effort.windows;
     for (unsigned window = 0; window < windows; ++window) {
         Limits own = limits;
-        if (rare && window % 2 == 0)
+        if ((rare && window % 2 == 0) || !setup.start.empty())
             own.warm_time = 0; // what lasts until the contender comes is a mode of its own
         add_window(result, run(machine, setup, own, start_of(cell, window), hash(cell.id(), seed + window), effort.checked),
                    limits.batch_ops);
@@ -228,7 +234,7 @@ Simulated simulate(const Machine &machine, const wire::Cell &cell, const std::ve
     for (double &spent : result.spent_ns)
         spent /= ops * ps_per_ns;
     result.modes = modes_of(result.batch_ns.empty() ? result.window_ns : result.batch_ns);
-    if (effort.completion && cell.work_iters == 0 && !setup.handoff)
+    if (effort.completion && cell.work_iters == 0 && setup.single)
         add_completion(result, machine, cell, effort, seed);
     return result;
 }
@@ -245,8 +251,6 @@ void check_plan(const Machine &machine, const wire::Plan &plan) {
         }
         if (const std::string why = obstacle(machine, cell); !why.empty())
             throw wire::Invalid(fmt::format("{}: {}", cell.id(), why));
-        if (!cell.params.empty())
-            throw wire::Invalid(fmt::format("{}: no parameter {}", cell.id(), cell.params.begin()->first));
         place(machine, cell, plan.cpus);
     }
 }
@@ -323,7 +327,11 @@ wire::Record record_of(const Machine &machine, const wire::Plan &plan, const wir
     record.started_s = 0.0;
     record.stop = "windows";
     record.flags = {"simulated"};
-    if (is_list(cell))
+    if (const std::string what = lacks(cell); !what.empty()) {
+        record.status = "unavailable";
+        record.reason = what;
+        record.stop = "";
+    } else if (is_list(cell))
         add_list(record, run_list(machine, cell));
     else
         add_simulated(record, cell, simulate(machine, cell, plan.cpus, effort, plan.seed + plan.launch * 1000));

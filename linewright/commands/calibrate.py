@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import os
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -30,8 +31,21 @@ def calibrate(
         str | None, typer.Option(help="Title of the machine in the file.", show_default="that of --from")
     ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Cells to fit: a shell glob; repeatable.")] = None,
+    moved: Annotated[
+        bool,
+        typer.Option(
+            "--moved",
+            help="A hypervisor moved the CPUs: handoffs in two groups are pairs under one last-level cache and under two.",
+        ),
+    ] = False,
     cross_validate: Annotated[
         bool, typer.Option("--cross-validate/--no-cross-validate", help="Fit again without each form and work length.")
+    ] = True,
+    check_posterior: Annotated[
+        bool,
+        typer.Option(
+            "--check-posterior/--no-check-posterior", help="Re-weight draws of the fit with the model itself."
+        ),
     ] = True,
     jobs: Annotated[int | None, typer.Option(help="Processes for the fits.", min=1, show_default="CPUs")] = None,
     scheduler: Annotated[
@@ -41,20 +55,40 @@ def calibrate(
 ) -> int:
     """Fit constants to measurements; report what is pinned, what is not, and how left-out cells are predicted."""
     # NumPy and what needs it are heavy: `linewright --help` must stay quick.
-    from linewright.model import calibration, calibration_report, observations
-    from linewright.model.simulator import Simulator
-    from linewright.records import select
+    from linewright.model import cluster, observations
     from linewright.target.model import ModelTarget
-    from linewright.target.programs import find_model
 
     path = Path(output)
     if path.exists() and not force:
         raise UserError("exists", output, "--force replaces it")
     machine = machine_file.find(start, "--from")
-    found = observations.read(data, ModelTarget(machine).forms())
+    found = observations.read(data, ModelTarget(machine).forms(), moved)
+    executor = cluster.executor(jobs, scheduler) if cross_validate else nullcontext()
+    with executor as run:
+        result, text = _fitted(machine, found, only or (), Path(data).name, check_posterior, run)
+    path.write_text(machine_file.to_toml(_named(result, path, title)), encoding="utf-8")
+    print("\n".join(text))
+    note(f"the machine is in {output}")
+    return DONE
+
+
+def _fitted(
+    machine: machine_file.Machine,
+    found: list,
+    only: Sequence[str],
+    table: str,
+    check_posterior: bool,
+    executor: Executor | None,
+) -> tuple[machine_file.Machine, list[str]]:
+    """The machine with constants fitted to observations, and the report; no cross-validation without an executor."""
+    from linewright.model import calibration, calibration_report
+    from linewright.model.simulator import Simulator
+    from linewright.records import select
+    from linewright.target.programs import find_model
+
     program = find_model()
     with Simulator(program, windows=6, ops=1000) as simulator:
-        wanted = {cell.id for cell in select.choose([o.cell for o in found], only or ())}
+        wanted = {cell.id for cell in select.choose([o.cell for o in found], only)}
         reasons = [
             reason if o.cell.id in wanted else "not among the cells to fit"
             for o, reason in zip(found, calibration.obstacles(machine, found, simulator), strict=True)
@@ -62,20 +96,13 @@ def calibrate(
         fitting = [not reason for reason in reasons]
         used = [o for o, good in zip(found, fitting, strict=True) if good]
         fit = calibration.fit(machine, used, simulator, note)
-        folds = []
-        if cross_validate:
-            with _executor(jobs, scheduler) as executor:
-                folds = _folds(executor, machine, found, fitting, program)
-        source = f"`linewright calibrate` with {len(used)} cells of {Path(data).name}, {_today()}"
+        check = calibration.check_gaussian(fit, machine, used, simulator) if check_posterior else None
+        folds = _folds(executor, machine, found, fitting, program) if executor else []
+        source = f"`linewright calibrate` with {len(used)} cells of {table}, {_today()}"
         result = calibration.fitted(machine, fit, used, source, "")
         figures = calibration.compare(result, found, simulator)
-    text = calibration_report.lines(found, reasons, figures, fit, folds)
-    result = calibration_report.with_summary(result, found, fitting, figures, folds)
-    result = _named(result, path, title)
-    path.write_text(machine_file.to_toml(result), encoding="utf-8")
-    print("\n".join(text))
-    note(f"the machine is in {output}")
-    return DONE
+    text = calibration_report.lines(found, reasons, figures, fit, folds, check)
+    return calibration_report.with_summary(result, found, fitting, figures, folds), text
 
 
 def _named(machine: machine_file.Machine, path: Path, title: str | None) -> machine_file.Machine:
@@ -86,22 +113,6 @@ def _named(machine: machine_file.Machine, path: Path, title: str | None) -> mach
 
 def _today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
-
-
-def _executor(jobs: int | None, scheduler: str | None) -> Executor:
-    """Where the fits of the cross-validation run: processes here, or a Dask cluster."""
-    if scheduler is None:
-        return ProcessPoolExecutor(jobs or os.cpu_count())
-    try:
-        from distributed import Client  # optional: linewright[cluster]
-    except ImportError:
-        raise UserError("Dask is not installed", "--scheduler", "pip install 'linewright[cluster]'") from None
-    try:
-        return Client(scheduler, timeout="10s").get_executor()
-    except (OSError, ValueError, TimeoutError) as error:
-        raise UserError(
-            f"no scheduler answers: {error}", "--scheduler", "the address that dask scheduler prints"
-        ) from None
 
 
 def _folds(executor: Executor, machine: machine_file.Machine, found: list, fitting: list[bool], program: Path) -> list:

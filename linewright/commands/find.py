@@ -57,7 +57,8 @@ def find(
     prices: Annotated[
         str | None,
         typer.Option(
-            help="Record file with this machine's prices, or 'measure' (20 s).", show_default="results/*.jsonl"
+            help="Record file with this machine's prices, or a simulated one's; 'measure' takes 20 s.",
+            show_default="results/*.jsonl",
         ),
     ] = None,
     perf_text: Annotated[
@@ -198,7 +199,8 @@ def _advised(result, named: str | None, command: list[str]):
         if named == "measure":
             known, said = prices.measured(prices.forms_of(lines, result.arch), _cpu_model())
         else:
-            known, said = prices.from_files([named] if named else sorted(glob.glob("results/*.jsonl")), _cpu_model())
+            paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
+            known, said = prices.from_files(paths, _cpu_model(), named=named is not None)
         lines = prices.priced(lines, known, result.arch) if known else lines
         notes += [said] if said else []
     return msgspec.structs.replace(result, lines=remedies.advised(lines, command), notes=notes)

@@ -76,6 +76,16 @@ CountersOption = Annotated[
 ResumeOption = Annotated[
     str | None, typer.Option(help="Continue this record file of the same machine; of several machines their folder.")
 ]
+DrawsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="With --on model: draws of the constants that bands come from.", show_default="20, 60 for bounds"
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(help="With --on model: address of a Dask scheduler that runs the draws (linewright[cluster])."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]
 
@@ -91,6 +101,8 @@ def measure(
     settings: SetOption = None,
     seed: SeedOption = None,
     counters: CountersOption = None,
+    draws: DrawsOption = None,
+    scheduler: SchedulerOption = None,
     resume: ResumeOption = None,
     printed: FromOption = None,
     dry_run: DryRunOption = False,
@@ -111,6 +123,8 @@ def measure(
         "--set": settings,
         "--seed": seed,
         "--counters": counters,
+        "--draws": draws,
+        "--scheduler": scheduler,
     }
     _check_together(out, resume, force, form)
     if printed is not None:
@@ -131,7 +145,18 @@ def measure(
         counters=units.event_list(counters, "--counters") if counters is not None else (),
     )
     with closing(open_target(on[0] if on else "local")) as target:
+        _sweep(target, draws, scheduler)
         return _on_one(request, target, (out, resume, force, dry_run), shape, {**again, "--on": on})
+
+
+def _sweep(target: Target, draws: int | None, scheduler: str | None) -> None:
+    """Options that only a simulated machine has."""
+    if draws is None and scheduler is None:
+        return
+    if not hasattr(target, "sweep"):
+        named = "--draws" if draws is not None else "--scheduler"
+        raise UserError(f"{target.name} has no constants to draw", named, "allowed with --on model:NAME")
+    target.sweep(draws, scheduler)
 
 
 class Shape(NamedTuple):

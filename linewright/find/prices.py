@@ -60,6 +60,10 @@ class Prices:
         self._alone = {form: _interval(values) for form, values in alone.items()}
         self._contended = {form: _interval(values) for form, values in contended.items()}
 
+    def __bool__(self) -> bool:
+        """Whether any form has both prices."""
+        return bool(self._alone.keys() & self._contended.keys())
+
     def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
         """What the line could bring at most; None where its main site is not priced, or costs no more contended."""
         atomic = [site for site in hot.sites if site.access == "atomic"]
@@ -86,8 +90,11 @@ def _interval(values: list[float]) -> Interval:
     return Interval(median_ns=statistics.median(values), low_ns=min(values), high_ns=max(values), confidence=confidence)
 
 
-def from_files(paths: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:
-    """Prices of this machine's records among these files, and what to say of them."""
+def from_files(paths: Sequence[str], cpu_model: str, named: bool = False) -> tuple[Prices | None, str]:
+    """Prices of this machine's records among these files, and what to say of them.
+
+    Records of a simulated machine are taken only from files that the user `named`.
+    """
     from linewright.records import files
 
     contexts, records = [], []
@@ -99,6 +106,8 @@ def from_files(paths: Sequence[str], cpu_model: str) -> tuple[Prices | None, str
         contexts += some
         records += more
     here = [c for c in contexts if c.cpu_model == cpu_model]
+    if named and not here and (simulated := [c for c in contexts if c.target.startswith("simulated:")]):
+        return _of_a_model(simulated, records)
     if not here:
         said = (
             f"no records of this machine ({cpu_model}) in {', '.join(paths)}" if paths else "no records of this machine"
@@ -106,6 +115,18 @@ def from_files(paths: Sequence[str], cpu_model: str) -> tuple[Prices | None, str
         return None, f"No ceiling: {said}. linewright measure makes them; --prices measure takes {MEASURED_S} s."
     known = {c.context_id for c in here}
     return Prices(here, [r for r in records if r.context_id in known]), ""
+
+
+def _of_a_model(contexts: Sequence[Context], records: Sequence[Record]) -> tuple[Prices | None, str]:
+    """Prices of a described machine, when nothing was measured on this one: what they are is said with every ceiling."""
+    names = sorted({c.target.removeprefix("simulated:") for c in contexts})
+    if len(names) > 1:
+        return None, f"No ceiling: the records are of several simulated machines, {', '.join(names)}; name one file."
+    known = {c.context_id for c in contexts}
+    prices = Prices(contexts, [r for r in records if r.context_id in known])
+    if not prices:
+        return None, f"No ceiling: {names[0]} is not calibrated, so its records hold bounds and no times."
+    return prices, f"Ceilings are priced on simulated machine {names[0]}: what a model says, and no measurement."
 
 
 def measured(forms: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:

@@ -21,7 +21,7 @@ from linewright import __version__
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError, one_line
 from linewright.fleet.hosts import Host
 from linewright.target.interrupts import Interrupts
-from linewright.target.local import die_with_parent
+from linewright.target.process import die_with_parent
 
 STATE = "fleet.json"
 PREFIX = "linewright: "

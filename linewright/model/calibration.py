@@ -41,6 +41,8 @@ class Fit(Struct, frozen=True, kw_only=True):
     sigma_after: list[float]
     covariance: list[list[float]]
     evaluations: int
+    scale: float = 1.0
+    """How many times `SIGMA` the errors are taken to be: where the model misses by more, the posterior is as much wider."""
 
     def draw(self) -> dict[str, float]:
         """The fitted constants by name."""
@@ -177,7 +179,71 @@ def _outcome(problem: _Problem, theta: np.ndarray) -> Fit:
         sigma_after=np.sqrt(np.diag(covariance)).tolist(),
         covariance=covariance.tolist(),
         evaluations=problem.evaluations,
+        scale=scale,
     )
+
+
+CHECK_DRAWS = 120
+"""Draws by which the Gaussian form of a posterior is checked; each is one simulation of every fitted cell."""
+ENOUGH_EFFECTIVE = 0.1
+"""Share of the draws that must count after re-weighting before the Gaussian is said to stand for the posterior."""
+MOVED = 0.5
+"""Standard deviations by which re-weighting must move a constant before that is reported."""
+
+
+class GaussCheck(Struct, frozen=True, kw_only=True):
+    """What is left of draws of the Gaussian once each is weighted with the posterior that it stands for."""
+
+    draws: int
+    effective: float
+    """Kish's effective number: (sum of the weights)² / sum of their squares."""
+    moved: dict[str, float]
+    """Constants whose mean the weights move, in standard deviations of the Gaussian."""
+
+    @property
+    def holds(self) -> bool:
+        return self.effective >= ENOUGH_EFFECTIVE * self.draws
+
+
+def check_gaussian(
+    fit: Fit, machine: Machine, used: Sequence[Observation], simulator: Simulator, count: int = CHECK_DRAWS
+) -> GaussCheck:
+    """Importance re-weighting: draws of the Gaussian against the posterior itself, errors simulated and not linearised.
+
+    The posterior is that of `fit`: errors of SIGMA * scale, the machine file's intervals as standard deviations and bounds.
+    """
+    problem = _Problem(machine, used, simulator)
+    problem.keep(np.isin(problem.names, fit.names))
+    covariance = np.array(fit.covariance)
+    centre, factor = np.log(fit.values), np.linalg.cholesky(covariance)
+    chance = np.random.default_rng(2)
+    normal = chance.standard_normal((count, len(centre)))
+    thetas = centre + normal @ factor.T
+    logs = []
+    for theta, z in zip(thetas, normal, strict=True):
+        if (theta < problem.low).any() or (theta > problem.high).any():
+            logs.append(-np.inf)
+            continue
+        residuals = np.concatenate(
+            [problem.errors(theta) / (SIGMA * fit.scale), (theta - problem.start) / problem.sigma]
+        )
+        logs.append(-0.5 * _soft(residuals) + 0.5 * float(z @ z))
+    return _weighed(fit, thetas, np.array(logs))
+
+
+def _soft(residuals: np.ndarray) -> float:
+    """The sum that the fit makes least: squares, and beyond RESIDUAL_CUT less than squares (SciPy's soft_l1)."""
+    return float(2 * RESIDUAL_CUT**2 * (np.sqrt(1 + (residuals / RESIDUAL_CUT) ** 2) - 1).sum())
+
+
+def _weighed(fit: Fit, thetas: np.ndarray, logs: np.ndarray) -> GaussCheck:
+    if not np.isfinite(logs).any():
+        return GaussCheck(draws=len(logs), effective=0.0, moved={})
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    shifts = (weights @ thetas - np.log(fit.values)) / np.array(fit.sigma_after)
+    moved = {name: float(shift) for name, shift in zip(fit.names, shifts, strict=True) if abs(shift) > MOVED}
+    return GaussCheck(draws=len(logs), effective=float(1 / (weights @ weights)), moved=moved)
 
 
 def known_sums(fit: Fit) -> list[tuple[list[str], float, float]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from linewright.model.calibration import Fit, Fold, known_sums
+from linewright.model.calibration import Fit, Fold, GaussCheck, known_sums
 from linewright.model.machine_file import Machine
 from linewright.model.observations import Observation
 from linewright.model.simulator import Figures
@@ -40,6 +40,7 @@ def lines(
     figures: Sequence[Figures],
     fit: Fit,
     folds: Sequence[Fold],
+    check: GaussCheck | None = None,
 ) -> list[str]:
     """The whole report. `reasons` says why a cell is not fitted, and is empty for those that are."""
     text = [f"{'cell':64} {'measured':>9} {'model':>9} {'error':>8}  "]
@@ -51,6 +52,8 @@ def lines(
         )
     text += ["", *error_lines(observations, [not reason for reason in reasons], figures), ""]
     text += identifiability(fit)
+    if check is not None:
+        text += ["", *check_lines(check)]
     if folds:
         text += ["", *fold_lines(folds)]
     return text
@@ -89,6 +92,19 @@ def identifiability(fit: Fit) -> list[str]:
     return text
 
 
+def check_lines(check: GaussCheck) -> list[str]:
+    """Whether the Gaussian, from which intervals and [[posterior]] come, stands for the posterior."""
+    text = [
+        f"The posterior is taken to be Gaussian. Re-weighted with the model itself, {check.draws} of its draws count as "
+        f"{check.effective:.1f}: " + ("it stands for it." if check.holds else "it does not stand for it; take the "
+        "intervals of single constants as their order of magnitude.")
+    ]  # fmt: skip
+    if check.moved:
+        moved = ", ".join(f"{name} by {shift:+.1f}" for name, shift in check.moved.items())
+        text.append(f"The weights move, in standard deviations: {moved}.")
+    return text
+
+
 def fold_lines(folds: Sequence[Fold]) -> list[str]:
     """Errors of cells that the fit had not seen."""
     text = ["Cross-validation, cells that the fit had not seen:"]
@@ -117,7 +133,7 @@ def with_summary(
     said = "; ".join(error_lines(observations, fitting, figures))
     summaries = [line.strip() for line in fold_lines(folds)[1:] if "left out" in line]
     left = sum(not fitted for fitted in fitting)
-    text = f"Fitted to {sum(fitting)} cells ({said}); {left} cells that have no one figure are left out."
+    text = f"Fitted to {sum(fitting)} cells ({said}); {left} cells are left out: they have no one figure, or are kept as a test."
     if summaries:
         text += f" Cells that a fit had not seen: {'; '.join(summaries)}."
     return msgspec.structs.replace(machine, calibration=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from itertools import groupby
 from math import exp, log
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 from linewright.model.machine_file import Constant, Machine, resolve
 from linewright.model.simulator import Figures, Simulator
 from linewright.schema import Cell, Plan
+from linewright.target.programs import find_model
 
 DRAWS = 20
 """Draws of a calibrated machine: enough for a 5th and a 95th percentile that mean something."""
@@ -60,6 +62,37 @@ def _draw(constant: Constant, chance: random.Random) -> float:
 def simulate(machine: Machine, plan: Plan, count: int, simulator: Simulator) -> list[list[Figures]]:
     """The plan's figures under each draw: one row a draw, one column a cell."""
     return [simulator.ask(resolve(machine, draw), plan) for draw in draws(machine, count, plan.seed)]
+
+
+class Sweep(Struct, frozen=True):
+    """A plan under many draws of a machine, wherever it is run; `published_harness` as for Simulator."""
+
+    machine: Machine
+    plan: Plan
+    count: int
+    published_harness: bool = False
+
+
+SWEEP_WINDOWS, SWEEP_OPS = 4, 600
+"""Windows of a contended cell and operations of a window under each draw: the spread over draws is wider than theirs."""
+
+
+def share(sweep: Sweep, first: int, step: int) -> list[list[Figures]]:
+    """The rows of every `step`-th draw, by this machine's own linewright-model: what one process of a cluster does."""
+    chosen = draws(sweep.machine, sweep.count, sweep.plan.seed)[first::step]
+    options = {"windows": SWEEP_WINDOWS, "ops": SWEEP_OPS, "published_harness": sweep.published_harness}
+    with Simulator(find_model(), **options) as simulator:
+        return [simulator.ask(resolve(sweep.machine, draw), sweep.plan) for draw in chosen]
+
+
+def run_sweep(sweep: Sweep, executor: Executor, parts: int) -> list[list[Figures]]:
+    """All rows in the order of the draws, the same however many parts they are run in."""
+    parts = min(parts, sweep.count)
+    waiting = [executor.submit(share, sweep, first, parts) for first in range(parts)]
+    rows: list[list[Figures]] = [[]] * sweep.count
+    for first, future in enumerate(waiting):
+        rows[first::parts] = future.result()
+    return rows
 
 
 def bands(rows: Sequence[Sequence[Figures]]) -> list[Band]:

@@ -47,8 +47,11 @@ class Topology(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cores_per_cluster: Annotated[int, Meta(ge=1, le=256)]
     cores_per_l3: Annotated[int, Meta(ge=1, le=256)]
     cores_per_socket: Annotated[int, Meta(ge=1, le=256)]
-    round_trips_ns: list[list[float]] | None = None
-    """Core-to-core round trips of a published matrix; only their differences are used, as distances."""
+    central_homes: bool = False
+    """Each socket has a home half-way between its last-level caches, for the lines that several of them use."""
+    round_trips_ns: list[list[float]] | dict[Literal["same_l3", "other_l3", "other_socket"], float] | None = None
+    """Core-to-core round trips of a published matrix, or its medians by class; only their differences are used, as
+    distances."""
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -60,6 +63,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     exclusive_load_unique: bool = False
     locked_drains: bool = False
     one_bus: bool = False
+    upgrade_at_once: bool = False
+    upgrade_behind_load: bool = False
+    far_when_contended: bool = False
 
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -193,15 +199,27 @@ def _check_topology(machine: Machine, where: str) -> None:
     for name in ("cores_per_cluster", "cores_per_l3", "cores_per_socket"):
         if topology.cores % getattr(topology, name):
             raise UserError(f"{topology.cores} cores are not groups of {name} = {getattr(topology, name)}", where)
-    matrix = topology.round_trips_ns
-    if matrix is None:
+    if topology.round_trips_ns is None:
         return
+    matrix = _round_trips(topology, where)
     if len(matrix) != topology.cores or any(len(row) != topology.cores for row in matrix):
         raise UserError("topology.round_trips_ns is not square", where, f"{topology.cores} rows of {topology.cores}")
     for row in matrix:
         for value in row:
             if not math.isfinite(value) or not 0 <= value <= 1e5:
                 raise UserError(f"topology.round_trips_ns: {value:g} is out of range", where, "from 0 to 100000 ns")
+
+
+def _round_trips(topology: Topology, where: str = "") -> list[list[float]]:
+    """The matrix of round trips, spelled out where the file gives one for each class; UserError where a class is missing."""
+    given = topology.round_trips_ns
+    if isinstance(given, list):
+        return given
+    names = ("same_l3", "other_l3", "other_socket")
+    classes = [[_class(topology, a, b) for b in range(topology.cores)] for a in range(topology.cores)]
+    for missing in sorted({names[step] for row in classes for step in row if step is not None} - set(given)):
+        raise UserError(f"topology.round_trips_ns has no {missing}", where, "the machine has pairs of that class")
+    return [[0.0 if step is None else given[names[step]] for step in row] for row in classes]
 
 
 def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
@@ -218,14 +236,19 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
     cores, homes = machine.topology.cores, machine.topology.homes
     stops = [home * cores // homes for home in range(homes)]
     topology = machine.topology
+    centres = range(0, cores, topology.cores_per_socket) if topology.central_homes else ()
     return {
         "linewright_machine": VERSION,
         "name": machine.name,
         "arch": machine.arch,
         "calibrated": machine.calibrated,
         "cores": cores,
-        "homes": homes,
-        "core_home": [[row[stop] for stop in stops] for row in between],
+        "homes": homes + len(centres),
+        "central_homes": len(centres),
+        "core_home": [
+            [row[stop] for stop in stops] + [_to_centre(topology, between, core, first) for first in centres]
+            for core, row in enumerate(between)
+        ],
         "core_core": between,
         "cluster": [core // topology.cores_per_cluster for core in range(cores)],
         "l3": [core // topology.cores_per_l3 for core in range(cores)],
@@ -242,23 +265,32 @@ def _between(machine: Machine, values: Mapping[str, float]) -> list[list[int]]:
     cores = range(topology.cores)
     if topology.round_trips_ns is not None:
         # A round trip crosses the distance several times; what all pairs share is in the other constants.
-        matrix = topology.round_trips_ns
+        matrix = _round_trips(topology)
         least = min(matrix[a][b] for a in cores for b in cores if a != b) if topology.cores > 1 else 0
         return [[0 if a == b else round((matrix[a][b] - least) / CROSSINGS * 1000) for b in cores] for a in cores]
     steps = [round(values[name] * 1000) for name in DISTANCES]
-    return [[_step(topology, steps, a, b) for b in cores] for a in cores]
+    classes = [[_class(topology, a, b) for b in cores] for a in cores]
+    return [[0 if step is None else steps[step] for step in row] for row in classes]
+
+
+def _to_centre(topology: Topology, between: list[list[int]], core: int, first: int) -> int:
+    """One way from a core to the home half-way between the last-level caches of the socket that begins with core `first`."""
+    socket = range(first, first + topology.cores_per_socket)
+    half = max(between[a][b] for a in socket for b in socket) // 2
+    return half if core in socket else between[core][first] - half
 
 
 CROSSINGS = 8
 """One-way distances in a round trip of two handoffs: request, snoop, data and acknowledgement of each."""
 
 
-def _step(topology: Topology, steps: list[int], a: int, b: int) -> int:
+def _class(topology: Topology, a: int, b: int) -> int | None:
+    """How far two cores lie apart: 0 same last-level cache, 1 same socket, 2 other socket; None for one and the same."""
     if a == b:
-        return 0
+        return None
     if a // topology.cores_per_l3 == b // topology.cores_per_l3:
-        return steps[0]
-    return steps[1] if a // topology.cores_per_socket == b // topology.cores_per_socket else steps[2]
+        return 0
+    return 1 if a // topology.cores_per_socket == b // topology.cores_per_socket else 2
 
 
 def resolved_json(machine: Machine, draw: Mapping[str, float] | None = None) -> str:
@@ -284,7 +316,11 @@ def to_toml(machine: Machine) -> str:
     lines += ["calibrated_on = [", *(f"  {_quoted(cell)}," for cell in machine.calibrated_on), "]"]
     lines += ["", "[topology]"]
     for name, value in msgspec.structs.asdict(machine.topology).items():
-        if value is not None:
+        if isinstance(value, bool):
+            lines.append(f"{name} = {_bool(value)}")
+        elif isinstance(value, dict):
+            lines.append(f"{name} = {{ {', '.join(f'{key} = {ns}' for key, ns in value.items())} }}")
+        elif value is not None:
             lines.append(f"{name} = {value}")
     lines += ["", "[sources]"]
     lines += [f"{name} = {_quoted(text)}" for name, text in machine.sources.items()]

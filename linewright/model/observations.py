@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -36,15 +37,24 @@ class Observation(Struct, frozen=True, kw_only=True):
         return self.p95_ns > UNSTEADY * self.ns
 
 
-def read(path: str, forms: list[Form]) -> list[Observation]:
-    """The observations of a table (``.csv``) or of a record file; UserError says which line cannot be."""
+STATE_GAP = 1.35
+"""Neighbouring windows of a handoff further apart than this belong to different placements of its CPUs."""
+LEAST_OF_STATE = 4
+"""Windows that a placement needs before it counts as one."""
+
+
+def read(path: str, forms: list[Form], moved: bool = False) -> list[Observation]:
+    """The observations of a table (``.csv``) or of a record file; UserError says which line cannot be.
+
+    `moved`: a hypervisor moved the CPUs during the run, see `placements`.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise UserError(error.strerror or str(error), path, "expected a table or a record file") from None
     if path.endswith(".csv"):
         return read_table(data, path, forms)
-    return from_records((line.value for line in records.Reader(path)), path)
+    return from_records((line.value for line in records.Reader(path)), path, moved)
 
 
 def read_table(data: bytes, where: str, forms: list[Form]) -> list[Observation]:
@@ -110,26 +120,68 @@ def _time(text: str, where: str) -> float:
     return value
 
 
-def from_records(values: Iterable[object], where: str) -> list[Observation]:
+Launches = dict[int, list[float]]
+"""A cell's windows by launch."""
+
+
+def from_records(values: Iterable[object], where: str, moved: bool = False) -> list[Observation]:
     """Cells of measured records: the median over launches of each launch's median window. Simulated ones are refused."""
-    medians: dict[str, list[float]] = defaultdict(list)
+    windows: dict[str, Launches] = defaultdict(lambda: defaultdict(list))
     cells: dict[str, Cell] = {}
     for value in values:
-        if not isinstance(value, Record) or value.status != "ok" or not value.window_ns or value.cell.params:
+        if not isinstance(value, Record) or value.status != "ok" or not value.window_ns:
             continue
         if "simulated" in value.flags:
             raise UserError("the records are simulated", where, "a machine is calibrated with measurements")
-        if value.cell.contender == "placebo" or value.cell.form == "empty":
+        if value.cell.contender == "placebo" or value.cell.form == "empty" or value.cell.params:
             continue
         cells[value.id] = value.cell
-        medians[value.id].append(float(np.median(value.window_ns)))
+        windows[value.id][value.launch] += value.window_ns
     if not cells:
         raise UserError("no measured cell that the model knows", where)
-    return [
-        Observation(
-            cell=cells[cell_id],
-            ns=float(np.median(medians[cell_id])),
-            p95_ns=float(np.percentile(medians[cell_id], 95)),
-        )
-        for cell_id in cells
-    ]
+    placed = [(cells[cell_id], launches) for cell_id, launches in windows.items()]
+    return [_observed(cell, launches) for cell, launches in (placements(placed) if moved else placed)]
+
+
+def _observed(cell: Cell, launches: Launches) -> Observation:
+    medians = [float(np.median(windows)) for windows in launches.values()]
+    return Observation(cell=cell, ns=float(np.median(medians)), p95_ns=float(np.percentile(medians, 95)))
+
+
+def placements(cells: list[tuple[Cell, Launches]]) -> list[tuple[Cell, Launches]]:
+    """Handoffs by where their two CPUs really were: one cell for each placement; other cells stay as they are.
+
+    Virtual CPUs are moved between cores, and the guest does not see it. The windows of a handoff then fall into two groups:
+    the faster one is a pair under one last-level cache, the slower one a pair under two. A handoff with one group has the
+    placement that others show for its launches, if they show one.
+    """
+    parts = {cell.id: _split(launches) for cell, launches in cells if cell.operation == "handoff"}
+    shown: dict[int, set[str]] = defaultdict(set)
+    for part in parts.values():
+        for placement, launches in part.items():
+            for launch in launches:
+                shown[launch].add(placement)
+    found = []
+    for cell, launches in cells:
+        part = parts.get(cell.id)
+        if part:
+            found += [(msgspec.structs.replace(cell, placement=name), group) for name, group in part.items()]
+            continue
+        known = set().union(*(shown[launch] for launch in launches)) if part is not None else set()
+        found.append((msgspec.structs.replace(cell, placement=known.pop()) if len(known) == 1 else cell, launches))
+    return found
+
+
+def _split(launches: Launches) -> dict[str, Launches]:
+    """A handoff's windows in two groups, or nothing where they are one."""
+    pooled = sorted(ns for windows in launches.values() for ns in windows)
+    inner = range(LEAST_OF_STATE, len(pooled) - LEAST_OF_STATE + 1)
+    cut = max(inner, key=lambda index: pooled[index] / pooled[index - 1], default=None)
+    if cut is None or pooled[cut] < STATE_GAP * pooled[cut - 1]:
+        return {}
+    groups: dict[str, Launches] = {"same_l3": {}, "other_l3": {}}
+    for launch, windows in launches.items():
+        for ns in windows:
+            name = "same_l3" if ns < pooled[cut] else "other_l3"
+            groups[name].setdefault(launch, []).append(ns)
+    return groups

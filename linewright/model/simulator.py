@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 from linewright.errors import RunError, UserError
 from linewright.schema import Plan
 from linewright.target.probe import error_text
+from linewright.target.process import end, start
 
 
 class Figures(Struct, frozen=True):
@@ -44,12 +44,7 @@ class Simulator:
         options = ["--serve", "--windows", str(windows), "--ops", str(ops)]
         if published_harness:
             options.append("--published-harness")
-        try:
-            self._process = subprocess.Popen(
-                [program, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-        except OSError as error:
-            raise UserError(f"cannot run {program}: {error.strerror}", "linewright-model") from None
+        self._process = start([program, *options])
         self._answer = msgspec.json.Decoder(_Answer)
 
     def ask(self, resolved: dict, plan: Plan) -> list[Figures]:
@@ -69,10 +64,7 @@ class Simulator:
 
     def close(self) -> None:
         """End the program; it holds nothing that could be lost."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            stream.close()
+        end(self._process)
 
     def __enter__(self) -> Simulator:
         return self

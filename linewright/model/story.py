@@ -24,18 +24,20 @@ SMALL_SHARE = 0.01
 _ID = re.compile(
     r"(?P<operation>[a-z0-9_]+)/(?P<form>[a-z0-9_]+)/u(?P<width_bits>\d+)/(?P<order>[a-z_]+)/(?P<contender>[a-z_]+)"
     r"/ci(?P<contender_iters>\d{1,9})/(?P<work>w|nop)(?P<work_iters>\d{1,9})/(?P<placement>[a-z0-9_:,]+)"
-    r"/l(?P<lines>\d{1,4})/t(?P<threads>\d{1,4})"
+    r"/l(?P<lines>\d{1,4})/t(?P<threads>\d{1,4})(?P<params>(/[a-z0-9_]+=[a-z0-9_.+-]+)*)"
 )
 
 
 def cell_of(text: str) -> Cell:
-    """The cell of a canonical id without parameters; UserError shows what one looks like."""
+    """The cell of a canonical id; UserError shows what one looks like."""
     match = _ID.fullmatch(text)
     example = "add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
     if match is None:
         raise UserError(f"{text[:200]!r} is no cell's id", "explain", f"for example {example}")
     fields = match.groupdict()
-    values = {key: int(value) if value.isdigit() else value for key, value in fields.items()}
+    values = {key: _number(value) for key, value in fields.items() if key != "params"}
+    pairs = (pair.split("=", 1) for pair in fields["params"].split("/")[1:])
+    values["params"] = {key: _number(value) for key, value in pairs}
     values["work"] = "chain" if fields["work"] == "w" else "nop_loop"
     try:
         return msgspec.convert(values, Cell)
@@ -43,9 +45,14 @@ def cell_of(text: str) -> Cell:
         raise UserError(str(error), text[:200], f"for example {example}") from None
 
 
+def _number(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
+
+
 def distance(a: Cell, b: Cell) -> float:
-    """How far two cells lie apart: doublings of work and of contender spacing, 4 for another form or contention."""
-    apart = 4.0 * (a.form != b.form) + 4.0 * (a.contender != b.contender) + 2.0 * abs(a.threads - b.threads)
+    """How far two cells lie apart: doublings of work, spacing and threads, 4 for another form or contention."""
+    apart = 4.0 * (a.form != b.form) + 4.0 * (a.contender != b.contender)
+    apart += 2.0 * abs(math.log2(a.threads / b.threads))
     apart += abs(math.log2((a.work_iters + 10) / (b.work_iters + 10)))
     return apart + abs(math.log2((a.contender_iters + 10) / (b.contender_iters + 10)))
 
@@ -127,7 +134,7 @@ def _nearness(machine: Machine, cell: Cell) -> str:
         return "The constants were fitted to this very point."
     return (
         f"The nearest cell that the constants were fitted to is {other.id}, {apart:.1f} away (doublings of work and of "
-        "contender spacing; 4 for another form or contention)."
+        "contender spacing; 2 for a doubling of the threads, 4 for another form or contention)."
     )
 
 

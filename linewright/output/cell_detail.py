@@ -61,7 +61,13 @@ def print_detail(
     if len(shown) < len(ordered):
         console.print(Text(f"{len(ordered) - len(shown)} more launches between these."))
     console.print()
-    for line in (*_windows(records), *_modes(summary), *_control(summary, every), *_doubts(summary)):
+    for line in (
+        *_windows(records),
+        *_simulated(summary),
+        *_modes(summary),
+        *_control(summary, every),
+        *_doubts(summary),
+    ):
         console.print(Text(one_line(line)))
 
 
@@ -125,6 +131,29 @@ def _windows(records: Sequence[Record]) -> list[str]:
         p = [words.ns(float(v)) for v in np.percentile(kept, [0, 25, 50, 75, 100])]
         lines.append(
             f"All windows: least {p[0]}, quarter {p[1]}, middle {p[2]}, three quarters {p[3]}, most {p[4]} ns."
+        )
+    return lines
+
+
+PHASES = ("work", "wait_for_home", "wait_for_snoop", "execute", "retry")
+"""Where a simulated operation's time goes; docs/guide/model.md says what each is."""
+
+
+def _simulated(summary: Summary) -> list[str]:
+    m = summary.metrics
+    if "p05_ns" not in m:
+        return []
+    parts = ", ".join(f"{name.replace('_', ' ')} {words.ns(m[f'{name}_ns'])}" for name in PHASES if f"{name}_ns" in m)
+    lines = [
+        f"Over draws of the machine's constants: {words.ns(m['p05_ns'])} to {words.ns(m['p95_ns'])} ns (5th to 95th"
+        f" percentile), middle {words.ns(m['p50_ns'])}."
+    ]
+    if parts:
+        lines.append(f"An operation's ns: {parts}.")
+    if "calibrated_distance" in m:
+        lines.append(
+            f"The nearest cell that the constants were fitted to is {m['calibrated_distance']:.1f} away (doublings of"
+            " work, spacing or threads; 4 for another form or contention)."
         )
     return lines
 

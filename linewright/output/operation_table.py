@@ -98,6 +98,33 @@ COLUMNS = (_FORM, *_FIGURES, *_MORE, _MARKS)
 """Every column of these tables; some are left out on a narrow terminal."""
 
 
+def _metric(name: str) -> Callable[[_Line], str]:
+    return lambda line: ns_text(line.summary.metrics.get(name))
+
+
+def _distance(line: _Line) -> str:
+    apart = line.summary.metrics.get("calibrated_distance")
+    return "" if apart is None else f"{apart:.1f}"
+
+
+SIMULATED = (
+    Column("draws 5 %", _metric("p05_ns"), meaning="5th percentile over draws of the simulated machine's constants."),
+    Column("50 %", _metric("p50_ns")),
+    Column("95 %", _metric("p95_ns"), meaning="95th percentile over these draws."),
+    Column(
+        "away",
+        _distance,
+        meaning="distance to the nearest cell that the constants were fitted to, in doublings of work, spacing or threads.",
+    ),
+)
+"""Columns of simulated cells only."""
+
+
+def is_simulated(summary: Summary) -> bool:
+    """Whether a summary has percentiles over draws of a described machine's constants."""
+    return "p05_ns" in summary.metrics
+
+
 def print_operations(summaries: Sequence[Summary], console: Console, marks: Marks) -> bool:
     """Print a table for each operation that has figures; whether there was one."""
     printed = False
@@ -126,7 +153,8 @@ def _table(operation: str, summaries: Sequence[Summary], console: Console, marks
         previous = form
         lines.append(_Line(shown, summary, marks.of(summary)))
         marks.note_modes(summary)
-    columns = (_FORM, *_FIGURES, *(_MORE if wide else ()), _MARKS)
+    drawn = SIMULATED if any(is_simulated(s) for s in summaries) else ()
+    columns = (_FORM, *_FIGURES, *drawn, *(_MORE if wide else ()), _MARKS)
     return table(title, columns, lines, style=lambda line: "" if line.summary.status == "ok" else "italic")
 
 

@@ -14,7 +14,7 @@ from linewright.output.columns import legend
 from linewright.output.counter_table import print_counters
 from linewright.output.machine import describe
 from linewright.output.marks import Marks, print_missing
-from linewright.output.operation_table import COLUMNS, print_operations
+from linewright.output.operation_table import COLUMNS, SIMULATED, is_simulated, print_operations
 from linewright.output.reader_table import print_readers
 from linewright.schema import Context
 
@@ -36,7 +36,8 @@ def print_result(summaries: Sequence[Summary], contexts: Sequence[Context], cons
         print_readers(own, console, marks.of)
         print_counters(own, console)
         print_missing(own, console)
-    for line in legend(COLUMNS) if plain else ():
+    columns = (*COLUMNS, *(SIMULATED if any(is_simulated(s) for s in summaries) else ()))
+    for line in legend(columns) if plain else ():
         console.print(Text(line))
     marks.explain(console)
     console.print()

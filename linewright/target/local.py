@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import selectors
-import signal
 import subprocess
 import time
 from collections import deque
@@ -25,13 +23,13 @@ from linewright.target import probe
 from linewright.target.estimate import cells_s
 from linewright.target.interrupts import Interrupts
 from linewright.target.probe import Form, Topology
+from linewright.target.process import end, start
 from linewright.target.programs import NAME, find_probe
 
 LEAST_BUDGET_S = 0.001
 """What a launch gets when earlier ones used up everything: the probe still gives every cell one window."""
 STOP_PATIENCE_S = 15.0
 """Longest wait for a probe that was asked to stop: above the longest window that a plan may ask for."""
-PR_SET_PDEATHSIG = 1
 
 
 class Progress(Struct, frozen=True):
@@ -103,12 +101,12 @@ class LocalTarget:
 
 def in_turn(plan: Plan, done: Done, run: Callable[[Plan, Interrupts], Iterator[Event]]) -> Iterator[Event]:
     """Every launch runs every cell, so that forms can be compared in pairs; each gets its share of the time left."""
-    start = time.monotonic()
+    began = time.monotonic()
     launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
     waiting = deque(launch for launch in launches if launch is not None)
     with Interrupts() as interrupts:
         while waiting:
-            left_s = plan.budget_s - (time.monotonic() - start)
+            left_s = plan.budget_s - (time.monotonic() - began)
             share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
             launch = msgspec.structs.replace(waiting.popleft(), budget_s=max(LEAST_BUDGET_S, left_s * share))
             yield from run(launch, interrupts)
@@ -133,17 +131,7 @@ def launch_program(
     """
     if interrupts.caught:
         raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=die_with_parent(),
-            start_new_session=tether is not None,  # Ctrl-C is ours to pass on: ssh would die of it with the records
-        )
-    except OSError as error:
-        raise RunError(f"cannot run {command[0]}: {error.strerror}") from None
+    process = start(command, own_session=tether is not None)  # Ctrl-C is ours to pass on: ssh would die of it
     interrupts.on_signal = lambda: _stop(process, interrupts, tether)
     conversation = _Conversation(plan, program, tether)
     try:
@@ -155,17 +143,8 @@ def launch_program(
         code = process.wait()
     finally:
         interrupts.on_signal = lambda: None
-        _end(process)
+        end(process)
     conversation.finish(code, interrupts)
-
-
-def die_with_parent() -> Callable[[], None]:
-    """For the child: be terminated when the command is, even by SIGKILL, so that no probe goes on unheard.
-
-    Prepared before the fork; the child itself makes a single system call.
-    """
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) and None
 
 
 def _stop(process: subprocess.Popen, interrupts: Interrupts, tether: Tether | None) -> None:
@@ -210,16 +189,6 @@ def _chunks(process: subprocess.Popen, interrupts: Interrupts) -> Iterator[tuple
                 deadline = deadline or time.monotonic() + STOP_PATIENCE_S
                 if time.monotonic() > deadline:
                     process.kill()
-
-
-def _end(process: subprocess.Popen) -> None:
-    """Leave no process and no pipe behind, whatever stopped the reading."""
-    if process.poll() is None:
-        process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        with contextlib.suppress(OSError):
-            stream.close()
 
 
 class _Conversation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -10,9 +11,10 @@ import msgspec
 
 from linewright.errors import UserError
 from linewright.model import machine_file
-from linewright.model.ensemble import BOUND_DRAWS, DRAWS, Band, bands, orderings, simulate
+from linewright.model.cluster import executor
+from linewright.model.ensemble import BOUND_DRAWS, DRAWS, Band, Sweep, bands, orderings, run_sweep
 from linewright.model.machine_file import Machine
-from linewright.model.simulator import Simulator
+from linewright.model.story import nearest
 from linewright.output.console import remark
 from linewright.schema import Cell, Plan, Record
 from linewright.target import probe
@@ -21,6 +23,9 @@ from linewright.target.local import Done, Event, launch_plan, launch_program
 from linewright.target.programs import MODEL, find_model
 
 HARNESSES = ("probe", "published")
+LEAST_DRAWS = 20
+CLUSTER_PARTS = 16
+"""Tasks that a sweep is given to a cluster in: enough to keep its processes busy, each with several draws."""
 
 
 class ModelTarget:
@@ -28,6 +33,8 @@ class ModelTarget:
 
     def __init__(self, machine: Machine, harness: str = "probe") -> None:
         self.machine = machine
+        self.count = DRAWS if machine.calibrated else BOUND_DRAWS
+        self.scheduler: str | None = None
         self.name = f"model:{machine.name}"
         self.program = find_model()
         self.published_harness = harness == "published"
@@ -61,16 +68,28 @@ class ModelTarget:
             for line in ordering_text(self.machine, plan, rows):
                 remark(line)
 
+    def sweep(self, draws: int | None, scheduler: str | None) -> None:
+        """How many draws of the constants bands come from, and the Dask scheduler that has them run; None as it is."""
+        if draws is not None and draws < LEAST_DRAWS:
+            raise UserError(f"{draws} draws", "--draws", f"at least {LEAST_DRAWS}: percentiles are read from them")
+        self.count = draws or self.count
+        self.scheduler = scheduler
+
     def _rows(self, plan: Plan) -> list:
-        count = DRAWS if self.machine.calibrated else BOUND_DRAWS
-        with Simulator(self.program, windows=4, ops=600, published_harness=self.published_harness) as simulator:
-            return simulate(self.machine, plan, count, simulator)
+        sweep = Sweep(self.machine, plan, self.count, self.published_harness)
+        with executor(None, self.scheduler, programs=True) as run:
+            return run_sweep(sweep, run, CLUSTER_PARTS if self.scheduler else os.cpu_count() or 1)
 
     def _with_band(self, record: Record, of_cell: dict[str, Band]) -> Record:
+        if record.status == "unavailable":
+            return record  # the model lacks what the cell needs, whatever the constants
         band = of_cell[record.id]
         if not self.machine.calibrated:
             return bounds_only(record, band, self.machine)
         metrics = record.metrics | {"p05_ns": band.p05, "p50_ns": band.p50, "p95_ns": band.p95}
+        near = nearest(self.machine, record.cell)
+        if near is not None:
+            metrics["calibrated_distance"] = near[1]
         return msgspec.structs.replace(record, metrics=metrics)
 
 

@@ -20,7 +20,8 @@ from elftools.elf.elffile import ELFFile
 from linewright import __version__
 from linewright.errors import UserError, one_line
 from linewright.target import probe
-from linewright.target.local import LOST, Tether, die_with_parent
+from linewright.target.local import LOST, Tether
+from linewright.target.process import die_with_parent
 from linewright.target.programs import ARCHITECTURES, NAME, architecture, find_probe_for
 from linewright.target.remote.transport import Behind, Transport, last_line, run
 

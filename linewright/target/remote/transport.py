@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from linewright.errors import UserError, one_line
-from linewright.target.local import die_with_parent
+from linewright.target.process import die_with_parent
 
 SSH = "LINEWRIGHT_SSH"
 """Environment variable with the ssh command and options of the user's own, which count before ours."""

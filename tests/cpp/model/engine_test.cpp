@@ -152,6 +152,247 @@ TEST(Engine, SharedGlobalsMatterOnlyWhereAnOperationWaitsForTheStores) {
     EXPECT_GT(interval(Harness::published), 2 * own); // every operation waits for the globals' line
 }
 
+// --- mechanisms: each of these fails without the mechanism that it names
+
+TEST(Mechanism, FillThenFarFillsOnceAndGoesFarOnceTheLineIsLost) {
+    json machine = steady(machine_json());
+    machine["constants"]["far_busy_ps"] = 35'000;
+    EXPECT_NEAR(run_cell(machine, cell_of("stadd")).window_ns[0], 52.0, 0.01); // each one is performed at the home
+    machine["options"]["fill_then_far"] = true;
+    EXPECT_NEAR(run_cell(machine, cell_of("stadd")).window_ns[0], 4.0, 0.01); // the first one fetched the line
+    EXPECT_NEAR(run_cell(machine, cell_of("stadd", 2)).window_ns[0], 86.0, 0.5); // each core's one fill is spent
+}
+
+TEST(Mechanism, AContendedLineSendsNearAtomicsFarForAWhile) {
+    json machine = steady(machine_json());
+    machine["options"]["far_when_contended"] = true;
+    machine["constants"]["far_busy_ps"] = 35'000;
+    const double patient = run_cell(machine, cell_of("ldadd", 2)).window_ns[0];
+    machine["constants"]["contended_for_ps"] = 10'000'000;
+    const Simulated far = run_cell(machine, cell_of("ldadd", 2));
+    EXPECT_LT(patient, 60.0);
+    EXPECT_NEAR(far.window_ns[0], 86.0, 5.0); // the home serves both in turns, as it does far atomics
+    EXPECT_NEAR(run_cell(machine, cell_of("ldadd")).window_ns[0], 4.0, 0.01); // nothing is ever taken away
+}
+
+// Two pairs of cores, each pair with a far atomic on a line of its own.
+double of_two_pairs(const json &described) {
+    Setup setup;
+    setup.lines = 2;
+    for (unsigned thread = 0; thread < 4; ++thread) {
+        setup.programs.push_back(
+            {.steps = {{.kind = Kind::atomic, .of = Class::store, .counts = true, .ends = true}}, .lines = {thread / 2}});
+        setup.cores.push_back(thread);
+    }
+    const Limits limits{.warm_ops = 50, .ops = 400, .time = 1'000'000'000};
+    const Outcome outcome = run(parse_machine(described.dump()), setup, limits, Start::invalid, 1, true);
+    return static_cast<double>(outcome.window) / 1000 / 400;
+}
+
+TEST(Mechanism, OneBusServesAllLinesOneAfterTheOther) {
+    json machine = steady(machine_json());
+    machine["constants"]["far_busy_ps"] = 35'000;
+    EXPECT_NEAR(of_two_pairs(machine), 86.0, 0.5);
+    machine["options"]["one_bus"] = true;
+    EXPECT_NEAR(of_two_pairs(machine), 172.0, 1.0);
+}
+
+double round_trip(const json &machine, const char *placement = "auto") {
+    wire::Cell cell = cell_of("cmpxchg_blind", 2);
+    cell.operation = "handoff";
+    cell.placement = placement;
+    return run_cell(machine, cell).window_ns[0];
+}
+
+TEST(Mechanism, AModifiedLineIsWrittenBackBeforeItIsHandedOver) {
+    json machine = steady(machine_json());
+    const double without = round_trip(machine);
+    machine["constants"]["write_back_ps"] = 50'000;
+    EXPECT_NEAR(round_trip(machine), without + 2 * 50.0, 8.0); // once with each of the two handoffs
+    // A line that nobody has written since is only supplied.
+    EXPECT_NEAR(run_cell(machine, cell_of("ldr_read", 2)).window_ns[0], 1.0, 0.1);
+}
+
+TEST(Mechanism, CoresThatShareACacheHandTheLineOverThere) {
+    json machine = steady(machine_json());
+    machine["cluster"] = {0, 0, 1, 1};
+    const double before = round_trip(machine, "cpus:0,1");
+    EXPECT_NEAR(before, round_trip(machine, "cpus:0,2"), 1.0);
+    machine["constants"]["shared_cache_ps"] = 10'000;
+    EXPECT_NEAR(round_trip(machine, "cpus:0,2"), before, 1.0);
+    // Look-up, snoop and data (8 + 10 + 16) become the 10 of the shared cache, with each of the two handoffs.
+    EXPECT_NEAR(round_trip(machine, "cpus:0,1"), before - 2 * 24.0, 8.0);
+}
+
+TEST(Mechanism, AnUpgradeAtOnceDoesNotWaitForTheOtherCopies) {
+    json machine = steady(machine_json());
+    wire::Cell cell = cell_of("load_cmpxchg", 2);
+    cell.operation = "handoff";
+    const double waits = run_cell(machine, cell).window_ns[0], blind = round_trip(machine);
+    machine["options"]["upgrade_at_once"] = true;
+    EXPECT_NEAR(run_cell(machine, cell).window_ns[0], waits - 2 * 10.0, 1.0); // the snoop of each of the two upgrades
+    EXPECT_NEAR(round_trip(machine), blind, 0.01);                            // which a blind handoff has none of
+}
+
+TEST(Mechanism, AnAtomicBehindALoadAsksAtOnce) {
+    json described = steady(machine_json());
+    described["constants"]["acknowledge_ps"] = 0;
+    auto first = [&] { // a load and a compare-and-swap of a line that the other core holds shared
+        const Machine machine = parse_machine(described.dump());
+        wire::Cell cell = cell_of("cas_loop_read_first", 2, 0, 100'000);
+        cell.params["start"] = std::string("i.sc");
+        const model::Setup setup = make_setup(machine, cell, {0, 1}, Harness::probe);
+        const Limits limits{.ops = 1, .time = 1'000'000'000, .spread = 1};
+        return static_cast<double>(run(machine, setup, limits, Start::invalid, 1, true).window) / 1000;
+    };
+    EXPECT_GT(first(), 54.0); // the load, then the request of the upgrade: another core comes between the two
+    described["options"]["upgrade_behind_load"] = true;
+    EXPECT_NEAR(first(), 50.0, 0.01); // 28 for the shared copy, 18 for the upgrade behind it, 4 to perform
+}
+
+TEST(Mechanism, LinesThatSeveralCachesUseLiveHalfWayBetweenThem) {
+    json machine = steady(machine_json());
+    machine["l3"] = {0, 0, 1, 1};
+    const double before = round_trip(machine, "cpus:0,2"), local = round_trip(machine, "cpus:0,1");
+    machine["homes"] = 2; // the first beside core 0, the last one central
+    machine["central_homes"] = 1;
+    for (json &row : machine["core_home"])
+        row = {0, 20'000};
+    EXPECT_NEAR(round_trip(machine, "cpus:0,1"), local, 1.0);
+    // To the home and back to the holder, and the acknowledgement: each of the two handoffs crosses it twice more.
+    EXPECT_NEAR(round_trip(machine, "cpus:0,2"), before + 2 * 40.0, 5.0);
+}
+
+// --- where a line is when a window opens
+
+TEST(Start, AWindowOpensWithTheStatesThatWereAskedFor) {
+    json machine = steady(machine_json());
+    Effort effort = checked_effort();
+    effort.ops = 20;
+    auto first = [&](const char *start) {
+        wire::Cell cell = cell_of("ldadd");
+        cell.params["start"] = std::string(start);
+        return simulate(parse_machine(machine.dump()), cell, {}, effort, 1).window_ns[0] * 20;
+    };
+    EXPECT_NEAR(first("ud"), 20 * 4.0, 0.1);
+    EXPECT_NEAR(first("uc"), 20 * 4.0, 0.1);
+    // Not held: request 4, look-up 8, data 16 and memory 60 come before the first operation.
+    EXPECT_NEAR(first("i"), 20 * 4.0 + 88.0, 0.1);
+    // Held by this core and shared: an upgrade, without data.
+    EXPECT_NEAR(first("sc"), 20 * 4.0 + 12.0, 0.1);
+}
+
+TEST(Start, StatesThatNoProtocolReachesAreRefused) {
+    const Machine machine = parse_machine(machine_json().dump());
+    wire::Cell cell = cell_of("ldadd", 2);
+    auto refusal = [&](const char *start) -> std::string {
+        cell.params["start"] = std::string(start);
+        try {
+            return obstacle(machine, cell);
+        } catch (const wire::Invalid &error) {
+            return error.what();
+        }
+    };
+    EXPECT_EQ(refusal("sc.sc"), "");
+    EXPECT_EQ(refusal("ud"), "");
+    EXPECT_NE(refusal("ud.ud").find("is the only one that holds it"), std::string::npos);
+    EXPECT_NE(refusal("uc.sc").find("is the only one that holds it"), std::string::npos);
+    EXPECT_NE(refusal("i.i.i").find("3 states for 2 threads"), std::string::npos);
+    EXPECT_NE(refusal("owned").find("no state owned; allowed: i, sc, uc, ud"), std::string::npos);
+}
+
+// Two owners at once can come from nobody but a defect: a debug build finds it without being asked.
+TEST(Checks, ADebugBuildHoldsEveryRunAgainstTheLaws) {
+    const Machine machine = parse_machine(machine_json().dump());
+    model::Setup setup = make_setup(machine, cell_of("ldadd", 3), {0, 1, 2}, Harness::probe);
+    setup.start = {State::I, State::UD, State::UD};
+    const Limits limits{.ops = 5, .time = 1'000'000'000};
+    EXPECT_THROW(run(machine, setup, limits, Start::invalid, 1, true), Broken_law);
+#ifdef NDEBUG
+    EXPECT_NO_THROW(run(machine, setup, limits, Start::invalid, 1, false));
+#else
+    EXPECT_THROW(run(machine, setup, limits, Start::invalid, 1, false), Broken_law);
+#endif
+}
+
+// --- forms made of several operations
+
+wire::Cell family_cell(const char *operation, const char *form, unsigned threads = 1) {
+    wire::Cell cell = cell_of(form, threads);
+    cell.operation = operation;
+    return cell;
+}
+
+TEST(Families, CountersOnLinesOfTheirOwnDoNotMeet) {
+    const json machine = steady(machine_json());
+    wire::Cell own = family_cell("percpu_add", "percpu_own_ldadd", 4),
+               shared = family_cell("percpu_add", "percpu_shared_ldadd", 4);
+    EXPECT_NEAR(run_cell(machine, own).window_ns[0], 4.0, 0.01);
+    EXPECT_GT(run_cell(machine, shared).window_ns[0], 20.0);
+    own.params["slots"] = std::uint64_t{16}; // a working set of 64 lines
+    const Simulated many = run_cell(machine, own);
+    EXPECT_NEAR(many.window_ns[0], 4.0, 0.01);
+    EXPECT_EQ(many.expected, many.found);
+    own.params["slots"] = std::uint64_t{65};
+    EXPECT_THROW(obstacle(parse_machine(machine.dump()), own), wire::Invalid);
+}
+
+TEST(Families, NeighboursOnOneLinePayForIt) {
+    const json machine = steady(machine_json());
+    const double alone = run_cell(machine, family_cell("percpu_add", "percpu_padded_add", 2)).window_ns[0];
+    EXPECT_GT(run_cell(machine, family_cell("percpu_add", "percpu_false_sharing_add", 2)).window_ns[0], 2 * alone);
+}
+
+TEST(Families, AReaderIsTwoOperations) {
+    const json machine = steady(machine_json());
+    EXPECT_NEAR(run_cell(machine, family_cell("readers_shape", "srcu_percpu_ldadd", 2)).window_ns[0], 9.0, 0.1);
+    wire::Cell delayed = family_cell("readers_shape", "srcu_percpu_ldadd");
+    delayed.params["read_delay"] = std::uint64_t{1000};
+    EXPECT_GT(run_cell(machine, delayed).window_ns[0], 300.0);
+    // One count for all: two atomics on one line, each fought for.
+    EXPECT_GT(run_cell(machine, family_cell("readers_pair", "refcnt", 2)).window_ns[0], 20.0);
+}
+
+TEST(Families, ReadersWhoseCompareKeepsTheValueDoNotDisturbEachOther) {
+    json described = steady(machine_json(4, "near"));
+    described["arch"] = "x86_64";
+    wire::Cell cell = family_cell("wide_read", "read_twice_cmpxchg16b_verify", 2);
+    cell.width_bits = 128;
+    EXPECT_EQ(run_cell(described, cell).failed, 0u); // no value ever changes
+    cell.params["write_percent"] = std::uint64_t{10}; // the other thread's writes change it between load and compare
+    EXPECT_GT(run_cell(described, cell).failed, 0u);
+    cell.form = "cmpxchg16b_read_once";
+    EXPECT_EQ(run_cell(described, cell).failed, 0u);
+}
+
+TEST(Families, WritesComeInTheStatedShare) {
+    json described = steady(machine_json(4, "near"));
+    described["arch"] = "x86_64";
+    const Machine machine = parse_machine(described.dump());
+    for (std::uint64_t percent : {0u, 1u, 10u, 50u, 100u}) {
+        wire::Cell cell = family_cell("wide_read", "movdqa_read");
+        cell.params["write_percent"] = percent;
+        const model::Setup setup = make_setup(machine, cell, {0}, Harness::probe);
+        std::uint64_t writes = 0, operations = 0;
+        for (const Step &step : setup.programs[0].steps) {
+            writes += step.kind == Kind::store;
+            operations += step.counts;
+        }
+        EXPECT_EQ(writes * 100, percent * operations);
+    }
+}
+
+TEST(Families, WhatHasNoListOfOperationsIsRefused) {
+    const Machine machine = parse_machine(machine_json().dump());
+    for (const char *form : {"percpu_getcpu_c11_add", "percpu_racy_add", "percpu_rseq_cmpxchg"})
+        EXPECT_EQ(obstacle(machine, family_cell("percpu_add", form)),
+                  std::string("machine small has no policy for form ") + form);
+    for (const char *form : {"mutex", "spinlock", "clock", "typesafe_ref"})
+        EXPECT_EQ(obstacle(machine, family_cell("readers_pair", form)),
+                  std::string("machine small has no policy for form ") + form);
+    EXPECT_EQ(lacks(family_cell("readers_grace", "srcu_fast", 2)), "the model has no updater that waits for readers");
+}
+
 TEST(Modes, OneGroupIsOneModeAndChanceIsNone) {
     EXPECT_EQ(modes_of({10, 11, 10, 10.5, 11, 10}).size(), 1u);
     std::vector<double> alternating, lasting;

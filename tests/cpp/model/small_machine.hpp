@@ -71,6 +71,7 @@ inline json machine_json(unsigned cores = 4, const char *store = "far") {
             {"calibrated", true},
             {"cores", cores},
             {"homes", cores},
+            {"central_homes", 0},
             {"core_home", square(cores, cores, 5000)},
             {"core_core", square(cores, cores, 5000)},
             {"cluster", groups},
@@ -83,7 +84,10 @@ inline json machine_json(unsigned cores = 4, const char *store = "far") {
               {"fill_then_far", false},
               {"exclusive_load_unique", false},
               {"locked_drains", false},
-              {"one_bus", false}}},
+              {"one_bus", false},
+              {"upgrade_at_once", false},
+              {"upgrade_behind_load", false},
+              {"far_when_contended", false}}},
             {"constants", constants_json()}};
 }
 

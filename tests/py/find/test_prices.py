@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import msgspec
 import pytest
 
 from linewright.errors import UserError
-from linewright.find.prices import Prices, form_of
+from linewright.find.prices import Prices, form_of, from_files
 from linewright.find.remedies import advised
 from linewright.find.schema import Hot, Site, Touch
 from linewright.schema import VERSION, Cell, Estimate, Record
 from linewright.trial import pad
+from support.places import EXAMPLES
 
 
 def record(
@@ -40,6 +42,29 @@ def hot(
 def test_the_ceiling_is_the_share_times_what_contention_adds() -> None:
     found = Prices([], [record("none", 5.0), record("same_line", 20.0)]).ceiling(hot(), "x86_64")
     assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx((0.4 * 0.75, 0.5 * 0.75, 0.6 * 0.75))
+
+
+def simulated_file(tmp_path, name: str, **more):
+    context = json.loads((EXAMPLES / "context-valid-x86-64.json").read_text()) | {
+        "target": f"simulated:{name}",
+        "cpu_model": f"simulated: {name}",
+    }
+    rows = [record("none", 5.0, **more), record("same_line", 20.0, **more)]
+    lines = [json.dumps(context | {"context_id": "0" * 16}), *(msgspec.json.encode(row).decode() for row in rows)]
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_simulated_machine_prices_a_ceiling_where_it_is_named_and_that_is_said(tmp_path) -> None:
+    path = simulated_file(tmp_path, "server")
+    known, said = from_files([path], "Some CPU", named=True)
+    assert known.ceiling(hot(), "x86_64").gain.value == pytest.approx(0.5 * 0.75)
+    assert "simulated machine server" in said and "no measurement" in said
+    unasked, why = from_files([path], "Some CPU")
+    assert unasked is None and "no records of this machine" in why
+    bounds = simulated_file(tmp_path, "bounds", status="unavailable")
+    assert from_files([bounds], "Some CPU", named=True)[0] is None
 
 
 def test_launches_that_differ_widen_it() -> None:

@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from linewright.cli import main
@@ -102,6 +103,52 @@ def test_a_sum_is_known_where_its_members_are_not() -> None:
     assert names == ["request", "home"]
     assert total == pytest.approx(20)
     assert spread == pytest.approx(0.1)
+
+
+def test_re_weighting_agrees_with_a_posterior_that_is_gaussian() -> None:
+    fit = Fit(names=["a", "b"], values=[1.0, 1.0], sigma_before=[1, 1], sigma_after=[0.1, 0.1], covariance=[[0.01, 0], [0, 0.01]], evaluations=1)  # fmt: skip
+    thetas = np.random.default_rng(3).normal(0, 0.1, (200, 2))
+    right = calibration._weighed(fit, thetas, np.zeros(200))  # the target is the Gaussian itself
+    assert right.effective == pytest.approx(200) and right.holds and not right.moved
+    skewed = calibration._weighed(fit, thetas, 40 * thetas[:, 0])  # its mean lies four standard deviations off
+    assert not skewed.holds
+    assert skewed.moved["a"] > 1.5 and "b" not in skewed.moved
+    assert calibration._weighed(fit, thetas, np.full(200, -np.inf)).effective == 0
+
+
+def test_a_fit_is_checked_against_the_model_itself(recovered) -> None:
+    _, fit, seen, _ = recovered
+    with Simulator(find_model(), windows=3, ops=300) as simulator:
+        check = calibration.check_gaussian(fit, machine_file.find(START), seen, simulator, 12)
+    assert check.draws == 12
+    assert 0 <= check.effective <= 12
+
+
+def handoff(launch: int, windows: list[float]) -> Record:
+    cell = Cell(operation="handoff", form="cmpxchg_blind", contender="same_line", threads=2, placement="cpus:0,1")
+    return Record(
+        linewright_record=2, context_id="c", id=cell.id, cell=cell, plan="handoff", launch=launch, status="ok", window_ns=windows
+    )  # fmt: skip
+
+
+def test_handoffs_of_cpus_that_were_moved_are_two_placements() -> None:
+    records = [handoff(0, [250, 252, 248, 251, 249]), handoff(1, [250, 60, 61, 62, 61, 60])]
+    near, far = observations.from_records(records, "file", moved=True)
+    assert (near.cell.placement, far.cell.placement) == ("same_l3", "other_l3")
+    assert near.ns == pytest.approx(61) and far.ns == pytest.approx(250)
+    (both,) = observations.from_records(records, "file")
+    assert both.cell.placement == "cpus:0,1"
+    store = [
+        msgspec.structs.replace(r, cell=msgspec.structs.replace(r.cell, form="store_load"), id="s") for r in records
+    ]
+    with_store = observations.from_records(
+        [*records, msgspec.structs.replace(store[0], window_ns=[375.0] * 6)], "file", moved=True
+    )
+    assert with_store[2].cell.placement == "other_l3"  # as the other form shows for the one launch that it ran in
+    (steady,) = observations.from_records([handoff(0, [250, 252, 248, 251, 249, 250, 251, 252])], "file", moved=True)
+    assert steady.cell.placement == "cpus:0,1"
+    few = [handoff(0, [250, 252, 248, 251, 249, 60, 61, 62])]  # three windows make no placement
+    assert len(observations.from_records(few, "file", moved=True)) == 1
 
 
 def test_too_few_cells_are_refused() -> None:

@@ -26,6 +26,7 @@ RARE = "add/prfm_keep_stadd/u64/relaxed/same_line/ci1000000/nop0/auto/l1/t2"
         Cell(
             operation="cmpxchg", form="x", width_bits=32, order="full", work="nop_loop", placement="cpus:0,5", lines=4
         ),
+        Cell(operation="percpu_add", form="percpu_own_ldadd", params={"slots": 4, "start": "ud.i"}),
     ],
 )
 def test_an_id_is_read_back(cell: Cell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file
-from linewright.model.ensemble import bands, draws, orderings, simulate
+from linewright.model.ensemble import Sweep, bands, draws, orderings, run_sweep, simulate
 from linewright.model.simulator import Figures, Simulator
 from linewright.records.files import decode_line
 from linewright.schema import Cell, Context, Plan, Record
@@ -111,6 +112,99 @@ def test_the_same_seed_gives_the_same_records(plan_file, tmp_path: Path, capsys)
     assert found[0] == found[1]
 
 
+def test_the_nearest_calibrated_cell_is_in_every_record(plan_file, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out.jsonl"
+    seen = STADD | {"work": "nop_loop", "work_iters": 100}
+    plan = plan_file(seen, seen | {"work_iters": 400})
+    assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--all"]) == 0
+    apart = {record.cell.work_iters: record.metrics["calibrated_distance"] for record in measured(out)[1]}
+    assert apart[100] == 0
+    assert 0.5 < apart[400] < 2  # from 200 to 400 units: one doubling
+    shown = capsys.readouterr().out
+    assert "draws 5 %" in shown and "distance to the nearest cell" in shown
+    assert main(["show", str(out), "--why", measured(out)[1][0].id]) == 0
+    assert "Over draws of the machine's constants" in capsys.readouterr().out
+
+
+def test_counters_readers_and_wide_forms_run(plan_file, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out.jsonl"
+    cells = (
+        {"operation": "percpu_add", "form": "percpu_own_ldadd", "params": {"slots": 16}, "lines": 1},
+        {"operation": "percpu_add", "form": "percpu_shared_ldadd", "lines": 1} | BESIDE,
+        {"operation": "readers_shape", "form": "srcu_percpu_stadd", "width_bits": 8, "lines": 1},
+        {"operation": "wide_read", "form": "casp_read", "width_bits": 128, "lines": 1, "params": {"write_percent": 10}},
+        {"operation": "readers_grace", "form": "srcu_fast", "width_bits": 8, "order": "acq_rel", "lines": 1} | BESIDE,
+    )
+    assert (
+        main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan_file(*cells), "-o", str(out), "--format", "csv"])
+        == 0
+    )
+    of = {record.cell.form: record for record in measured(out)[1]}
+    assert of["percpu_own_ldadd"].issue.median_ns < of["percpu_shared_ldadd"].issue.median_ns
+    assert of["srcu_fast"].status == "unavailable"
+    assert of["srcu_fast"].reason == "the model has no updater that waits for readers"
+    assert {record.status for form, record in of.items() if form != "srcu_fast"} == {"ok"}
+
+
+def test_built_in_plans_run_as_far_as_the_model_knows_their_forms(capsys) -> None:
+    for plan in ("quick", "rmw", "percpu", "readers", "wide", "published"):
+        assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "--dry-run"]) == 0, plan
+    assert "percpu_own_ldadd" in capsys.readouterr().out
+
+
+def test_the_published_plan_has_the_published_work(capsys) -> None:
+    assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", "published", "--dry-run"]) == 0
+    cells = [line for line in capsys.readouterr().out.splitlines() if line.count("/") >= 9]
+    assert len(cells) == 32
+    assert all("/nop" in cell or "/w0/" in cell for cell in cells)
+    assert sum("/nop" in cell for cell in cells) == 16
+
+
+def test_the_states_that_a_cell_begins_with_decide_its_mode() -> None:
+    target = open_target(f"model:{CALIBRATED}")
+
+    def first(start: str) -> float:
+        rare = {"contender": "same_line", "contender_iters": 1_000_000, "threads": 2}
+        cell = Cell(operation="add", form="prfm_keep_stadd", lines=1, params={"start": start}, **rare)
+        plan = Plan(linewright_plan=2, name="try", launches=1, cells=[cell])
+        record = next(event for event in target.run(plan) if isinstance(event, Record))
+        return record.metrics.get("mode_1_ns", record.issue.median_ns)
+
+    assert first("ud") < 10
+    plan = Plan(linewright_plan=2, name="try", launches=1, cells=[Cell(**STADD, params={"start": "ud.ud"})])
+    with pytest.raises(UserError, match="2 states for 1 threads"):
+        target.check(plan)
+
+
+def test_a_sweep_is_the_same_however_it_is_divided() -> None:
+    plan = Plan(linewright_plan=2, name="try", cells=[Cell(**STADD), Cell(**LDADD | BESIDE)])
+    sweep = Sweep(machine_file.find(CALIBRATED), plan, 7)
+    with ThreadPoolExecutor(3) as three, ThreadPoolExecutor(1) as one:
+        assert run_sweep(sweep, three, 3) == run_sweep(sweep, one, 1)
+
+
+def test_a_sweep_runs_on_a_dask_cluster(plan_file, tmp_path: Path, capsys) -> None:
+    distributed = pytest.importorskip("distributed")
+    found = []
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:
+        for name, more in (("a", []), ("b", ["--scheduler", cluster.scheduler_address])):
+            out = tmp_path / name
+            request = ["measure", "--on", f"model:{CALIBRATED}", "--plan", plan_file(LDADD | BESIDE), "--draws", "24"]
+            assert main([*request, "-o", str(out), "--format", "csv", *more]) == 0
+            found.append([record.metrics for record in measured(out)[1]])
+    assert found[0] == found[1]
+
+
+def test_only_a_model_has_constants_to_draw(capsys) -> None:
+    assert main(["measure", "--draws", "30", "--dry-run"]) == 2
+    assert "allowed with --on model:NAME" in capsys.readouterr().err
+    assert main(["measure", "--on", f"model:{CALIBRATED}", "--draws", "5", "--dry-run"]) == 2
+    assert (
+        main(["measure", "--on", f"model:{CALIBRATED}", "--scheduler", "tcp://127.0.0.1:1", "--only", "*/stadd/*/w0/*"])
+        == 2
+    )
+
+
 def test_wrong_requests_are_refused(plan_file) -> None:
     for name, words in (
         ("model:", "no machine named"),
@@ -120,7 +214,7 @@ def test_wrong_requests_are_refused(plan_file) -> None:
     ):
         with pytest.raises(UserError, match=words):
             open_target(name)
-    plan = plan_file({"operation": "percpu_add", "form": "percpu_own_ldadd"})
+    plan = plan_file({"operation": "percpu_add", "form": "percpu_getcpu_c11_add"})
     assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan]) == 2
 
 
