@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure check test kernel-test bench verify fuzz clean
+.PHONY: help setup measure check test kernel-test bench verify fuzz man wheel clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
@@ -42,6 +42,14 @@ verify: ## litmus tests and model-checked harnesses, with the checkers that are 
 fuzz: ## long fuzzing; ARGS names areas under tests/fuzz/
 	@scripts/setup.sh fuzz
 	@scripts/rooms.sh tests/fuzz $(ARGS)
+
+man: ## manual pages of the commands and the public headers into build/man
+	@scripts/setup.sh measure
+	@.venv/bin/python scripts/man.py build/man
+
+wheel: ## a wheel with the probes of every architecture and the manual pages, into dist/
+	@scripts/setup.sh wheel
+	@scripts/wheel.sh $(ARGS)
 
 clean: ## remove everything built and set up; results/ stays
 	rm -rf build .venv dist .pytest_cache .hypothesis

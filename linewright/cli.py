@@ -18,7 +18,7 @@ app = typer.Typer(
     name="linewright",
     help="Measures what atomic operations cost on this machine, and which form of each is right there.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
