@@ -56,6 +56,7 @@ FILE = re.compile(rf"^(?:\./)?((?:{ROOMS})/[\w./+-]*)$")
 PLACEHOLDER = re.compile(r"(^|[/-])(AREA|ARCH|FAMILY|NAME|PLAN|PRESET)([/.]|$)")
 COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*(?:\.venv/bin/)?linewright (?=[a-z-])")
 COMMANDS = typer.main.get_command(app).commands
+OWN = {"--help"} | {option for parameter in typer.main.get_command(app).params for option in parameter.opts}
 # What these take is parsed by a C++ program of ours, whose source names its options.
 PASSED_ON = {"workload": "workload/request.cpp", "probe": "probe/main.cpp"}
 # Where the installed package has what no checkout holds.
@@ -118,7 +119,7 @@ def complaint(line: str) -> str:
     name, _, rest = COMMAND.sub("", line, count=1).partition(" ")
     synopsis = line.endswith(" …") or (re.search(r"…|\.\.\.|\[", rest) and "'" not in rest)
     if name.startswith("-"):
-        return "" if name in ("--version", "--help") else f"no option {name}"
+        return "" if name in OWN else f"no option {name}"
     if name not in COMMANDS:
         return f"no command {name}"
     if name in PASSED_ON:
