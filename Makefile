@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure check test kernel-test bench verify fuzz man wheel clean
+.PHONY: help setup measure check test kernel-test bench verify fuzz man wheel api clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
@@ -46,6 +46,10 @@ fuzz: ## long fuzzing; ARGS names areas under tests/fuzz/
 man: ## manual pages of the commands and the public headers into build/man
 	@scripts/setup.sh measure
 	@.venv/bin/python scripts/man.py build/man
+
+api: ## the API reference of the public headers, by Doxygen, into build/api/html
+	@mkdir -p build
+	@LINEWRIGHT_VERSION=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' linewright/__init__.py) doxygen docs/Doxyfile
 
 wheel: ## a wheel with the probes of every architecture and the manual pages, into dist/
 	@scripts/setup.sh wheel
