@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure check test kernel-test bench verify fuzz man wheel api clean
+.PHONY: help setup measure check test kernel-test bench verify fuzz man api wheel clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
