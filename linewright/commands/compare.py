@@ -74,7 +74,7 @@ def compare(
     html: Html = None,
     only: Only = None,
 ) -> int:
-    """Say cell by cell what differs between runs, with intervals and corrected for many comparisons; exit 1 if anything does."""
+    """Say cell by cell what differs between runs, corrected for many comparisons; exit code 1 if anything does."""
     if form not in FORMATS:
         raise UserError(f"no format {form!r}", "--format", f"allowed: {', '.join(FORMATS)}")
     if undecided not in ("pass", "fail"):

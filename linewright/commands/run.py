@@ -20,9 +20,9 @@ from linewright.output.console import note
 ORDER = 70
 LIBRARY = "liblinewright_audit.so"
 TLS_TUNABLE = "glibc.rtld.optional_static_tls"
-"""Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries, and
-keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis would not
-start. The setting is in bytes for each thread; glibc before 2.33 has none."""
+"""Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries,
+and keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis would
+not start. The setting is in bytes for each thread; glibc before 2.33 has none."""
 TLS_LEAST = 16384
 """Bytes asked for even where the libraries need less: libraries that the program opens later want some, too."""
 CHANGED = ("LD_AUDIT", "LINEWRIGHT_ATOMICS", "GLIBC_TUNABLES")
@@ -45,7 +45,8 @@ def run(
 ) -> int:
     """Run an already-built arm64 program with its outlined atomics in another form.
 
-    Nothing is written to the program's files. The program takes this command's place: signals reach it and its exit code is the answer.
+    Nothing is written to the program's files. The program takes this command's place: signals reach it, and its exit code
+    is the answer.
     """
     policy.check(atomics, "--atomics")
     program = find_program(command[0])
@@ -55,7 +56,8 @@ def run(
         environment = switched(dict(os.environ), atomics, verbose, find_library(), tls_room(program))
     else:
         note(
-            f"this machine is {machine}, where each operation has one form: nothing to switch; {command[0]} runs unchanged"
+            f"this machine is {machine}, where each operation has one form: nothing to switch;"
+            f" {command[0]} runs unchanged"
         )
         environment = dict(os.environ)
     sys.stdout.flush()
@@ -114,7 +116,7 @@ def switched(
 
 
 def find_library() -> Path:
-    """The auditing library named by ``LINEWRIGHT_AUDIT``, else the installed one, else the one built in this checkout."""
+    """The auditing library that ``LINEWRIGHT_AUDIT`` names, else the installed one, else the one built here."""
     if named := os.environ.get("LINEWRIGHT_AUDIT"):
         path = Path(named).absolute()
         if not path.is_file():

@@ -19,7 +19,7 @@ ORDER = 80
 SUBJECTS = ("srcu",)
 FLAVOURS = ("all", "normal", "signal_safe", "fast", "fast_updown")
 GRACE_S = 300
-"""Beyond the asked time, before a run counts as stuck: threads end, the last grace periods pass, on a loaded machine."""
+"""Beyond the asked time, before a run counts as stuck: threads end, the last grace periods pass."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

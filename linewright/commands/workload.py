@@ -1,4 +1,4 @@
-"""`linewright workload`: locks and counters on the library's atomics, with the setting of LINEWRIGHT_ATOMICS in force."""
+"""`linewright workload`: locks and counters on the library's atomics, under a setting of LINEWRIGHT_ATOMICS."""
 
 from __future__ import annotations
 

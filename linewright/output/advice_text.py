@@ -1,4 +1,4 @@
-"""Advice on a terminal or in a pipe: what to set and to write first, then each part of the evidence, the limits last."""
+"""Advice on a terminal or in a pipe: what to set and to write first, then the evidence, the limits last."""
 
 from __future__ import annotations
 

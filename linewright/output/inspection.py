@@ -1,4 +1,4 @@
-"""What `linewright inspect` prints: what can be switched, what there is, function by function, and what is not counted."""
+"""What `linewright inspect` prints: what can be switched, what there is by function, and what is not counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LSE = ("store", "load", "swap", "cas")
 
 
 def show(found: Inspection, console: Console, every: bool) -> None:
-    """Print the decision, the evidence, the functions with most operations, and the limits; all functions with `every`."""
+    """Print the decision, the evidence, the functions with most operations (all with `every`), and the limits."""
     functions = found.functions if every else sorted(found.functions, key=lambda f: -_operations(f))
     every_column = _ARM64 if found.image.machine == "arm64" else _X86
     columns = [column for column in every_column if any(map(column.value, functions))]

@@ -25,7 +25,7 @@ def height(blocks: Sequence[RenderableType], console: Console) -> int:
 
 
 def longest(make: Callable[[int], list[RenderableType]], most: int, console: Console) -> list[RenderableType]:
-    """What `make` gives for the largest number of items, at most `most`, that fits one screen; for one item if none does."""
+    """What `make` gives for the most items, up to `most`, that fit one screen; for one item if none does."""
     for count in range(min(most, LINES), 0, -1):
         blocks = make(count)
         if height(blocks, console) <= LINES:

@@ -87,7 +87,7 @@ def _signed(value: float, digits: int) -> str:
 
 
 def change_in_words(versus: Versus) -> str:
-    """The same for ears: ``48 to 52 % less``, ``1.2 to 1.4 ns more``, ``4 % less to 9 % more``; empty without an interval."""
+    """The same without signs: ``48 to 52 % less``, ``1.2 to 1.4 ns more``, ``4 % less to 9 % more``."""
     if versus.low is None or versus.high is None:
         return ""
     if versus.scale == "ns":

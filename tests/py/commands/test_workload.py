@@ -116,13 +116,25 @@ def test_one_workload_in_a_trial(built, command) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "KIND"), (("mutex",), "hash-bucket"), (("mcs", "--threads", "0"), "1 to 1024"), (("mcs", "-t", "1025"), "1 to 1024"),
-        (("mcs", "-t", "-1"), "1 to 1024"), (("mcs", "-t", "1" * 30), "1 to 1024"), (("mcs", "--cpus", "65535"), "CPU 65535"), (("mcs", "--cpus", "0", "-t", "2"), "pinned to"),
-        (("mcs", "--critical", "9" * 30), "--critical"), (("mcs", "--duration", "0"), "--duration"), (("mcs", "--seed", "-1"), "--seed"), (("mcs", "--seed", "9" * 30), "--seed"),
-        (("rwlock", "--write-percent", "101"), "0 to 100"), (("mcs", "--format", "xml"), "json"), (("mcs", "--bogus"), "--bogus"),
-        (("mcs", "ticket"), "ticket"), (("mcs", "--wait", "spin", "-t", "1024"), "--wait"),
+        ((), "KIND"),
+        (("mutex",), "hash-bucket"),
+        (("mcs", "--threads", "0"), "1 to 1024"),
+        (("mcs", "-t", "1025"), "1 to 1024"),
+        (("mcs", "-t", "-1"), "1 to 1024"),
+        (("mcs", "-t", "1" * 30), "1 to 1024"),
+        (("mcs", "--cpus", "65535"), "CPU 65535"),
+        (("mcs", "--cpus", "0", "-t", "2"), "pinned to"),
+        (("mcs", "--critical", "9" * 30), "--critical"),
+        (("mcs", "--duration", "0"), "--duration"),
+        (("mcs", "--seed", "-1"), "--seed"),
+        (("mcs", "--seed", "9" * 30), "--seed"),
+        (("rwlock", "--write-percent", "101"), "0 to 100"),
+        (("mcs", "--format", "xml"), "json"),
+        (("mcs", "--bogus"), "--bogus"),
+        (("mcs", "ticket"), "ticket"),
+        (("mcs", "--wait", "spin", "-t", "1024"), "--wait"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_request_is_one_line_and_exit_2(run, words, said) -> None:
     done = run(*words)
     assert done.returncode == 2, (done.stdout, done.stderr)
