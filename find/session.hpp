@@ -20,9 +20,9 @@ struct Options {
     double seconds = 0;               // 0: until the program ends
     double watch_share = 0.01;        // of the program's CPU time that watchpoints may cost
     int commands = -1;                // descriptor that requests for watchpoints come from
-    std::string signals;              // folder of the fall-back's rings; empty: perf_event_open
-    std::vector<std::string> command;
-    std::vector<Variable> environment; // of the program, beside ours
+    std::string signals{};              // folder of the fall-back's rings; empty: perf_event_open
+    std::vector<std::string> command{};
+    std::vector<Variable> environment{}; // of the program, beside ours
 };
 
 // The request was wrong (exit code 2); the text is one line.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help, and of a case that it must.
 
-    pad_trials [--trials N] [--runs N] [--only KIND] [--operations N]
+    pad_trials [--trials N] [--runs N] [--kinds A/B] [--operations N]
 
 Every trial is the command's own: unpadded and padded launches in turns, in random order within each round, four interim analyses that
 share an error rate of 5 %. Of a decoy each difference is false; the case with two counters of false sharing must be found. Rates have
@@ -88,7 +88,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20, help="trials of each kind")
     parser.add_argument("--runs", type=int, default=20, help="rounds of each trial")
-    parser.add_argument("--only", default="", help="kinds that hold this word")
+    parser.add_argument("--kinds", default="", help="only these, separated by /: " + "/".join((*DECOYS, PLANTED)))
     parser.add_argument("--operations", type=int, default=5_000_000, help="of each thread")
     options = parser.parse_args()
     path, wrong, total, found = program(), 0, 0, []
@@ -96,7 +96,7 @@ def main() -> int:
           f" load {os.getloadavg()[0]:.1f} at the beginning")  # fmt: skip
     with Interrupts() as interrupts:
         for kind in (*DECOYS, PLANTED):
-            if options.only not in kind:
+            if options.kinds and kind not in options.kinds.split("/"):
                 continue
             began = time.monotonic()
             answers = [trial(kind, options, path, interrupts) for _ in range(options.trials)]

@@ -1,13 +1,18 @@
 // The sampler's output is JSON whatever is in it, and records of the kernel are read within their bounds.
 #include "find/lines.hpp"
 #include "find/perf.hpp"
+#include "find/session.hpp"
+#include "find/thread_blocks.hpp"
 #include "find/watch.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -162,5 +167,73 @@ TEST(Watch, NoMoreAreArmedThanTheBudgetAllows) {
     else
         EXPECT_GT(armed, 0u);
 }
+
+#if defined(__x86_64__)
+std::uint64_t thread_pointer() {
+    std::uint64_t value;
+    asm("mov %%fs:0, %0" : "=r"(value));
+    return value;
+}
+
+std::uint64_t found_from_here() {
+    volatile char here = 0;
+    return find_thread_block(getpid(), gettid(), reinterpret_cast<std::uint64_t>(&here));
+}
+
+TEST(ThreadBlocks, TheFirstThreadsAndOthersAreFound) {
+    std::uint64_t other_found = 0, other_pointer = 1;
+    std::thread([&] { other_found = found_from_here(), other_pointer = thread_pointer(); }).join();
+    EXPECT_EQ(other_found, other_pointer);
+    EXPECT_EQ(found_from_here(), thread_pointer());
+}
+
+TEST(ThreadBlocks, AnotherThreadsNumberIsNoMatch) {
+    volatile char here = 0;
+    EXPECT_EQ(find_thread_block(getpid(), 1 << 22, reinterpret_cast<std::uint64_t>(&here)), 0u);
+}
+#endif
+
+// A whole run of the sampler, in this process: what sanitizers see of it.
+std::string session(const Options &options) {
+    int file = memfd_create("lines", MFD_CLOEXEC);
+    std::string refused;
+    try {
+        Output output(file);
+        sample(output, options);
+    } catch (const Refused &error) {
+        refused = std::string("refused: ") + error.what();
+    }
+    std::string all(static_cast<std::size_t>(lseek(file, 0, SEEK_END)), '\0');
+    EXPECT_EQ(pread(file, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+    close(file);
+    return refused.empty() ? all : refused;
+}
+
+TEST(Session, AProgramFromItsStartToItsEnd) {
+    std::string lines = session({.command = {"/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 3"}});
+    if (lines.starts_with("refused"))
+        GTEST_SKIP() << lines;
+    EXPECT_TRUE(lines.starts_with("{\"type\":\"start\",")) << lines.substr(0, 200);
+    for (const char *wanted :
+         {"\"type\":\"sample\"", "\"type\":\"code\"", "\"type\":\"map\"", "\"event\":\"exec\"", "\"exit_code\":3}"})
+        EXPECT_NE(lines.find(wanted), std::string::npos) << wanted;
+}
+
+TEST(Session, AProcessThatIsJoinedAndLeft) {
+    std::atomic<bool> stop = false;
+    std::thread busy([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+        }
+    });
+    std::string lines = session({.pid = getpid(), .seconds = 0.3});
+    stop = true;
+    busy.join();
+    if (lines.starts_with("refused"))
+        GTEST_SKIP() << lines;
+    EXPECT_NE(lines.find("\"type\":\"sample\""), std::string::npos);
+    EXPECT_NE(lines.find("\"scope\":\"tasks\""), std::string::npos);
+}
+
+TEST(Session, AProgramThatIsNotThere) { EXPECT_THROW(session({.command = {"/no/such/program"}}), WrongRequest); }
 
 } // namespace
