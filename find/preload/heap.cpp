@@ -2,7 +2,7 @@
 //
 // LINEWRIGHT_FIND_HEAP names the table's file; LINEWRIGHT_FIND_PAD holds MODULE+0xBEGIN-0xEND, several separated by commas:
 // blocks whose allocating call returns into one of these ranges of a module's own addresses begin on a line of their own.
-// LINEWRIGHT_FIND_PAD_TO=016 finds the same blocks and leaves them as malloc places them: the baseline of a trial runs the
+// Modules that are loaded later are known by the first caller in them. LINEWRIGHT_FIND_PAD_TO=016 finds the same blocks and leaves them as malloc places them: the baseline of a trial runs the
 // same code with an environment of the same length, so that it differs from the padded setting in the padding alone.
 #include "find/preload/blocks.hpp"
 
@@ -24,16 +24,21 @@ namespace {
 
 using namespace lw::find;
 
-constexpr std::size_t own_line = 128;   // bytes: a pair of lines where a CPU fetches pairs
-constexpr std::size_t as_malloc = 16;   // alignment that malloc gives by itself
-std::size_t pad_to = own_line;          // as_malloc in the baseline of a trial
+constexpr std::size_t own_line = 128; // bytes: a pair of lines where a CPU fetches pairs
+constexpr std::size_t as_malloc = 16; // alignment that malloc gives by itself
+std::size_t pad_to = own_line; // as_malloc in the baseline of a trial
 constexpr unsigned most_ranges = 32;
 
 struct Range {
     std::uintptr_t begin, end;
 };
 Range padded[most_ranges];
-unsigned ranges;
+std::atomic<unsigned> ranges;
+std::atomic<unsigned> missing; // of those asked for, whose module has not been seen
+std::atomic<bool> padding; // some were asked for
+char mark[PATH_MAX];
+std::atomic<bool> marked;
+void look_again(void *caller);
 std::atomic<Blocks *> table;
 std::atomic<std::uint64_t> serial;
 std::uint64_t process;
@@ -104,18 +109,34 @@ void forget(void *block) {
             return to->keys[at].store(0, std::memory_order_release);
 }
 
-bool to_pad(void *caller) {
-    auto address = reinterpret_cast<std::uintptr_t>(caller);
-    for (unsigned i = 0; i < ranges; i++)
+bool in_ranges(std::uintptr_t address) {
+    // Acquire: pairs with the release store of add_ranges.
+    for (unsigned i = 0, known = ranges.load(std::memory_order_acquire); i < known; i++)
         if (address > padded[i].begin && address <= padded[i].end)
             return true;
     return false;
 }
 
+bool to_pad(void *caller) {
+    auto address = reinterpret_cast<std::uintptr_t>(caller);
+    bool found = in_ranges(address);
+    if (!found && missing.load(std::memory_order_relaxed)) {
+        look_again(caller);
+        found = in_ranges(address);
+    }
+    if (found && mark[0] && !marked.load(std::memory_order_relaxed) && !marked.exchange(true, std::memory_order_relaxed)) {
+        int before = errno, file = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (file >= 0)
+            close(file);
+        errno = before;
+    }
+    return found;
+}
+
 void *allocate(std::size_t size, std::size_t alignment, void *caller) {
     if (!found_next())
         return from_arena(size);
-    if (ranges && to_pad(caller) && size <= SIZE_MAX - own_line) {
+    if (padding.load(std::memory_order_relaxed) && to_pad(caller) && size <= SIZE_MAX - own_line) {
         alignment = alignment > pad_to ? alignment : pad_to;
         size = pad_to == own_line ? (size + own_line - 1) & ~(own_line - 1) : size;
     }
@@ -141,48 +162,82 @@ void open_table(const char *path) {
     table.store(made, std::memory_order_release); // pairs with the acquire loads of note and forget
 }
 
+// A range as it was asked for; its module may be loaded later, by dlopen.
 struct Wanted {
     const char *module;
     std::size_t length;
     std::uintptr_t begin, end;
+    bool found;
 };
+Wanted wanted[most_ranges];
+unsigned asked; // of them
+std::atomic<bool> resolving;
+char text[8192]; // the request: programs overwrite their environment
 
-// Adds a range of one loaded module, if it is the one that is wanted.
-int add_range(dl_phdr_info *info, std::size_t, void *given) {
-    auto *wanted = static_cast<Wanted *>(given);
+bool is_module(const char *path, const Wanted &range) {
     char self[PATH_MAX];
-    const char *name = info->dlpi_name;
-    if (!*name) {
+    if (!*path) {
         ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
         self[length < 0 ? 0 : length] = '\0';
-        name = self;
+        path = self;
     }
-    const char *base = std::strrchr(name, '/');
-    base = base ? base + 1 : name;
-    if (std::strlen(base) == wanted->length && std::memcmp(base, wanted->module, wanted->length) == 0 &&
-        ranges < most_ranges)
-        padded[ranges++] = {info->dlpi_addr + wanted->begin, info->dlpi_addr + wanted->end};
+    const char *base = std::strrchr(path, '/');
+    base = base ? base + 1 : path;
+    return std::strlen(base) == range.length && std::memcmp(base, range.module, range.length) == 0;
+}
+
+// Adds the ranges of one loaded module, if some are wanted of it.
+void add_ranges(const char *path, std::uintptr_t base) {
+    for (unsigned i = 0; i < asked; i++) {
+        if (wanted[i].found || !is_module(path, wanted[i]))
+            continue;
+        wanted[i].found = true;
+        unsigned at = ranges.load(std::memory_order_relaxed);
+        padded[at] = {base + wanted[i].begin, base + wanted[i].end};
+        // Release: a thread that sees the number sees the range; pairs with the acquire load of to_pad.
+        ranges.store(at + 1, std::memory_order_release);
+        missing.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+int add_module(dl_phdr_info *info, std::size_t, void *) {
+    add_ranges(info->dlpi_name, info->dlpi_addr);
     return 0;
 }
 
+// A caller in a module that was loaded since: are its ranges wanted? Takes no lock of the dynamic linker's.
+void look_again([[maybe_unused]] void *caller) {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+    dl_find_object object;
+    if (resolving.exchange(true, std::memory_order_acquire))
+        return; // another thread is at it: this block stays where malloc places it
+    if (_dl_find_object(caller, &object) == 0 && object.dlfo_link_map)
+        add_ranges(object.dlfo_link_map->l_name, object.dlfo_link_map->l_addr);
+    resolving.store(false, std::memory_order_release);
+#endif
+}
+
 // MODULE+0xBEGIN-0xEND,… A module's name may hold + and -; the last ones count.
-void read_ranges(const char *text) {
-    while (*text) {
-        std::size_t length = std::strcspn(text, ",");
-        char item[PATH_MAX];
-        if (length < sizeof item) {
-            std::memcpy(item, text, length);
-            item[length] = '\0';
-            char *dash = std::strrchr(item, '-'),
-                 *plus = dash ? static_cast<char *>(memrchr(item, '+', dash - item)) : nullptr;
-            if (plus) {
-                Wanted wanted{item, static_cast<std::size_t>(plus - item), std::strtoul(plus + 1, nullptr, 16),
-                              std::strtoul(dash + 1, nullptr, 16)};
-                dl_iterate_phdr(add_range, &wanted);
-            }
-        }
-        text += length + (text[length] == ',');
+void read_ranges(const char *given) {
+    std::size_t length = std::strlen(given);
+    if (length >= sizeof text)
+        return;
+    std::memcpy(text, given, length + 1);
+    for (char *item = std::strtok(text, ","); item && asked < most_ranges; item = std::strtok(nullptr, ",")) {
+        char *dash = std::strrchr(item, '-'), *plus = dash ? static_cast<char *>(memrchr(item, '+', dash - item)) : nullptr;
+        if (plus)
+            wanted[asked++] = {item, static_cast<std::size_t>(plus - item), std::strtoul(plus + 1, nullptr, 16),
+                               std::strtoul(dash + 1, nullptr, 16), false};
     }
+    missing.store(asked, std::memory_order_relaxed);
+    dl_iterate_phdr(add_module, nullptr);
+}
+
+// LINEWRIGHT_FIND_PAD_SEEN/LINEWRIGHT_FIND_PAD_AS is made when the first block is found: a setting that finds none shows nothing.
+void prepare_mark() {
+    const char *folder = std::getenv("LINEWRIGHT_FIND_PAD_SEEN"), *name = std::getenv("LINEWRIGHT_FIND_PAD_AS");
+    if (folder && name && std::snprintf(mark, sizeof mark, "%s/%s", folder, name) >= static_cast<int>(sizeof mark))
+        mark[0] = '\0';
 }
 
 void in_child() { process = static_cast<std::uint64_t>(getpid()); }
@@ -193,8 +248,11 @@ void in_child() { process = static_cast<std::uint64_t>(getpid()); }
     pthread_atfork(nullptr, nullptr, in_child);
     if (const char *to = std::getenv("LINEWRIGHT_FIND_PAD_TO"); to && std::strtoul(to, nullptr, 10) == as_malloc)
         pad_to = as_malloc;
-    if (const char *pad = std::getenv("LINEWRIGHT_FIND_PAD"))
+    if (const char *pad = std::getenv("LINEWRIGHT_FIND_PAD")) {
+        prepare_mark();
         read_ranges(pad);
+        padding.store(asked > 0, std::memory_order_relaxed);
+    }
     if (const char *path = std::getenv("LINEWRIGHT_FIND_HEAP"))
         open_table(path);
 }
@@ -222,7 +280,7 @@ LW_PUBLIC void *calloc(std::size_t count, std::size_t size) {
     void *caller = __builtin_return_address(0);
     if (!found_next())
         return from_arena(bytes); // the arena is zero
-    if (ranges && to_pad(caller)) {
+    if (padding.load(std::memory_order_relaxed) && to_pad(caller)) {
         void *block = allocate(bytes, 0, caller);
         return block ? std::memset(block, 0, bytes) : nullptr;
     }

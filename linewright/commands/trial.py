@@ -134,7 +134,20 @@ def trial(
             f"{runs} rounds cannot show a difference between {len(named)} settings, however large:"
             f" --runs {enough} or more"
         )
-    return _run(session, [], writer, limit_s, as_json, describe=True)
+    if not pad:
+        return _run(session, [], writer, limit_s, as_json, describe=True)
+    return _run_padded(session, writer, limit_s, as_json)
+
+
+def _run_padded(session, writer, limit_s: float | None, as_json: bool) -> int:
+    """Run it, and say of which site no block came: such a setting is the baseline under another name."""
+    from linewright.trial import pad as padding
+
+    with padding.watched() as unseen:
+        code = _run(session, [], writer, limit_s, as_json, describe=True)
+        for name in unseen(session.settings[1:]):
+            note(f"{name}: no heap block came from there, so nothing was padded")
+    return code
 
 
 def _only_alone(context: typer.Context) -> None:

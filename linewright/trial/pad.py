@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import PurePath
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
 
 from linewright.errors import UserError
 from linewright.find.symbols import Symbol, demangle, module
@@ -17,6 +20,7 @@ from linewright.trial.files import Named
 
 UNPADDED = "unpadded"
 _TO, _BLOCKS = "LINEWRIGHT_FIND_PAD_TO", "LINEWRIGHT_FIND_PAD"
+_AS, _SEEN = "LINEWRIGHT_FIND_PAD_AS", "LINEWRIGHT_FIND_PAD_SEEN"
 """Variables that the preloaded library reads (find/preload/heap.cpp)."""
 ALLOWED = "allowed: a function of the program that allocates, MODULE+0xADDRESS, or MODULE+0xBEGIN-0xEND, as linewright find prints"
 _RANGE = re.compile(r"^(?P<module>[^,/]+)\+0x(?P<begin>[0-9a-f]{1,16})(?:-0x(?P<end>[0-9a-f]{1,16}))?$")
@@ -30,12 +34,29 @@ def settings(sites: list[str], program: str) -> list[Named]:
     found = [ranges(site, program) for site in sites]
     longest = max(map(len, found))
 
-    def named(name: str, to: str, blocks: str) -> Named:
+    def named(number: int, name: str, to: str, blocks: str) -> Named:
         # Commas at the end are empty ranges: they make the values equally long.
-        return Named(name=name, environment=preload | {_TO: to, _BLOCKS: blocks.ljust(longest, ",")})
+        more = {_TO: to, _BLOCKS: blocks.ljust(longest, ","), _AS: f"{number:02d}"}
+        return Named(name=name, environment=preload | more)
 
-    padded = [named(f"pad {site}", "128", blocks) for site, blocks in zip(sites, found, strict=True)]
-    return [named(UNPADDED, "016", found[0]), *padded]
+    padded = [
+        named(i, f"pad {site}", "128", blocks) for i, (site, blocks) in enumerate(zip(sites, found, strict=True), 1)
+    ]
+    return [named(0, UNPADDED, "016", found[0]), *padded]
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[Sequence[Named]], list[str]]]:
+    """For the time of a trial, the library marks each setting in which it found a block; asked afterwards, the names of padded settings in
+    which it found none."""
+    with tempfile.TemporaryDirectory(prefix="linewright-pad-") as folder:
+        os.environ[_SEEN] = folder
+        try:
+            yield lambda some: [
+                s.name for s in some if _AS in s.environment and not Path(folder, s.environment[_AS]).exists()
+            ]
+        finally:
+            del os.environ[_SEEN]
 
 
 def ranges(site: str, program: str) -> str:

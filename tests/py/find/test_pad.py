@@ -77,6 +77,42 @@ def test_a_decoy_of_true_sharing_stays_on_one_line(program, tmp_path) -> None:
     assert found == {"unpadded": 1.0, "pad counter": 1.0}
 
 
+def test_a_site_that_allocates_nothing_is_said(program, tmp_path) -> None:
+    done = trial(tmp_path, "--pad", "counter", "--pad", "count", "--runs", 2, "--", program, "true")
+    said = [line for line in done.stderr.splitlines() if "nothing was padded" in line]
+    assert len(said) == 1 and "pad count:" in said[0]
+
+
+PLUGIN = r"""
+#include <stdlib.h>
+void *make(void) { void *volatile p = malloc(24); return p; }
+"""
+HOST = r"""
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    void *library = dlopen(argv[1], RTLD_NOW);
+    void *(*make)(void) = (void *(*)(void))dlsym(library, "make");
+    uintptr_t one = (uintptr_t)make(), two = (uintptr_t)make();
+    printf("lines %d\n", one % 128 == 0 && two % 128 == 0 ? 2 : 1);
+}
+"""
+
+
+def test_blocks_of_a_library_loaded_later_are_padded(program, tmp_path) -> None:
+    (tmp_path / "plugin.c").write_text(PLUGIN)
+    (tmp_path / "host.c").write_text(HOST)
+    library, host = tmp_path / "libplugin.so", tmp_path / "host"
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "plugin.c"], check=True)
+    subprocess.run(["gcc", "-o", host, tmp_path / "host.c", "-ldl"], check=True)
+    table = subprocess.run(["nm", "-S", library], capture_output=True, text=True, check=True).stdout
+    begin, size = next(line.split()[:2] for line in table.splitlines() if line.endswith(" make"))
+    site = f"libplugin.so+{int(begin, 16):#x}-{int(begin, 16) + int(size, 16):#x}"
+    done = trial(tmp_path, "--pad", site, "--runs", 2, "--metric", r"lines (\d)", "--", host, library)
+    assert values(done) == {"unpadded": 1.0, f"pad {site}": 2.0} and "nothing was padded" not in done.stderr
+
+
 def test_the_settings_environments_are_equally_long_and_find_the_same_blocks(program) -> None:
     """Padding alone may differ: the length of the environment moves the stack, and a search for callers takes time."""
     settings = pad.settings(["counter", "main", "lib.so+0x20-0x40"], str(program))
