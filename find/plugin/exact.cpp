@@ -1,7 +1,7 @@
 // A plugin for qemu-user: every access of every thread, as masks of bytes by line and instruction.
 //
-// Options: to=FILE (each process writes FILE.PID at its end). Only lines that two threads touched are written: those of one
-// thread cannot be shared. Guest addresses are the host's (guest base 0), as qemu-user has it for 64-bit programs.
+// Options: to=FILE (each process writes FILE.PID at its end). Only lines that two threads touched, or that lie in
+// shared mappings, are written: others cannot be shared. Guest addresses are the host's (guest base 0), as qemu-user has it for 64-bit programs.
 #include "find/code.hpp"
 #include "find/lines.hpp"
 #include "find/plugin/qemu.hpp"
@@ -205,13 +205,21 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb *block) {
     }
 }
 
-// Lines that two threads touched.
+// Lines that two threads touched, and those of shared mappings: there the other thread may be another process's.
 std::unordered_set<std::uint64_t> shared_lines() {
+    std::vector<Mapping> open;
+    for (Mapping &mapping : mappings_of(getpid()))
+        if (mapping.shared && mapping.writable)
+            open.push_back(std::move(mapping));
+    auto in_open = [&](std::uint64_t address) {
+        return std::ranges::any_of(open, [&](const Mapping &m) { return m.start <= address && address < m.end; });
+    };
     std::unordered_map<std::uint64_t, const Thread *> first;
     std::unordered_set<std::uint64_t> found;
     for (auto &thread : threads)
         for (auto &[key, counts] : thread->all)
-            if (auto [known, added] = first.try_emplace(key.line, thread.get()); !added && known->second != thread.get())
+            if (auto [known, added] = first.try_emplace(key.line, thread.get());
+                (!added && known->second != thread.get()) || in_open(key.line * line_bytes))
                 found.insert(key.line);
     return found;
 }

@@ -77,6 +77,14 @@ class Evidence:
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
     takeovers: int = 0
+    by_process: Counter[int] = field(default_factory=Counter)
+    """Accesses, where every one is seen: between processes no takeover is, since each is watched by itself."""
+
+    @property
+    def moved(self) -> int:
+        """Takeovers that were seen, or at most as many between processes as the second of them made accesses."""
+        others = sorted(self.by_process.values())[:-1]
+        return max(self.takeovers, others[-1] if others else 0)
 
     def thread(self, tid: int) -> Thread:
         return self.threads.setdefault(tid, Thread())

@@ -69,6 +69,7 @@ class Run:
         evidence.sites[key] += line.reads + line.writes
         evidence.accesses += line.reads + line.writes
         evidence.takeovers += line.takeovers
+        evidence.by_process[line.pid] += line.reads + line.writes
 
 
 def run(plugin: Path, command: Sequence[str]) -> tuple[Run, int]:

@@ -9,6 +9,9 @@ from typing import NamedTuple, Protocol
 from linewright.find.space import Spaces
 from linewright.find.symbols import Names
 
+MOST_NAMES = 3
+"""Further variables of a line that are named."""
+
 
 class Object(NamedTuple):
     """Its name, and what kind of thing it is."""
@@ -90,6 +93,19 @@ class Objects:
             return Object("heap block, allocating call unknown", "heap")
         return Object(f"anonymous memory, {_size(mapping.length)} mapped, + {address - mapping.start:#x}", "mapping")
 
+    def all_names(self, pid: int, addresses: Sequence[int]) -> str:
+        """What lies at several addresses of one line: the first in full, then what else is there."""
+        first = self.name(pid, addresses[0]).name
+        stems = {_stem(first)}
+        others = []
+        for address in addresses[1:]:
+            name = self.name(pid, address).name
+            if _stem(name) not in stems:
+                stems.add(_stem(name))
+                others.append(name)
+        more = f" and {len(others) - MOST_NAMES} more" if len(others) > MOST_NAMES else ""
+        return first + "".join(f", {name}" for name in others[:MOST_NAMES]) + more
+
     def one_block(self, pid: int, addresses: Sequence[int]) -> bool:
         """Whether these addresses are known to lie in one heap block."""
         blocks = {self._heap.find(pid, address) for address in addresses} if self._heap else {None}
@@ -116,6 +132,11 @@ class Objects:
         site = named.function if known else f"{named.module}+{where.address:#x}"
         said = f"heap block of {block.size} bytes allocated in {place}, + {address - block.start}"
         return Object(said, "heap", site if named.module else "")
+
+
+def _stem(name: str) -> str:
+    """A name without its offset: the same variable, block or mapping."""
+    return name.rsplit(" + ", 1)[0].rsplit(" at 0x", 1)[0]
 
 
 def _short(source: str) -> str:

@@ -55,7 +55,7 @@ class Judge:
                 else:
                     self.seldom += 1
         # What is shared on 128 bytes only comes behind what is shared on 64.
-        found.sort(key=lambda f: (f[1] not in ("true", "false"), -f[0].samples, -f[0].takeovers))
+        found.sort(key=lambda f: (f[1] not in ("true", "false"), -f[0].samples, -f[0].moved))
         self._prepare(evidence for evidence, _, _ in found[:MOST_LISTED])
         return [self._hot(*f) for f in found[:MOST_LISTED]]
 
@@ -74,7 +74,7 @@ class Judge:
 
     def _enough(self, evidence: Evidence) -> bool:
         if evidence.accesses:
-            return evidence.takeovers >= FEWEST_TAKEOVERS
+            return evidence.moved >= FEWEST_TAKEOVERS
         return evidence.watched or evidence.samples >= FEWEST_SAMPLES
 
     def _wide(self, place: Place) -> Kind:
@@ -93,13 +93,15 @@ class Judge:
         self._names.prepare(wanted)
 
     def _hot(self, e: Evidence, kind: Kind, wide: Kind) -> Hot:
-        object_ = self._objects.name(e.pid, e.address + self._first_byte(e))
+        offsets = sorted({at for t in e.threads.values() for at, _ in runs(t.touched)}) or [0]
+        where = [e.address + at for at in offsets]
+        object_ = self._objects.name(e.pid, where[0])
         merged = self._sites(e)
         touches = sorted(e.threads.items(), key=lambda pair: (runs(pair[1].touched), pair[0]))
         return Hot(
             address=e.address, pid=e.pid, line_bytes=LINE if kind in ("true", "false", "alone") else 128, kind=kind, kind_128=wide,
             certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
-            object=object_.name, object_kind=object_.kind, allocated_in=object_.site, one_block=self._objects.one_block(e.pid, [e.address + at for t in e.threads.values() for at, _ in runs(t.touched)]),
+            object=self._objects.all_names(e.pid, where), object_kind=object_.kind, allocated_in=object_.site, one_block=self._objects.one_block(e.pid, where),
             share=None if e.accesses else share(e.samples, self._total),
             at_most=2 * e.near > e.samples, accesses=e.accesses,
             touches=[
@@ -111,12 +113,6 @@ class Judge:
             ],
             threads=len(touches), sites=merged[:MOST_SITES],
         )  # fmt: skip
-
-    def _first_byte(self, e: Evidence) -> int:
-        mask = 0
-        for thread in e.threads.values():
-            mask |= thread.touched
-        return (mask & -mask).bit_length() - 1 if mask else 0
 
     def _sites(self, e: Evidence) -> list[Site]:
         """Sites of one file and address are one, whichever process ran them."""

@@ -26,6 +26,7 @@ BLIND = {
     "exact": (
         "time: how often a line moves on real hardware, and what that costs",
         "code that this run did not execute",
+        "how processes take turns on memory that they share",
         "what the kernel touches",
     ),
 }

@@ -46,7 +46,8 @@ std::mutex planted_std_mutex;
 std::shared_mutex planted_shared_mutex;
 thread_local std::uint64_t own_counter;
 
-std::atomic<bool> stop;
+struct alignas(apart) Stop : std::atomic<bool> {}; // on a line of its own, which all threads read
+Stop stop;
 constexpr unsigned batch = 1000;
 
 std::uint64_t &word(Line *lines, unsigned thread) { return lines[thread / 8].words[thread % 8]; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linewright.find.evidence import Evidence, Place, Thread, byte_mask, judge, paired, runs
+from linewright.find.objects import Object, Objects
 
 
 def thread(
@@ -76,3 +77,12 @@ def test_an_access_beyond_the_lines_end_is_cut_there() -> None:
 def test_runs_of_bytes() -> None:
     assert runs(byte_mask(0, 4) | byte_mask(8, 8) | byte_mask(63, 1)) == [(0, 4), (8, 8), (63, 1)]
     assert runs(0) == []
+
+
+def test_a_line_of_several_variables_names_them_all(monkeypatch) -> None:
+    known = {0: "flag", 8: "counters", 16: "counters + 8", 24: "data at 0x18", 32: "b", 40: "c", 48: "d", 56: "e"}
+    objects = Objects(None, None, None, None)
+    monkeypatch.setattr(objects, "name", lambda pid, address: Object(known[address], "static"))
+    assert objects.all_names(1, [8, 16]) == "counters"
+    assert objects.all_names(1, [0, 8, 16]) == "flag, counters"
+    assert objects.all_names(1, list(known)) == "flag, counters, data at 0x18, b and 3 more"
