@@ -209,7 +209,7 @@ TEST(Mechanism, AModifiedLineIsWrittenBackBeforeItIsHandedOver) {
     const double without = round_trip(machine);
     machine["constants"]["write_back_ps"] = 50'000;
     EXPECT_NEAR(round_trip(machine), without + 2 * 50.0, 8.0); // once with each of the two handoffs
-    // A line that nobody has written since is only supplied.
+    // A line that no core has written since is only supplied.
     EXPECT_NEAR(run_cell(machine, cell_of("ldr_read", 2)).window_ns[0], 1.0, 0.1);
 }
 
@@ -301,7 +301,7 @@ TEST(Start, StatesThatNoProtocolReachesAreRefused) {
     EXPECT_NE(refusal("owned").find("no state owned; allowed: i, sc, uc, ud"), std::string::npos);
 }
 
-// Two owners at once can come from nobody but a defect: a debug build finds it without being asked.
+// Only a defect can make two owners at once: a debug build finds it without being asked.
 TEST(Checks, ADebugBuildHoldsEveryRunAgainstTheLaws) {
     const Machine machine = parse_machine(machine_json().dump());
     model::Setup setup = make_setup(machine, cell_of("ldadd", 3), {0, 1, 2}, Harness::probe);
