@@ -51,6 +51,26 @@ std::string per_thread_text(const std::vector<std::uint64_t> &shares) {
                  sorted.back());
 }
 
+constexpr std::size_t widest = 100, indent = 14;
+
+// A line of text behind its label, broken between words where it would be longer than `widest`.
+std::string line(const char *label, const std::string &text) {
+    std::string out = print("  %-10s  ", label);
+    std::size_t column = indent;
+    for (std::size_t from = 0; from < text.size();) {
+        const std::size_t end = std::min(text.find(' ', from), text.size());
+        if (column > indent && column + 1 + end - from > widest) {
+            out += "\n" + std::string(indent, ' ');
+            column = indent;
+        }
+        const std::string space = column > indent ? " " : "";
+        out += space + text.substr(from, end - from);
+        column += space.size() + end - from;
+        from = end + 1;
+    }
+    return out + "\n";
+}
+
 // What a thread waits for, by workload.
 const char *waiting(const std::string &kind) { return kind == "refcount" ? "get" : kind == "handoff" ? "turn" : "wait"; }
 
@@ -63,16 +83,17 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
                             r.interrupted ? " (interrupted)" : "", o.seed);
     out += print("  rate        %.0f operations/s\n", rate(r));
     for (const std::string &check : r.verified() ? r.checks : std::vector<std::string>{})
-        out += "  verified    " + check + "\n";
+        out += line("verified", check);
     for (const std::string &failure : r.failures)
-        out += "  BROKEN      " + failure + "\n";
+        out += line("BROKEN", failure);
     out += print("  cpu         %.1f ns of CPU time per operation, %.1f of it besides the work below\n", r.cpu_ns,
                  r.cpu_ns - o.critical.ns - o.parallel.ns);
     out += "  per thread  " + per_thread_text(r.per_thread) + "\n";
     out += print("  fairness    %.4f (Jain's index)\n", r.fairness);
-    out += print("  %-10s  p50 %s, p99 %s, longest %s (%" PRIu64 " timed; the clock's own %s is in each)\n", waiting(o.kind),
-                 ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(), ns_text(r.waits.longest_ns).c_str(),
-                 r.waits.timed, ns_text(r.waits.clock_ns).c_str());
+    out +=
+        line(waiting(o.kind), print("p50 %s, p99 %s, longest %s (%" PRIu64 " timed; the clock's own %s is in each)",
+                                    ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(),
+                                    ns_text(r.waits.longest_ns).c_str(), r.waits.timed, ns_text(r.waits.clock_ns).c_str()));
     if (o.kind == "hash-bucket") {
         out += print("  rounds      %" PRIu64 ", medians for all %u waiters:\n", r.rounds.count, o.threads);
         out += print(
@@ -85,7 +106,7 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
         out += print(", %" PRIu64 " long holds of %s", r.long_holds, ns_text(o.long_hold_ns).c_str());
     out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") +
            "\n";
-    out += "  policy      " + policy + "\n";
+    out += line("policy", policy);
     return out;
 }
 

@@ -74,7 +74,9 @@ def test_table_has_the_figures_that_a_trial_looks_for(run) -> None:
         r"longest ([0-9.]+) (?:ns|us|ms|s) ",
     ):
         assert re.search(expression, text), (expression, text)
-    assert "verified" in text and "BROKEN" not in text
+    lines = text.splitlines()
+    assert lines[1].startswith("  rate ") and lines[2].startswith("  verified "), "the decision first"
+    assert len(lines) <= 30 and max(map(len, lines)) <= 100 and "BROKEN" not in text
 
 
 def test_the_command_is_the_program(built, command) -> None:
