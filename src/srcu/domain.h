@@ -29,11 +29,12 @@ struct lw__srcu_domain {
     bool cpu_words; /* the CPUs' counters were used and have to be summed; only ever set */
     struct lw__srcu_words base; /* subtracted from every sum: see lw_srcu_forget_readers() */
 
-    uint32_t step_lock; /* held to advance the grace period; guards phase and started_ns */
+    uint32_t step_lock; /* held to advance the grace period; guards what follows up to error, but for seq and requested */
     unsigned phase;
     unsigned long seq;
     unsigned long requested; /* the furthest cookie that lw_srcu_start_poll() returned and that is not reached; 0: none */
     uint64_t started_ns;
+    unsigned long entered; /* locks of the index in use when the grace period began: see flip_and_settle() */
     uint64_t next_report_ms;
     int error; /* errno that keeps grace periods from ending; a hint, accessed relaxed everywhere */
 

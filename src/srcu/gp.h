@@ -10,8 +10,8 @@
  *   LW_GP_POINT(name)        nothing, or a test's delay
  *
  * A reader loads the index, adds one to that index's locks (1), runs its critical section (2), and adds one to the same index's
- * unlocks (3). Normal flavours have a full barrier B between 1 and 2 and a full barrier C between 2 and 3. Fast flavours have
- * compiler barriers there.
+ * unlocks (3). Normal flavours have a full barrier B between 1 and 2 and a barrier C between 2 and 3, of which only the order of 2
+ * before 3 is needed: x86 has it without an instruction. Fast flavours have compiler barriers there.
  *
  * Equal sums prove that every reader the scan had to wait for is done. The scan adds up unlocks first. An unlock that it saw was
  * counted after its lock, so the later sum of locks includes that lock too; the barrier between the two sums keeps them in

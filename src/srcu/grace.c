@@ -30,6 +30,8 @@ static void flip_and_settle(struct lw__srcu_domain *d)
     unsigned index = lw__srcu_index_now(d);
     unsigned long seen = lw__srcu_sum(d, index, false);
     flip(d);
+    if (seen == d->entered) /* no reader has entered during the first scan: probably none is about to */
+        return;
     lw_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
     /* Three equal sums: each takes the line from a reader that counts, who needs longer to take it back than two of them last. */
     for (unsigned polls = 0, equal = 0; polls < 16 && equal < 2; polls++) {
@@ -133,6 +135,8 @@ int lw__srcu_step(struct lw__srcu_domain *d, unsigned long needed)
     if (d->phase == LW__SRCU_IDLE) {
         if (gp_passed(d->seq, needed))
             return 0;
+        if (!d->reader_barriers)
+            d->entered = lw__srcu_sum(d, lw__srcu_index_now(d), false);
         d->started_ns = now_ns();
         d->next_report_ms = d->stall_ms;
     }
