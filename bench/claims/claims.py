@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often verdict, advise and compare claim what is false, and how often they find what is true, on simulated records.
 
-    bench/claims/claims.py [--runs N] [--seed N] [--only WORD]
+    bench/claims/claims.py [--runs N] [--seed N] [--only WORD] [--jobs N]
 
 A run is plan `quick` on one line: every form alone and with a second thread, at three work lengths, in five launches.
 False claims are counted by run: one wrong sentence makes the run wrong.  The interval is exact (Clopper-Pearson, 95 %).
@@ -10,6 +10,7 @@ False claims are counted by run: one wrong sentence makes the run wrong.  The in
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +82,7 @@ def advice_is_false(noise: Noise, rng: np.random.Generator) -> bool:
         for c in plan
     }
     contexts, records = run(plan, costs, noise, rng, "arm64")
-    (advice,) = advise_summaries(contexts, summarise(contexts, records), [])
+    (advice,) = advise_summaries(contexts, summarise(contexts, records))
     return advice.setting.supported
 
 
@@ -123,7 +124,7 @@ def advice_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
     plan = cells("arm64", works=(0,), spacings=(0,))
     costs = {c.id: (16.0 if c.contender == "same_line" else 5.0) * (times if c.form == "ldadd" else 1.0) for c in plan}
     contexts, records = run(plan, costs, noise, rng, "arm64")
-    (advice,) = advise_summaries(contexts, summarise(contexts, records), [])
+    (advice,) = advise_summaries(contexts, summarise(contexts, records))
     return advice.setting.supported
 
 
@@ -138,30 +139,46 @@ def compare_finds(noise: Noise, rng: np.random.Generator, times: float, in_turns
 
 
 class Tally:
-    """Counts, prints and remembers what misses its bound."""
+    """Counts over processes, prints, and remembers what misses its bound."""
 
-    def __init__(self, runs: int, seed: int, only: str) -> None:
-        self.runs, self.seed, self.only = runs, seed, only
+    def __init__(self, runs: int, seed: int, only: str, jobs: int) -> None:
+        self.runs, self.seed, self.only, self.jobs = runs, seed, only, jobs
         self.missed: list[str] = []
 
     def of(self, what: str, test: Callable[..., bool], *words: object, least: float | None = None) -> None:
         if self.only not in what:
             return
-        rng = np.random.default_rng(self.seed)
-        hits = sum(test(words[0], rng, *words[1:]) for _ in range(self.runs))
+        hits = sum(self._answers(lambda run: test(words[0], np.random.default_rng([self.seed, run]), *words[1:])))
         print(f"  {what:82s} {rate(hits, self.runs)}", flush=True)
         tail = stats.binom.cdf(hits, self.runs, least) if least else stats.binom.sf(hits - 1, self.runs, PROMISED)
         if tail < 1e-3:
             self.missed.append(what)
 
+    def _answers(self, one: Callable[[int], bool]) -> list[bool]:
+        """Every run's answer; a run's luck depends on the seed and its number alone, not on how many processes there are."""
+        _Forked.one = one
+        with multiprocessing.get_context("fork").Pool(self.jobs) as pool:
+            return pool.map(_Forked.run, range(self.runs), chunksize=4)
+
+
+class _Forked:
+    """What the processes of a pool inherit: a function that could not be sent to them."""
+
+    one: Callable[[int], bool]
+
+    @classmethod
+    def run(cls, number: int) -> bool:
+        return bool(cls.one(number))
+
 
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of a line's text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     given = parser.parse_args(words)
-    tally = Tally(given.runs, given.seed, given.only)
+    tally = Tally(given.runs, given.seed, given.only, given.jobs)
     print(f"False claims: runs that hold one, of {given.runs} (promised: at most {PROMISED:.0%})")
     for kind, noise in KINDS.items():
         tally.of(f"verdict, {kind}", verdict_is_false, noise)
