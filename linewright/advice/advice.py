@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable
 from linewright.advice import built, cores, forms, limits, plans, setting
 from linewright.advice.machine import VERSION, Advice, Machine, Section
 from linewright.analysis import summarise
-from linewright.analysis.near_far import CoreClass, near_far
-from linewright.analysis.summarise import by_id
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, machines_of
 from linewright.families import FAMILIES
 from linewright.schema import Context, Record
 
@@ -27,31 +25,21 @@ SECTIONS: tuple[Callable[[Machine], Section | None], ...] = (
 
 def advise(contexts: Iterable[Context], records: Iterable[Record]) -> list[Advice]:
     """One advice per machine, in the order of the records."""
-    known, rows = list(contexts), list(records)
-    return advise_summaries(known, summarise(known, rows), near_far(by_id(known), rows))
+    known = list(contexts)
+    return advise_summaries(known, summarise(known, records))
 
 
-def advise_summaries(
-    contexts: Iterable[Context], summaries: Iterable[Summary], classes: Iterable[CoreClass]
-) -> list[Advice]:
+def advise_summaries(contexts: Iterable[Context], summaries: Iterable[Summary]) -> list[Advice]:
     """The same from what analysis made of the records already."""
-    known, every = list(contexts), list(classes)
-    by_machine: dict[str, list[Summary]] = {}
-    for s in summaries:
-        by_machine.setdefault(s.machine_id, []).append(s)
+    known = list(contexts)
     return [
-        _of(
-            machine_id,
-            own,
-            [c for c in known if c.machine_id == machine_id],
-            [c for c in every if c.machine_id == machine_id],
-        )
-        for machine_id, own in by_machine.items()
+        _of(machine_id, own, [c for c in known if c.machine_id == machine_id])
+        for machine_id, own in machines_of(summaries).items()
     ]
 
 
-def _of(machine_id: str, summaries: list[Summary], contexts: list[Context], classes: list[CoreClass]) -> Advice:
-    machine = Machine(contexts, summaries, classes)
+def _of(machine_id: str, summaries: list[Summary], contexts: list[Context]) -> Advice:
+    machine = Machine(contexts, summaries)
     made = [found for make in SECTIONS if (found := make(machine))]
     return Advice(
         linewright_advice=VERSION, machine_id=machine_id, cpu_model=machine.context.cpu_model if machine.context else "",

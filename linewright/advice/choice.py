@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from linewright.analysis.contrast import SAME_NS, Judged
 from linewright.analysis.findings import Against, Finding, findings
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
 from linewright.analysis.words import condition
 from linewright.families import LIBRARY
 from linewright.schema import Context, Interval
@@ -170,9 +170,7 @@ def choose(operations: str, rows: Sequence[Point], default: str) -> Choice:
     against = [
         p for p in rows if REACH[operations].get(p.default_form) == default or p.default_form.endswith(" under default")
     ]
-    by_choice: dict[str, list[Point]] = {}
-    for row in against or rows:
-        by_choice.setdefault(row.choice, []).append(row)
+    by_choice = grouped(against or rows, lambda p: p.choice)
     ranked = sorted((c for c in by_choice if supported(by_choice[c])), key=lambda c: _gain(by_choice[c]))
     why, choice = _why(by_choice), default
     if not against:
@@ -243,10 +241,7 @@ class OneSetting(Struct, frozen=True, kw_only=True):
 def core_types(summaries: Sequence[Summary], contexts: Iterable[Context], default: str) -> list[CoreType]:
     """Timed cores grouped by what the system says of them (only to tell them apart), with each group's own choices."""
     described = {c.cpu: (c.midr, c.capacity) for context in contexts for c in context.cpus}
-    groups: dict[tuple[str, int], list[Summary]] = {}
-    for s in summaries:
-        if s.cpus and s.cpus[0] in described:
-            groups.setdefault(described[s.cpus[0]], []).append(s)
+    groups = grouped((s for s in summaries if s.cpus and s.cpus[0] in described), lambda s: described[s.cpus[0]])
     answers = []
     for (midr, capacity), members in sorted(groups.items(), key=lambda item: -item[0][1]):
         own = choices(findings(members), default)

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from linewright.advice import choice
 from linewright.advice.machine import Machine, Section
-from linewright.analysis.contrast import QUESTIONS, corrected, judge, paired
+from linewright.analysis.findings import asked
 from linewright.analysis.saying import join, number
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import grouped
 from linewright.analysis.words import condition
 from linewright.families import BASELINES
 from linewright.units import cpu_text
@@ -55,18 +55,19 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 def _differences(m: Machine) -> list[Difference]:
     """Forms that are shown to cost differently on the first core timed and on another, corrected over all of these."""
-    by_form: dict[tuple, list[Summary]] = {}
-    for s in m.summaries:
-        alone = s.cell.contender == "none" and s.cell.work_iters == 0 and s.cell.operation not in BASELINES
-        if alone and s.status == "ok" and s.issue and s.cpus and not s.emulated:
-            params = tuple(sorted(s.cell.params.items()))
-            by_form.setdefault((s.cell.form, s.cell.width_bits, s.cell.operation, params), []).append(s)
-    pairs = [(own[0], other) for own in by_form.values() for other in own[1:] if other.cpus[0] != own[0].cpus[0]]
-    contrasts = [paired(other.by_launch, first.by_launch) for first, other in pairs]
+    alone = (
+        s for s in m.summaries
+        if s.cell.contender == "none" and s.cell.work_iters == 0 and s.cell.operation not in BASELINES
+        and s.status == "ok" and s.issue and s.cpus and not s.emulated
+    )  # fmt: skip
+    by_form = grouped(
+        alone, lambda s: (s.cell.form, s.cell.width_bits, s.cell.operation, tuple(sorted(s.cell.params.items())))
+    )
+    pairs = [(other, own[0]) for own in by_form.values() for other in own[1:] if other.cpus[0] != own[0].cpus[0]]
     answers = []
-    for (first, other), c, p in zip(pairs, contrasts, corrected(contrasts), strict=True):
-        if judge(c, p, alpha=QUESTIONS["cores"], same=ALIKE, floor=ALIKE).answer == "different":
-            low, high = sorted((first, other), key=lambda s: s.issue.median_ns)
+    for pair, judged in zip(pairs, asked(pairs, "cores", lambda _: ALIKE, floor=ALIKE), strict=True):
+        if judged.answer == "different":
+            low, high = sorted(pair, key=lambda s: s.issue.median_ns)
             answers.append(
                 Difference(
                     form=low.cell.form, width_bits=low.cell.width_bits, cheapest_cpu=low.cpus[0],

@@ -8,6 +8,7 @@ from linewright.advice.machine import Machine, Section
 from linewright.analysis.crossovers import crossovers
 from linewright.analysis.findings import Finding
 from linewright.analysis.saying import join, number
+from linewright.analysis.summary import grouped
 from linewright.analysis.words import (
     by_caller,
     caller_of,
@@ -101,12 +102,10 @@ def overtaking(m: Machine) -> Section | None:
 
 def code(m: Machine) -> Section | None:
     """What to write in code, where no setting chooses: one line for each need."""
-    needs: dict[str, list[Finding]] = {}
-    for f in m.of_family("one_line"):
-        if (m.arch != "arm64" or f.operation not in ("add", "fetch_add", "xchg")) and not f.published:
-            needs.setdefault(need_of(f), []).append(f)
+    chosen = () if m.arch != "arm64" else ("add", "fetch_add", "xchg")
+    wanted = (f for f in m.of_family("one_line") if f.operation not in chosen and not f.published)
     lines, data = [], []
-    for need, found in needs.items():
+    for need, found in grouped(wanted, need_of).items():
         text, forms = _written(found, m)
         lines.append(f"{need}: {text}")
         data.append({"operation": need, "default": found[0].default, "forms": forms})

@@ -12,7 +12,7 @@ from msgspec import Struct
 from linewright.advice import choice
 from linewright.advice.choice import Choice
 from linewright.analysis.findings import Finding, findings
-from linewright.analysis.near_far import CoreClass
+from linewright.analysis.near_far import CoreClass, near_far
 from linewright.analysis.summary import Summary
 from linewright.families import family_of
 from linewright.schema import Context
@@ -63,7 +63,6 @@ class Machine:
 
     contexts: Sequence[Context]
     summaries: Sequence[Summary]
-    classes: Sequence[CoreClass]
 
     @property
     def context(self) -> Context | None:
@@ -84,6 +83,11 @@ class Machine:
     @cached_property
     def findings(self) -> list[Finding]:
         return [] if self.emulated else findings(self.summaries)
+
+    @cached_property
+    def classes(self) -> list[CoreClass]:
+        """Where arm64's LSE instructions seem to be performed, by core."""
+        return near_far({c.context_id: c for c in self.contexts}, self.summaries)
 
     def of_family(self, name: str) -> list[Finding]:
         """Findings of one family of operations."""

@@ -15,7 +15,7 @@ from linewright.analysis.findings import Finding, answer_of, figure_of
 from linewright.analysis.saying import Sentence, join, said
 from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Row, Screen, Versus
 from linewright.analysis.summarise import by_id
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, machines_of
 from linewright.families import ONE_LINE
 from linewright.schema import Context, Interval
 from linewright.units import cpu_text
@@ -61,17 +61,14 @@ OTHER_PLANS = 8
 def screens(summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]) -> list[Screen]:
     """One screen for each machine, in the order of the records."""
     known = by_id(contexts)
-    machines: dict[str, list[Summary]] = {}
-    for s in summaries:
-        machines.setdefault(s.machine_id, []).append(s)
     return [
         _screen(machine, own, [c for c in known.values() if c.machine_id == machine])
-        for machine, own in machines.items()
+        for machine, own in machines_of(summaries).items()
     ]
 
 
 def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Context]) -> Screen:
-    m = Machine(contexts, summaries, ())
+    m = Machine(contexts, summaries)
     width = _width(summaries)
     cells = [s for s in summaries if s.cell.operation in ONE_LINE.operations and s.cell.width_bits == width]
     conditions = _conditions(cells, floors(summaries, m.arch))

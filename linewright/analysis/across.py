@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.contrast import QUESTIONS, Judged, corrected, judge, paired, undecided
-from linewright.analysis.findings import comparable, lacking, tolerance
-from linewright.analysis.summary import Summary
+from linewright.analysis.contrast import Judged
+from linewright.analysis.findings import asked, comparable, tolerance
+from linewright.analysis.summary import Summary, grouped
 from linewright.families import FLOORS, default_of
 from linewright.schema import Cell
 
@@ -53,19 +53,15 @@ def situation(cell: Cell) -> tuple:
 def across(summaries: Iterable[Summary]) -> list[Across]:
     """Every such comparison of one machine, back to back."""
     usable = [s for s in summaries if s.status == "ok" and s.issue and not s.emulated and back_to_back(s.cell)]
-    pairs = [pair for members in _situations(usable) for pair in _pairs(members)]
-    contrasts = [paired(first.by_launch, second.by_launch) for first, second in pairs]
+    situations = grouped(usable, lambda s: situation(s.cell))
+    pairs = [pair for members in situations.values() for pair in _pairs(members)]
     return [
-        _across(first, second, judge(c, p, alpha=QUESTIONS["across"], same=tolerance(second)) if c else None)
-        for (first, second), c, p in zip(pairs, contrasts, corrected(contrasts), strict=True)
-    ]
-
-
-def _situations(usable: Sequence[Summary]) -> list[list[Summary]]:
-    found: dict[tuple, list[Summary]] = {}
-    for s in usable:
-        found.setdefault(situation(s.cell), []).append(s)
-    return list(found.values())
+        Across(
+            contended=first.cell.contender == "same_line", first=first.cell, second=second.cell,
+            first_ns=first.issue.median_ns, second_ns=second.issue.median_ns, judged=judged,
+        )
+        for (first, second), judged in zip(pairs, asked(pairs, "across", tolerance), strict=True)
+    ]  # fmt: skip
 
 
 def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
@@ -91,11 +87,3 @@ def _pairs(members: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
         if s.cell.form.startswith("prefetchw_") and bare.endswith("guess_first") and bare in forms:
             pairs.append((s, forms[bare]))
     return [(a, b) for a, b in pairs if not {a.cell.form, b.cell.form} & FLOORS]
-
-
-def _across(first: Summary, second: Summary, judged: Judged | None) -> Across:
-    return Across(
-        contended=first.cell.contender == "same_line", first=first.cell, second=second.cell,
-        first_ns=first.issue.median_ns, second_ns=second.issue.median_ns,
-        judged=judged or undecided(lacking(first, second)),
-    )  # fmt: skip

@@ -19,7 +19,7 @@ from scipy import special
 
 from linewright.analysis.contrast import CONFIDENCE, FEWEST_LAUNCHES, paired
 from linewright.analysis.saying import Clause, Sentence
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
 from linewright.families import CACHE
 from linewright.schema import Cell, Estimate
 
@@ -101,9 +101,7 @@ def usable(summaries: Iterable[Summary]) -> list[Summary]:
 
 def fits(summaries: Iterable[Summary], line_bytes: int) -> list[Fit]:
     """One fit for each instruction, state and alignment that was measured at enough points."""
-    groups: dict[Group, list[Summary]] = {}
-    for summary in usable(summaries):
-        groups.setdefault(group_of(summary.cell), []).append(summary)
+    groups = grouped(usable(summaries), lambda s: group_of(s.cell))
     found = (_fit(group, members, line_bytes) for group, members in sorted(groups.items()))
     return [fit for fit in found if fit is not None]
 

@@ -7,14 +7,14 @@ that were made one after the other cannot be paired; a drift as steep as the one
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from scipy import special, stats
+from scipy import special
 
+from linewright.analysis.intervals import CONFIDENCE, bounded_exp
 from linewright.schema import Interval
 
 ALPHA = 0.05
@@ -22,7 +22,6 @@ ALPHA = 0.05
 QUESTIONS: Mapping[str, float] = {"forms": 0.03, "readers": 0.01, "cores": 0.005, "across": 0.005}
 """How the questions asked of one run share `ALPHA`: form against default at every point (crossovers follow from it),
 readers against their number and updaters, core against core, operation against operation."""
-CONFIDENCE = 0.95
 FEWEST_LAUNCHES = 5
 """Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
 FEWEST_ALIKE = 3
@@ -75,18 +74,13 @@ class Contrast(Struct, frozen=True, kw_only=True):
         return max(self.high, 1 / self.low if self.low > 0 else math.inf) - 1
 
 
-def _exp(value: float) -> float:
-    """e to the value, as far as doubles go."""
-    return math.exp(max(-700.0, min(value, 700.0)))
-
-
 def _made(
     scale: str, mean: float, error: float, degrees: float, launches: int, paired: bool, spread: float
 ) -> Contrast:
     reach = float(special.stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
     p = float(2 * special.stdtr(degrees, -abs(mean) / error)) if error > 0 else (1.0 if mean == 0 else 0.0)
     ends = (mean, mean - reach, mean + reach)
-    value, low, high = map(_exp, ends) if scale == "ratio" else ends
+    value, low, high = map(bounded_exp, ends) if scale == "ratio" else ends
     return Contrast(
         scale=scale, value=value, low=low, high=high, launches=launches, paired=paired, p=p, spread=spread
     )  # fmt: skip
@@ -109,15 +103,10 @@ def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "r
     a, b = (_figures([side[launch] for launch in common], scale) for side in (first, second))
     if len(common) < 2 or a is None or b is None:
         return None
-    differences = a - b
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of nearly identical differences, whose p value is 0 anyway
-        found = stats.ttest_rel(a, b) if differences.std() > 0 else None
-    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+    mean, spread = float((a - b).mean()), float((a - b).std(ddof=1))
     if not math.isfinite(mean) or not math.isfinite(spread):
         return None
-    made = _made(scale, mean, spread / math.sqrt(len(common)), len(common) - 1, len(common), True, spread)
-    return _with(made, p=float(found.pvalue)) if found is not None and math.isfinite(found.pvalue) else made
+    return _made(scale, mean, spread / math.sqrt(len(common)), len(common) - 1, len(common), True, spread)
 
 
 def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Contrast | None:
@@ -157,10 +146,6 @@ def in_sequence(
     spread = math.sqrt(float(residuals @ residuals) / degrees)
     error = spread * math.sqrt(float(np.linalg.inv(terms.T @ terms)[2, 2]))
     return _made(scale, float(fitted[2]), error, degrees, min(a.size, b.size), False, spread)
-
-
-def _with(found: Contrast, **changes: float) -> Contrast:
-    return Contrast(**{name: getattr(found, name) for name in found.__struct_fields__} | changes)
 
 
 LIKE_USUAL = 2.4

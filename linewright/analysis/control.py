@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from linewright.analysis.contrast import paired
 from linewright.analysis.summary import Summary
-from linewright.families import BASELINES, IDENTICAL, family_of
+from linewright.families import IDENTICAL, family_of
 from linewright.schema import Cell
 
 LINEAR = 0.05
@@ -135,8 +135,3 @@ def with_baselines(summaries: Iterable[Summary]) -> list[Summary]:
         else s
         for s in members
     ]
-
-
-def is_baseline(cell: Cell) -> bool:
-    """Whether a cell is the loop without an operation."""
-    return cell.operation in BASELINES

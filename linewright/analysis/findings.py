@@ -7,7 +7,7 @@ A point is everything of a cell but operation, form and order.  What is compared
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from linewright.analysis.contrast import (
     undecided,
 )
 from linewright.analysis.control import Floor, condition_of, floors, identical_to
-from linewright.analysis.summary import Summary, has_work
+from linewright.analysis.summary import Summary, grouped, has_work, machines_of
 from linewright.families import FLOORS, default_of, family_of
 from linewright.schema import Cell, Interval
 
@@ -207,6 +207,20 @@ def lacking(first: Summary, second: Summary) -> str:
     return "no_figure"
 
 
+def asked(
+    pairs: Sequence[tuple[Summary, Summary]], question: str, same: Callable[[Summary], float], floor: float = 0.0
+) -> list[Judged]:
+    """The answers of one of `QUESTIONS`: pairs of cells of one run by their issue intervals, corrected together.
+
+    `same`: the difference from a pair's second cell below which they are called the same.
+    """
+    contrasts = [paired(first.by_launch, second.by_launch) for first, second in pairs]
+    return [
+        judge(c, p, alpha=QUESTIONS[question], same=same(second), floor=floor, why=lacking(first, second))
+        for (first, second), c, p in zip(pairs, contrasts, corrected(contrasts), strict=True)
+    ]
+
+
 def _shown(s: Summary) -> Interval:
     return s.exposed if figure_of(s) == "exposed" and s.exposed else s.issue
 
@@ -219,18 +233,13 @@ def floor_at(cell: Cell, found: Mapping[tuple, Floor], exposed: bool) -> float:
 
 def findings(summaries: Iterable[Summary], alpha: float = QUESTIONS["forms"]) -> list[Finding]:
     """Every choice between forms that the summaries allow, corrected over each machine's comparisons."""
-    machines: dict[str, list[Summary]] = {}
-    for summary in summaries:
-        machines.setdefault(summary.machine_id, []).append(summary)
-    return [f for members in machines.values() for f in _of_machine(members, alpha)]
+    return [f for members in machines_of(summaries).values() for f in _of_machine(members, alpha)]
 
 
 def _of_machine(summaries: Sequence[Summary], alpha: float) -> list[Finding]:
     arch = next((s.arch for s in summaries), "")
     noise = floors(summaries, arch)
-    points: dict[tuple, list[Summary]] = {}
-    for s in filter(comparable, summaries):
-        points.setdefault(point_of(s.cell), []).append(s)
+    points = grouped(filter(comparable, summaries), lambda s: point_of(s.cell))
     choices = [choice for members in points.values() for choice in _callers(members, arch)]
     contrasts = _contrasts(choices)
     order = list(contrasts)
@@ -240,15 +249,9 @@ def _of_machine(summaries: Sequence[Summary], alpha: float) -> list[Finding]:
 
 def _contrasts(choices: Sequence[_Choice]) -> dict[tuple[str, str], Contrast | None]:
     """Each pair of cells once, by their ids, with the spread that is usual under their condition."""
-    found: dict[tuple[str, str], Contrast | None] = {}
-    conditions: dict[tuple, list[tuple[str, str]]] = {}
-    for choice in choices:
-        for other in choice.others:
-            key = (other.id, choice.default.id)
-            if key not in found:
-                found[key] = contrast_of(other, choice.default)
-                conditions.setdefault(condition_of(other.cell), []).append(key)
-    for keys in conditions.values():
+    pairs = {(other.id, c.default.id): (other, c.default) for c in choices for other in c.others}
+    found = {key: contrast_of(*pair) for key, pair in pairs.items()}
+    for keys in grouped(pairs, lambda key: condition_of(pairs[key][0].cell)).values():
         found |= zip(keys, steadied([found[key] for key in keys]), strict=True)
     return found
 

@@ -65,7 +65,7 @@ def medians_of(groups: Groups) -> np.ndarray:
     return ordered[:, half] if ordered.shape[1] % 2 else ordered[:, half - 1] / 2 + ordered[:, half] / 2
 
 
-def _exp(value: float) -> float:
+def bounded_exp(value: float) -> float:
     """e to the value, as far as doubles go."""
     return math.exp(max(-700.0, min(value, 700.0)))
 
@@ -107,7 +107,7 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, logarithmic:
     logarithmic = logarithmic and bool((medians > 0).all())
     below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic)
     if logarithmic:
-        below, above = _exp(below), _exp(above)
+        below, above = bounded_exp(below), bounded_exp(above)
     return Interval(
         median_ns=middle,
         low_ns=float(min(below, middle)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from linewright.analysis.near_far import CoreClass, Nearness
 from linewright.analysis.summarise import summarise_groups
 from linewright.analysis.summary import Summary
 from linewright.records.store import Store
@@ -17,8 +16,6 @@ class Loaded(NamedTuple):
 
     contexts: dict[str, Context]
     summaries: list[Summary]
-    classes: list[CoreClass]
-    """Near/far classes of arm64's LSE instructions, line by line."""
 
 
 def load(paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = ()) -> Loaded:
@@ -29,8 +26,5 @@ def load(paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] 
 
 def load_from(store: Store) -> Loaded:
     """The same from a store that was not read yet."""
-    near = Nearness(store.contexts)
-    store.read([near.feed])
-    classes = near.classes()
-    summaries = summarise_groups(store.contexts, store.groups(), classes)
-    return Loaded(store.contexts, summaries, classes)
+    store.read()
+    return Loaded(store.contexts, summarise_groups(store.contexts, store.groups()))

@@ -13,7 +13,7 @@ import numpy as np
 from linewright.analysis import histogram
 from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_ALARM, LINE_SHARE, Mode, lines_spread, modes, one_after_the_other
-from linewright.analysis.summary import Percentiles, Summary, has_work
+from linewright.analysis.summary import Percentiles, Summary, has_work, judged_near_or_far
 from linewright.schema import Context, Interval, Quantiles, Record
 
 CLUSTER_S = 25.0
@@ -211,6 +211,15 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     return medians
 
 
+def _line_figures(values: np.ndarray, lines: np.ndarray) -> dict[int, tuple[float, float, float, int]]:
+    """Least, median and most of the windows on each line, and their number."""
+    parts = _by_line(values, lines) if lines.size == values.size else []
+    return {
+        int(line): (float(part.min()), median(part), float(part.max()), part.size)
+        for line, part in zip(np.unique(lines), parts, strict=bool(parts))
+    }
+
+
 def _flags(usable: list[Record], contended: bool, launches: int, clusters: int, line_modes: list[Mode]) -> list[str]:
     flags = {flag for record in usable for flag in record.flags}
     if len(line_modes) > 1:
@@ -293,6 +302,9 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         unit_ns=unit_ns,
         by_launch=_by_launch(measured, [values for values, _ in windows]),
         exposed_by_launch=_by_launch(measured, [d for d, _ in differences]) if differences else {},
+        line_figures={r.context_id: _line_figures(*w) for r, w in zip(measured, windows, strict=True)}
+        if judged_near_or_far(cell)
+        else {},
         windows=sum(w[0].size for w in windows),
         emulated=any(c.emulated for c in known),
         published=published,

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from scipy import special
@@ -184,16 +185,12 @@ def judge(
     part = (level(done, planned, alpha) if at_interim and done else alpha) / max(1, len(settings) - 1)
     comparisons = [_compare(runs, name, settings[0], 1 - part, higher_is_better) for name in settings[1:]]
     if not at_interim:
-        comparisons = [Paired(**{**_fields(c), "different": False, "better": None}) for c in comparisons]
+        comparisons = [msgspec.structs.replace(c, different=False, better=None) for c in comparisons]
     why = _why(comparisons, done, planned, precision, at_interim)
     return Trial(
         settings=[_setting(runs, name) for name in settings], comparisons=comparisons, rounds=done, planned=planned,
         interim=at_interim, stop=bool(why), why=why,
     )  # fmt: skip
-
-
-def _fields(struct: Struct) -> dict:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}
 
 
 def _complete_rounds(runs: Sequence[Run], settings: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from linewright.analysis.contrast import paired
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.families import BASELINES, FLOORS, ONE_LINE
 from linewright.schema import Cell, Context
 
@@ -56,11 +56,7 @@ def _key(cell: Cell, contender: str, **changes: object) -> tuple:
 
 def _neighbours(summaries: list[Summary]) -> dict[tuple, list[Summary]]:
     """The measured cells of one machine by `_key`."""
-    answer: dict[tuple, list[Summary]] = {}
-    for summary in summaries:
-        if summary.issue is not None:
-            answer.setdefault(_key(summary.cell, summary.cell.contender), []).append(summary)
-    return answer
+    return grouped((s for s in summaries if s.issue is not None), lambda s: _key(s.cell, s.cell.contender))
 
 
 def _cycle(summary: Summary, contexts: Mapping[str, Context]) -> float:
@@ -158,10 +154,7 @@ def flags_of(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Co
 
 def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
     """The same summaries, each with the flags that its neighbours on the same machine give it."""
-    machines: dict[str, list[Summary]] = {}
-    for summary in summaries:
-        machines.setdefault(summary.machine_id, []).append(summary)
-    neighbours = {machine: _neighbours(members) for machine, members in machines.items()}
+    neighbours = {machine: _neighbours(members) for machine, members in machines_of(summaries).items()}
     return [
         msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, neighbours[s.machine_id], contexts)}))
         for s in summaries

@@ -8,22 +8,15 @@ each form with those of the default form.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from linewright.analysis.contrast import (
-    QUESTIONS,
-    Contrast,
-    Judged,
-    corrected,
-    difference_ns,
-    judge,
-    paired,
-    undecided,
-)
-from linewright.analysis.findings import lacking
+from linewright.analysis.contrast import Judged, difference_ns
+from linewright.analysis.findings import asked
 from linewright.analysis.saying import Clause, Sentence, join, number
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
 from linewright.families import READERS, default_of, family_of
 from linewright.schema import Cell, Estimate, Interval
 
@@ -145,80 +138,58 @@ class Trade(Struct, frozen=True, kw_only=True):
     is that of the two intervals' ends."""
 
 
-class _Test(Struct):
-    """One comparison of the family, before and after correction."""
-
-    first: Summary
-    second: Summary
-    contrast: Contrast | None
-    judged: Judged
-
-
-def _test(first: Summary, second: Summary) -> _Test:
-    found = paired(first.by_launch, second.by_launch)
-    return _Test(first, second, found, undecided(lacking(first, second)))
-
-
-class _Rival(Struct):
+class _Rival(NamedTuple):
     """A form beside the default, both sides of the choice."""
 
     form: Side
     default: Side
-    reader: _Test
-    update: _Test
+    reader: Judged
+    update: Judged
 
 
-def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, _Test]]:
+def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
+    """Each form and delay with the most readers it was run with, and with one."""
     cells: dict[tuple, dict[int, Summary]] = {}
     for s in measured(summaries):
         if s.cell.operation in SCALED and updater_of(s.cell) == "none":
             key = (s.machine_id, s.cell.operation, s.cell.form, delay_of(s.cell), s.cell.params.get("instances"))
             cells.setdefault(key, {})[readers_of(s.cell)] = s
-    return [
-        (by_count[max(by_count)], _test(by_count[max(by_count)], by_count[1]))
-        for by_count in cells.values()
-        if 1 in by_count and max(by_count) > 1
-    ]
+    return [(by[max(by)], by[1]) for by in cells.values() if 1 in by and max(by) > 1]
 
 
-def _rivals(summaries: Iterable[Summary]) -> list[_Rival]:
-    groups: dict[tuple, list[Side]] = {}
-    for side in sides(summaries):
-        if side.pair and side.grace:
-            groups.setdefault((side.pair.machine_id, side.read_delay, side.readers), []).append(side)
+def _rivals(summaries: Iterable[Summary]) -> list[tuple[Side, Side]]:
+    """Each form with both sides of the choice, and the default under the same conditions."""
+    complete = (side for side in sides(summaries) if side.pair and side.grace)
     answers = []
-    for members in groups.values():
+    for members in grouped(complete, lambda side: (side.pair.machine_id, side.read_delay, side.readers)).values():
         name = default_of("readers_pair", [m.form for m in members])
         default = next(m for m in members if m.form == name)
-        answers += [
-            _Rival(m, default, _test(m.pair, default.pair), _test(m.grace, default.grace))
-            for m in members
-            if m.form != name and m.updater in (default.updater, "synchronize")
-        ]
+        answers += [(m, default) for m in members if m.form != name and m.updater in (default.updater, "synchronize")]
     return answers
 
 
-def _judged(summaries: Sequence[Summary]) -> tuple[list[tuple[Summary, _Test]], list[_Rival]]:
+def _judged(summaries: Sequence[Summary]) -> tuple[list[Scaling], list[_Rival]]:
     """Every comparison about readers, corrected together."""
     scaled, rivals = _scaled(summaries), _rivals(summaries)
-    tests = [t for _, t in scaled] + [t for r in rivals for t in (r.reader, r.update)]
-    for t, p in zip(tests, corrected(t.contrast for t in tests), strict=True):
-        if t.contrast is not None:
-            t.judged = judge(t.contrast, p, alpha=QUESTIONS["readers"], same=FLAT)
-    return scaled, rivals
+    pairs = [pair for form, default in rivals for pair in ((form.pair, default.pair), (form.grace, default.grace))]
+    answers = iter(asked([*scaled, *pairs], "readers", lambda _: FLAT))
+    return (
+        [_scaling(most, alone, next(answers)) for most, alone in scaled],
+        [_Rival(form, default, next(answers), next(answers)) for form, default in rivals],
+    )
 
 
 def scaling(summaries: Sequence[Summary]) -> list[Scaling]:
     """Every form and delay that was run by one reader and by several, without an updater."""
-    return [_scaling(most, test) for most, test in _judged(summaries)[0]]
+    return _judged(summaries)[0]
 
 
-def _scaling(most: Summary, t: _Test) -> Scaling:
-    c = t.contrast
+def _scaling(most: Summary, alone: Summary, judged: Judged) -> Scaling:
+    c = judged.contrast
     return Scaling(
         form=most.cell.form, operation=most.cell.operation, read_delay=delay_of(most.cell),
-        readers=readers_of(most.cell), alone_ns=t.second.issue.median_ns, together_ns=most.issue.median_ns,
-        ratio=Estimate(value=c.value, low=c.low, high=c.high) if c else None, judged=t.judged,
+        readers=readers_of(most.cell), alone_ns=alone.issue.median_ns, together_ns=most.issue.median_ns,
+        ratio=Estimate(value=c.value, low=c.low, high=c.high) if c else None, judged=judged,
     )  # fmt: skip
 
 
@@ -226,17 +197,16 @@ def trades(summaries: Sequence[Summary]) -> list[Trade]:
     """A form and the default of which each is shown to be better on one side, under equal conditions."""
     answers = []
     for r in _judged(summaries)[1]:
-        if r.reader.judged.cheaper and r.update.judged.slower:
-            answers.append(_trade(r.form, r.default, r.reader, r.update, 1))
-        elif r.reader.judged.slower and r.update.judged.cheaper:
-            answers.append(_trade(r.default, r.form, r.reader, r.update, -1))
+        saved = difference_ns(r.reader.contrast, r.default.pair.issue.median_ns) if r.reader.contrast else None
+        waited = difference_ns(r.update.contrast, r.default.grace.issue.median_ns) if r.update.contrast else None
+        if r.reader.cheaper and r.update.slower:
+            answers.append(_trade(r.form, r.default, _negative(saved), waited))
+        elif r.reader.slower and r.update.cheaper:
+            answers.append(_trade(r.default, r.form, saved, _negative(waited)))
     return answers
 
 
-def _trade(cheap: Side, other: Side, reader: _Test, update: _Test, sign: int) -> Trade:
-    saved, waited = (
-        _ends(difference_ns(t.contrast, t.second.issue.median_ns), way) for t, way in ((reader, -sign), (update, sign))
-    )
+def _trade(cheap: Side, other: Side, saved: Interval, waited: Interval) -> Trade:
     return Trade(
         cheap_reader=cheap.form, cheap_update=other.form, updater=cheap.updater, read_delay=cheap.read_delay,
         readers=cheap.readers, saved_ns=saved, waited_ns=waited,
@@ -246,10 +216,10 @@ def _trade(cheap: Side, other: Side, reader: _Test, update: _Test, sign: int) ->
     )  # fmt: skip
 
 
-def _ends(interval: Interval, sign: int) -> Interval:
-    """The interval, or its negative."""
-    low, high = sorted((sign * interval.low_ns, sign * interval.high_ns))
-    return Interval(median_ns=sign * interval.median_ns, low_ns=low, high_ns=high, confidence=interval.confidence)
+def _negative(interval: Interval) -> Interval:
+    return msgspec.structs.replace(
+        interval, median_ns=-interval.median_ns, low_ns=-interval.high_ns, high_ns=-interval.low_ns
+    )
 
 
 def sentences(summaries: Sequence[Summary]) -> list[Sentence]:

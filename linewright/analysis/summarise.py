@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from linewright.analysis.control import with_baselines
 from linewright.analysis.merge import merge
 from linewright.analysis.metastable import with_modes
-from linewright.analysis.near_far import CoreClass, near_far, with_nearness
+from linewright.analysis.near_far import with_nearness
 from linewright.analysis.plausible import with_flags
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.schema import Context, Record
 
 
@@ -24,28 +24,21 @@ def summarise(contexts: Iterable[Context] | Mapping[str, Context], records: Iter
     Records whose context is missing are kept apart under their context id, since their machine is unknown.
     """
     known = by_id(contexts)
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        context = known.get(record.context_id)
-        machine = context.machine_id if context else record.context_id
-        groups.setdefault((machine, record.cell.id), []).append(record)
-    every = [record for members in groups.values() for record in members]
-    return summarise_groups(
-        known, ((machine, members) for (machine, _), members in groups.items()), near_far(known, every)
-    )
+
+    def machine_of(record: Record) -> str:
+        return known[record.context_id].machine_id if record.context_id in known else record.context_id
+
+    groups = grouped(records, lambda r: (machine_of(r), r.cell.id))
+    return summarise_groups(known, ((machine, members) for (machine, _), members in groups.items()))
 
 
-def summarise_groups(
-    contexts: Mapping[str, Context], groups: Iterable[tuple[str, list[Record]]], classes: Iterable[CoreClass]
-) -> list[Summary]:
+def summarise_groups(contexts: Mapping[str, Context], groups: Iterable[tuple[str, list[Record]]]) -> list[Summary]:
     """The same from one cell's records after the other: a machine's id with all records of a cell there.
 
     Only the summaries stay in memory.
     """
     merged = [merge(machine, members, contexts) for machine, members in groups]
-    machines: dict[str, list[Summary]] = {}
-    for s in with_nearness(merged, classes):
-        machines.setdefault(s.machine_id, []).append(s)
+    machines = machines_of(with_nearness(merged, contexts))
     finished = {
         (s.machine_id, s.id): s
         for members in machines.values()

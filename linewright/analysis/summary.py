@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
+
 from msgspec import Struct
 
 from linewright.analysis.modes import Mode
 from linewright.families import BASELINES
 from linewright.schema import Cell, Interval
 
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+PREFETCHED: Mapping[str, tuple[str, ...]] = {
+    "stadd": ("prfm_strm_stadd", "prfm_keep_stadd"),
+    "ldadd": ("prfm_strm_ldadd", "prfm_keep_ldadd"),
+    "swp": ("prfm_strm_swp",),
+}
+"""Single LSE instructions, and the same ones behind a prefetch for write, the first measured of which is the reference."""
+
+
+def judged_near_or_far(cell: Cell) -> bool:
+    """Whether a cell tells where its form is performed: uncontended, back to back, an LSE instruction or its reference."""
+    plain = cell.contender == "none" and not cell.work_iters and cell.operation in ("add", "fetch_add", "xchg")
+    return plain and any(cell.form in (form, *references) for form, references in PREFETCHED.items())
+
 
 def has_work(cell: Cell) -> bool:
     """Whether something around the operation is in its baseline too; a delay inside a read-side critical section is."""
     worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0")
     return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by their key, in the order of first appearance."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
@@ -83,6 +110,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     mops_by_launch: dict[str, float]
     baseline_reach_ns: float
     """From the 10th to the 90th percentile of the baseline loop's windows, median over launches."""
+    line_figures: dict[str, dict[int, tuple[float, float, float, int]]]
+    """Least, median and most of the windows on each line, and their number, by launch; only where `judged_near_or_far`."""
     windows: int
     discarded: int
     metrics: dict[str, float]
@@ -114,3 +143,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     def one_launch(self) -> bool:
         """Whether a claim has nothing to rest on: a launch has its own luck."""
         return not self.published and len(self.by_launch) < 2
+
+
+def machines_of(summaries: Iterable[Summary]) -> dict[str, list[Summary]]:
+    """Summaries by their machine's id."""
+    return grouped(summaries, lambda s: s.machine_id)

@@ -11,7 +11,7 @@ from linewright.analysis.crossovers import Crossover, crossovers
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.saying import Clause, Sentence, join, number, render_all, said
 from linewright.analysis.summarise import by_id
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.analysis.words import (
     by_caller,
     caller_of,
@@ -72,11 +72,8 @@ def _class_of(f: Finding) -> tuple:
 
 def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
     """One sentence for each contention class in which anything is shown."""
-    classes: dict[tuple, list[Finding]] = {}
-    for f in sorted(found, key=_class_of):
-        classes.setdefault(_class_of(f), []).append(f)
     sentences = []
-    for members in classes.values():
+    for members in grouped(sorted(found, key=_class_of), _class_of).values():
         clauses = [_clause(run) for sweep in by_caller(members) for run in runs_of(sweep)]
         kept = [c for c in clauses if c]
         if kept:
@@ -224,9 +221,7 @@ def verdict_sentences(
 ) -> list[Sentence]:
     """What the measurements show, machine by machine, as data."""
     known = by_id(contexts)
-    machines: dict[str, list[Summary]] = {}
-    for summary in summaries:
-        machines.setdefault(summary.machine_id, []).append(summary)
+    machines = machines_of(summaries)
     answers = []
     for machine, members in machines.items():
         own = [known[i] for s in members for i in s.context_ids if i in known]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from linewright.analysis.contrast import Contrast, Judged
 from linewright.analysis.findings import Against, Finding
 from linewright.analysis.saying import number
+from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
 from linewright.schema import Cell
 
@@ -129,7 +130,5 @@ def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
 
 def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
     """Findings of one caller under one condition on one CPU, by rising work."""
-    sweeps: dict[tuple, list[Finding]] = {}
-    for f in found:
-        sweeps.setdefault((caller_of(f), condition(f), f.lines, f.threads, f.cpu), []).append(f)
+    sweeps = grouped(found, lambda f: (caller_of(f), condition(f), f.lines, f.threads, f.cpu))
     return [sorted(sweep, key=lambda f: f.work_iters) for sweep in sweeps.values()]

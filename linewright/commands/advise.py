@@ -27,7 +27,7 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     loaded = loading.load(files, note)
     require(len(loaded.summaries), files, "advise on")
     contexts = list(loaded.contexts.values())
-    answers = advice.advise_summaries(contexts, loaded.summaries, loaded.classes)
+    answers = advice.advise_summaries(contexts, loaded.summaries)
     if as_json:
         print_json(answers)
     else:

@@ -25,7 +25,7 @@ from linewright.analysis.contrast import (
 )
 from linewright.analysis.control import Floor, condition_of, floors
 from linewright.analysis.findings import figure_of, floor_at
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
 from linewright.schema import Cell, Context, Interval
 
 SAME = 0.05
@@ -153,11 +153,8 @@ def _floor(s: Summary, noise: Sequence[Mapping[tuple, Floor]]) -> float:
 
 def _steadied(pairs: Sequence[_Pair]) -> list[_Pair]:
     """No cell more certain than the usual spread of the cells measured under its condition allows."""
-    conditions: dict[tuple, list[int]] = {}
-    for i, pair in enumerate(pairs):
-        conditions.setdefault(condition_of(pair.before.cell), []).append(i)
     contrasts = [pair.contrast for pair in pairs]
-    for places in conditions.values():
+    for places in grouped(range(len(pairs)), lambda i: condition_of(pairs[i].before.cell)).values():
         for i, c in zip(places, no_surer([contrasts[i] for i in places]), strict=True):
             contrasts[i] = c
     return [

@@ -41,8 +41,8 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def read(self, see: Sequence[Callable[[Record], None]] = ()) -> None:
-        """Check and index every file; each record that was asked for is shown to every function of `see` in file order."""
+    def read(self) -> None:
+        """Check and index every file."""
         wanted: dict[str, bool] = {}
         for number, path in enumerate(self.paths):
             stream = self._stack.enter_context(_seekable(path))
@@ -57,8 +57,6 @@ class Store:
                     wanted[record.id] = not self._only or any(matches(record.id, pattern) for pattern in self._only)
                 if wanted[record.id]:
                     self._take(record, number, line.start, line.end - line.start)
-                    for function in see:
-                        function(record)
             for warning in reader.warnings:
                 self._warn(warning)
         if wanted:

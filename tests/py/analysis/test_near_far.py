@@ -33,7 +33,8 @@ def run(forms, count=5, visits=3, far_lines=(), seed=1, noise=0.01, slow_from=No
 
 
 def classes(records, **context):
-    return {c.form: c for c in near_far(by_id(contexts_of(records, **context)), records)}
+    known = contexts_of(records, **context)
+    return {c.form: c for c in near_far(by_id(known), summarise(known, records))}
 
 
 def test_a_store_form_that_the_prefetch_makes_cheap_behaves_as_if_far():
@@ -123,4 +124,4 @@ def test_the_rule(low, middle, high, reference, where):
 
 def test_emulated_times_classify_nothing():
     records = run({"stadd": 63.0, "prfm_strm_stadd": 4.0})
-    assert classes(records, emulated=True) == {} and near_far({}, records) == []
+    assert classes(records, emulated=True) == {} and near_far({}, summarise([], records)) == []
