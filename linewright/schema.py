@@ -108,7 +108,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cpus: list[Annotated[int, Meta(ge=0, le=65_535)]] = []
     """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
     launch: Annotated[int, Meta(ge=0, le=1000)] = 0
-    """Which launch this is; set by the target that relaunches, not by who writes a plan."""
+    """Which launch this is; in a plan of several the first one's number. Placement of code and the seed's order follow it."""
     counters: Annotated[list[Event], Meta(max_length=16)] = []
     """Events to count; empty: cycles, instructions and what the CPU names for snoops and exclusives; ``none``: nothing."""
 
@@ -293,6 +293,10 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Another probe was running a plan on this machine when the launch began."""
     other_load: float | None = None
     """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer; None where that is not known."""
+    command: str = ""
+    """The options that `linewright measure` was given, but for target and output; empty where something else ran the plan."""
+    program: str = ""
+    """The first 16 hexadecimal digits of the SHA-256 of the probe; empty where `command` is."""
 
     @property
     def unit_ns(self) -> float:

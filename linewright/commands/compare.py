@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -83,13 +84,33 @@ def compare(
     # Large files take minutes: what is found is not to be lost then.
     if html is not None and not Path(html).parent.is_dir():
         raise UserError(f"cannot write {html}: no such directory", "--html", "name a file in a directory that exists")
-    from linewright.compare import files as compare_files
-
     paths = files or []
     if measure is not None:
         paths = _measured(measure, paths, launches, directory or "results")
-    options = compare_files.Options(unlike, limit, only or (), undecided == "fail")
-    found = compare_files.compare(paths, options, note)
+    return answer(
+        paths,
+        form,
+        every,
+        html,
+        allow_unlike=unlike,
+        fail_above=limit,
+        only=only or (),
+        undecided_fails=undecided == "fail",
+    )
+
+
+def answer(
+    paths: Sequence[str],
+    form: str,
+    every: bool = False,
+    html: str | None = None,
+    allow_unlike: bool = True,
+    **options: Any,
+) -> int:
+    """Compare record files, print what is found and write it as a page; the exit code."""
+    from linewright.compare import files as compare_files  # imports SciPy, which takes longer than a refusal may
+
+    found = compare_files.compare(paths, compare_files.Options(allow_unlike, **options), note)
     if html is not None:
         from linewright.compare.page import page
 
@@ -106,16 +127,7 @@ def _measured(commands: tuple[str, str], files: list[str], launches: int, direct
         raise UserError("--measure and files contradict each other", "compare", "commands to run, or files to read")
     words = [in_turns.checked(command, "--measure") for command in commands]
     count = in_turns.checked_launches(launches)
-    folder = Path(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot make {directory}: {error.strerror}", "--directory", "a folder that can be written"
-        ) from None
-    made = in_turns.measure(words, folder, count, note)
-    note(f"records are in {made[0]} and {made[1]}")
-    return made
+    return in_turns.measure(words, in_turns.new_folder(directory), count, note)
 
 
 def _print(found, form: str, every: bool) -> None:

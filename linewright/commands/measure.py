@@ -7,9 +7,11 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import msgspec
 import typer
 
-from linewright import __version__, plans, units
+from linewright import __version__, plans
+from linewright.commands import compare as compare_command
 from linewright.commands._options import Every, Only
 from linewright.commands.show import FormatOption, PlainOption
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
@@ -17,15 +19,25 @@ from linewright.output import progress
 from linewright.output.console import note
 from linewright.output.formats import View, check_format, view_of
 from linewright.output.machine import company
-from linewright.plans.request import Request, check_time, is_simulated, plan_text, resolve
+from linewright.plans.request import (
+    DEFAULT_PLAN,
+    LAUNCH,
+    OPTIONS,
+    Request,
+    check_time,
+    is_simulated,
+    plan_text,
+    request_of,
+    resolve,
+)
 from linewright.records import files as records
 from linewright.schema import Context, Plan, Record
 from linewright.target.estimate import LAUNCH_S, cells_s
-from linewright.target.local import Done, Progress, Target, launch_plan
+from linewright.target.local import Done, LocalTarget, Progress, Target, launch_plans
+from linewright.target.probe import digest
 from linewright.target.registry import open_target
 
 ORDER = 10
-DEFAULT_PLAN = "quick"
 
 
 def register(app: typer.Typer) -> None:
@@ -88,6 +100,23 @@ SchedulerOption = Annotated[
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]
+LaunchOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Run only this launch of the plan, from 0; where code is placed and the cells' order follow the number.",
+        envvar=LAUNCH, min=0, max=1000,
+    ),
+]  # fmt: skip
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Compare with this record file, measured again in turns where that is possible; exit 1 if anything differs.",
+    ),
+]
+AgainstProbeOption = Annotated[
+    str | None, typer.Option(metavar="PROGRAM", help="The probe that the file of --against was measured with.")
+]
 
 
 def measure(
@@ -111,42 +140,32 @@ def measure(
     form: FormatOption = "table",
     quiet: QuietOption = False,
     force: ForceOption = False,
+    launch: LaunchOption = None,
+    against: AgainstOption = None,
+    against_probe: AgainstProbeOption = None,
 ) -> int:
     """Measure on this machine or others, keep the records, show the result."""
     shape = Shape(form, view_of(check_format(form), every, plain), quiet)
     again = {
-        "--plan": plan,
-        "--budget": budget,
-        "--precision": precision,
-        "--only": only,
-        "--cpus": cpus,
-        "--set": settings,
-        "--seed": seed,
-        "--counters": counters,
-        "--draws": draws,
-        "--scheduler": scheduler,
-    }
-    _check_together(out, resume, force, form)
+        "--plan": plan, "--budget": budget, "--precision": precision, "--only": only, "--cpus": cpus, "--set": settings,
+        "--seed": seed, "--counters": counters, "--draws": draws, "--scheduler": scheduler, "--launch": launch,
+    }  # fmt: skip
+    _check_together(out, resume, force, form, against)
     if printed is not None:
-        _only_printed({**again, "--on": on, "--resume": resume, "--dry-run": dry_run or None})
+        _only_printed({**again, "--on": on, "--resume": resume, "--against": against, "--dry-run": dry_run or None})
         return _take_printed(printed, out, force, shape)
     if on is not None and len(on) > 1:
         if dry_run or out == "-":
             raise UserError("several machines, one folder", "--on", "name a folder with -o, and no --dry-run")
         return _several(on, out, resume, again, shape)
-    request = Request(
-        plan=plan if plan is not None else _plan_of(resume) if resume is not None else DEFAULT_PLAN,
-        budget_s=units.duration_s(budget, "--budget") if budget is not None else None,
-        precision=units.fraction(precision, "--precision") if precision is not None else None,
-        only=only or (),
-        cpus=units.cpu_list(cpus, "--cpus") if cpus is not None else (),
-        settings=settings or (),
-        seed=seed,
-        counters=units.event_list(counters, "--counters") if counters is not None else (),
-    )
+    named = {"--plan": plan if plan is not None or resume is None else _plan_of(resume)}
+    request = request_of(words({name: value for name, value in {**again, **named}.items() if name in OPTIONS}))
     with closing(open_target(on[0] if on else "local")) as target:
         _sweep(target, draws, scheduler)
-        return _on_one(request, target, (out, resume, force, dry_run), shape, {**again, "--on": on})
+        files = (out, resume, force, dry_run)
+        if against is not None and not dry_run:
+            return _compared((against, against_probe), request, target, files, shape, again)
+        return _on_one(request, target, files, shape, {**again, "--on": on})
 
 
 def _sweep(target: Target, draws: int | None, scheduler: str | None) -> None:
@@ -182,7 +201,7 @@ def _on_one(
         if kept.writer:
             stack.callback(kept.writer.close)
         done = {(record.id, record.launch) for record in kept.records if record.status == "ok"}
-        launches = _left(chosen, done)
+        launches = launch_plans(chosen, done)
         if not is_simulated(target.name):
             check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
         if dry_run:
@@ -195,6 +214,35 @@ def _on_one(
             kept = kept._replace(writer=records.create(_path(out, chosen.name), force))
             stack.callback(kept.writer.close)
         return _run(chosen, launches, done, kept, target, shape, again)
+
+
+def _compared(
+    earlier: tuple[str, str | None],
+    request: Request,
+    target: Target,
+    files: tuple[str | None, str | None, bool, bool],
+    shape: Shape,
+    again: dict[str, object],
+) -> int:
+    """Measure and compare with an earlier file: in turns where that side can be measured again, else as of two times."""
+    from linewright.compare import against, in_turns  # imports NumPy, which takes longer than a refusal may
+
+    chosen = resolve(request, target)
+    path = _path(files[0], chosen.name)
+    other = against.other_side(earlier[0], chosen, _command(again), target, earlier[1])
+    if isinstance(other, str):
+        note(f"{earlier[0]} cannot be measured again: {other}; the two are compared as of two times")
+        _on_one(request, target, (path, *files[1:]), shape._replace(quiet=True), again)
+        return compare_command.answer([earlier[0], path], shape.form)
+    folder = in_turns.new_folder(str(Path(path).with_suffix("")))
+    note(f"the side of {earlier[0]} is measured again, in turns with the new one; that file itself is not compared")
+    made = against.measure(other, against.Side(chosen, target.probe_path), folder, note)
+    return compare_command.answer(made, shape.form)
+
+
+def _command(again: dict[str, object]) -> list[str]:
+    """The options that say what is measured, as contexts keep them."""
+    return words({name: value for name, value in again.items() if name in OPTIONS and name != "--launch"})
 
 
 def _several(on: list[str], out: str | None, resume: str | None, again: dict[str, object], shape: Shape) -> int:
@@ -259,8 +307,13 @@ def _doubts(contexts: list[Context]) -> list[str]:
     return lines
 
 
-def _check_together(out: str | None, resume: str | None, force: bool, form: str) -> None:
+def _check_together(out: str | None, resume: str | None, force: bool, form: str, against: str | None) -> None:
     """Options that contradict each other."""
+    if against is not None and (resume is not None or out == "-"):
+        raise UserError(
+            f"--against and {'--resume' if resume else '--output -'} contradict each other", "measure",
+            "a comparison needs a whole new measurement, in a file",
+        )  # fmt: skip
     if resume is not None and out is not None:
         raise UserError("--resume and --output contradict each other", "measure", "--resume FILE appends to FILE")
     if resume is not None and force:
@@ -287,12 +340,6 @@ def _plan_of(path: str) -> str:
 
 def _path(out: str | None, plan: str) -> str:
     return out if out is not None else records.new_path(f"{plan}-{records.moment()}")
-
-
-def _left(plan: Plan, done: Done) -> list[Plan]:
-    """The launches that still have something to run."""
-    parts = [launch_plan(plan, number, done) for number in range(plan.launches)]
-    return [part for part in parts if part is not None]
 
 
 def _reopen(path: str, target: Target, write: bool) -> records.Unfinished:
@@ -336,9 +383,13 @@ def _run(
         note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None
+    local = isinstance(target, LocalTarget)
+    made_by = {"command": shlex.join(_command(again)), "program": digest(target.probe_path)} if local else {}
     with progress.display(launches, plan.budget_s) as shown:
         try:
             for event in target.run(plan, done):
+                if isinstance(event, Context):
+                    event = msgspec.structs.replace(event, **made_by)
                 _take(event, contexts, rows, kept.writer, shown)
         except (RunError, UserError) as error:
             failure = error

@@ -19,6 +19,11 @@ from linewright.schema import Context, Interval
 from linewright.trial import boots
 from linewright.trial import files as trial_files
 
+ONE_AFTER_THE_OTHER = (
+    "the runs were made one after the other: a drift as inside them is allowed for, but a change of the machine's state"
+    " between them can pass for a difference; `linewright compare --measure` takes the launches in turns"
+)
+"""Said once of a comparison, whatever the number of files."""
 MOST_NAMED = 3
 """Differing conditions that a refusal names before it counts the rest."""
 
@@ -27,7 +32,7 @@ class Options(NamedTuple):
     """What the user asked of a comparison."""
 
     allow_unlike: bool
-    fail_above: float | None
+    fail_above: float | None = None
     only: Sequence[str] = ()
     undecided_fails: bool = True
 
@@ -97,8 +102,8 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
         higher_is_better=False,
         baseline=_side(baseline, baseline, [], []),
         others=[
-            _side(other, baseline, u, _remarks(baseline, other, found, same))
-            for other, u, found in zip(others, differing, changes, strict=True)
+            _side(other, baseline, u, _remarks(baseline, other, found, same, taken))
+            for other, u, found, taken in zip(others, differing, changes, _taken(baseline, others), strict=True)
         ],
         rows=[
             _row(change, other.path, labels[change.id], change.id in now)
@@ -110,16 +115,19 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
     )
 
 
-def _remarks(baseline: Measured, other: Measured, found: Sequence[Change], same: float) -> list[str]:
+def _taken(baseline: Measured, others: Sequence[Measured]) -> list[str]:
+    """For each run how it and the baseline were taken."""
+    answers = []
+    for other in others:
+        in_turns = bool(turns(baseline.contexts, other.contexts))
+        text = "the launches of both were taken in turns and are compared in pairs" if in_turns else ONE_AFTER_THE_OTHER
+        answers.append("" if text == ONE_AFTER_THE_OTHER and text in answers else text)
+    return answers
+
+
+def _remarks(baseline: Measured, other: Measured, found: Sequence[Change], same: float, taken: str) -> list[str]:
     """How the two runs were taken, and what would decide what is undecided."""
-    paired = bool(turns(baseline.contexts, other.contexts))
-    said = [
-        "the launches of both were taken in turns and are compared in pairs"
-        if paired
-        else "the runs were made one after the other: a drift as inside them is allowed for;"
-        " `linewright compare --measure` takes their launches in turns and sees smaller changes",
-        frequency_warning(baseline.contexts, other.contexts),
-    ]
+    said = [taken, frequency_warning(baseline.contexts, other.contexts)]
     open_cells = [c.judged for c in found if c.finding == "undecided" and c.judged.why == "wide"]
     return [
         *said,

@@ -1,7 +1,8 @@
 """Two commands that write records, run in turns: launch by launch A then B, or B then A, so that drift falls on both.
 
-Each command is run once per launch.  It is given ``--output FILE`` and ``--set launches=1`` by what stands for them in
-it: ``{output}`` is replaced by the name of a new file.  The launches of each side are joined into one record file.
+Each command is run once per launch and writes to the file that ``{output}`` in it stands for.  The number of the turn is
+in its environment, for `linewright measure --launch`: turns differ in it, so that the placement of code is in the
+interval, and the two sides of a turn do not.  The launches of each side are joined into one record file.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import msgspec
 
 from linewright.analysis.contrast import FEWEST_LAUNCHES
 from linewright.errors import RunError, UserError
+from linewright.plans.request import LAUNCH
 from linewright.records import files as records
-from linewright.schema import Context
 
 OUTPUT = "{output}"
 MOST_LAUNCHES = 100
@@ -40,6 +41,21 @@ def checked(command: str, option: str) -> list[str]:
     return words
 
 
+def new_folder(directory: str) -> Path:
+    """The folder for the records, made where it is missing; UserError where it cannot be or holds records already."""
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make {directory}: {error.strerror}", "--directory", "a folder that can be written"
+        ) from None
+    for path in (folder / name for name in NAMES):
+        if path.exists():
+            raise UserError(f"{path} exists", "--directory", f"a folder without {' and '.join(NAMES)}")
+    return folder
+
+
 def measure(commands: list[list[str]], folder: Path, launches: int, note: Callable[[str], None]) -> list[str]:
     """Run both commands in turns and join each one's records; the names of the two files, in the order of the commands.
 
@@ -47,22 +63,23 @@ def measure(commands: list[list[str]], folder: Path, launches: int, note: Callab
     was written so far is kept.
     """
     joined = [folder / name for name in NAMES]
-    for path in joined:
-        if path.exists():
-            raise UserError(f"{path} exists", "--directory", "a folder without a.jsonl and b.jsonl")
     for turn in range(launches):
         note(f"turn {turn + 1} of {launches}")
         for side in (0, 1) if turn % 2 == 0 else (1, 0):
             part = folder / f"{NAMES[side][0]}-{turn}.jsonl"
-            _run([word.replace(OUTPUT, str(part)) for word in commands[side]], part)
+            _run([word.replace(OUTPUT, str(part)) for word in commands[side]], part, turn)
             _append(part, joined[side], turn)
             os.unlink(part)
+    note(f"records are in {joined[0]} and {joined[1]}")
     return [str(path) for path in joined]
 
 
-def _run(words: list[str], part: Path) -> None:
+def _run(words: list[str], part: Path, turn: int) -> None:
+    environment = os.environ | {LAUNCH: str(turn)}
     try:
-        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
     except OSError as error:
         raise RunError(f"cannot run {words[0]}: {error.strerror}") from None
     if done.returncode != 0:
@@ -73,14 +90,14 @@ def _run(words: list[str], part: Path) -> None:
 
 
 def _append(part: Path, whole: Path, turn: int) -> None:
-    """Add one launch's records to its side, numbered by the turn."""
-    encode = msgspec.json.encode
+    """Add one launch's records to its side; a program that takes no number of a launch has them numbered here."""
+    numbers = set()
     with open(whole, "ab") as stream:
         for line in records.Reader(str(part)):
-            value = line.value
-            if not isinstance(value, Context) and value.launch != 0:
+            numbers.add(line.value.launch)
+            if len(numbers) > 1:
                 raise RunError(f"{part} holds more than one launch: run the command with --set launches=1")
-            stream.write(encode(msgspec.structs.replace(value, launch=turn)) + b"\n")
+            stream.write(msgspec.json.encode(msgspec.structs.replace(line.value, launch=turn)) + b"\n")
 
 
 def checked_launches(count: int) -> int:

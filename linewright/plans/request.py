@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from linewright import plans
+from linewright import plans, units
 from linewright.errors import UserError
 from linewright.plans.definition import Inputs, settings
 from linewright.records import select as patterns
@@ -16,6 +17,12 @@ from linewright.target.estimate import estimate_s
 from linewright.target.local import Target
 from linewright.target.probe import Topology
 from linewright.units import cpu_text, duration_text
+
+DEFAULT_PLAN = "quick"
+LAUNCH = "LINEWRIGHT_LAUNCH"
+"""The environment variable that stands for `measure --launch`: launches that are taken in turns are numbered by it."""
+OPTIONS = ("--plan", "--budget", "--precision", "--only", "--cpus", "--set", "--seed", "--counters", "--launch")
+"""Options of `measure` that shape the plan."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,32 @@ class Request:
     settings: Sequence[str] = ()
     seed: int | None = None
     counters: Sequence[str] = ()
+    launch: int | None = None
+    """The only launch to run."""
+
+
+def request_of(words: Sequence[str]) -> Request:
+    """Options of `measure` that shape the plan, each with its value behind it, parsed; ValueError where one is none of them."""
+    given: dict[str, list[str]] = {}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option not in OPTIONS:
+            raise ValueError(f"{option} does not shape a plan")
+        given.setdefault(option, []).append(value)
+
+    def parsed(option: str, parse: Callable[[str, str], Any], otherwise: Any = None) -> Any:
+        return parse(given[option][-1], option) if option in given else otherwise
+
+    return Request(
+        plan=given.get("--plan", [DEFAULT_PLAN])[-1],
+        budget_s=parsed("--budget", units.duration_s),
+        precision=parsed("--precision", units.fraction),
+        only=given.get("--only", ()),
+        cpus=parsed("--cpus", units.cpu_list, ()),
+        settings=given.get("--set", ()),
+        seed=parsed("--seed", lambda text, _: int(text)),
+        counters=parsed("--counters", units.event_list, ()),
+        launch=parsed("--launch", lambda text, _: int(text)),
+    )
 
 
 def resolve(request: Request, target: Target) -> Plan:
@@ -54,6 +87,9 @@ def build(request: Request, target: Target) -> Plan:
         "counters": list(request.counters) or None,
     }
     plan = msgspec.structs.replace(plan, **{key: value for key, value in changes.items() if value is not None})
+    if request.launch is not None:
+        share = plan.budget_s / plan.launches
+        plan = msgspec.structs.replace(plan, launch=request.launch, launches=1, budget_s=share)
     check_cpus(plan.cpus, topology, "plan.cpus")
     if asked:
         check_threads(plan, topology)

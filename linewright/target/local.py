@@ -102,8 +102,7 @@ class LocalTarget:
 def in_turn(plan: Plan, done: Done, run: Callable[[Plan, Interrupts], Iterator[Event]]) -> Iterator[Event]:
     """Every launch runs every cell, so that forms can be compared in pairs; each gets its share of the time left."""
     began = time.monotonic()
-    launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
-    waiting = deque(launch for launch in launches if launch is not None)
+    waiting = deque(launch_plans(plan, done))
     with Interrupts() as interrupts:
         while waiting:
             left_s = plan.budget_s - (time.monotonic() - began)
@@ -112,10 +111,13 @@ def in_turn(plan: Plan, done: Done, run: Callable[[Plan, Interrupts], Iterator[E
             yield from run(launch, interrupts)
 
 
-def launch_plan(plan: Plan, launch: int, done: Done) -> Plan | None:
-    """The part of a plan that one launch still has to run, or nothing."""
-    cells = [cell for cell in plan.cells if (cell.id, launch) not in done]
-    return msgspec.structs.replace(plan, cells=cells, launch=launch) if cells else None
+def launch_plans(plan: Plan, done: Done) -> list[Plan]:
+    """For each launch of a plan that still has something to run, that part of the plan."""
+    left = {
+        launch: [cell for cell in plan.cells if (cell.id, launch) not in done]
+        for launch in range(plan.launch, plan.launch + plan.launches)
+    }
+    return [msgspec.structs.replace(plan, cells=cells, launch=launch) for launch, cells in left.items() if cells]
 
 
 def launch_program(

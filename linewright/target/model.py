@@ -19,7 +19,7 @@ from linewright.output.console import remark
 from linewright.schema import Cell, Plan, Record
 from linewright.target import probe
 from linewright.target.interrupts import Interrupts
-from linewright.target.local import Done, Event, launch_plan, launch_program
+from linewright.target.local import Done, Event, launch_plans, launch_program
 from linewright.target.programs import MODEL, find_model
 
 HARNESSES = ("probe", "published")
@@ -58,12 +58,10 @@ class ModelTarget:
         """Each launch is the plan with other random numbers; bands come from draws of the constants."""
         rows = self._rows(plan)
         of_cell = {cell.id: band for cell, band in zip(plan.cells, bands(rows), strict=True)}
-        launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
         with Interrupts() as interrupts:
-            for launch in launches:
-                if launch is not None:
-                    for event in launch_program(self.command, launch, interrupts, MODEL):
-                        yield self._with_band(event, of_cell) if isinstance(event, Record) else event
+            for launch in launch_plans(plan, done):
+                for event in launch_program(self.command, launch, interrupts, MODEL):
+                    yield self._with_band(event, of_cell) if isinstance(event, Record) else event
         if not self.machine.calibrated:
             for line in ordering_text(self.machine, plan, rows):
                 remark(line)

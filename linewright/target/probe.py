@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Callable, Sequence
@@ -50,6 +51,11 @@ class Topology(Struct, frozen=True, kw_only=True):
     def usable(self) -> list[int]:
         """Numbers of the CPUs that the process may run on."""
         return [cpu.cpu for cpu in self.cpus if cpu.allowed]
+
+
+def digest(probe: Path) -> str:
+    """What tells one build of the probe from another: the first 16 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(probe.read_bytes()).hexdigest()[:16]
 
 
 def forms(probe: Program) -> list[Form]:

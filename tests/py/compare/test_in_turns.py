@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from linewright.analysis import loading
-from support.places import ROOT
+from linewright.compare import in_turns
+from linewright.records import files as records
+from support.places import FAKE_PROBE, ROOT
 
 PROGRAM = """
 import pathlib, sys, time
@@ -75,3 +77,41 @@ def test_a_command_that_fails_is_named_and_what_is_there_is_kept(command):
     assert answer.returncode == 3 and "false" in answer.stderr and "ended with 1" in answer.stderr
     silent = command("compare", "--measure", "true {output}", "true {output}", "--directory", "other")
     assert silent.returncode == 3 and "wrote no" in silent.stderr
+
+
+def launches_of(path) -> list[tuple[str, int]]:
+    """(context, launch) of every record of a file."""
+    return [(r.context_id, r.launch) for r in records.read(path, print)[1]]
+
+
+def test_turns_differ_in_the_launch_and_their_two_sides_do_not(command):
+    """Placement of code follows the number of the launch: five launches numbered 0 were five times one placement."""
+    words = "linewright measure --only plain_add --set launches=1 --budget 5s --output {output}"
+    spy = command.directory / "spy"
+    spy.write_text(
+        "#!/bin/sh\n"
+        f'case "$1" in "") tee -a {command.directory}/plans | {sys.executable} {FAKE_PROBE};;\n'
+        f'*) exec {sys.executable} {FAKE_PROBE} "$@";; esac\n'
+    )
+    spy.chmod(0o755)
+    command.probe = spy
+    one = words.replace("linewright", f"{sys.executable} -m linewright", 1)
+    answer = command("compare", "--measure", one, one, "--launches", "5", "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    asked = [
+        json.loads(text)["launch"]
+        for text in (command.directory / "plans").read_text().replace("}{", "}\n{").splitlines()
+    ]
+    assert asked == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    for side in in_turns.NAMES:
+        numbers = [number for _, number in launches_of(command.directory / "results" / side)]
+        assert sorted(set(numbers)) == list(range(5))
+
+
+def test_a_command_with_several_launches_is_refused(command, tmp_path):
+    one = f"{sys.executable} -m linewright measure --only plain_add --budget 5s --output {{output}}"
+    kept = command("measure", "--only", "plain_add", "-o", "whole.jsonl")
+    assert kept.returncode == 0
+    copy = f"cp {command.directory / 'whole.jsonl'} {{output}}"
+    answer = command("compare", "--measure", copy, one)
+    assert answer.returncode == 3 and "more than one launch" in answer.stderr

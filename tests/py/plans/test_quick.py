@@ -17,7 +17,7 @@ from linewright.plans.builtin import quick
 from linewright.records.select import choose
 from linewright.schema import Cell, Cpu, Plan
 from linewright.target.estimate import blocks, cells_s, estimate_s
-from linewright.target.local import Progress, launch_plan
+from linewright.target.local import Progress, launch_plans
 from linewright.target.probe import Form, Topology
 
 
@@ -129,10 +129,14 @@ def test_an_estimate_grows_with_everything(
 
 def test_launches_and_what_is_done_already():
     plan = build(count=1)
-    assert launch_plan(plan, 0, ()).cells == launch_plan(plan, 3, ()).cells == plan.cells, "alone or contended"
-    done = {(cell.id, 3) for cell in plan.cells[1:]}
-    assert launch_plan(plan, 3, done).cells == plan.cells[:1] and launch_plan(plan, 3, done).launch == 3
-    assert launch_plan(plan, 3, {(cell.id, 3) for cell in plan.cells}) is None
+    whole = launch_plans(plan, ())
+    assert [p.launch for p in whole] == list(range(5))
+    assert whole[0].cells == whole[3].cells == plan.cells, "alone or contended"
+    some = launch_plans(plan, {(cell.id, 3) for cell in plan.cells[1:]})
+    assert some[3].cells == plan.cells[:1] and some[3].launch == 3
+    assert [p.launch for p in launch_plans(plan, {(cell.id, 3) for cell in plan.cells})] == [0, 1, 2, 4]
+    one = msgspec.structs.replace(plan, launch=7, launches=1)
+    assert [p.launch for p in launch_plans(one, ())] == [7]
 
 
 def test_the_forms_of_a_point_stay_in_one_block():
@@ -166,7 +170,7 @@ def test_any_setting_is_taken_or_refused(text: str):
 
 def test_progress_never_goes_back_and_knows_the_time_left():
     plan = build(count=2)
-    launches = [launch_plan(plan, number, ()) for number in range(plan.launches)]
+    launches = launch_plans(plan, ())
     now = [0.0]
     meter = PlanMeter(launches, 60.0, clock=lambda: now[0])
     seen = []

@@ -4,9 +4,11 @@
 FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line), "signal" (it kills itself
 with this instead of exiting with 3), "garbage" (a line that is no record), "refuse" (a message for exit code 2),
 "skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals),
-"version", "other_probe", "other_load", "ns" (what an operation takes).
+"version", "other_probe", "other_load", "ns" (what an operation takes),
+"clock" (launches begin when they do).
 """
 
+import datetime
 import json
 import os
 import signal
@@ -43,10 +45,15 @@ FORMS = [
 ]
 
 
+def started():
+    """One moment for every launch, or with the knob "clock" the present one."""
+    return datetime.datetime.now(datetime.UTC).isoformat() if KNOBS.get("clock") else "2026-01-01T00:00:00Z"
+
+
 def context(plan_name, launch, launches=1):
     return {
         "linewright_context": 2, "context_id": f"{os.getpid():016x}", "machine_id": KNOBS.get("machine_id", "00000000000000aa"),
-        "started_utc": "2026-01-01T00:00:00Z", "target": "local", "plan": plan_name, "launch": launch, "tool_version": "0.1.0",
+        "started_utc": started(), "target": "local", "plan": plan_name, "launch": launch, "tool_version": "0.1.0",
         "compiler": "none", "arch": ARCH, "cpu_model": "Fake", "cpu_ids": ["0"], "features": [], "kernel": "Linux fake",
         "virtualised": "unknown", "emulated": False, "cpus": CPUS, "line_bytes": 64, "page_bytes": 4096, "time_source": "tsc",
         "tick_ns": 0.4, "timer_cost_ns": 9.0, "work_unit_ns": 0.3, "work_linearity": 0.01, "work_spread": 0.01, "nop_iter_ns": 0.3, "launches": launches, "cycle_ns": 0.3, "governor": "", "smt": "off",
