@@ -9,7 +9,7 @@ from linewright.advice.machine import Machine, Section
 from linewright.analysis.findings import asked
 from linewright.analysis.saying import join, number
 from linewright.analysis.summary import grouped
-from linewright.analysis.words import condition
+from linewright.analysis.words import PLACES, condition
 from linewright.families import BASELINES
 from linewright.units import cpu_text
 
@@ -17,14 +17,6 @@ MOST_GROUPS = 8
 """Cells with several figures that are listed; `data` has all."""
 ALIKE = 0.05
 """Cores are called different when a form is shown to differ on them by more than this share."""
-
-_PLACES = {
-    "near": "behaves as if performed in the core",
-    "far": "behaves as if performed at the interconnect",
-    "all_far": "expensive even behind a prefetch: every form behaves as if performed at the interconnect",
-    "mixed": "differs from line to line",
-    "undecided": "undecided",
-}
 
 
 def nearness(m: Machine) -> Section | None:
@@ -37,7 +29,7 @@ def nearness(m: Machine) -> Section | None:
             f", {c.ratio.value:.1f} times {c.reference} ({c.ratio.low:.1f} to {c.ratio.high:.1f})" if c.ratio else ""
         )
         cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
-        lines.append(f"{c.form}: {_PLACES[c.where]}{ratio}{counts}{cpu}")
+        lines.append(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}")
     title = "Near or far, by core and line"
     return Section(name="near_far", title=title, lines=lines, data=list(m.classes)) if lines else None
 

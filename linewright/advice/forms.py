@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from linewright.advice.machine import Machine, Section
-from linewright.analysis.crossovers import crossovers
+from linewright.analysis.crossovers import crossing_text, crossovers
 from linewright.analysis.findings import Finding
 from linewright.analysis.saying import join, number
 from linewright.analysis.summary import grouped
@@ -13,10 +13,11 @@ from linewright.analysis.words import (
     by_caller,
     caller_of,
     condition,
-    figure_text,
+    default_text,
     less_text,
     open_text,
     runs_of,
+    shown_text,
     within_text,
 )
 from linewright.families import FAMILIES, family_of
@@ -34,28 +35,16 @@ def _span(run: Sequence[Finding]) -> str:
 
 
 def answer_text(f: Finding) -> str:
-    """What is shown at one point: the best form, those that are the same, those that cost more, the undecided."""
-    default = f"{f.default} {figure_text(f.default_ns.median_ns, f)}"
+    """What is shown at one point, and what is undecided there."""
     if f.published:
-        return f"published medians: {', '.join([default, *(f'{r.form} {number(r.ns.median_ns)} ns' for r in f.rows)])}"
-    best = f.best
-    parts = [
-        f"{best.form} {figure_text(best.ns.median_ns, f)}, {less_text(best, f)} than {f.default}" if best else default
-    ]
-    if best and best.rate_note:
-        parts[0] += f", but {best.rate_note}"
-    others = [r.form for r in f.of("cheaper") if r is not best]
-    if others:
-        parts.append(f"less than {f.default} too: {join(others)}")
-    same = f.of("same")
-    if same:
-        widest = max(same, key=lambda r: r.judged.within)
-        parts.append(f"same within {within_text(widest.judged)}: {join([r.form for r in same])}")
-    if slower := f.of("slower"):
-        parts.append(f"more: {join([f'{r.form} {number(r.ns.median_ns)}' for r in slower])}")
-    if unknown := f.of("undecided"):
-        parts.append(f"undecided: {join([_open(r) for r in unknown])}")
-    return "; ".join(parts)
+        medians = [
+            f"{f.default} {number(f.default_ns.median_ns)}",
+            *(f"{r.form} {number(r.ns.median_ns)}" for r in f.rows),
+        ]
+        return f"published medians: {', '.join(medians)} ns"
+    unknown = f.of("undecided")
+    open_forms = f"; undecided: {join([_open(r) for r in unknown])}" if unknown else ""
+    return (shown_text(f) or default_text(f)) + open_forms
 
 
 def _open(row) -> str:
@@ -88,14 +77,8 @@ def of_family(name: str, section: str) -> Callable[[Machine], Section | None]:
 
 def overtaking(m: Machine) -> Section | None:
     """Where one form overtakes the default."""
-    lines, found = [], crossovers([f for f in m.findings if not family_of(f.operation).advice])
-    for c in found:
-        work = c.axis == "work_iters"
-        unit = "units of work" if work else "iterations between the contender's operations"
-        lines.append(
-            f"{c.operation} {c.where}: {c.cheaper_below} up to {c.below} {unit} (by {number(c.margin_below_ns)} ns),"
-            f" {c.cheaper_above} from {c.above}{m.time_of(c.above) if work else ''} (by {number(c.margin_above_ns)} ns)"
-        )
+    found = crossovers([f for f in m.findings if not family_of(f.operation).advice])
+    lines = [crossing_text(c, m.time_of(c.above) if c.axis == "work_iters" else "") for c in found]
     title = "Where one form overtakes another"
     return Section(name="crossovers", title=title, lines=lines, data=found) if lines else None
 

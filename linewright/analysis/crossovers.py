@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from linewright.analysis.findings import Against, Finding
+from linewright.analysis.saying import number
 
 AXES = ("work_iters", "contender_iters")
 
@@ -28,6 +29,15 @@ class Crossover(Struct, frozen=True, kw_only=True):
     cheaper_above: str
     margin_below_ns: float
     margin_above_ns: float
+
+
+def crossing_text(c: Crossover, time: str = "") -> str:
+    """One crossover in words; `time`: how long the work from which the other form is cheaper takes."""
+    unit = "units of work" if c.axis == "work_iters" else "iterations between the contender's operations"
+    return (
+        f"{c.operation} {c.where}: {c.cheaper_below} is cheaper up to {c.below} {unit} (by {number(c.margin_below_ns)} ns),"
+        f" {c.cheaper_above} from {c.above}{time} (by {number(c.margin_above_ns)} ns)"
+    )
 
 
 def _where(f: Finding, axis: str) -> str:

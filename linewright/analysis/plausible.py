@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from linewright.analysis.contrast import paired
+from linewright.analysis.contrast import FEWEST_LAUNCHES, Contrast, corrected, paired
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.families import BASELINES, FLOORS, ONE_LINE
 from linewright.schema import Cell, Context
@@ -35,6 +35,8 @@ MEANING: dict[str, str] = {
 
 DOUBLED = 0.005
 """Relative distance from 2 within which a ratio is 'exactly 2.00'."""
+FALSE_ALARM = 0.01
+"""Chance that one cell of a run is said to be below its baseline, or one placebo to differ, though none is or does."""
 PLACEBO_MARGIN = 0.02
 """Relative difference below which a placebo is not worth a warning, however certain."""
 ZERO_CYCLES = 0.1
@@ -103,11 +105,6 @@ def _doubled(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Co
     )
 
 
-def _negative(summary: Summary) -> bool:
-    """Certainly below zero; one window has an interval without width, and says nothing about noise."""
-    return summary.exposed is not None and summary.exposed.high_ns < 0 and summary.exposed.confidence >= 0.9
-
-
 def _zero(summary: Summary, cycle: float) -> bool:
     """Back to back, a loop around an operation cannot run faster than a tenth of a cycle per turn."""
     cell = summary.cell
@@ -116,16 +113,23 @@ def _zero(summary: Summary, cycle: float) -> bool:
     return summary.issue.median_ns <= (ZERO_CYCLES * cycle if cycle > 0 else 0.0)
 
 
-def _placebo_differs(summary: Summary, neighbours: Neighbours) -> bool:
-    if summary.cell.contender != "placebo":
-        return False
-    for other in neighbours.get(_key(summary.cell, "none"), []):
-        if summary.issue is None or other.issue.median_ns <= 0:
-            continue
-        found = paired(summary.by_launch, other.by_launch)
-        if found and found.p < 0.01 and found.nearest > PLACEBO_MARGIN:
-            return True
-    return False
+def _negative(members: Iterable[Summary]) -> set[str]:
+    """Ids of cells whose exposed cost is shown to be below zero, corrected over all cells of a machine that have one."""
+    costs = {s.id: paired(s.exposed_by_launch, dict.fromkeys(s.exposed_by_launch, 0.0), "ns") for s in members}
+    return {i for i, c in _shown(costs.items()) if c.high < 0}
+
+
+def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[str]:
+    """Ids of placebos that are shown to differ from no contender by more than is worth a warning, corrected likewise."""
+    pairs = [(s, o) for s in members if s.cell.contender == "placebo" for o in neighbours.get(_key(s.cell, "none"), [])]
+    found = _shown([(s.id, paired(s.by_launch, other.by_launch)) for s, other in pairs])
+    return {i for i, c in found if c.nearest > PLACEBO_MARGIN}
+
+
+def _shown(found: Iterable[tuple[str, Contrast | None]]) -> list[tuple[str, Contrast]]:
+    """The contrasts with launches enough that are different from nothing, by Holm's correction over all given."""
+    rows = [(i, c) for i, c in found if c and c.launches >= FEWEST_LAUNCHES]
+    return [row for row, p in zip(rows, corrected(c for _, c in rows), strict=True) if p < FALSE_ALARM]
 
 
 def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
@@ -135,8 +139,8 @@ def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
     return tick > 0 and summary.batch.p50_ns * summary.batch.ops_per_sample < TICKS * tick
 
 
-def flags_of(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]) -> list[str]:
-    """Names (keys of `MEANING`) of what is implausible about one cell; `neighbours` holds its machine's cells."""
+def _flags_of(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]) -> list[str]:
+    """What is implausible about one cell by itself or beside its machine's others."""
     cycle = _cycle(summary, contexts)
     checks = {
         "same_cpu": _same_cpu(summary),
@@ -144,9 +148,7 @@ def flags_of(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Co
         "emulated": summary.emulated,
         "faster_than_floor": _below_floor(summary, neighbours, cycle),
         "doubled": _doubled(summary, neighbours, contexts),
-        "negative_cost": _negative(summary),
         "zero_cost": _zero(summary, cycle),
-        "placebo_differs": _placebo_differs(summary, neighbours),
         "coarse_clock": _coarse(summary, contexts),
     }
     return [name for name, found in checks.items() if found]
@@ -154,11 +156,14 @@ def flags_of(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Co
 
 def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
     """The same summaries, each with the flags that its neighbours on the same machine give it."""
-    neighbours = {machine: _neighbours(members) for machine, members in machines_of(summaries).items()}
-    return [
-        msgspec.structs.replace(s, flags=sorted({*s.flags, *flags_of(s, neighbours[s.machine_id], contexts)}))
-        for s in summaries
-    ]
+    flagged: dict[tuple[str, str], set[str]] = {}
+    for machine, members in machines_of(summaries).items():
+        neighbours = _neighbours(members)
+        over_all = {"negative_cost": _negative(members), "placebo_differs": _placebo_differs(members, neighbours)}
+        for s in members:
+            flagged[machine, s.id] = {*s.flags, *_flags_of(s, neighbours, contexts)}
+            flagged[machine, s.id] |= {name for name, ids in over_all.items() if s.id in ids}
+    return [msgspec.structs.replace(s, flags=sorted(flagged[s.machine_id, s.id])) for s in summaries]
 
 
 def explain(flag: str) -> str:

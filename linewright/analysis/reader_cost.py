@@ -195,8 +195,12 @@ def _scaling(most: Summary, alone: Summary, judged: Judged) -> Scaling:
 
 def trades(summaries: Sequence[Summary]) -> list[Trade]:
     """A form and the default of which each is shown to be better on one side, under equal conditions."""
+    return _trades(_judged(summaries)[1])
+
+
+def _trades(rivals: Sequence[_Rival]) -> list[Trade]:
     answers = []
-    for r in _judged(summaries)[1]:
+    for r in rivals:
         saved = difference_ns(r.reader.contrast, r.default.pair.issue.median_ns) if r.reader.contrast else None
         waited = difference_ns(r.update.contrast, r.default.grace.issue.median_ns) if r.update.contrast else None
         if r.reader.cheaper and r.update.slower:
@@ -224,9 +228,9 @@ def _negative(interval: Interval) -> Interval:
 
 def sentences(summaries: Sequence[Summary]) -> list[Sentence]:
     """Which readers scale and which do not, and what an updater waits for them."""
-    plain = [s for s in measured(summaries) if s.cell.operation == "readers_pair" and delay_of(s.cell) == 0]
+    every, rivals = _judged(summaries)
     answers = []
-    rows = scaling(plain)
+    rows = [r for r in every if r.operation == "readers_pair" and r.read_delay == 0]
     for readers in sorted({r.readers for r in rows}):
         own = [r for r in rows if r.readers == readers]
         flat, grows = [r.form for r in own if r.flat], [r for r in own if r.grows]
@@ -240,10 +244,10 @@ def sentences(summaries: Sequence[Summary]) -> list[Sentence]:
             )
         if clauses:
             answers.append(Sentence(lead=f"with {readers} readers", clauses=clauses, family=READERS.name))
-    for t in trades(summaries):
-        if t.read_delay == 0 and t.updater == "synchronize":
-            answers.append(_spoken(t))
-    return answers
+    traded = [t for t in _trades(rivals) if t.updater == "synchronize"]
+    shortest = min((t.read_delay for t in traded), default=0)
+    ranked = sorted(traded, key=lambda t: (t.cheap_reader, t.sections_per_update.value))
+    return answers + [_spoken(t) for t in ranked if t.read_delay == shortest]
 
 
 def _spoken(t: Trade) -> Sentence:

@@ -7,22 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE
 from linewright.analysis.control import Floor, baselines, floors
-from linewright.analysis.crossovers import Crossover, crossovers
+from linewright.analysis.crossovers import crossing_text, crossovers
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.saying import Clause, Sentence, join, number, render_all, said
 from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.analysis.words import (
+    PLACES,
     by_caller,
     caller_of,
     condition,
-    figure_text,
-    less_text,
     more_text,
     open_text,
     percent,
     runs_of,
-    within_text,
+    shown_text,
     work_text,
 )
 from linewright.families import FAMILIES, Family, family_of
@@ -42,28 +41,8 @@ def _numbers(f: Finding) -> dict[str, float]:
 
 def _clause(run: Sequence[Finding]) -> Clause | None:
     """What is shown of one caller at neighbouring work lengths; None where nothing is."""
-    f = run[0]
-    best, slower, same = f.best, f.of("slower"), f.of("same")
-    if not (best or slower or same):
-        return None
-    default = f"{f.default} takes {figure_text(f.default_ns.median_ns, f)}"
-    if best:
-        text = f"{best.form} takes {figure_text(best.ns.median_ns, f)}, {less_text(best, f)} than {f.default}"
-        others = [r.form for r in f.of("cheaper") if r is not best]
-        text += f"; {join(others)} cost{'s' if len(others) == 1 else ''} less than {f.default} too" if others else ""
-        text += f", but {best.rate_note}" if best.rate_note else ""
-        if best.order != f.default_order and f.operation == "add":
-            text += f" ({best.form} is {best.order}, {f.default} {f.default_order})"
-    else:
-        text = default
-    if slower:
-        worst = max(slower, key=lambda r: r.ns.median_ns)
-        names = join([r.form for r in slower])
-        text += f"; {names} cost{'s' if len(slower) == 1 else ''} more, up to {figure_text(worst.ns.median_ns, f)}"
-    if same:
-        widest = max(same, key=lambda r: r.judged.within)
-        text += f"; {join([r.form for r in same])} the same within {within_text(widest.judged)}"
-    return Clause(text=f"{_span(run)}, {caller_of(f)}: {text}", numbers=_numbers(f))
+    text = shown_text(run[0])
+    return Clause(text=f"{_span(run)}, {caller_of(run[0])}: {text}", numbers=_numbers(run[0])) if text else None
 
 
 def _class_of(f: Finding) -> tuple:
@@ -128,27 +107,14 @@ def undecided_sentences(found: Sequence[Finding]) -> list[Sentence]:
     return answers
 
 
-def _crossing(c: Crossover) -> Sentence:
-    unit = "units of work" if c.axis == "work_iters" else "iterations between the contender's operations"
-    text = f"{c.operation} {c.where}: {c.cheaper_below} is cheaper up to {c.below} {unit}, {c.cheaper_above} from {c.above}"
-    return said(text, family_of(c.operation).name, below=c.below, above=c.above)
-
-
-_PLACES = {
-    "far": "behaves as if performed at the interconnect",
-    "all_far": "is expensive even behind a prefetch: every form behaves as if performed at the interconnect",
-    "mixed": "behaves as if performed at the interconnect on some lines and in the core on others",
-}
-
-
 def places(members: Sequence[Summary]) -> list[Sentence]:
     """Which arm64 instructions behave as if performed at the interconnect, by core."""
     answers = []
     for s in members:
-        if s.nearness in _PLACES:
+        if s.nearness in ("far", "all_far", "mixed"):
             lines = f" ({s.far_lines} of {s.near_lines + s.far_lines} lines)" if s.nearness == "mixed" else ""
             cpu = f"from CPU {s.cpus[0]}, " if s.cpus else ""
-            answers.append(said(f"{cpu}{s.cell.form} {_PLACES[s.nearness]}{lines}", "one_line", ns=s.issue.median_ns))
+            answers.append(said(f"{cpu}{s.cell.form} {PLACES[s.nearness]}{lines}", "one_line", ns=s.issue.median_ns))
     return answers
 
 
@@ -203,7 +169,7 @@ def _machine(members: Sequence[Summary], line_bytes: int) -> list[Sentence]:
         mine = [f for f in measured if family_of(f.operation) is family]
         if family.verdict == "forms":
             answers += _forms(mine, family)
-            answers += [_crossing(c) for c in crossovers(mine)]
+            answers += [said(crossing_text(c), family.name, below=c.below, above=c.above) for c in crossovers(mine)]
         elif family.verdict == "cache" and own:
             answers += cache_fit.sentences(own, line_bytes)
         elif family.verdict == "readers" and own:

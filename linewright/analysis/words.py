@@ -7,11 +7,19 @@ from collections.abc import Iterable, Sequence
 
 from linewright.analysis.contrast import Contrast, Judged
 from linewright.analysis.findings import Against, Finding
-from linewright.analysis.saying import number
+from linewright.analysis.saying import join, number
 from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
 from linewright.schema import Cell
 
+PLACES = {
+    "near": "behaves as if performed in the core",
+    "far": "behaves as if performed at the interconnect",
+    "all_far": "is expensive even behind a prefetch: every form behaves as if performed at the interconnect",
+    "mixed": "behaves as if performed at the interconnect on some lines and in the core on others",
+    "undecided": "is undecided",
+}
+"""What is said of where an arm64 instruction seems to be performed."""
 MOST_LAUNCHES = 40
 """More launches than this are not asked for: what they would tell costs more than it is worth."""
 
@@ -81,6 +89,34 @@ def figure_text(ns: float, f: Finding) -> str:
     if f.withheld:
         return f"{number(ns)} ns with its work"
     return f"{number(ns)} ns exposed" if f.figure == "exposed" else f"{number(ns)} ns"
+
+
+def shown_text(f: Finding) -> str:
+    """What is shown at one point: the best form or the default, those that cost more, those that cost the same; or nothing."""
+    best, slower, same = f.best, f.of("slower"), f.of("same")
+    if not (best or slower or same):
+        return ""
+    text = default_text(f)
+    if best:
+        text = f"{best.form} takes {figure_text(best.ns.median_ns, f)}, {less_text(best, f)} than {f.default}"
+        others = [r.form for r in f.of("cheaper") if r is not best]
+        text += f"; {join(others)} cost{'s' if len(others) == 1 else ''} less than {f.default} too" if others else ""
+        text += f", but {best.rate_note}" if best.rate_note else ""
+        if best.order != f.default_order and f.operation == "add":
+            text += f" ({best.form} is {best.order}, {f.default} {f.default_order})"
+    if slower:
+        worst = max(slower, key=lambda r: r.ns.median_ns)
+        names = join([r.form for r in slower])
+        text += f"; {names} cost{'s' if len(slower) == 1 else ''} more, up to {figure_text(worst.ns.median_ns, f)}"
+    if same:
+        widest = max(same, key=lambda r: r.judged.within)
+        text += f"; {join([r.form for r in same])} the same within {within_text(widest.judged)}"
+    return text
+
+
+def default_text(f: Finding) -> str:
+    """What the default takes."""
+    return f"{f.default} takes {figure_text(f.default_ns.median_ns, f)}"
 
 
 UNPAIRED = 8

@@ -197,7 +197,7 @@ def test_a_store_form_that_costs_nothing_under_work():
     assert "void=store is better than the default alone at work 100, 200" in turns
     assert "void=store is worse than the default alone at work 0, 10" in turns
     (crossing,) = section(answer, "crossovers").lines
-    assert "ldadd up to 10 units of work" in crossing and "stadd from 100 (about 31.00 ns)" in crossing
+    assert "ldadd is cheaper up to 10 units of work" in crossing and "stadd from 100 (about 31.00 ns)" in crossing
 
 
 def test_differing_cores_are_named():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import numpy as np
 import pytest
 
 from linewright.analysis import summarise
 from linewright.analysis.plausible import MEANING, explain
 from linewright.schema import Cpu, Quantiles
-from support.analysis_samples import cell, context, launches, published, record
+from support.analysis_samples import cell, context, launches, published, record, together
 
 RNG = np.random.default_rng
 
@@ -68,8 +69,10 @@ def test_a_doubling_between_separate_cores_is_a_result():
 
 def test_negative_beyond_noise():
     a_cell = cell("lock_add", work_iters=10)
-    (found,) = flags(noisy(a_cell, 5.0, baseline_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
+    (found,) = flags(*launches(a_cell, 5.0, RNG(3), between=0.003, baseline_ns=6.0))
     assert "negative_cost" in found
+    (alone,) = flags(noisy(a_cell, 5.0, baseline_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
+    assert "negative_cost" not in alone, "a launch may have placed its two loops differently by luck"
     (single,) = flags(record(a_cell, [5.0], baseline_ns=[6.0]))
     assert "negative_cost" not in single, "one window knows no noise"
 
@@ -93,6 +96,22 @@ def test_a_placebo_that_is_not_neutral():
     records = launches(cell("lock_add"), 5.0, rng, between=0.004)
     records += launches(cell("lock_add", contender="placebo", threads=2), 6.5, rng, between=0.004)
     assert ["placebo_differs" in f for f in flags(*records)] == [False, True]
+
+
+def test_a_whole_run_is_seldom_accused():
+    """Thirty placebos and thirty operations that work hides: the chance of one false flag is the run's, not each cell's."""
+    rng, accused = RNG(6), 0
+    for _ in range(60):
+        costs = [(cell("lock_add", work_iters=work), 0.0 if work else 5.0) for work in range(31)]
+        costs += [(cell("lock_add", order=f"o{i}"), 5.0) for i in range(30)]
+        costs += [(cell("lock_add", order=f"o{i}", contender="placebo", threads=2), 5.0) for i in range(30)]
+        records = together(costs, rng, own=0.03, windows=6)
+        noise = [
+            msgspec.structs.replace(r, window_ns=(np.asarray(r.window_ns) + rng.normal(0, 0.2)).tolist())
+            for r in records
+        ]
+        accused += any(f & {"negative_cost", "placebo_differs"} for f in flags(*noise))
+    assert accused <= 4, f"{accused} of 60 runs"
 
 
 def test_a_neutral_placebo_is_seldom_accused():

@@ -98,7 +98,7 @@ def test_the_crossover_is_named_and_rests_on_launches():
     (found,) = [c for c in crossovers(found_in(records)) if c.axis == "work_iters"]
     assert (found.cheaper_below, found.below, found.cheaper_above, found.above) == ("ldadd", 20, "stadd", 100)
     assert found.margin_below_ns == pytest.approx(35, rel=0.1)
-    assert "ldadd is cheaper up to 20 units of work, stadd from 100" in spoken(records)
+    assert re.search(r"ldadd is cheaper up to 20 units of work \(by .* ns\), stadd from 100 \(by", spoken(records))
     lone = [r for r in records if r.launch == 0]
     assert crossovers(found_in(lone)) == [], "one launch has its own luck"
 

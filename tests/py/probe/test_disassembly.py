@@ -79,17 +79,23 @@ def build(arch: str) -> Path:
 
 
 @cache
-def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
-    """Every timed function as (address, mnemonic with prefix, operands)."""
+def at_every_place(arch: str) -> dict[str, list[tuple[int, str, str]]]:
+    """Every timed function at each of its places, as (address, mnemonic with prefix, operands)."""
     objdump = OBJDUMP.get(arch, "objdump")
     if not build(arch).exists() or not shutil.which(objdump):
         pytest.skip(f"no {arch} probe built here")
     return {
         name: [(i.address, i.text.removesuffix(i.operands).strip(), i.operands) for i in code]
         for name, code in disassemble(build(arch), objdump, ("-d", "-C")).items()
-        if re.match(r"lw_(loop|completed)\d?_", name)
+        if re.match(r"lw_(loop|completed|reader)\d?_", name)
         or re.match(r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name)
     }
+
+
+@cache
+def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
+    """The same, of functions in a namespace of their place only those at the first one."""
+    return {name: code for name, code in at_every_place(arch).items() if not re.search("::place[123]::", name)}
 
 
 def loop_instructions(code: list[tuple[int, str, str]]) -> list[tuple[str, str]]:
@@ -197,7 +203,7 @@ def loops(arch: str, name: str) -> list[tuple[int, list[str]]]:
         ]
         return [numbered(re.sub(r"#.*", "", line), numbers) for line in lines]
 
-    code = functions(arch)[name]
+    code = at_every_place(arch)[name]
     found = []
     for address, mnemonic, operands in code:
         to = re.findall(r"\b([0-9a-f]+) <", operands)
@@ -217,6 +223,22 @@ def test_places_hold_the_same_loops_sixteen_bytes_apart(arch: str, form: str, bi
         other = loops(arch, f"lw_loop{place}_{form}_u{bits}")
         assert [body for _, body in other] == [body for _, body in first]
         assert [start % 64 for start, _ in other] == [(start + 16 * place) % 64 for start, _ in first]
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+def test_every_other_family_has_places_too(arch: str) -> None:
+    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops stand."""
+    first = [name for name in functions(arch) if name.startswith("lw_reader_") or "::place0::" in name]
+    families = ("lw_reader_", "run_rseq_add", "run_wide_read", "run_cmpxchg<", "ask<")
+    assert all(any(family in name for name in first) for family in families)
+    moved = 0
+    for name in first:
+        here = loops(arch, name)
+        for place in (1, 2, 3):
+            there = loops(arch, name.replace("lw_reader_", f"lw_reader{place}_").replace("place0", f"place{place}"))
+            assert [body for _, body in there] == [body for _, body in here], name
+            moved += any((b - a) % 64 == 16 * place for (a, _), (b, _) in zip(here, there, strict=True))
+    assert moved >= 0.9 * 3 * sum(bool(loops(arch, name)) for name in first)
 
 
 def assert_copies(found: list[str], want: list[str], least: int = 3) -> None:
