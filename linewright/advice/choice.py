@@ -21,23 +21,16 @@ from linewright.schema import Context, Interval
 NOT_WORSE = 0.05
 """A setting may cost this share more, upper end of the interval, before it counts as possibly worse."""
 
+_FORMS: Mapping[str, Mapping[str, str]] = {
+    "void": {"stadd": "store", "ldadd": "load", "llsc_add": "llsc"},
+    "fetch": {"ldadd": "load", "llsc_fetch_add": "llsc"},
+    "xchg": {"swp": "load", "llsc_swp": "llsc"},
+    "cas": {"cas_loop_read_first": "load", "llsc_cas_loop_read_first": "llsc"},
+}
 REACH: Mapping[str, Mapping[str, str]] = {
-    "void": {
-        "stadd": "store", "prfm_strm_stadd": "store,prefetch", "ldadd": "load", "prfm_strm_ldadd": "load,prefetch",
-        "llsc_add": "llsc", "prfm_strm_llsc_add": "llsc,prefetch",
-    },
-    "fetch": {
-        "ldadd": "load", "prfm_strm_ldadd": "load,prefetch",
-        "llsc_fetch_add": "llsc", "prfm_strm_llsc_fetch_add": "llsc,prefetch",
-    },
-    "xchg": {
-        "swp": "load", "prfm_strm_swp": "load,prefetch", "llsc_swp": "llsc", "prfm_strm_llsc_swp": "llsc,prefetch",
-    },
-    "cas": {
-        "cas_loop_read_first": "load", "prfm_strm_cas_loop_read_first": "load,prefetch",
-        "llsc_cas_loop_read_first": "llsc", "prfm_strm_llsc_cas_loop_read_first": "llsc,prefetch",
-    },
-}  # fmt: skip
+    name: {**forms, **{f"prfm_strm_{form}": f"{word},prefetch" for form, word in forms.items()}}
+    for name, forms in _FORMS.items()
+}
 """Forms that a class of policy.h takes, by the words that choose them.  The library's prefetch is PSTL1STRM, so forms
 with PSTL1KEEP are not among them; a loop that reads first is what the library's conditional operations are."""
 

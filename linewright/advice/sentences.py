@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from linewright.advice.machine import Machine
 from linewright.analysis.across import COUNTERS, PADDED, READERS, Across, defaults
@@ -17,10 +17,15 @@ from linewright.schema import Interval
 
 MOST_FORMS = 2
 """Sentences about other forms than the default; the matrix holds all."""
-REMEDIES = {
-    PADDED: "give each thread's word its own line: {0}, not {1} ns with two CPUs ({2} less)",
-    READERS: "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers ({2} less)",
+INSTEAD = {
+    COUNTERS: ("percpu", "count in per-CPU words: {0}, not {1} ns {3}, {2} cheaper"),
+    ("fetch_add", "cmpxchg"): ("one_line", "contended, fetch_add is {2} cheaper than a CAS loop: {0}, not {1} ns"),
 }
+REMEDIES = {
+    PADDED: ("", "give each thread's word its own line: {0}, not {1} ns with two CPUs, {2} cheaper"),
+    READERS: ("", "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers, {2} cheaper"),
+}
+"""By what is cheaper than what (forms, or operations): the family that is spoken of, and the sentence."""
 PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_": "PRFM"}
 
 
@@ -56,8 +61,8 @@ def use(found: Sequence[Finding], ratios: Sequence[Across], m: Machine) -> list[
     if m.emulated:
         return []
     return [
-        *_cheaper(found)[:MOST_FORMS], *_counters(ratios), *_operations(ratios), *_guesses(found), *_remedies(ratios),
-        *_prefetches(found),
+        *_cheaper(found)[:MOST_FORMS], *_instead(ratios, INSTEAD, alone=[COUNTERS]), *_guesses(found),
+        *_instead(ratios, REMEDIES), *_prefetches(found),
     ]  # fmt: skip
 
 
@@ -68,51 +73,22 @@ def _times(j: Judged) -> str:
     return f"{ends[0]} times" if ends[1] == ends[2] else f"{ends[0]} times ({ends[1]} to {ends[2]})"
 
 
-def _many_times(j: Judged) -> str:
-    """The interval of how many times cheaper the first is, as one number where both ends round to it."""
-    low, high = (f"{end:.{0 if end >= 9.95 else 1}f}" for end in (1 / j.contrast.high, 1 / j.contrast.low))
-    return f"{low} times" if low == high else f"{low} to {high} times"
-
-
-def _operations(ratios: Sequence[Across]) -> list[Sentence]:
-    """A contended fetch-and-add against a compare-and-swap loop."""
-    return [
-        said(
-            f"contended, {a.first.operation} is {_times(a.judged)} cheaper than a CAS loop:"
-            f" {number(a.first_ns)}, not {number(a.second_ns)} ns",
-            "one_line",
-            ratio=1 / a.judged.contrast.value,
-        )
-        for a in ratios
-        if (a.first.operation, a.second.operation, a.contended) == ("fetch_add", "cmpxchg", True) and a.judged.cheaper
-    ][:1]
-
-
-def _counters(ratios: Sequence[Across]) -> list[Sentence]:
-    own = [a for a in ratios if (a.first.form, a.second.form) == COUNTERS and a.judged.cheaper]
-    own.sort(key=lambda a: not a.contended)
-    return [
-        said(
-            f"count in per-CPU words: {number(a.first_ns)}, not {number(a.second_ns)} ns"
-            f" {'with two CPUs' if a.contended else 'alone'} ({_many_times(a.judged)} less)",
-            "percpu",
-            ratio=1 / a.judged.contrast.value,
-        )
-        for a in own[:1]
-    ]
-
-
-def _remedies(ratios: Sequence[Across]) -> list[Sentence]:
-    """Padding against false sharing, and readers that share no word against a lock."""
-    return [
-        said(
-            text.format(number(a.first_ns), number(a.second_ns), _many_times(a.judged)),
-            ratio=1 / a.judged.contrast.value,
-        )
-        for forms, text in REMEDIES.items()
-        for a in ratios
-        if (a.first.form, a.second.form) == forms and a.contended and a.judged.cheaper
-    ]
+def _instead(
+    ratios: Sequence[Across], texts: Mapping[tuple[str, str], tuple[str, str]], alone: Sequence[tuple[str, str]] = ()
+) -> list[Sentence]:
+    """What is shown to be cheaper than what; contended, or for the pairs in `alone` without contention where need be."""
+    answers = []
+    for names, (family, text) in texts.items():
+        found = [
+            a for a in ratios
+            if names in ((a.first.form, a.second.form), (a.first.operation, a.second.operation))
+            and a.judged.cheaper and (a.contended or names in alone)
+        ]  # fmt: skip
+        for a in sorted(found, key=lambda a: not a.contended)[:1]:
+            where = "with two CPUs" if a.contended else "alone"
+            figures = (number(a.first_ns), number(a.second_ns), _times(a.judged), where)
+            answers.append(said(text.format(*figures), family, ratio=1 / a.judged.contrast.value))
+    return answers
 
 
 def _guesses(found: Sequence[Finding]) -> list[Sentence]:

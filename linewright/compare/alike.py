@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -20,32 +20,11 @@ class Unlike(Struct, frozen=True, kw_only=True):
     after: list[str]
 
 
-def _cpus(context: Context) -> str:
-    return f"{len(context.cpus)}, {sum(c.allowed for c in context.cpus)} allowed"
-
-
-FIELDS: dict[str, Callable[[Context], object]] = {
-    "target": lambda c: c.target,
-    "arch": lambda c: c.arch,
-    "cpu_model": lambda c: c.cpu_model,
-    "cpu_ids": lambda c: ",".join(c.cpu_ids),
-    "cpus": _cpus,
-    "emulated": lambda c: "yes" if c.emulated else "no",
-    "virtualised": lambda c: c.virtualised,
-    "kernel": lambda c: c.kernel,
-    "boot_parameters": lambda c: c.boot_parameters,
-    "governor": lambda c: c.governor,
-    "smt": lambda c: c.smt,
-    "tool_version": lambda c: c.tool_version,
-    "compiler": lambda c: c.compiler,
-    "features": lambda c: ",".join(sorted(c.features)),
-    "line_bytes": lambda c: c.line_bytes,
-    "page_bytes": lambda c: c.page_bytes,
-    "time_source": lambda c: c.time_source,
-    "realtime": lambda c: "yes" if c.realtime else "no",
-    "locked_memory": lambda c: "yes" if c.locked_memory else "no",
-    "rseq": lambda c: c.rseq,
-}
+FIELDS = (
+    "target", "arch", "cpu_model", "cpu_ids", "cpus", "emulated", "virtualised", "kernel", "boot_parameters", "governor",
+    "smt", "tool_version", "compiler", "features", "line_bytes", "page_bytes", "time_source", "realtime", "locked_memory",
+    "rseq",
+)  # fmt: skip
 """Conditions in the order in which they are reported, the weightiest first.
 
 Left out: what names one launch (`context_id`, `started_utc`, `plan`, `launch`), and what is measured afresh each time
@@ -55,12 +34,22 @@ IN_MACHINE_ID = {"arch", "cpu_model", "cpu_ids", "cpus", "kernel"}
 """What `machine_id` is made of, beside the system's own id: where one of these differs, it says nothing new."""
 
 
+def _text(context: Context, field: str) -> str:
+    """A condition in words."""
+    value = getattr(context, field)
+    if field == "cpus":
+        return f"{len(value)}, {sum(c.allowed for c in value)} allowed"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(sorted(value) if field == "features" else value) if isinstance(value, list) else str(value)
+
+
 def unlike(before: Iterable[Context], after: Iterable[Context]) -> list[Unlike]:
     """Conditions that differ between two runs or within one of them; none when they may be compared as they are."""
     left, right = list(before), list(after)
     found = []
-    for name, value in FIELDS.items():
-        one, two = (sorted({str(value(c)) for c in side}) for side in (left, right))
+    for name in FIELDS:
+        one, two = (sorted({_text(c, name) for c in side}) for side in (left, right))
         if one != two or len(one) > 1:
             found.append(Unlike(field=name, before=one, after=two))
     if not {u.field for u in found} & IN_MACHINE_ID:
