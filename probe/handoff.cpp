@@ -22,6 +22,7 @@
 
 namespace lw::probe {
 namespace {
+inline namespace LW_PLACE_NAMESPACE {
 
 // The word that both sides work on: 64 bits, 32 on 32-bit x86.
 using Word = std::conditional_t<sizeof(void *) == 8, std::uint64_t, std::uint32_t>;
@@ -173,8 +174,9 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     return {std::make_unique<Handoff>(cell, ask<Store_load>, answer<Store_load>), ""};
 }
 
+} // namespace LW_PLACE_NAMESPACE
 } // namespace
 
-const Family handoff_family{"handoff", handles, make};
+template <> const Family Families_at<LW_PLACE>::handoff{"handoff", handles, make};
 
 } // namespace lw::probe

@@ -58,10 +58,18 @@ template <bool works = true, class Loop> [[gnu::always_inline]] inline void with
     loop([&chain]() __attribute__((always_inline)) { chain.run(); });
 }
 
-// Bytes by which the loops of this translation unit stand behind a 64-byte boundary; launches differ in it.
-#ifndef LW_LOOP_OFFSET
+// Where the loops of this translation unit stand: LW_LOOP_OFFSET bytes behind a 64-byte boundary. Files with timed loops are
+// compiled once for each place, everything in them in a namespace of the place, and launches take turns with the places.
+constexpr unsigned loop_places = 4;
+constexpr unsigned loop_offset_bytes(unsigned place) { return 16 * place; }
+#ifndef LW_PLACE
+#define LW_PLACE 0
 #define LW_LOOP_OFFSET 0
 #endif
+#define LW_PASTE_(a, b) a##b
+#define LW_PASTE(a, b) LW_PASTE_(a, b)
+#define LW_PLACE_NAMESPACE LW_PASTE(place, LW_PLACE)
+static_assert(LW_LOOP_OFFSET == loop_offset_bytes(LW_PLACE));
 #define LW_LOOP_TEXT(x) LW_LOOP_TEXT_(x)
 #define LW_LOOP_TEXT_(x) #x
 [[gnu::always_inline]] inline void align_loop() {

@@ -214,6 +214,19 @@ Parameters parameters_of(const wire::Cell &cell) {
 
 } // namespace
 
+template <> std::span<const Reader_loops> reader_loops_at<0>();
+template <> std::span<const Reader_loops> reader_loops_at<1>();
+template <> std::span<const Reader_loops> reader_loops_at<2>();
+template <> std::span<const Reader_loops> reader_loops_at<3>();
+
+const Reader_loops *find_reader_loops(std::string_view form, unsigned place) {
+    constexpr std::array places{reader_loops_at<0>, reader_loops_at<1>, reader_loops_at<2>, reader_loops_at<3>};
+    static_assert(places.size() == loop_places);
+    const std::span<const Reader_loops> loops = places.at(place)();
+    auto found = std::ranges::find(loops, form, &Reader_loops::form);
+    return found == loops.end() ? nullptr : &*found;
+}
+
 bool is_reader_cell(const wire::Cell &cell) { return cell.operation.starts_with("readers_"); }
 
 Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &baseline) {
@@ -233,14 +246,15 @@ namespace {
 
 Made make(const wire::Cell &cell, const Machine &machine) {
     const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
-    const Reader_loops *loops = find_reader_loops(cell.form);
+    const Reader_loops *loops = find_reader_loops(cell.form, machine.loop_place);
     const bool grace = cell.operation == "readers_grace";
     if (!form || !loops || !(form->operation == cell.operation || (grace && loops->update)))
         return {nullptr, "this probe has no loop of " + cell.form + " for " + cell.operation};
     if (!machine.has(form->needs))
         return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
     const bool lookup = form->operation == "readers_lookup" || cell.form == "lookup_empty";
-    return make_reader_subject(cell, *loops, *find_reader_loops(lookup ? "lookup_empty" : "readers_empty"));
+    const char *empty = lookup ? "lookup_empty" : "readers_empty";
+    return make_reader_subject(cell, *loops, *find_reader_loops(empty, machine.loop_place));
 }
 
 } // namespace

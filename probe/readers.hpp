@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <pthread.h>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -86,8 +87,11 @@ struct Reader_loops {
     void (*join)() = nullptr, (*part)() = nullptr; // on each thread before its first and after its last batch
 };
 
-// The loops of the forms that this project and the language offer; null for an unknown form.
-const Reader_loops *find_reader_loops(std::string_view form);
+// The loops of the forms that this project and the language offer, all at one place (probe/loop.hpp).
+template <unsigned place> std::span<const Reader_loops> reader_loops_at();
+
+// The loops of a form at a place; null for an unknown form.
+const Reader_loops *find_reader_loops(std::string_view form, unsigned place = 0);
 
 // One update of a world's guarded object: the new one is published, `wait` waits until no reader holds the old one, and
 // the old one is poisoned. Called by one updater at a time. A wait that returns an error has proved nothing, so that nothing

@@ -21,6 +21,7 @@
 
 namespace lw::probe {
 namespace reader {
+inline namespace LW_PLACE_NAMESPACE {
 
 struct None {};
 
@@ -646,14 +647,22 @@ template <class R> constexpr Reader_loops loops_of(std::string_view form, Batch 
     return loops;
 }
 
+} // namespace LW_PLACE_NAMESPACE
 } // namespace reader
 
-#define LW_ROW(name, operation, order, bits, needs)                                                 \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_##name(Loop_args &args) {         \
-        run_sections<reader::name, false>(args);                                                    \
-    }                                                                                               \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_checked_##name(Loop_args &args) { \
-        run_sections<reader::name, true>(args);                                                     \
+// lw_reader_srcu_fast is the loop at the first place, lw_reader1_srcu_fast at the second.
+#if LW_PLACE == 0
+#define LW_READER_NAME(name) lw_reader_##name
+#else
+#define LW_READER_NAME(name) LW_PASTE(LW_PASTE(lw_reader, LW_PLACE), _##name)
+#endif
+
+#define LW_ROW(name, operation, order, bits, needs)                                                        \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void LW_READER_NAME(name)(Loop_args & args) {           \
+        run_sections<reader::name, false>(args);                                                           \
+    }                                                                                                      \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void LW_READER_NAME(checked_##name)(Loop_args & args) { \
+        run_sections<reader::name, true>(args);                                                            \
     }
 #include "wire/forms/readers.def"
 #undef LW_ROW
@@ -662,16 +671,13 @@ namespace {
 
 constexpr auto all_loops = std::to_array<Reader_loops>({
 #define LW_ROW(name, operation, order, bits, needs) \
-    reader::loops_of<reader::name>(#name, lw_reader_##name, lw_reader_checked_##name),
+    reader::loops_of<reader::name>(#name, LW_READER_NAME(name), LW_READER_NAME(checked_##name)),
 #include "wire/forms/readers.def"
 #undef LW_ROW
 });
 
 } // namespace
 
-const Reader_loops *find_reader_loops(std::string_view form) {
-    auto found = std::ranges::find(all_loops, form, &Reader_loops::form);
-    return found == all_loops.end() ? nullptr : &*found;
-}
+template <> std::span<const Reader_loops> reader_loops_at<LW_PLACE>() { return all_loops; }
 
 } // namespace lw::probe

@@ -32,15 +32,12 @@ namespace lw::probe {
 #endif
 
 // lw_loop_stadd_u64 is the loop at the first place, lw_loop1_stadd_u64 at the second.
-#ifndef LW_PLACE
-#define LW_PLACE 0
+#if LW_PLACE == 0
 #define LW_LOOP_NAME(name, bits) lw_loop_##name##_u##bits
 #define LW_COMPLETED_NAME(name, bits) lw_completed_##name##_u##bits
 #else
-#define LW_PASTE_(prefix, place, name, bits) prefix##place##_##name##_u##bits
-#define LW_PASTE(...) LW_PASTE_(__VA_ARGS__)
-#define LW_LOOP_NAME(name, bits) LW_PASTE(lw_loop, LW_PLACE, name, bits)
-#define LW_COMPLETED_NAME(name, bits) LW_PASTE(lw_completed, LW_PLACE, name, bits)
+#define LW_LOOP_NAME(name, bits) LW_PASTE(LW_PASTE(lw_loop, LW_PLACE), _##name##_u##bits)
+#define LW_COMPLETED_NAME(name, bits) LW_PASTE(LW_PASTE(lw_completed, LW_PLACE), _##name##_u##bits)
 #endif
 
 #define LW_ROW(name, operation, order, bits, needs)                                                       \

@@ -15,10 +15,6 @@ struct Rmw_loop {
     Batch completed; // each operation followed by what really waits for it
 };
 
-// Where the loops stand: the same code at `loop_places` distances from a 64-byte boundary.
-constexpr unsigned loop_places = 4;
-constexpr unsigned loop_offset_bytes(unsigned place) { return 16 * place; }
-
 // Every loop at one place.
 template <unsigned place> std::span<const Rmw_loop> rmw_loops_at();
 

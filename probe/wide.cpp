@@ -19,6 +19,7 @@
 
 namespace lw::probe {
 namespace {
+inline namespace LW_PLACE_NAMESPACE {
 
 bool handles(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
 
@@ -402,8 +403,9 @@ Made make(const wire::Cell &cell, const Machine &machine) {
 }
 #endif
 
+} // namespace LW_PLACE_NAMESPACE
 } // namespace
 
-const Family wide_family{"wide", handles, make};
+template <> const Family Families_at<LW_PLACE>::wide{"wide", handles, make};
 
 } // namespace lw::probe
