@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from linewright.analysis.contrast import (
     ALPHA,
+    IN_SEQUENCE,
     SAME_NS,
     Contrast,
     Judged,
@@ -168,6 +169,7 @@ def _change(pair: _Pair, p: float | None, same: float, alpha: float) -> Change:
     shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
     bound = max(SAME_NS, same * shown[0].median_ns) if figure == "exposed" and shown[0] else same
     why = "one_launch" if min(len(a.by_launch), len(b.by_launch)) < 2 else ""
+    alpha *= IN_SEQUENCE if c and not c.paired else 1.0
     judged = judge(c, p, alpha=alpha, same=bound, floor=pair.floor, why=why)
     finding = "slower" if judged.slower else "faster" if judged.cheaper else judged.answer
     return Change(

@@ -275,4 +275,10 @@ def test_more_launches_are_asked_for_only_where_they_would_tell(command):
     wild = [noisy(command.directory, f"{seed}.jsonl", seed, between=0.5) for seed in (7, 8)]
     said = flat(command("compare", *wild).stdout)
     assert "launches differ too much" in said and "would decide" not in said
-    assert "takes their launches in turns and sees smaller changes" in said
+    assert "can pass for a difference; `linewright compare --measure` takes the launches in turns" in said
+
+
+def test_a_change_of_the_machine_between_two_runs_is_warned_of_once(command, pair):
+    third = run(command.directory, "c.jsonl", dict.fromkeys(PLANTED, 1.0), 3)
+    said = flat(command("compare", *pair, third).stdout)
+    assert said.count("can pass for a difference") == 1
