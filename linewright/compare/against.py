@@ -75,6 +75,6 @@ def measure(old: Side, new_side: Side, folder: Path, note: Callable[[str], None]
         check_time(LAUNCH_S + cells_s(plan, plan.cells), plan)
         file = folder / f"{name}-plan.json"
         file.write_bytes(msgspec.json.encode(plan))
-        again = ["linewright", "measure", "--plan", str(file), "--output", in_turns.OUTPUT]
+        again = ["linewright", "measure", "--quiet", "--plan", str(file), "--output", in_turns.OUTPUT]
         commands.append(["env", f"LINEWRIGHT_PROBE={os.path.abspath(side.probe)}", sys.executable, "-m", *again])
     return in_turns.measure(commands, folder, turns, note)

@@ -229,6 +229,7 @@ def test_places_hold_the_same_loops_sixteen_bytes_apart(arch: str, form: str, bi
 def test_every_other_family_has_places_too(arch: str) -> None:
     """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops stand."""
     first = [name for name in functions(arch) if name.startswith("lw_reader_") or "::place0::" in name]
+    first = [name for name in first if "::run_empty(" not in name]  # two files have one of this name
     families = ("lw_reader_", "run_rseq_add", "run_wide_read", "run_cmpxchg<", "ask<")
     assert all(any(family in name for name in first) for family in families)
     moved = 0
