@@ -18,12 +18,12 @@ from linewright.schema import Interval
 MOST_FORMS = 2
 """Sentences about other forms than the default; the matrix holds all."""
 INSTEAD = {
-    COUNTERS: ("percpu", "count in per-CPU words: {0}, not {1} ns {3}, {2} cheaper"),
+    COUNTERS: ("percpu", "count in per-CPU words: {0}, not {1} ns {3} ({4} less)"),
     ("fetch_add", "cmpxchg"): ("one_line", "contended, fetch_add is {2} cheaper than a CAS loop: {0}, not {1} ns"),
 }
 REMEDIES = {
-    PADDED: ("", "give each thread's word its own line: {0}, not {1} ns with two CPUs, {2} cheaper"),
-    READERS: ("", "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers, {2} cheaper"),
+    PADDED: ("", "give each thread's word its own line: {0}, not {1} ns with two CPUs ({4} less)"),
+    READERS: ("", "read under SRCU (fast), not an rwlock: {0}, not {1} ns with two readers ({4} less)"),
 }
 """By what is cheaper than what (forms, or operations): the family that is spoken of, and the sentence."""
 PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_": "PRFM"}
@@ -73,6 +73,12 @@ def _times(j: Judged) -> str:
     return f"{ends[0]} times" if ends[1] == ends[2] else f"{ends[0]} times ({ends[1]} to {ends[2]})"
 
 
+def _many_times(j: Judged) -> str:
+    """The interval of how many times cheaper the first is, as one number where both ends round to it."""
+    low, high = (f"{end:.{0 if end >= 9.95 else 1}f}" for end in (1 / j.contrast.high, 1 / j.contrast.low))
+    return f"{low} times" if low == high else f"{low} to {high} times"
+
+
 def _instead(
     ratios: Sequence[Across], texts: Mapping[tuple[str, str], tuple[str, str]], alone: Sequence[tuple[str, str]] = ()
 ) -> list[Sentence]:
@@ -86,7 +92,7 @@ def _instead(
         ]  # fmt: skip
         for a in sorted(found, key=lambda a: not a.contended)[:1]:
             where = "with two CPUs" if a.contended else "alone"
-            figures = (number(a.first_ns), number(a.second_ns), _times(a.judged), where)
+            figures = (number(a.first_ns), number(a.second_ns), _times(a.judged), where, _many_times(a.judged))
             answers.append(said(text.format(*figures), family, ratio=1 / a.judged.contrast.value))
     return answers
 

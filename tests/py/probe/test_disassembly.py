@@ -227,7 +227,10 @@ def test_places_hold_the_same_loops_sixteen_bytes_apart(arch: str, form: str, bi
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_other_family_has_places_too(arch: str) -> None:
-    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops stand."""
+    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops stand.
+
+    Loops of updaters, which wait for readers, are not placed.
+    """
     first = [name for name in functions(arch) if name.startswith("lw_reader_") or "::place0::" in name]
     first = [name for name in first if "::run_empty(" not in name]  # two files have one of this name
     families = ("lw_reader_", "run_rseq_add", "run_wide_read", "run_cmpxchg<", "ask<")
@@ -239,7 +242,7 @@ def test_every_other_family_has_places_too(arch: str) -> None:
             there = loops(arch, name.replace("lw_reader_", f"lw_reader{place}_").replace("place0", f"place{place}"))
             assert [body for _, body in there] == [body for _, body in here], name
             moved += any((b - a) % 64 == 16 * place for (a, _), (b, _) in zip(here, there, strict=True))
-    assert moved >= 0.9 * 3 * sum(bool(loops(arch, name)) for name in first)
+    assert moved >= 0.85 * 3 * sum(bool(loops(arch, name)) for name in first)
 
 
 def assert_copies(found: list[str], want: list[str], least: int = 3) -> None:
