@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from linewright.errors import UserError
-from linewright.target.programs import find_workload
+from linewright.target.programs import find_workload, find_workload_for
+from linewright.target.registry import open_target
 
 ORDER = 36
+SETTINGS = ("LINEWRIGHT_ATOMICS", "LINEWRIGHT_RSEQ", "LINEWRIGHT_VERBOSE")
+"""Variables of the library that go along to another machine."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +32,16 @@ def workload(
             show_default=False,
         ),
     ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="Where to run: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local")
+    ] = None,
 ) -> int:
     """Run a lock or counter on the library's atomics, checked while it is timed: `linewright workload --help`.
 
     The program linewright-workload takes this command's place: its options, its output, its exit code.
     """
+    if on is not None and on != "local":
+        return _elsewhere(on, arguments or [])
     path = find_workload()
     sys.stdout.flush()
     for name in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, and what is ignored stays so in the program
@@ -41,3 +50,12 @@ def workload(
         os.execv(path, ["linewright workload", *(arguments or [])])
     except OSError as error:
         raise UserError(f"cannot run {path}: {error.strerror}", "linewright-workload") from None
+
+
+def _elsewhere(on: str, arguments: list[str]) -> int:
+    """The same on another machine, with this command's settings of the library."""
+    if not on.startswith(("ssh:", "exec:")):
+        raise UserError(f"no machine {on!r}", "--on", "allowed: local, ssh://USER@HOST:PORT, 'exec:COMMAND'")
+    settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    with closing(open_target(on)) as target:
+        return target.call(find_workload_for, arguments, settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from linewright.errors import UserError
@@ -38,13 +38,22 @@ def find_probe_for(arch: str) -> Path:
 
     This machine's own is the one that `find_probe` finds, unless another is named.
     """
-    variable = f"LINEWRIGHT_PROBE_{arch.upper()}"
+    return _find_for(arch, NAME, "PROBE", find_probe)
+
+
+def find_workload_for(arch: str) -> Path:
+    """The same for the program of `linewright workload`."""
+    return _find_for(arch, WORKLOAD, "WORKLOAD", find_workload)
+
+
+def _find_for(arch: str, name: str, room: str, own: Callable[[], Path]) -> Path:
+    variable = f"LINEWRIGHT_{room}_{arch.upper()}"
     if arch == architecture(platform.machine()) and not os.environ.get(variable):
-        return find_probe()
+        return own()
     package = Path(__file__).resolve().parents[1]
-    places = (package / "bin" / f"{NAME}-{arch}", package.parent / "build" / arch / "probe" / NAME)
-    advice = f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {NAME}`, or name it in {variable}"
-    return _first(places, variable, f"{NAME} for {arch}", advice)
+    places = (package / "bin" / f"{name}-{arch}", package.parent / "build" / arch / room.lower() / name)
+    advice = f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {name}`, or name it in {variable}"
+    return _first(places, variable, f"{name} for {arch}", advice)
 
 
 def find_workload() -> Path:

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -47,10 +47,10 @@ KEEP = (
 )
 # The plan comes by length, and the end of the input is the request to stop. Descriptor 3, because the input of what runs in
 # the background is empty.
+HELD = "& p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w; exit $s"
 RUN = (
     "cd %s || exit; echo " + BEGIN.decode() + '; read -r n; head -c "$n" >plan || exit; exec 3<&0; '
-    f"./{NAME} <plan 3<&- & p=$!; {{ cat <&3; kill $p; }} >/dev/null 2>&1 & w=$!; exec 3<&-; "
-    "wait $p; s=$?; kill $w; exit $s"
+    f"./{NAME} <plan 3<&- {HELD}"
 )
 
 
@@ -76,6 +76,10 @@ class Place(Protocol):
 
     def run(self) -> list[str]:
         """The command that runs a plan there."""
+        ...
+
+    def program(self, find: Callable[[str], Path], words: Sequence[str], environment: dict[str, str]) -> list[str]:
+        """The command that runs another static program there, found by its architecture; the end of the input ends it."""
         ...
 
     def close(self) -> None: ...
@@ -125,15 +129,18 @@ class Copied:
         return self._transport.reason(said) or last_line(said)
 
     def _copy(self, path: Path) -> Answers:
-        name = shlex.quote(NAME)
-        script = (
-            f"cd {shlex.quote(self.folder)} && cat >{name} && chmod 700 {name} && "
-            f"for q in {' '.join(QUESTIONS)}; do echo {ANSWER.decode().strip()}; ./{name} $q </dev/null || exit; done"
+        questions = (
+            f"for q in {' '.join(QUESTIONS)}; do echo {ANSWER.decode().strip()}; ./{NAME} $q </dev/null || exit; done"
         )
+        return checked(Answers(*self._send(path, NAME, f" && {questions}").split(ANSWER)[1:]), self.name)
+
+    def _send(self, path: Path, name: str, then: str) -> bytes:
+        """Copy a static program into the folder and run more of a script; what that prints."""
+        script = f"cd {shlex.quote(self.folder)} && cat >{name} && chmod 700 {name}{then}"
         try:
             done = run(self._transport.shell(script), loadable(path), COPY_S)
         except subprocess.TimeoutExpired:
-            raise UserError(f"copying the probe took longer than {COPY_S:g} s", self.name) from None
+            raise UserError(f"copying a program took longer than {COPY_S:g} s", self.name) from None
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace")
             why = self._transport.reason(said) or probe.error_text(done.stderr) or probe.exit_text(done.returncode)
@@ -141,13 +148,19 @@ class Copied:
                 "the connection was lost" if done.returncode == LOST else "the probe cannot be copied there or started"
             )
             raise UserError(f"{what}: {why}", self.name)
-        return checked(Answers(*done.stdout.split(ANSWER)[1:]), self.name)
+        return done.stdout
 
     def ask(self, option: str) -> list[str]:
         return self._transport.shell(f"cd {shlex.quote(self.folder)} && exec ./{NAME} {option}")
 
     def run(self) -> list[str]:
         return self._transport.shell(RUN % shlex.quote(self.folder))
+
+    def program(self, find: Callable[[str], Path], words: Sequence[str], environment: dict[str, str]) -> list[str]:
+        self._send(find(self.arch), "program", "")
+        assigned = [f"{name}={value}" for name, value in environment.items()]
+        line = shlex.join(["env", *assigned, "./program", *words])
+        return self._transport.shell(f"cd {shlex.quote(self.folder)} || exit; exec 3<&0; {line} </dev/null 3<&- {HELD}")
 
     def close(self) -> None:
         """End the script that keeps the folder, which removes it, and the connection."""
@@ -172,8 +185,9 @@ class Emulated:
 
     tether = None
 
-    def __init__(self, behind: Behind, path: Path) -> None:
+    def __init__(self, behind: Behind, arch: str, path: Path) -> None:
         self.name = behind.name
+        self._behind, self._arch = behind, arch
         self._command = [*behind.words, str(path)]
         said = [run(self.ask(option), b"", PREPARE_S) for option in QUESTIONS[:1]]
         if said[0].returncode != 0:
@@ -187,6 +201,9 @@ class Emulated:
     def run(self) -> list[str]:
         return self._command
 
+    def program(self, find: Callable[[str], Path], words: Sequence[str], environment: dict[str, str]) -> list[str]:
+        return [*self._behind.words, str(find(self._arch)), *words]
+
     def close(self) -> None:
         pass
 
@@ -197,18 +214,18 @@ def behind(text: str) -> Place:
     try:
         return Copied(command)
     except NoShell as refusal:
-        for path in _probes_here():
+        for arch, path in _probes_here():
             try:
-                return Emulated(command, path)
+                return Emulated(command, arch, path)
             except (NoShell, subprocess.TimeoutExpired):
                 continue
         raise refusal
 
 
-def _probes_here() -> Iterable[Path]:
+def _probes_here() -> Iterable[tuple[str, Path]]:
     for arch in ARCHITECTURES:
         try:
-            yield find_probe_for(arch)
+            yield arch, find_probe_for(arch)
         except UserError:
             continue
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
-from linewright.errors import UserError
+from linewright.errors import RunError, UserError
 from linewright.schema import Context, Plan
 from linewright.target import probe
 from linewright.target.interrupts import Interrupts
-from linewright.target.local import Done, Event, in_turn, launch_program
+from linewright.target.local import LOST, Done, Event, in_turn, launch_program
 from linewright.target.probe import Form, Topology
+from linewright.target.process import die_with_parent
 from linewright.target.programs import NAME
 from linewright.target.remote.place import Copied, Place, behind
 from linewright.target.remote.transport import Ssh
@@ -35,6 +38,28 @@ class RemoteTarget:
 
     def context(self) -> Context:
         return self._named(probe.read_context(self._place.answers.context))
+
+    def call(self, find: Callable[[str], Path], words: Sequence[str], environment: dict[str, str]) -> int:
+        """Run another static program there, with this process's output as its own; its exit code."""
+        command = self._place.program(find, words, environment)
+        with Interrupts() as interrupts:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, start_new_session=True, preexec_fn=die_with_parent()
+            )  # fmt: skip
+
+            def stop() -> None:
+                process.terminate() if self._place.tether is None else process.stdin.close()
+
+            interrupts.on_signal = stop
+            if interrupts.caught:
+                stop()
+            code = process.wait()
+            process.stdin.close()
+        if interrupts.caught:
+            raise RunError(f"stopped by {interrupts.caught.name}")
+        if code == LOST and self._place.tether is not None:
+            raise RunError(self._place.tether.lost)
+        return code
 
     def check(self, plan: Plan) -> None:
         probe.check(self._place.ask, plan)
