@@ -234,6 +234,15 @@ TEST(Session, AProcessThatIsJoinedAndLeft) {
     EXPECT_NE(lines.find("\"scope\":\"tasks\""), std::string::npos);
 }
 
-TEST(Session, AProgramThatIsNotThere) { EXPECT_THROW(session({.command = {"/no/such/program"}}), WrongRequest); }
+TEST(Session, AProgramThatIsNotThere) {
+    try {
+        std::string lines = session({.command = {"/no/such/program"}});
+        if (lines.starts_with("refused")) // found out before the program is looked for
+            GTEST_SKIP() << lines;
+        ADD_FAILURE() << lines;
+    } catch (const WrongRequest &error) {
+        EXPECT_STREQ(error.what(), "cannot run /no/such/program: No such file or directory");
+    }
+}
 
 } // namespace
