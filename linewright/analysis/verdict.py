@@ -97,10 +97,10 @@ def undecided_sentences(found: Sequence[Finding]) -> list[Sentence]:
         text = f"undecided: {where or count}: "
         if why == "wide":
             ratios = [r.judged.contrast for _, r in rows if r.judged.contrast.scale == "ratio"]
-            widest = max(ratios, key=lambda c: c.farthest) if ratios else rows[0][1].judged.contrast
-            text += (
-                f"as much as {open_text(widest)} remains possible; {more_text([r.judged for _, r in rows], SAME_ALONE)}"
-            )
+            span = open_text(rows[0][1].judged.contrast)
+            if ratios:
+                span = f"{percent(min(c.low for c in ratios) - 1)} to {percent(max(c.high for c in ratios) - 1)}"
+            text += f"{span} remains possible; {more_text([r.judged for _, r in rows], SAME_ALONE)}"
         else:
             text += _OPEN[why]
         answers.append(said(text, count=len(rows)))
