@@ -278,7 +278,7 @@ static void windows(struct lwk_run *run)
 		} while (lwk_now_ns() - start < 1000ull * run->cell.window_us && !lwk_over(run) &&
 			 !run->error);
 		lwk_say(run->text,
-			"window line=0 ns=%llu ops=%llu longest_ns=%llu switches=%lu baseline_ns=%llu baseline_ops=%llu threads=%llu\n",
+			"window line=0 ns=%llu ops=%llu batch=1 longest_ns=%llu switches=%lu baseline_ns=%llu baseline_ops=%llu threads=%llu\n",
 			ns, passes, longest, current->nvcsw + current->nivcsw - switches, baseline,
 			passes, passes);
 	}

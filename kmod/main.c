@@ -15,6 +15,7 @@
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
+#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -133,6 +134,17 @@ static const struct file_operations cell_file = {
 	.llseek = default_llseek,
 };
 
+/* What reading the clock costs: the mean of many reads. */
+static u64 clock_ns(void)
+{
+	u64 start = lwk_now_ns(), now = start;
+	int i;
+
+	for (i = 0; i < 1000; i++)
+		now = lwk_now_ns();
+	return div_u64(now - start, 1000);
+}
+
 static int open_forms(struct inode *inode, struct file *file)
 {
 	int error = open_text(inode, file);
@@ -141,9 +153,10 @@ static int open_forms(struct inode *inode, struct file *file)
 	if (error)
 		return error;
 	lwk_say(text,
-		"machine interface=%d version=%s release=%s arch=%s cpus=%*pbl line_bytes=%d page_bytes=%lu dma=%s\n",
+		"machine interface=%d version=%s release=%s arch=%s cpus=%*pbl line_bytes=%d page_bytes=%lu dma=%s clock_ns=%llu\n",
 		LWK_INTERFACE, LWK_VERSION, utsname()->release, utsname()->machine,
-		cpumask_pr_args(cpu_online_mask), cache_line_size(), PAGE_SIZE, lwk_dma_kind());
+		cpumask_pr_args(cpu_online_mask), cache_line_size(), PAGE_SIZE, lwk_dma_kind(),
+		clock_ns());
 	lwk_list_forms(text);
 	return 0;
 }

@@ -194,9 +194,9 @@ static void say_window(struct lwk_run *run, unsigned int line, const struct wind
 	unsigned int index;
 
 	lwk_say(run->text,
-		"window line=%u ns=%llu ops=%llu longest_ns=%llu switches=%lu baseline_ns=%llu baseline_ops=%llu threads=%llu",
-		line, window->ns, window->ops, window->longest_ns, window->switches, baseline->ns,
-		baseline->ops, window->ops);
+		"window line=%u ns=%llu ops=%llu batch=%lu longest_ns=%llu switches=%lu baseline_ns=%llu baseline_ops=%llu threads=%llu",
+		line, window->ns, window->ops, run->threads[0]->batch, window->longest_ns,
+		window->switches, baseline->ns, baseline->ops, window->ops);
 	for (index = 1; index < run->cell.threads; index++) {
 		struct lwk_thread *thread = run->threads[index];
 

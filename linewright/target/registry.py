@@ -1,4 +1,4 @@
-"""The targets that ``--on`` can name: this machine, others over ssh or behind a command, and simulated ones."""
+"""The targets that ``--on`` can name: this machine, its kernel, others over ssh or behind a command, and simulated ones."""
 
 from __future__ import annotations
 
@@ -40,8 +40,15 @@ def _behind_command(rest: str) -> Target:
     return open_exec(rest)
 
 
+def _in_the_kernel(rest: str) -> Target:
+    from linewright.target.kernel import open_kernel  # rarely asked for
+
+    return open_kernel(rest)
+
+
 TARGETS: dict[str, Callable[[str], Target]] = {
     "local": _only_here,
+    "kernel": _in_the_kernel,
     "ssh": _over_ssh,
     "exec": _behind_command,
     "model": _simulated,

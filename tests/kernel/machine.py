@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,24 @@ class Machine:
         self.process.stdin.write((request.strip() + "\n\n").encode())
         self.process.stdin.flush()
         return self._until("done", ANSWER_S)
+
+    def serve(self, path: Path) -> None:
+        """Answer one client of a socket as the runner would: relay.py, in the place of linewright-kernel."""
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+            stream = listener.accept()[0].makefile("rwb")
+        stream.write(b"ready\n")
+        stream.flush()
+        request = b""
+        for line in stream:
+            request += line
+            if line == b"\n":
+                answer = self.ask(request.decode())
+                stream.write("".join(f"{word}\n" for word in [*answer, "done"]).encode())
+                stream.flush()
+                request = b""
+        stream.close()
 
     def warnings(self) -> list[str]:
         """What the kernel complained about since it booted."""

@@ -12,6 +12,13 @@ from linewright.schema import Cell, Plan
 from linewright.target.probe import Form
 
 OPERATIONS = ("clean", "clean_invalidate")
+DMA = {
+    "dma_map": "to_device",
+    "dma_unmap": "from_device",
+    "dma_sync_for_device": "to_device",
+    "dma_sync_for_cpu": "from_device",
+}
+"""The kernel's operations over a scatter list, with the direction in which each of them maintains caches."""
 STATES = ("absent", "clean", "dirty_l1", "dirty_l2", "dirty_beyond")
 TOTAL_BYTES = {"dirty_l1": 8 << 10, "dirty_l2": 256 << 10}
 """How much a list holds for its lines to be where the state says; others take `total_kib`."""
@@ -39,22 +46,30 @@ PARAMETERS = (
     Parameter("launches", "count", 5, "processes that each cell is run in; published cells are run in one", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window, preparation included", 0.01, 10_000),
 )
+DMA_SIZES = (4096, 65536, 2 << 20)
+"""Entry sizes where a wait per entry shows, hardly shows and does not, on a list of `total_kib`."""
 
 
 def build(inputs: Inputs) -> Plan:
     """The grid, or the two published cells with and without one wait."""
     published = inputs.values["experiment"] == "published"
+    if any(form.operation in DMA for form in inputs.forms):
+        return _plan(inputs, list(_dma(inputs)), 3, inputs.values["launches"])
     forms = [form for form in inputs.forms if form.operation in OPERATIONS and form.arch == inputs.topology.arch]
     if not any(form.available for form in forms):
         raise UserError("no cache-maintenance instruction here", "--plan cache", "x86-64, i386 and arm64 have them")
     cells = list(_published(forms) if published else _grid(forms, inputs.values))
     windows = max(6, inputs.values["iterations"] // 4) if published else 3
+    return _plan(inputs, cells, windows, 1 if published else inputs.values["launches"])
+
+
+def _plan(inputs: Inputs, cells: list[Cell], windows: int, launches: int) -> Plan:
     return Plan(
         linewright_plan=2,
         name="cache",
         cells=inputs.keep(cells),
         budget_s=inputs.budget_s,
-        launches=1 if published else inputs.values["launches"],
+        launches=launches,
         window_ms=inputs.values["window_ms"],
         min_windows=windows,
         max_windows=windows * 8,
@@ -90,6 +105,31 @@ def _grid(forms: list[Form], values: dict[str, Any]) -> Iterator[Cell]:
                 for size in sizes[:3]:
                     for wait in ("each", "once"):
                         yield _cell(form, wait, size, _counts("dirty_beyond", size, values)[0], "dirty_beyond", align)
+
+
+def _dma(inputs: Inputs) -> Iterator[Cell]:
+    """The kernel's mappings of a list, and over the same lists the explicit instructions with a wait behind each entry and one.
+
+    What the kernel hands to a device is dirty before; what it takes back was not stored to.
+    """
+    total = inputs.values["total_kib"] << 10
+    sizes = [size for size in inputs.values["sizes"] if size >= 4096 and size <= 4 << 20]
+    for size in sizes if inputs.values["sizes"] != _default("sizes") else DMA_SIZES:
+        most = min(total // size, inputs.values["most_entries"])
+        for entries in [most] if most < 8 else [most, most // 4]:
+            for form in inputs.forms:
+                to_device = DMA.get(form.operation, "to_device") == "to_device" and form.operation != "clean_invalidate"
+                state = "dirty_beyond" if to_device else "clean"
+                if form.operation in DMA:
+                    params = {"entry_bytes": size, "entries": entries, "state": state}
+                    yield Cell(**common(form), lines=1, params=params | {"direction": DMA[form.operation]})
+                elif form.operation in OPERATIONS:
+                    for wait in ("each", "once"):
+                        yield _cell(form, wait, size, entries, state, 0)
+
+
+def _default(name: str) -> Any:
+    return next(parameter.default for parameter in PARAMETERS if parameter.name == name)
 
 
 def _counts(state: str, size: int, values: dict[str, Any]) -> list[int]:

@@ -9,10 +9,14 @@ import os
 import platform
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from linewright import __version__
+from linewright.records.files import decode_line
+from linewright.schema import Record
 from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/kernel"))
@@ -176,3 +180,59 @@ def test_what_is_no_cell_at_all_is_refused(machine):
     assert machine.ask("work")[0] == "error work: expected key=value"
     assert machine.ask("\x01\x02=\xff\xfe")[0].startswith("error ")
     assert machine.ask("work=1\n" * 4000)[0].startswith("error ")
+
+
+@pytest.fixture
+def measure(machine, tmp_path, command, monkeypatch):
+    """`linewright measure --on kernel` with the machine's module, as records."""
+    path = tmp_path / "runner"
+    server = threading.Thread(target=machine.serve, args=(path,), daemon=True)
+    server.start()
+    while not path.exists():
+        time.sleep(0.01)
+    monkeypatch.setattr(
+        command,
+        "environment",
+        lambda: {
+            "LINEWRIGHT_KERNEL_RUNNER": f"{sys.executable} {ROOT}/tests/kernel/relay.py {path}",
+            "LINEWRIGHT_KERNEL_EMULATED": "1",
+        },
+    )
+
+    def run(*words: str) -> list[Record]:
+        done = command("measure", "--on", "kernel", "-o", str(tmp_path / "out.jsonl"), *words)
+        assert done.returncode == 0, done.stderr
+        assert "emulator" in done.stdout or "emulated" in done.stdout, done.stdout
+        lines = [decode_line(line, "out") for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+        return [line for line in lines if isinstance(line, Record)]
+
+    yield run
+    server.join(timeout=60)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (
+            "--plan",
+            "rmw",
+            "--set",
+            "launches=1",
+            "--set",
+            "work=0,20",
+            "--set",
+            "contender_iters=0",
+            "--set",
+            "lines=2",
+        ),
+        ("--plan", "percpu", "--set", "launches=1", "--set", "work=0", "--set", "slots=1,4", "--set", "lines=2"),
+        ("--plan", "readers", "--set", "launches=1", "--set", "read_delay=0", "--set", "lines=2"),
+        ("--plan", "cache", "--set", "launches=1", "--set", "total_kib=128", "--set", "sizes=4096,65536"),
+    ],
+)
+def test_a_plan_of_the_command_runs_inside_the_kernel(measure, words):
+    records = measure(*words, "--budget", "400s", "--precision", "50%")
+    bad = [(record.id, record.status, record.reason) for record in records if record.status not in ("ok", "unreliable")]
+    missing = [row for row in bad if row[1] == "unavailable" and "this CPU has no" in row[2]]
+    assert records and bad == missing
+    assert sum(record.status == "ok" for record in records) > len(records) / 2
