@@ -27,7 +27,7 @@ class Family(Struct, frozen=True, kw_only=True):
     table: str = "common"
     """``common`` (the tables of one operation each), ``cache`` or ``readers``."""
     verdict: str = "forms"
-    """``forms`` (each form against the default), ``cache`` (a fit over lists) or ``readers`` (forms, scaling and updaters)."""
+    """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or many) or ``readers`` (forms, scaling and updaters)."""
     advice: str = ""
     """Name of the section of `linewright advise` that speaks of it; empty: the sections about a choice of form."""
     contended: bool = True
@@ -56,10 +56,10 @@ PERCPU = Family(
     title="Per-CPU counters",
     operations=("percpu_add", "percpu_cmpxchg"),
     baseline="percpu_none",
-    floors=("percpu_racy_add", "percpu_thread_local_add"),
+    floors=("percpu_racy_add", "percpu_thread_local_add", "percpu_own_plain_add", "percpu_shared_plain_add"),
     defaults={
-        "percpu_add": ("percpu_shared_c11_add", "percpu_own_c11_add"),
-        "percpu_cmpxchg": ("percpu_rseq_cmpxchg",),
+        "percpu_add": ("percpu_shared_c11_add", "percpu_own_c11_add", "this_cpu_add"),
+        "percpu_cmpxchg": ("percpu_rseq_cmpxchg", "this_cpu_cmpxchg"),
     },
     advice="percpu",
     contended=False,
@@ -83,6 +83,12 @@ CACHE = Family(
     table="cache",
     verdict="cache",
     advice="cache",
+)
+DMA = Family(
+    name="dma",
+    title="DMA mappings of scatter lists, in the kernel",
+    operations=("dma_map", "dma_unmap", "dma_sync_for_device", "dma_sync_for_cpu"),
+    verdict="dma",
 )
 READERS = Family(
     name="readers",
@@ -117,7 +123,7 @@ HANDOFF = Family(
     advice="handoff",
 )
 
-FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, READERS, LIBRARY, HANDOFF)
+FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF)
 """In the order in which they are spoken of."""
 
 FLOORS = frozenset(form for family in FAMILIES for form in family.floors)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from linewright.analysis.modes import Mode
-from linewright.families import BASELINES
+from linewright.families import BASELINES, DMA
 from linewright.schema import Cell, Interval
 
 T = TypeVar("T")
@@ -29,8 +29,9 @@ def judged_near_or_far(cell: Cell) -> bool:
 
 
 def has_work(cell: Cell) -> bool:
-    """Whether something around the operation is in its baseline too; a delay inside a read-side critical section is."""
-    worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0")
+    """Whether something around the operation is in its baseline too: work, a delay inside a read-side critical section, the
+    walk of a scatter list."""
+    worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0") or cell.operation in DMA.operations
     return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
 
 

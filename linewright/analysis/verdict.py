@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from linewright.analysis import cache_fit, reader_cost
+from linewright.analysis import cache_fit, dma_wait, reader_cost
 from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE
 from linewright.analysis.control import Floor, baselines, floors
 from linewright.analysis.crossovers import crossing_text, crossovers
@@ -172,6 +172,8 @@ def _machine(members: Sequence[Summary], line_bytes: int) -> list[Sentence]:
             answers += [said(crossing_text(c), family.name, below=c.below, above=c.above) for c in crossovers(mine)]
         elif family.verdict == "cache" and own:
             answers += cache_fit.sentences(own, line_bytes)
+        elif family.verdict == "dma" and own:
+            answers += dma_wait.sentences(members)
         elif family.verdict == "readers" and own:
             answers += _forms([f for f in mine if f.operation in _READERS and "updater" not in f.params], family)
             answers += reader_cost.sentences(own)

@@ -307,13 +307,15 @@ class KernelTarget:
         start = time.monotonic()
         launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
         waiting = [launch for launch in launches if launch is not None]
-        try:
-            with Interrupts() as interrupts:
-                while waiting:
-                    left_s = plan.budget_s - (time.monotonic() - start)
-                    share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
-                    yield from _Launch(self, waiting.pop(0), left_s * share, interrupts).events()
-        finally:
+        with Interrupts() as interrupts:
+            while waiting:
+                left_s = plan.budget_s - (time.monotonic() - start)
+                share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
+                yield from _Launch(self, waiting.pop(0), left_s * share, interrupts).events()
+
+    def close(self) -> None:
+        """End the runner, which unloads the module if it loaded it."""
+        if "runner" in self.__dict__:
             self.runner.close()
 
 

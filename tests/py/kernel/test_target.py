@@ -115,16 +115,25 @@ def test_a_module_that_does_not_fit_is_refused(inside, faults, said):
     assert said in inside(**faults).refused("measure", "--on", "kernel", "--plan", "rmw", "--dry-run")
 
 
+def test_the_target_has_no_further_name(inside):
+    said = inside().refused("measure", "--on", "kernel:other", "--plan", "rmw", "--dry-run")
+    assert "kernel takes nothing behind a colon" in said
+
+
 @pytest.mark.parametrize(
-    "words, said",
+    "cell, said",
     [
-        (("--on", "kernel:other", "--plan", "rmw"), "kernel takes nothing behind a colon"),
-        (("--on", "kernel", "--plan", "handoff"), "no form"),
-        (("--on", "kernel", "--plan", "cache", "--set", "states=absent"), "cannot make lines absent"),
+        ({"operation": "handoff", "form": "load_cmpxchg"}, "the module has no form load_cmpxchg of handoff"),
+        ({"form": "lock_add", "work": "nop_loop", "work_iters": 10}, "not the NOP loop"),
+        ({"form": "lock_add", "params": {"colour": 1}}, "no parameter colour"),
+        ({"operation": "dma_map", "form": "dma_sg", "width_bits": 8, "params": {"state": "absent"}}, "lines absent"),
+        ({"form": "lock_add", "placement": "same_l3", "threads": 2, "contender": "same_line"}, "no pair of CPUs"),
     ],
 )
-def test_a_wrong_request_is_one_line(inside, words, said):
-    assert said in inside().refused("measure", "--dry-run", *words)
+def test_a_cell_that_the_module_cannot_be_asked_for_is_refused(inside, tmp_path, cell, said):
+    plan = {"linewright_plan": 2, "name": "own", "cells": [{"operation": "add"} | cell]}
+    (tmp_path / "own.json").write_text(json.dumps(plan))
+    assert said in inside().refused("measure", "--on", "kernel", "--plan", str(tmp_path / "own.json"), "--dry-run")
 
 
 def test_missing_headers_name_their_package(command, monkeypatch, tmp_path):
