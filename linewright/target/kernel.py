@@ -29,7 +29,7 @@ from linewright.plans.grid import partner
 from linewright.schema import Cell, Context, Cpu, Discarded, Interval, Plan, Record
 from linewright.target.estimate import blocks, cells_s, is_contended, least_windows
 from linewright.target.interrupts import Interrupts
-from linewright.target.local import Done, Event, LocalTarget, Progress, launch_plan
+from linewright.target.local import Done, Event, LocalTarget, Progress, in_turn
 from linewright.target.probe import Form, Topology
 from linewright.units import cpu_list
 
@@ -303,15 +303,7 @@ class KernelTarget:
     # ---- runs ----
 
     def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
-        """Every launch runs every cell, a block's cells in turns; each launch gets its share of the time left."""
-        start = time.monotonic()
-        launches = [launch_plan(plan, number, done) for number in range(plan.launches)]
-        waiting = [launch for launch in launches if launch is not None]
-        with Interrupts() as interrupts:
-            while waiting:
-                left_s = plan.budget_s - (time.monotonic() - start)
-                share = cells_s(plan, waiting[0].cells) / sum(cells_s(plan, launch.cells) for launch in waiting)
-                yield from _Launch(self, waiting.pop(0), left_s * share, interrupts).events()
+        return in_turn(plan, done, lambda launch, held: _Launch(self, launch, held).events())
 
     def close(self) -> None:
         """End the runner, which unloads the module if it loaded it."""
@@ -334,9 +326,8 @@ class _Progress(Struct):
 class _Launch:
     """One launch of a plan: rounds over the cells of each block, in random order, until they are precise or time is up."""
 
-    def __init__(self, target: KernelTarget, plan: Plan, budget_s: float, interrupts: Interrupts) -> None:
+    def __init__(self, target: KernelTarget, plan: Plan, interrupts: Interrupts) -> None:
         self.target, self.plan, self.interrupts = target, plan, interrupts
-        self.budget_s = budget_s
         self.start = time.monotonic()
         self.order = random.Random(f"{plan.seed} {plan.launch}")
         self.sleeping = {(row["operation"], row["name"]) for row in target._rows if row["sleeps"] == "1"}
@@ -355,7 +346,7 @@ class _Launch:
         yield self.context
         total = cells_s(self.plan, self.plan.cells)
         for block in blocks(self.plan, self.plan.cells):
-            until = time.monotonic() + self.budget_s * cells_s(self.plan, block) / total
+            until = time.monotonic() + self.plan.budget_s * cells_s(self.plan, block) / total
             for cell in self._block([_Progress(cell) for cell in block], until):
                 self.done += 1
                 yield self._record(cell)
