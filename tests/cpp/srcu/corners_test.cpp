@@ -360,7 +360,12 @@ TEST(SrcuThreads, ThatHaveEndedCostGracePeriodsNothing) {
     for (const auto t : threads)
         pthread_join(t, nullptr);
     pthread_attr_destroy(&small);
-    const long after = idle_grace_period_ns(&d);
+    // Other programs can slow down every locked instruction of the machine for milliseconds; ended threads would do it for good.
+    long after = idle_grace_period_ns(&d);
+    for (int again = 0; again < 50 && after >= 3 * before + 3000; again++) {
+        std::this_thread::sleep_for(20ms);
+        after = idle_grace_period_ns(&d);
+    }
     EXPECT_LT(after, 3 * before + 3000) << before << " ns before";
     RecordProperty("before_ns", static_cast<int>(before));
     RecordProperty("after_ns", static_cast<int>(after));
