@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from linewright.advice.machine import Advice, Section
+from linewright.analysis.saying import said
 from linewright.analysis.screen_data import Screen
 from linewright.errors import one_line
 from linewright.output.one_screen import LINES, height, longest, more, print_blocks, width_of
@@ -38,9 +39,10 @@ def _decision(answer: Advice, screen: Screen | None, width: int) -> list[Rendera
     """The setting, what to write in code, and the machine that this was measured on."""
     if screen is None or not screen.set:
         return [Text(one_line(answer.setting.sentence), style="bold")]
+    own = [said(answer.setting.sentence)] if answer.setting.why == "depends" else screen.set  # the screen refers to us
     machine = ", ".join([screen.title, *screen.facts, *screen.run])
     return [
-        *labelled("SET", screen.set, width),
+        *labelled("SET", own, width),
         *labelled("USE", screen.use[:MOST_USED], width),
         Text(one_line(machine)),
     ]

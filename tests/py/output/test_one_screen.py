@@ -68,6 +68,7 @@ def test_the_default_is_one_screen_and_all_is_more(command, files, words, column
 def test_advice_begins_with_the_setting_and_ends_with_its_limits(command, files, name: str):
     lines = command("advise", files[name]).stdout.splitlines()
     assert lines[0].startswith("SET ") and any(line.startswith("USE ") for line in lines[:5])
+    assert "linewright advise shows" not in " ".join(lines), "it refers to nothing but its own --all"
     assert "What this measurement cannot tell" in lines and "more line" in lines[-1]
     assert lines.index("What this measurement cannot tell") > len(lines) - 6
 
