@@ -119,7 +119,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--man", type=Path, required=True)
     parser.add_argument("probes", nargs="*", metavar="ARCH=PROBE")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     probes = {arch: Path(path) for arch, _, path in (text.partition("=") for text in given.probes)}
     print(complete(given.wheel, given.folder, given.man, probes))
     return 0
