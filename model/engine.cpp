@@ -202,18 +202,22 @@ public:
 private:
     // --- start and end
 
-    // Every home; where a machine has central ones, they are for lines that several last-level caches use, and a line that one
-    // of these uses has its home there.
+    // Every home; where a machine has central ones, these are for lines that several last-level caches use, one in each socket,
+    // and a line that one cache uses has its home there.
     std::vector<unsigned> possible_homes() const {
-        const auto &l3 = machine_.l3;
-        const unsigned own = l3[setup_.cores[0]], local = machine_.homes - machine_.central_homes;
-        const bool one_cache = std::ranges::all_of(setup_.cores, [&](unsigned core) { return l3[core] == own; });
+        const auto uses = [&](const std::vector<unsigned> &group, unsigned number) {
+            return std::ranges::any_of(setup_.cores, [&](unsigned core) { return group[core] == number; });
+        };
+        const unsigned own = machine_.l3[setup_.cores[0]], local = machine_.homes - machine_.central_homes;
+        const bool one_cache = std::ranges::all_of(setup_.cores, [&](unsigned core) { return machine_.l3[core] == own; });
         std::vector<unsigned> homes;
-        for (unsigned home = 0; home < machine_.homes; ++home)
-            if (machine_.central_homes == 0 ||
-                (one_cache ? home < local && l3[machine_.home_core(home)] == own : home >= local))
+        for (unsigned home = 0; home < machine_.homes; ++home) {
+            const bool central = home >= local;
+            if (machine_.central_homes == 0 || (central ? !one_cache && uses(machine_.socket, home - local)
+                                                        : one_cache && machine_.l3[machine_.home_core(home)] == own))
                 homes.push_back(home);
-        return homes;
+        }
+        return homes.empty() ? std::vector<unsigned>{0} : homes;
     }
 
     void start_core(unsigned index, Start start) {

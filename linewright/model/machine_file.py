@@ -267,7 +267,8 @@ def _between(machine: Machine, values: Mapping[str, float]) -> list[list[int]]:
         # A round trip crosses the distance several times; what all pairs share is in the other constants.
         matrix = _round_trips(topology)
         least = min(matrix[a][b] for a in cores for b in cores if a != b) if topology.cores > 1 else 0
-        return [[0 if a == b else round((matrix[a][b] - least) / CROSSINGS * 1000) for b in cores] for a in cores]
+        crossings = CENTRAL_CROSSINGS if topology.central_homes else CROSSINGS
+        return [[0 if a == b else round((matrix[a][b] - least) / crossings * 1000) for b in cores] for a in cores]
     steps = [round(values[name] * 1000) for name in DISTANCES]
     classes = [[_class(topology, a, b) for b in cores] for a in cores]
     return [[0 if step is None else steps[step] for step in row] for row in classes]
@@ -282,6 +283,8 @@ def _to_centre(topology: Topology, between: list[list[int]], core: int, first: i
 
 CROSSINGS = 8
 """One-way distances in a round trip of two handoffs: request, snoop, data and acknowledgement of each."""
+CENTRAL_CROSSINGS = 4
+"""The same where homes stand half-way: two halves and one whole in each handoff, while the next request is waiting already."""
 
 
 def _class(topology: Topology, a: int, b: int) -> int | None:
