@@ -27,9 +27,9 @@ std::vector<pid_t> numbers_in(const std::string &folder) {
     return found;
 }
 
-// Fields of /proc/PID/stat behind the name, which may hold anything.
-std::vector<std::string> stat_of(pid_t pid) {
-    std::ifstream file(path(pid, "stat"));
+// Fields of a stat file behind the name, which may hold anything.
+std::vector<std::string> stat_of(const std::string &name) {
+    std::ifstream file(name);
     std::string all((std::istreambuf_iterator<char>(file)), {});
     std::size_t close = all.rfind(')');
     std::vector<std::string> fields;
@@ -53,12 +53,13 @@ long owner(pid_t pid) {
 std::vector<pid_t> threads_of(pid_t pid) { return numbers_in(path(pid, "task")); }
 
 pid_t parent_of(pid_t pid) {
-    auto fields = stat_of(pid);
+    auto fields = stat_of(path(pid, "stat"));
     return fields.size() > 1 ? static_cast<pid_t>(std::strtol(fields[1].c_str(), nullptr, 10)) : 0;
 }
 
 unsigned long long cpu_time(pid_t tid) {
-    auto fields = stat_of(tid);
+    // /proc/TID/stat sums up the whole process; only the entry below task/ is the thread's own.
+    auto fields = stat_of(path(tid, ("task/" + std::to_string(tid) + "/stat").c_str()));
     return fields.size() > 12
                ? std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10)
                : 0;

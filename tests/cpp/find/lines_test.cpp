@@ -1,11 +1,13 @@
 // The sampler's output is JSON whatever is in it, and records of the kernel are read within their bounds.
 #include "find/lines.hpp"
 #include "find/perf.hpp"
+#include "find/processes.hpp"
 #include "find/session.hpp"
 #include "find/thread_blocks.hpp"
 #include "find/watch.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -192,6 +194,28 @@ TEST(ThreadBlocks, AnotherThreadsNumberIsNoMatch) {
     EXPECT_EQ(find_thread_block(getpid(), 1 << 22, reinterpret_cast<std::uint64_t>(&here)), 0u);
 }
 #endif
+
+TEST(Processes, CpuTimeIsTheThreadsOwn) {
+    std::atomic<pid_t> busy = 0, idle = 0;
+    std::atomic<bool> stop = false;
+    std::thread works([&] {
+        busy = gettid();
+        while (!stop.load(std::memory_order_relaxed)) {
+        }
+    });
+    std::thread sleeps([&] {
+        idle = gettid();
+        while (!stop.load(std::memory_order_relaxed))
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    });
+    for (int i = 0; i < 500 && (!busy || !idle || cpu_time(busy) < 10); i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_GE(cpu_time(busy), 10u);
+    EXPECT_LT(cpu_time(idle), cpu_time(busy) / 2);
+    stop = true;
+    works.join();
+    sleeps.join();
+}
 
 // A whole run of the sampler, in this process: what sanitizers see of it.
 std::string session(const Options &options) {

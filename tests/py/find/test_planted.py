@@ -9,7 +9,7 @@ import subprocess
 import msgspec
 import pytest
 
-from linewright.find.schema import Result
+from linewright.find.schema import AnyLine, Result
 from support.finding import CONTROLS, SAMPLER, SHARING
 
 SECONDS = "1.2"
@@ -116,3 +116,13 @@ def test_another_users_process_is_refused_by_name(sampling, tmp_path) -> None:
     finally:
         os.unlink(sampler)
     assert done.returncode == 2 and "another user's (0)" in done.stdout
+
+
+def test_costs_are_measured_before_the_program_starts(sampling) -> None:
+    done = subprocess.run([SAMPLER, "--", "true"], capture_output=True, text=True, check=True)
+    start = msgspec.json.decode(done.stdout.splitlines()[0], type=AnyLine)
+    assert 100 < start.sample_ns < 1_000_000 and 100 < start.arm_ns < 10_000_000
+    assert not start.measured or 100 < start.hit_ns < 10_000_000
+    asked = subprocess.run([SAMPLER, "--sample-share=0.001", "--", "true"], capture_output=True, text=True, check=True)
+    slow = msgspec.json.decode(asked.stdout.splitlines()[0], type=AnyLine)
+    assert slow.period_ns >= 1000 * slow.sample_ns
