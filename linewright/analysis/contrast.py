@@ -22,7 +22,7 @@ ALPHA = 0.05
 QUESTIONS: Mapping[str, float] = {"forms": 0.03, "readers": 0.01, "cores": 0.005, "across": 0.005}
 """How the questions asked of one run share `ALPHA`: form against default at every point (crossovers follow from it),
 readers against their number and updaters, core against core, operation against operation."""
-IN_SEQUENCE = 0.4
+IN_SEQUENCE = 0.2
 """Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of drift holds only nearly."""
 FEWEST_LAUNCHES = 5
 """Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
