@@ -42,7 +42,7 @@ FOUND = 0.95
 
 
 def program() -> Path:
-    candidates = (ROOT / f"build/{preset}/bench/find/pad_decoys" for preset in ("bench", "native"))
+    candidates = (ROOT / f"build/{preset}/bench/find/programs/pad_decoys" for preset in ("bench", "native"))
     return next(path for path in candidates if path.exists())
 
 
@@ -117,6 +117,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault(
-        "LINEWRIGHT_FIND_HEAP_LIBRARY", str(program().parents[2] / "find" / "liblinewright_find_heap.so")
+        "LINEWRIGHT_FIND_HEAP_LIBRARY", str(program().parents[3] / "find" / "liblinewright_find_heap.so")
     )
     sys.exit(main())

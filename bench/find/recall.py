@@ -88,6 +88,9 @@ def main() -> int:
     parser.add_argument("--sources", default="timer,signal,exact")
     parser.add_argument("--only", default="", help="kinds that hold this word")
     options = parser.parse_args()
+    if not (PLANTED.exists() and SAMPLER.exists()):
+        print("not run: the planted programs are the tests' (cmake --preset native -DLINEWRIGHT_TESTS=ON)")
+        return 0
     sources = options.sources.split(",")
     counts = {source: Counts() for source in sources}
     kinds = [kind for kind in (*SHARING, *CONTROLS) if options.only in kind]
