@@ -9,6 +9,5 @@ for series in 6.1 6.12; do
         kernels+=("$series:$arch:gcc" "$series:$arch:clang")
     done
 done
-kernels+=(7:amd64:gcc 7:arm64:gcc)
 export LINEWRIGHT_KERNELS="${*:-${kernels[*]}}"
 .venv/bin/python -m pytest tests/py/kernel

@@ -4,7 +4,7 @@
     kernels.py fetch SERIES ARCH                    prints the folder
     kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT, prints what the build said
 
-SERIES is 6.1, 6.12 or 7 (by the Debian suite that carries it), ARCH amd64 or arm64. Nothing is installed: packages are fetched
+SERIES is 6.1 or 6.12 (by the Debian suite that carries it), ARCH amd64 or arm64. Nothing is installed: packages are fetched
 through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64 module is built by a cross compiler and
 the amd64 build tools of the same release.
 
@@ -26,12 +26,10 @@ sys.path.insert(0, str(ROOT / "tests/system"))
 
 from run_arm64 import SKIP, Unavailable, apt_options, cache_folder, call, tool  # noqa: E402
 
-SUITES = {"6.1": "bookworm", "6.12": "bookworm-backports", "7": "sid"}
+SUITES = {"6.1": "bookworm", "6.12": "bookworm-backports"}
 CROSS = {"amd64": "", "arm64": "aarch64-linux-gnu-"}
 KERNEL_ARCH = {"amd64": "x86", "arm64": "arm64"}
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-LATER_LIBC = "libc6"
-"""The build tools of a later Debian are linked against its C library, which is fetched with them."""
 
 
 def archive() -> str:
@@ -97,15 +95,12 @@ def fetch_into(folder: Path, series: str, architecture: str, scratch: Path) -> N
     # The tools run here, whatever the kernel is for.
     tools = apt if architecture == "amd64" else Apt(scratch / "tools", "amd64", SUITES[series])
     tools.unpack(kbuild, tree)
-    if SUITES[series] == "sid":
-        for package in (LATER_LIBC, "libelf1t64", "zlib1g", "libzstd1"):
-            tools.unpack(package, tree / "libc")
     release = headers.removeprefix("linux-headers-")
     (tree / "release").write_text(release + "\n")
     makefile = tree / f"usr/src/linux-headers-{release}/Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{folder}/tree/usr/src/"))
     next((tree / "boot").glob("vmlinuz-*")).replace(tree / "vmlinuz")
-    shutil.rmtree(next(path for path in (tree / "lib/modules", tree / "usr/lib/modules") if path.exists()))
+    shutil.rmtree(tree / "lib/modules")
     tree.replace(folder / "tree")  # the last step: what is in the cache is whole
 
 
@@ -123,7 +118,7 @@ def fetch(series: str, architecture: str, beside: Path) -> Path:
 # ---- the module ----
 
 
-def builder(series: str, architecture: str, compiler: str) -> list[str]:
+def builder(architecture: str, compiler: str) -> list[str]:
     """Words of `make` that choose the compiler. A distribution's headers carry the options of the gcc that built the kernel, which
     is this machine's for its own Debian's kernels: `known_options.sh` leaves out those that another compiler does not know."""
     words = [f"ARCH={KERNEL_ARCH[architecture]}"]
@@ -131,10 +126,10 @@ def builder(series: str, architecture: str, compiler: str) -> list[str]:
         words.append(f"CROSS_COMPILE={CROSS[architecture]}")
     real = f"{CROSS[architecture]}gcc" if compiler == "gcc" else "clang-19"
     tool(real, f"gcc-{CROSS[architecture]}".rstrip("-") if compiler == "gcc" else "clang-19")
-    if compiler == "gcc" and SUITES[series].startswith("bookworm"):
+    if compiler == "gcc":
         return [*words, f"CC={real}"]
     wrapper = Path(__file__).with_name("known_options.sh")
-    target = f" --target={'aarch64' if architecture == 'arm64' else 'x86_64'}-linux-gnu" if compiler == "clang" else ""
+    target = f" --target={'aarch64' if architecture == 'arm64' else 'x86_64'}-linux-gnu"
     return [*words, f"CC={wrapper} {real}{target}"]
 
 
@@ -145,7 +140,7 @@ def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> s
     command = ["make", "-C", str(ROOT / "kmod"), f"KERNEL={release}", f"OUT={out}", "W=1"]
     command.append(f"KDIR={tree}/usr/src/linux-headers-{release}")
     done = subprocess.run(
-        [*command, *builder(series, architecture, compiler)],
+        [*command, *builder(architecture, compiler)],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
