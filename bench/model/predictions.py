@@ -82,7 +82,7 @@ def listed(name: str, cells: list[Cell]) -> None:
 
 
 def xeon() -> None:
-    # The experiment of 2009 in 16 bytes: nobody writes, so that no compare fails. The list of operations is the same.
+    # The experiment of 2009 in 16 bytes: no core writes, so that no compare fails. The list of operations is the same.
     wide = {"operation": "wide_read", "width_bits": 128, "order": "full", "lines": 1, "params": {"write_percent": 0}}
     cells = [
         Cell(form=form, contender="same_line", threads=8, **wide)
