@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure check test kernel-test bench verify fuzz man api wheel clean
+.PHONY: help setup measure check test kernel-test bench verify fuzz man api wheel deb package-test clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
@@ -54,6 +54,13 @@ api: ## the API reference of the public headers, by Doxygen, into build/api/html
 wheel: ## a wheel with the probes of every architecture and the manual pages, into dist/
 	@scripts/setup.sh wheel
 	@scripts/wheel.sh $(ARGS)
+
+deb: ## Debian packages of library, development files and probe, into dist/
+	@scripts/setup.sh deb
+	@scripts/deb.sh $(ARGS)
+
+package-test: deb ## the Debian packages: lintian, installed, used and removed on an overlay of this system; as root
+	@scripts/deb_test.sh dist
 
 clean: ## remove everything built and set up; results/ stays
 	rm -rf build .venv dist .pytest_cache .hypothesis

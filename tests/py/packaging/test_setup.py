@@ -284,6 +284,13 @@ def version() -> str:
     return re.search(r'^__version__ = "(.+)"$', (ROOT / "linewright/__init__.py").read_text(), re.M)[1]
 
 
+def test_the_debian_changelog_agrees_on_the_version():
+    assert re.match(rf"linewright \({re.escape(version())}\) ", (ROOT / "debian/changelog").read_text())
+    minor = version().rpartition(".")[0]
+    assert f"Package: liblinewright{minor}\n" in (ROOT / "debian/control").read_text()
+    assert f"liblinewright.so.{minor} " in (ROOT / f"debian/liblinewright{minor}.symbols").read_text()
+
+
 def test_cmake_and_python_agree_on_the_version():
     caches = list((ROOT / "build").glob("*/CMakeCache.txt"))
     if not caches:

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# deb.sh [FOLDER]: Debian packages of the library, its development files and the probe, in dist/ or a folder.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+folder=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
+version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' linewright/__init__.py)
+source=build/deb/linewright-$version
+rm -rf build/deb
+mkdir -p "$source"
+git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$source"
+# debhelper gives the build an empty home: the compiler cache is named.
+if command -v ccache >/dev/null; then
+    CCACHE_DIR=$(ccache --get-config cache_dir) CCACHE_BASEDIR=$root/$source
+    export CCACHE_DIR CCACHE_BASEDIR
+fi
+cd "$source"
+mkdir -p "$logs"
+logged deb dpkg-buildpackage --build=binary --no-sign --no-pre-clean
+mv ../*.deb "$folder"
+printf '%s\n' "$folder"/*linewright*_"$version"_*.deb
