@@ -79,6 +79,11 @@ def _many_times(j: Judged) -> str:
     return f"{low} times" if low == high else f"{low} to {high} times"
 
 
+def _either(figures: Sequence[float]) -> str:
+    """``14.5``, or of a metastable cell ``25.3 or 103``: no launch costs what lies between."""
+    return " or ".join(number(ns) for ns in figures)
+
+
 def _instead(
     ratios: Sequence[Across], texts: Mapping[tuple[str, str], tuple[str, str]], alone: Sequence[tuple[str, str]] = ()
 ) -> list[Sentence]:
@@ -92,7 +97,7 @@ def _instead(
         ]  # fmt: skip
         for a in sorted(found, key=lambda a: not a.contended)[:1]:
             where = "with two CPUs" if a.contended else "alone"
-            figures = (number(a.first_ns), number(a.second_ns), _times(a.judged), where, _many_times(a.judged))
+            figures = (_either(a.first_ns), _either(a.second_ns), _times(a.judged), where, _many_times(a.judged))
             answers.append(said(text.format(*figures), family, ratio=1 / a.judged.contrast.value))
     return answers
 

@@ -34,9 +34,14 @@ class Across(Struct, frozen=True, kw_only=True):
     contended: bool
     first: Cell
     second: Cell
-    first_ns: float
-    second_ns: float
+    first_ns: tuple[float, ...]
+    second_ns: tuple[float, ...]
+    """The median, or where launches fall into separate groups the median of each."""
     judged: Judged
+
+
+def _figures(s: Summary) -> tuple[float, ...]:
+    return tuple(mode.median_ns for mode in s.modes) if s.metastable else (s.issue.median_ns,)
 
 
 def back_to_back(cell: Cell) -> bool:
@@ -58,7 +63,7 @@ def across(summaries: Iterable[Summary]) -> list[Across]:
     return [
         Across(
             contended=first.cell.contender == "same_line", first=first.cell, second=second.cell,
-            first_ns=first.issue.median_ns, second_ns=second.issue.median_ns, judged=judged,
+            first_ns=_figures(first), second_ns=_figures(second), judged=judged,
         )
         for (first, second), judged in zip(pairs, asked(pairs, "across", tolerance), strict=True)
     ]  # fmt: skip

@@ -120,7 +120,12 @@ def _taken(baseline: Measured, others: Sequence[Measured]) -> list[str]:
     answers = []
     for other in others:
         in_turns = bool(turns(baseline.contexts, other.contexts))
-        text = "the launches of both were taken in turns and are compared in pairs" if in_turns else ONE_AFTER_THE_OTHER
+        if {c.context_id for c in baseline.contexts} == {c.context_id for c in other.contexts}:
+            text = "both hold the same launches: every cell is compared with itself"
+        elif in_turns:
+            text = "the launches of both were taken in turns and are compared in pairs"
+        else:
+            text = ONE_AFTER_THE_OTHER
         answers.append("" if text == ONE_AFTER_THE_OTHER and text in answers else text)
     return answers
 

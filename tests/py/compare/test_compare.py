@@ -55,6 +55,7 @@ def test_planted_changes_come_first_and_the_rest_is_the_same(command, pair):
 def test_a_run_against_itself_has_no_difference(command, pair):
     answer = command("compare", pair[0], pair[0])
     assert answer.returncode == 0 and "4 the same" in answer.stdout and "2 slower" not in answer.stdout
+    assert "compared with itself" in answer.stdout and "in turns" not in answer.stdout
 
 
 def test_json_and_csv_say_the_same(command, pair):
