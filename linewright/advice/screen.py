@@ -11,7 +11,7 @@ from linewright.analysis import verdict_sentences
 from linewright.analysis.across import Across, across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE, SAME_CONTENDED, SAME_NS, paired
 from linewright.analysis.control import Floor, condition_of, floors
-from linewright.analysis.findings import Finding, answer_of, figure_of
+from linewright.analysis.findings import Finding, answer_of, figure_of, plainest
 from linewright.analysis.saying import Sentence, join, said
 from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Row, Screen, Versus
 from linewright.analysis.summarise import by_id
@@ -244,6 +244,9 @@ def _versus(
         return None if not judged else Versus(form=judged[0][0], answer="undecided", scale=c.scale, low=None, high=None)
     cheaper = [(form, j) for form, j in known if j.cheaper]
     form, best = min(cheaper or known, key=lambda x: x[1].contrast.value if cheaper else x[1].contrast.low)
+    if cheaper:
+        form = plainest(form, dict(cheaper))
+        best = dict(cheaper)[form]
     return Versus(
         form=form, answer=answer_of(best), scale=best.contrast.scale, low=best.contrast.low, high=best.contrast.high
     )  # fmt: skip

@@ -92,11 +92,21 @@ class Finding(Struct, frozen=True, kw_only=True):
     @property
     def best(self) -> Against | None:
         """The cheapest form that is shown to cost less than the default; None where none is."""
-        return min((r for r in self.rows if r.judged.cheaper), key=lambda r: r.ns.median_ns, default=None)
+        cheaper = {r.form: r for r in self.rows if r.judged.cheaper}
+        if not cheaper:
+            return None
+        first = min(cheaper.values(), key=lambda r: r.ns.median_ns)
+        return cheaper[plainest(first.form, {form: r.judged for form, r in cheaper.items()})]
 
     def of(self, answer: str) -> list[Against]:
         """The rows with one answer: ``cheaper``, ``slower``, ``same`` or ``undecided``."""
         return [r for r in self.rows if answer_of(r.judged) == answer]
+
+
+def plainest(form: str, judged: Mapping[str, Judged]) -> str:
+    """`form`, or the same form without its prefetch where the intervals of both against the default overlap."""
+    bare = [f for f in judged if form.endswith(f"_{f}") and judged[f].contrast.low <= judged[form].contrast.high]
+    return min(bare, key=len, default=form)
 
 
 def answer_of(judged: Judged) -> str:
