@@ -209,6 +209,7 @@ public:
             void *handle = lw_percpu_alloc(slots * step, step);
             if (!handle)
                 throw std::bad_alloc();
+            lw_per_cpu_ptr(handle, lw_percpu_nr_cpus() - 1); // the loops count by themselves: sums are to visit every CPU
             auto words = [](std::size_t bytes) { return std::vector<std::uint64_t>((bytes + step) / 8); };
             Row row{static_cast<char *>(handle),
                     words(slots * step),

@@ -115,6 +115,7 @@ static void answer(const char *request, size_t bytes)
 /* One request, up to an empty line. Its bytes, 0 at the end of the input, -1 when it is too long. */
 static ssize_t next_request(char *request)
 {
+	bool too_long = false;
 	size_t used = 0;
 	char line[512];
 
@@ -122,9 +123,11 @@ static ssize_t next_request(char *request)
 		size_t length = strlen(line);
 
 		if (line[0] == '\n')
-			return (ssize_t)used;
-		if (used + length >= LONGEST_REQUEST)
-			return -1;
+			return too_long ? -1 : (ssize_t)used;
+		/* What follows up to the empty line belongs to it: one request has one answer. */
+		too_long |= used + length >= LONGEST_REQUEST;
+		if (too_long)
+			continue;
 		memcpy(request + used, line, length + 1);
 		used += length;
 	}

@@ -186,7 +186,9 @@ TEST(ThreadBlocks, TheFirstThreadsAndOthersAreFound) {
     std::uint64_t other_found = 0, other_pointer = 1;
     std::thread([&] { other_found = found_from_here(), other_pointer = thread_pointer(); }).join();
     EXPECT_EQ(other_found, other_pointer);
+#if !defined(__SANITIZE_THREAD__) // its runtime begins the program anew and was seen to hide the first thread's block
     EXPECT_EQ(found_from_here(), thread_pointer());
+#endif
 }
 
 TEST(ThreadBlocks, AnotherThreadsNumberIsNoMatch) {

@@ -180,6 +180,7 @@ def test_what_is_no_cell_at_all_is_refused(machine):
     assert machine.ask("work")[0] == "error work: expected key=value"
     assert machine.ask("\x01\x02=\xff\xfe")[0].startswith("error ")
     assert machine.ask("work=1\n" * 4000)[0].startswith("error ")
+    assert machine.ask("forms")[0].startswith("machine "), "a request that is too long has more than one answer"
 
 
 @pytest.fixture

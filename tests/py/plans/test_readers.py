@@ -194,7 +194,7 @@ OTHERS = {
         "readers_empty": [], "refcnt": ["lock add", "lock sub"], "percpuinc": ["lock add", "lock sub"], "acqrel": ["mov", "mov"],
         "sched_clock": ["rdtsc"], "incpercpu": ["add", "sub"],
         "srcu_fast": ["mov", "mov", "add", "mov", "add"], "srcu_fast_updown": ["mov", "mov", "add", "mov", "add"],
-        "srcu": ["mov", "mov", "lock add", "mov", "lock add"], "srcu_signal_safe": ["mov", "mov", "lock add", "mov", "lock add"],
+        "srcu": ["mov", "mov", "lock add", "mov", "add"], "srcu_signal_safe": ["mov", "mov", "lock add", "mov", "add"],
     },
     "arm64": {"readers_empty": [], "acqrel": ["ldar", "stlr"], "sched_clock": ["mrs"]},
 }  # fmt: skip

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from linewright.families import FAMILIES, FLOORS, IDENTICAL, default_of, family_of
 from support.forms import every_form
+from support.places import ROOT
 
-FORMS = {form.name for form in every_form()}
+KERNEL = "".join(path.read_text() for path in (ROOT / "kmod").glob("*.c"))
+"""The module's sources: their tables are no part of wire/forms."""
+PER_CPU = re.findall(r"EXPLICIT_ROWS\((\w+)", KERNEL)
+FORMS = (
+    {form.name for form in every_form()}
+    | {f"percpu_{where}_{form}" for form in PER_CPU for where in ("own", "shared")}
+    | set(re.findall(r"PERCPU_LOOP\(loop_(\w+)", KERNEL))
+)
+DMA = set(re.findall(r'"(dma_(?!sg)\w+)"', KERNEL))
 
 
 def test_every_operation_is_in_exactly_one_family():
-    table = {form.operation for form in every_form()} | {"readers_grace"}
+    table = {form.operation for form in every_form()} | {"readers_grace"} | DMA
     named = [o for f in FAMILIES for o in (*f.operations, f.baseline) if o]
     assert sorted(named) == sorted(set(named)), "an operation belongs to two families"
     assert set(named) == table, "an operation of wire/forms has no family, or a family names one that does not exist"
