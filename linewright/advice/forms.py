@@ -87,16 +87,23 @@ def code(m: Machine) -> Section | None:
     """What to write in code, where no setting chooses: one line for each need."""
     chosen = () if m.arch != "arm64" else ("add", "fetch_add", "xchg")
     wanted = (f for f in m.of_family("one_line") if f.operation not in chosen and not f.published)
-    lines, data = [], []
+    lines, data, unknown = [], [], []
     for need, found in grouped(wanted, need_of).items():
-        text, forms = _written(found, m)
-        lines.append(f"{need}: {text}")
+        text, forms = _written(found)
+        if text:
+            lines.append(f"{need}: {text}")
+        else:
+            unknown.append(f"{forms[0]} for {need}")
         data.append({"operation": need, "default": found[0].default, "forms": forms})
+    if unknown:
+        lines.append(
+            f"until more is known, since other forms are undecided at some point: {join(unknown)}; {m.measure}"
+        )
     return Section(name="code", title="In code", lines=lines, data=data) if lines else None
 
 
-def _written(found: Sequence[Finding], m: Machine) -> tuple[str, list[str]]:
-    """What the findings of one need support writing: a form, any of several, or nothing yet."""
+def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
+    """What the findings of one need support writing: a form, any of several, or (no text) nothing yet but the default."""
     default = found[0].default
     names = list(dict.fromkeys(r.form for f in found for r in f.rows))
     rows = {name: [(f, r) for f in found for r in f.rows if r.form == name] for name in names}
@@ -122,7 +129,7 @@ def _written(found: Sequence[Finding], m: Machine) -> tuple[str, list[str]]:
         return f"{default}: nothing measured costs less", [default, *same]
     if any(any(r.judged.cheaper for _, r in rows[n]) for n in names):
         return "depends on contention and work, see above", []
-    return f"{default}, until more is known: the others are undecided at some point; {m.measure}", [default]
+    return "", [default]
 
 
 def _never(rows: Sequence[tuple], *answers: str) -> bool:

@@ -259,6 +259,9 @@ def test_any_of_several_forms_is_said_only_where_they_are_shown_to_be_the_same()
     wide = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, own=0.1), arch="x86_64", features=[])
     line = "".join(section(wide, "code").lines)
     assert "any of" not in line and "until more is known" in line and "linewright measure" in line
+    costs = {"xchg": 5.0, "prefetchw_xchg": 5.0, "lock_xadd": 5.0, "prefetchw_lock_xadd": 5.0}
+    lines = section(one(machine(costs, own=0.1), arch="x86_64", features=[]), "code").lines
+    assert sum("until more is known" in line for line in lines) == 1, "what is undecided is said once, for all"
 
 
 def test_plans_of_their_own_have_sections_and_controls_are_never_advised():
