@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from linewright.commands._options import Only, Records, require
+from linewright.commands._output import open_new
 from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import note
 
@@ -97,11 +98,4 @@ def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> W
 def _open(path: str, force: bool) -> BinaryIO:
     if path == "-":
         return os.fdopen(os.dup(1), "wb")
-    try:
-        return open(path, "wb" if force else "xb")
-    except FileExistsError:
-        raise UserError(f"{path} exists", "--output", "--force replaces it") from None
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}", "--output", "name a file that can be written"
-        ) from None
+    return open_new(path, force)

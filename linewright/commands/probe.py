@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from linewright.commands._output import cannot_write, open_new
 from linewright.errors import DONE, UserError
 from linewright.output.console import note
 from linewright.plans.request import Request, build
@@ -83,13 +84,8 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str], force:
 
 
 def _write(path: str, data: bytes, mode: int, force: bool) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if force else os.O_EXCL)
     try:
-        with open(os.open(path, flags, mode), "wb") as file:
+        with open_new(path, force, mode) as file:
             file.write(data)
-    except FileExistsError:
-        raise UserError(f"{path} exists", "--output", "--force replaces it") from None
     except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}", "--output", "name a file that can be written"
-        ) from None
+        raise cannot_write(path, error) from None
