@@ -2,15 +2,23 @@
 //
 // x86 has one form per operation and reads no policy, so what arm64 programs do is rebuilt here on x86 forms: one load
 // of the library's own word, one mask, one branch that is never taken, and behind it the forms not chosen.
+//
+// Work between the operations is the probe's: dependent additions of one cycle each, entered at a run-time offset. Each loop
+// stands at four places in the code, and the rounds go through all pairs of places, so that the luck of a place is in the
+// intervals.
+#include "loop.hpp"
+
 #include <linewright/arch/forms.h>
 #include <linewright/policy.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -51,62 +59,76 @@ template <class Form> [[gnu::always_inline]] inline void by_policy(Word *p) {
     Form::plain(p);
 }
 
-template <class Form, bool policy> [[gnu::noinline]] void loop(Word *p, unsigned ops, unsigned work) {
-    for (; ops; --ops) {
-        if constexpr (policy)
-            by_policy<Form>(p);
-        else
-            Form::plain(p);
-        for (unsigned w = work; w; --w)
-            __asm__ volatile("nop");
-    }
+using lw::probe::loop_offset_bytes, lw::probe::loop_places, lw::probe::Loop_args, lw::probe::with_work;
+
+// What a loop does in each turn. `Baseline` is the same loop with the operation left out.
+template <class Form> struct Plain {
+    static void step(Word *p) { Form::plain(p); }
+};
+template <class Form> struct By_policy {
+    static void step(Word *p) { by_policy<Form>(p); }
+};
+struct Baseline {
+    static void step(Word *p) { __asm__ volatile("" : : "r"(p)); }
+};
+
+template <class Body, unsigned place> [[gnu::noinline]] void loop(Loop_args &args) {
+    with_work(args, [&](auto work) __attribute__((always_inline)) {
+        auto *p = static_cast<Word *>(args.target);
+        std::size_t left = args.ops;
+        __asm__ volatile(".p2align 6\n\t.rept %c0\n\tnop\n\t.endr" : : "i"(loop_offset_bytes(place)));
+        do {
+            Body::step(p);
+            work();
+        } while (--left);
+    });
 }
 
-// Baseline loop: the same loop with the operation left out.
-[[gnu::noinline]] void empty(Word *p, unsigned ops, unsigned work) {
-    for (; ops; --ops) {
-        __asm__ volatile("" : : "r"(p));
-        for (unsigned w = work; w; --w)
-            __asm__ volatile("nop");
-    }
-}
+using Loop = void (*)(Loop_args &);
+using Placed = std::array<Loop, loop_places>;
+template <class Body>
+constexpr Placed placed = []<std::size_t... place>(std::index_sequence<place...>) {
+    return Placed{loop<Body, place>...};
+}(std::make_index_sequence<loop_places>{});
 
-using Loop = void (*)(Word *, unsigned, unsigned);
-
-double ns_per_operation(Loop run, Word *p, unsigned ops, unsigned work) {
+double ns_per_operation(Loop run, Loop_args args) {
     auto begin = std::chrono::steady_clock::now();
-    run(p, ops, work);
+    run(args);
     std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    return took.count() / ops;
+    return took.count() / static_cast<double>(args.ops);
 }
 
-constexpr unsigned rounds = 101;
+constexpr unsigned pairs_of_places = loop_places * loop_places;
+constexpr unsigned rounds = 7 * pairs_of_places;
 constexpr unsigned window_ns = 400'000;
 
 struct Middle {
-    double median, low, high; // interval of the median by order statistics, 95 % for 101 samples: ranks 41 and 61
+    double median, low, high; // interval of the median by order statistics: 95 %, ranks n/2 -+ 0.98 sqrt(n)
 };
 
 Middle middle(std::vector<double> v) {
     std::sort(v.begin(), v.end());
-    return {v[50], v[40], v[60]};
+    std::size_t half = v.size() / 2, away = std::size_t(std::ceil(0.98 * std::sqrt(double(v.size()))));
+    return {v[half], v[half - away], v[half + away]};
 }
 
-void compare(const char *name, Loop without, Loop with, unsigned work) {
+void compare(const char *name, const Placed &without, const Placed &with, unsigned work) {
     alignas(256) static std::array<Word, 32> line{};
-    Word *p = line.data();
-    auto ops = static_cast<unsigned>(window_ns / std::max(ns_per_operation(without, p, 20'000, work), 0.1));
+    Loop_args args{.target = line.data(), .ops = 20'000, .work = work};
+    args.ops = static_cast<std::size_t>(window_ns / std::max(ns_per_operation(without[0], args), 0.1));
     std::vector<double> alone, tested, ratio, exposed;
     for (unsigned round = 0; round < rounds; round++) {
+        unsigned pair = round % pairs_of_places, place = pair / loop_places;
+        Loop plain = without[place], branch = with[pair % loop_places];
         double a, b;
-        if (round % 2) { // neither is always second
-            a = ns_per_operation(without, p, ops, work);
-            b = ns_per_operation(with, p, ops, work);
+        if (round / pairs_of_places % 2) { // neither is always second
+            a = ns_per_operation(plain, args);
+            b = ns_per_operation(branch, args);
         } else {
-            b = ns_per_operation(with, p, ops, work);
-            a = ns_per_operation(without, p, ops, work);
+            b = ns_per_operation(branch, args);
+            a = ns_per_operation(plain, args);
         }
-        double baseline = ns_per_operation(empty, p, ops, work);
+        double baseline = ns_per_operation(placed<Baseline>[place], args);
         alone.push_back(a - baseline);
         tested.push_back(b - baseline);
         ratio.push_back(b / a);
@@ -117,7 +139,9 @@ void compare(const char *name, Loop without, Loop with, unsigned work) {
                 r.median, r.low, r.high, d.median, d.low, d.high);
 }
 
-template <class Form> void compare_at(unsigned work) { compare(Form::name, loop<Form, false>, loop<Form, true>, work); }
+template <class Form> void compare_at(unsigned work) {
+    compare(Form::name, placed<Plain<Form>>, placed<By_policy<Form>>, work);
+}
 
 } // namespace
 
@@ -126,16 +150,18 @@ int main() {
         std::fprintf(stderr, "policy_branch: the policy word is not clear\n");
         return 3;
     }
-    std::printf("ns per operation above the empty loop (median of %u interleaved windows), and the whole loop's ratio\n",
-                rounds);
+    std::printf(
+        "ns per operation above the baseline loop (median of %u interleaved windows at 4 x 4 places), and the whole loop's ratio\n",
+        rounds);
     std::printf("%-10s %5s  %8s %8s   %-24s   %s\n", "operation", "work", "without", "with", "ratio [95 %]",
                 "difference, ns [95 %]");
-    for (unsigned work : {0u, 20u, 100u}) {
+    for (unsigned work : {0u, 10u, 20u, 100u}) {
         compare_at<Locked>(work);
         compare_at<Value>(work);
         compare_at<Unlocked>(work);
     }
-    std::puts("work 0 is back to back, the others exposed; goal: no interval of a locked operation apart from 1");
+    std::puts(
+        "work 0 is back to back, the others exposed, in cycles of work; goal: no interval of a locked operation apart from 1");
     return 0;
 }
 #else
