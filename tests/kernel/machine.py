@@ -33,18 +33,29 @@ ANSWER_S = 240
 class Machine:
     """A booted kernel. `ask` is a request to the module's runner; `log` is everything that the console has said."""
 
-    def __init__(self, vmlinuz: Path, architecture: str, built: Path, init: Path, guest: Path) -> None:
+    def __init__(
+        self,
+        vmlinuz: Path,
+        architecture: str,
+        built: Path,
+        init: Path,
+        guest: Path | None,
+        options: str = "",
+        more: tuple[str, ...] = (),
+    ) -> None:
+        """`guest` runs before the runner, `options` end the kernel's command line, `more` words go to the emulator."""
         module = (built / "linewright.ko").read_bytes()
         runner = [str(built / "linewright-kernel"), "--module", "/linewright.ko"]
-        commands = [[str(guest), "/linewright.ko"], runner]
+        commands = [[str(guest), "/linewright.ko"]] if guest else []
+        commands.append(runner)
         self._archive = tempfile.NamedTemporaryFile(suffix=".cpio")
         self._archive.write(initramfs(init, commands, {"linewright.ko": module}))
         self._archive.flush()
         name, package, machine = QEMU[architecture]
         command = [tool(name, package), *machine, "-smp", str(CPUS), "-m", "1024", "-nographic", "-nic", "none"]
-        command += ["-no-reboot", "-kernel", str(vmlinuz), "-initrd", self._archive.name, "-append"]
+        command += [*more, "-no-reboot", "-kernel", str(vmlinuz), "-initrd", self._archive.name, "-append"]
         # Warnings and worse go to the console, and a warning ends the test that caused it.
-        command.append(f"console={CONSOLE[architecture]} loglevel=5 panic=-1 limit_s=3000")
+        command.append(f"console={CONSOLE[architecture]} loglevel=5 panic=-1 limit_s=3000 {options}")
         self.log: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
         self.process = subprocess.Popen(

@@ -1,0 +1,1 @@
+"""Builds small kernels from Debian's sources, with and without our patches; the program is ../build."""

@@ -1,0 +1,163 @@
+"""Configures and compiles one kernel: a patched copy of the sources, our fragments, and make with ccache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import configuration, patches, sources
+from .errors import Failed, Refused
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Arch:
+    """How an architecture is built on x86-64 or at home."""
+
+    make: str
+    """The kernel's name of it."""
+    machine: str
+    """What `uname -m` says where no cross compiler is needed."""
+    cross: str
+    package: str
+    image: str
+    targets: tuple[str, ...]
+
+
+ARCHES = {
+    "arm64": Arch("arm64", "aarch64", "aarch64-linux-gnu-", "gcc-aarch64-linux-gnu", "Image", ("Image",)),
+    "x86_64": Arch("x86_64", "x86_64", "x86_64-linux-gnu-", "gcc-x86-64-linux-gnu", "bzImage", ("bzImage",)),
+    "i386": Arch("i386", "x86_64", "i686-linux-gnu-", "gcc-i686-linux-gnu", "bzImage", ("bzImage",)),
+    "riscv": Arch("riscv", "riscv64", "riscv64-linux-gnu-", "gcc-riscv64-linux-gnu", "Image", ("Image",)),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One kernel."""
+
+    series: str
+    arch: str
+    patches: tuple[str, ...] = ()
+    fragments: tuple[str, ...] = ()
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return f"{self.series}-{self.arch}{self.additions}"
+
+    @property
+    def additions(self) -> str:
+        """Patches and fragments, which also end the kernel's release, so that records of two boots can be kept apart."""
+        shorter = (name.removeprefix(f"{self.arch}_") for name in sorted(self.patches))
+        return "".join(f"+{name}" for name in (*shorter, *self.fragments))
+
+
+def compiler(arch: Arch) -> list[str]:
+    """Words of make that choose the compiler, behind ccache where there is one."""
+    here = os.uname().machine == arch.machine
+    prefix = "" if here else arch.cross
+    sources.tool(f"{prefix}gcc", "gcc" if here else arch.package)
+    sources.tool(f"{prefix}ld", "binutils" if here else arch.package)
+    cached = "ccache " if shutil.which("ccache") else ""
+    words = [f"ARCH={arch.make}", f"CC={cached}{prefix}gcc", f"HOSTCC={cached}gcc"]
+    return [*words, f"CROSS_COMPILE={prefix}"] if prefix else words
+
+
+def step(words: list[str], source: Path, out: Path, log: Path) -> None:
+    """One make in the sources, its output in a log."""
+    environment = os.environ | {
+        # The same input gives the same objects, so that ccache and a reader can compare them.
+        "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
+        "KBUILD_BUILD_USER": "linewright",
+        "KBUILD_BUILD_HOST": "linewright",
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_BASEDIR": str(source),
+    }
+    command = ["make", "-C", str(source), f"O={out}", *words]
+    with open(log, "a") as stream:
+        stream.write(" ".join(command) + "\n")
+        stream.flush()
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=environment, check=False
+        )
+    if done.returncode:
+        lines = log.read_text(errors="replace").splitlines()
+        wrong = [line for line in lines if "error" in line.lower() or line.startswith("make")][-12:]
+        raise Failed("\n".join([*wrong, f"make {words[-1]} failed; the whole output is in {log}"]))
+
+
+def tools() -> None:
+    """What every build needs besides a compiler."""
+    for name, package in (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl")):
+        sources.tool(name, package)
+
+
+def patched_source(request: Request, folder: Path) -> tuple[Path, list[patches.Patch]]:
+    """The tree of a request: a copy of the sources by hard links, with its patches; made again when a patch has changed."""
+    wanted = patches.chosen(list(request.patches), request.series, request.arch)
+    tree, version = sources.fetch(request.series)
+    source = folder / "source"
+    stamp = folder / "applied"
+    fresh = folder / "fresh.diff"
+    inputs = version + "".join(_contents(patch) for patch in wanted)
+    if source.exists() and stamp.exists() and stamp.read_text() == inputs:
+        return source, wanted
+    # Objects of an unchanged file stay good: only what patches touch gets new contents.
+    if source.exists():
+        shutil.rmtree(source)
+    stamp.unlink(missing_ok=True)
+    sources.linked_copy(tree, source)
+    fresh.write_text(patches.apply(source, wanted, request.series))
+    fresh.replace(folder / "patches.diff")
+    stamp.write_text(inputs)
+    return source, wanted
+
+
+def _contents(patch: patches.Patch) -> str:
+    files = [patches.FOLDER / f"{patch.name}.py", *(patches.FOLDER / path for path in patch.files.values())]
+    return "".join(path.read_text() for path in files)
+
+
+def configure(request: Request, wanted: list[patches.Patch], source: Path, out: Path, words: list[str]) -> None:
+    """Write out/.config from the fragments, or say which line was not granted."""
+    groups = [configuration.read(name, request.series) for name in ("base", request.arch, *request.fragments)]
+    asked = configuration.merged([*groups, *(list(patch.config) for patch in wanted)])
+    out.mkdir(parents=True, exist_ok=True)
+    config = out / "asked.config"
+    text = "\n".join([*asked, f'CONFIG_LOCALVERSION="-lw{request.additions}"', ""])
+    if (out / ".config").exists() and config.exists() and config.read_text() == text:
+        return
+    config.unlink(missing_ok=True)
+    scratch = out / "asking.config"
+    scratch.write_text(text)
+    step([*words, f"KCONFIG_ALLCONFIG={scratch}", "allnoconfig"], source, out, out.parent / "log")
+    missing = configuration.refused(asked, (out / ".config").read_text())
+    if missing:
+        (out / ".config").unlink()
+        raise Refused(f"{request.name}: Kconfig does not grant: " + "; ".join(missing))
+    scratch.replace(config)
+
+
+def build(request: Request, folder: Path | None = None) -> Path:
+    """Build a kernel; the folder that holds vmlinuz, patches.diff, source/ and source/out/ (vmlinux, .config, modules)."""
+    if request.arch not in ARCHES:
+        raise Refused(f"no architecture {request.arch}; there are {', '.join(ARCHES)}")
+    arch = ARCHES[request.arch]
+    folder = folder or ROOT / "build/kernel" / request.name
+    folder.mkdir(parents=True, exist_ok=True)
+    tools()
+    words = compiler(arch)
+    source, wanted = patched_source(request, folder)
+    (folder / "log").write_text("")
+    out = source / "out"  # below the sources, so that paths in commands are relative and ccache finds them again
+    configure(request, wanted, source, out, words)
+    step([*words, f"-j{request.jobs}", *arch.targets, "modules"], source, out, folder / "log")
+    image = out / "arch" / ("x86" if arch.make in ("x86_64", "i386") else arch.make) / "boot" / arch.image
+    shutil.copyfile(image, folder / "vmlinuz")
+    return folder

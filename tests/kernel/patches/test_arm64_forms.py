@@ -1,0 +1,198 @@
+"""The two arm64 patches: that they leave no operation out, and what the booted kernel's code is with each boot option.
+
+Builds and boots small kernels: `make kernel-test`. LINEWRIGHT_SMALL_KERNELS names the series (default 6.12).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import alternatives as alt  # noqa: E402
+import small  # noqa: E402
+
+SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
+PATCHES = ("arm64_lse_prefetch", "arm64_percpu_form")
+OURS = {"LSE_PREFETCH", "PERCPU_LOAD", "PERCPU_PREFETCH"}
+CAPACITY = {"6.1": "asm/cpucaps.h", "6.12": "asm/cpucap-defs.h"}
+
+
+@pytest.fixture(scope="module", params=SERIES)
+def series(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def plain(series) -> Path:
+    """A kernel without patches."""
+    return _built(series)
+
+
+@pytest.fixture(scope="module")
+def patched(series) -> Path:
+    return _built(series, *(word for name in PATCHES for word in ("--patch", name)))
+
+
+def _built(series: str, *words: str) -> Path:
+    try:
+        return small.built(series, "arm64", *words)
+    except small.Unavailable as missing:
+        pytest.skip(str(missing))
+
+
+def _kernel(folder: Path, series: str) -> alt.Kernel:
+    out = folder / "source/out"
+    return alt.Kernel(out / "vmlinux", out / "arch/arm64/include/generated" / CAPACITY[series])
+
+
+@pytest.fixture(scope="module")
+def kernel(patched, series) -> alt.Kernel:
+    return _kernel(patched, series)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """First process, and the program that looks at code and loads modules."""
+    out = tmp_path_factory.mktemp("programs")
+    sources = (ROOT / "tests/system/init.c", ROOT / "tests/kernel/small_guest.c")
+    return tuple(small.program(source, "arm64", out) for source in sources)
+
+
+# ---- in the linked kernel ----
+
+
+def test_every_lse_atomic_of_the_kernel_has_its_place_for_a_prefetch(kernel):
+    """All LSE instructions outside of replacements stand within five instructions behind a NOP that becomes their prefetch."""
+    slots = {}
+    for entry in kernel.entries_of("LSE_PREFETCH"):
+        first = int.from_bytes(entry.replacement[:4], "little")
+        assert alt.is_prefetch_for_write(first), hex(entry.site)
+        if len(entry.replacement) == 4:
+            assert kernel.bytes_at(entry.site, 4) == alt.NOP.to_bytes(4, "little")
+            slots[entry.site] = alt.base_register(first)
+    found, without = 0, []
+    for address, word in kernel.instructions():
+        if alt.is_lse(word):
+            before = [address - 4 * distance for distance in range(1, 6)]
+            found += 1
+            if not any(slots.get(place) == alt.base_register(word) for place in before):
+                without.append(f"{address:x}: {word:08x}")
+    assert found > 1000
+    assert not without, f"{len(without)} of {found}"
+
+
+def test_every_replacement_has_the_instruction_that_it_stands_for(kernel):
+    """A replacement of several instructions has the first LSE instruction of the site's own one, behind the prefetch, or its load form."""
+    plain = {entry.site: entry.replacement for entry in kernel.entries_of("HAS_LSE_ATOMICS")}
+    counts = dict.fromkeys(OURS, 0)
+    for name in OURS:
+        for entry in kernel.entries_of(name):
+            if len(entry.replacement) == 4:
+                continue
+            words = [
+                int.from_bytes(entry.replacement[at : at + 4], "little") for at in range(0, len(entry.replacement), 4)
+            ]
+            usual = int.from_bytes(plain[entry.site][:4], "little")
+            assert len(entry.replacement) == len(plain[entry.site])
+            if name == "PERCPU_LOAD":
+                assert alt.is_store_form(usual) and words[0] & ~31 == usual & ~31 and words[0] & 31 != 31
+            else:
+                assert alt.is_prefetch_for_write(words[0]) and words[1] == usual
+                assert alt.base_register(words[0]) == alt.base_register(usual)
+                assert name != "PERCPU_PREFETCH" or alt.is_store_form(usual)
+            rest = words[1:] if name == "PERCPU_LOAD" else words[2:]
+            assert set(rest) == {alt.NOP}
+            counts[name] += 1
+    assert all(counts.values()), counts
+    assert counts["PERCPU_LOAD"] == counts["PERCPU_PREFETCH"]
+
+
+def test_no_per_cpu_store_form_is_left_out(kernel):
+    """Store forms in replacements are those of per-CPU operations, and each site has the load form beside it."""
+    stores = {
+        entry.site
+        for entry in kernel.entries_of("HAS_LSE_ATOMICS")
+        if len(entry.replacement) == 16 and alt.is_store_form(int.from_bytes(entry.replacement[:4], "little"))
+    }
+    assert len(stores) > 50
+    assert stores == {entry.site for entry in kernel.entries_of("PERCPU_LOAD")}
+
+
+def test_a_kernel_with_the_patches_compiled_out_is_the_unpatched_one(plain, series, tmp_path):
+    """Same code to the byte: the same functions at the same offsets, in one object of each header that is changed."""
+    words = [word for name in PATCHES for word in ("--patch", name)]
+    tree = tmp_path / "tree"
+    subprocess.run([str(ROOT / "kernel/build"), series, "arm64", "--tree", str(tree), *words], check=True)
+    objects = ["lib/atomic64_test.o", "lib/refcount.o", "mm/vmstat.o"]
+    out = tree / "out"
+    out.mkdir()
+    (out / ".config").write_bytes((plain / "source/out/.config").read_bytes())
+    make = ["make", "-C", str(tree), f"O={out}", "ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "-j2"]
+    for words in (["olddefconfig"], objects):
+        subprocess.run([*make, *words], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    for name in objects:
+        assert _code(out / name) == _code(plain / "source/out" / name), name
+
+
+def _code(path: Path) -> str:
+    done = subprocess.run(
+        ["aarch64-linux-gnu-objdump", "-d", "-r", "--no-show-raw-insn", str(path)],
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.split("\n", 3)[3]
+
+
+# ---- in the booted one ----
+
+BOOTS = [
+    ("", set(), None),
+    ("lse_prefetch=on", {"LSE_PREFETCH"}, None),
+    ("lse_prefetch=off percpu_form=store", set(), None),
+    ("percpu_form=load", {"PERCPU_LOAD"}, None),
+    ("percpu_form=prefetch lse_prefetch=on", {"PERCPU_PREFETCH", "LSE_PREFETCH"}, None),
+    ("lse_prefetch=onn percpu_form=loads", set(), "lse_prefetch: 'onn' is neither on nor off: ignored"),
+    ("lse_prefetchs=on percpu_forms=load", set(), "lse_prefetchs=on"),
+    ("lse_prefetch", set(), "lse_prefetch: '' is neither on nor off: ignored"),
+]
+
+
+@pytest.mark.parametrize("options, chosen, said", BOOTS, ids=[row[0] or "none" for row in BOOTS])
+def test_the_booted_code_is_what_the_option_asks_for(kernel, patched, programs, options, chosen, said):
+    """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations pass; and it complains of nothing."""
+    init, guest = programs
+    expected = kernel.applied({"HAS_LSE_ATOMICS", *chosen}, OURS)
+    # Code that is thrown away after the boot cannot be read back.
+    kept = {site: code for site, code in expected.items() if not _initial(kernel, site)}
+    assert len(kept) > 1000
+    lines = "".join(f"{site:x} {code.hex()}\n" for site, code in kept.items())
+    tests = next((patched / "source/out").rglob("percpu_test.ko"))
+    booted = small.boot(
+        patched,
+        "arm64",
+        init,
+        [[str(guest), "text", "/sites"], [str(guest), "module", "/percpu_test.ko"]],
+        options,
+        {"sites": lines.encode(), "percpu_test.ko": tests.read_bytes()},
+    )
+    assert booted.codes == [0, 0] and booted.ended, booted.console[-3000:]
+    assert f"text same={len(kept)} different=0" in booted.output[0]
+    assert "percpu test done" in booted.console
+    assert "atomic64_test: passed" in booted.console
+    assert not booted.complaints()
+    for name, sentence in (("LSE_PREFETCH", "lse_prefetch=on)"), ("PERCPU_LOAD", "percpu_form=load)")):
+        assert (f"({sentence}" in booted.console) == (name in chosen), sentence
+    assert said is None or said in booted.console
+
+
+def _initial(kernel: alt.Kernel, site: int) -> bool:
+    section = next(s for s in kernel.sections if s.address <= site < s.address + len(s.data))
+    return section.name.startswith((".init", ".exit"))

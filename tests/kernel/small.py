@@ -1,0 +1,104 @@
+"""Small kernels of ours for tests: built by kernel/build, booted in an emulated machine, each command's output and exit code read back."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/system"), str(ROOT / "tests/kernel")]
+
+from run_arm64 import Unavailable, console_of, initramfs, tool  # noqa: E402
+
+QEMU = {
+    "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"], "ttyAMA0"),
+    "x86_64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"], "ttyS0"),
+    "i386": ("qemu-system-i386", "qemu-system-x86", ["-M", "q35", "-cpu", "max"], "ttyS0"),
+}
+COMPILER = {
+    "arm64": (["aarch64-linux-gnu-gcc"], "gcc-aarch64-linux-gnu"),
+    "x86_64": (["gcc"], "gcc"),
+    "i386": (["gcc-12", "-m32", "-I/usr/include/x86_64-linux-gnu"], "gcc-12-multilib"),
+}
+LIMIT_S = 600
+"""For one command, far above what it takes: the emulated machine shares its processors."""
+
+
+def built(series: str, arch: str, *words: str) -> Path:
+    """The folder of a kernel; what kernel/build says is shown when it fails."""
+    done = subprocess.run(
+        [str(ROOT / "kernel/build"), series, arch, *words], text=True, capture_output=True, check=False
+    )
+    if done.returncode == 77:
+        raise Unavailable(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.strip())
+
+
+def program(source: Path, arch: str, out: Path, *words: str) -> Path:
+    """A static program for the machine, built from one C file."""
+    compiler, package = COMPILER[arch]
+    tool(compiler[0], package)
+    target = out / f"{source.stem}-{arch}"
+    subprocess.run([*compiler, "-O2", "-Wall", "-static", "-o", str(target), str(source), *words], check=True)
+    return target
+
+
+def module(kernel: Path, arch: str, out: Path) -> Path:
+    """linewright.ko and its runner against a small kernel; the folder with both."""
+    cross = {"arm64": ["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"], "i386": ["ARCH=i386"]}.get(arch, [])
+    command = ["make", "-C", str(ROOT / "kmod"), "KERNEL=small", f"OUT={out}", f"KDIR={kernel}/source/out", *cross]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What a machine said and did."""
+
+    console: str
+    output: list[str]
+    """Of each command."""
+    codes: list[int | None]
+    """Exit code of each command; None for one that did not end."""
+
+    @property
+    def ended(self) -> bool:
+        return "@@end" in self.console
+
+    def complaints(self) -> list[str]:
+        """Lines in which the kernel complains."""
+        signs = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "soft lockup", "INFO: task", "Call trace", "Call Trace")
+        return [line for line in self.console.splitlines() if any(sign in line for sign in signs)]
+
+
+def boot(
+    kernel: Path,
+    arch: str,
+    init: Path,
+    commands: list[list[str]],
+    options: str = "",
+    files: dict[str, bytes] | None = None,
+    machine: tuple[str, ...] = (),
+    cpus: int = 2,
+) -> Boot:
+    """Boot a kernel with `options` on its command line, run the commands, switch it off."""
+    name, package, words, console = QEMU[arch]
+    with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
+        archive.write(initramfs(init, commands, files))
+        archive.flush()
+        command = [tool(name, package), *words, "-smp", str(cpus), "-m", "1024", "-nographic", "-nic", "none", *machine]
+        command += ["-no-reboot", "-kernel", str(kernel / "vmlinuz"), "-initrd", archive.name, "-append"]
+        command.append(f"console={console} panic=-1 nokaslr limit_s={LIMIT_S} {options}")
+        said = console_of(command, LIMIT_S * (len(commands) + 1)).replace("\r", "")
+    codes = {int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", said, re.MULTILINE)}
+    output = []
+    for number in range(len(commands)):
+        part = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", said, re.MULTILINE | re.DOTALL)
+        output.append(part[1].strip() if part else "")
+    return Boot(said, output, [codes.get(number) for number in range(len(commands))])
