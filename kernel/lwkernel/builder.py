@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import configuration, patches, sources
+from . import configuration, edits, patches, sources
 from .errors import Failed, Refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,8 +89,8 @@ def step(words: list[str], source: Path, out: Path, log: Path) -> None:
         )
     if done.returncode:
         lines = log.read_text(errors="replace").splitlines()
-        wrong = [line for line in lines if "error" in line.lower() or line.startswith("make")][-12:]
-        raise Failed("\n".join([*wrong, f"make {words[-1]} failed; the whole output is in {log}"]))
+        wrong = [line for line in lines if re.search(r"\berror:|\*\*\*|undefined reference", line)]
+        raise Failed("\n".join([*wrong[:12], f"make {words[-1]} failed; the whole output is in {log}"]))
 
 
 def tools() -> None:
@@ -99,24 +100,31 @@ def tools() -> None:
 
 
 def patched_source(request: Request, folder: Path) -> tuple[Path, list[patches.Patch]]:
-    """The tree of a request: a copy of the sources by hard links, with its patches; made again when a patch has changed."""
+    """The tree of a request: a copy of the sources by hard links, with its patches; patched again when a patch has changed."""
     wanted = patches.chosen(list(request.patches), request.series, request.arch)
     tree, version = sources.fetch(request.series)
-    source = folder / "source"
-    stamp = folder / "applied"
-    fresh = folder / "fresh.diff"
+    source, stamp, diff = folder / "source", folder / "applied", folder / "patches.diff"
     inputs = version + "".join(_contents(patch) for patch in wanted)
     if source.exists() and stamp.exists() and stamp.read_text() == inputs:
         return source, wanted
-    # Objects of an unchanged file stay good: only what patches touch gets new contents.
-    if source.exists():
-        shutil.rmtree(source)
     stamp.unlink(missing_ok=True)
-    sources.linked_copy(tree, source)
-    fresh.write_text(patches.apply(source, wanted, request.series))
-    fresh.replace(folder / "patches.diff")
+    if source.exists() and diff.exists():
+        _undo(source, tree, diff.read_text())
+    else:
+        shutil.rmtree(source, ignore_errors=True)
+        sources.linked_copy(tree, source)
+    change = patches.apply(source, wanted, request.series)
+    diff.write_text(change)
     stamp.write_text(inputs)
     return source, wanted
+
+
+def _undo(source: Path, tree: Path, diff: str) -> None:
+    """Give files that a patch touched their old contents, as new files: what was compiled from them is older."""
+    for place in re.findall(r"^\+\+\+ b/(.*)$", diff, re.MULTILINE):
+        (source / place).unlink(missing_ok=True)
+        if (tree / place).exists():
+            edits.written(source / place, (tree / place).read_text())
 
 
 def _contents(patch: patches.Patch) -> str:

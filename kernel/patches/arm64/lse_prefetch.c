@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) "lse_prefetch: " fmt
 
+#include <linux/cache.h>
 #include <linux/init.h>
 #include <linux/printk.h>
 #include <linux/string.h>
@@ -14,14 +15,14 @@
 
 #include "lse_prefetch_option.h"
 
-static bool prefetch __ro_after_init;
+static bool chosen __ro_after_init;
 
 static int __init choose(char *word)
 {
 	if (word && !strcmp(word, "on")) {
-		prefetch = true;
+		chosen = true;
 	} else if (word && !strcmp(word, "off")) {
-		prefetch = false;
+		chosen = false;
 	} else {
 		pr_err("'%s' is neither on nor off: ignored\n", word ?: "");
 		return -EINVAL;
@@ -42,6 +43,6 @@ bool has_lse_prefetch(const struct arm64_cpu_capabilities *entry, int scope)
 		isar0 = read_cpuid(ID_AA64ISAR0_EL1);
 	else
 		isar0 = read_sanitised_ftr_reg(SYS_ID_AA64ISAR0_EL1);
-	return prefetch && cpuid_feature_extract_unsigned_field(isar0,
-				   ID_AA64ISAR0_EL1_ATOMIC_SHIFT) >= ID_AA64ISAR0_EL1_ATOMIC_IMP;
+	return chosen && cpuid_feature_extract_unsigned_field(isar0,
+				 ID_AA64ISAR0_EL1_ATOMIC_SHIFT) >= ID_AA64ISAR0_EL1_ATOMIC_IMP;
 }

@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) "percpu_form: " fmt
 
+#include <linux/cache.h>
 #include <linux/init.h>
 #include <linux/printk.h>
 #include <linux/string.h>
@@ -18,10 +19,11 @@ static const char *const words[] = { "store", "load", "prefetch" };
 enum form {
 	STORE,
 	LOAD,
-	PREFETCH
+	PREFETCH,
+	AS_IT_WAS
 };
 
-static enum form chosen __ro_after_init = STORE;
+static enum form chosen __ro_after_init = AS_IT_WAS;
 
 static int __init choose(char *word)
 {
@@ -36,7 +38,7 @@ static int __init choose(char *word)
 }
 early_param("percpu_form", choose);
 
-/* Both are LSE forms: a system without LSE keeps its LL/SC loops. */
+/* All are LSE forms: a system without LSE keeps its LL/SC loops. */
 static bool chosen_with_lse(enum form wanted, int scope)
 {
 	u64 isar0;
@@ -48,6 +50,11 @@ static bool chosen_with_lse(enum form wanted, int scope)
 	return chosen == wanted &&
 	       cpuid_feature_extract_unsigned_field(isar0, ID_AA64ISAR0_EL1_ATOMIC_SHIFT) >=
 		       ID_AA64ISAR0_EL1_ATOMIC_IMP;
+}
+
+bool has_percpu_store(const struct arm64_cpu_capabilities *entry, int scope)
+{
+	return chosen_with_lse(STORE, scope);
 }
 
 bool has_percpu_load(const struct arm64_cpu_capabilities *entry, int scope)

@@ -5,6 +5,7 @@
 
 struct arm64_cpu_capabilities;
 
+bool has_percpu_store(const struct arm64_cpu_capabilities *entry, int scope);
 bool has_percpu_load(const struct arm64_cpu_capabilities *entry, int scope);
 bool has_percpu_prefetch(const struct arm64_cpu_capabilities *entry, int scope);
 
