@@ -28,8 +28,8 @@ test: ## every test: the check first, Python, native, i386, arm64 (emulated), sa
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
 
-kernel-test: ## the kernel module under every kernel of Debian's and two compilers, emulated; ARGS names kernels
-	@scripts/setup.sh test
+kernel-test: ## the module in every kernel of Debian's by two compilers, and our patches in small kernels, emulated; ARGS names some
+	@scripts/setup.sh kernel
 	@scripts/kernel-test.sh $(ARGS)
 
 bench: ## runs side by side with peers; ARGS names areas under bench/

@@ -1,13 +1,35 @@
 #!/usr/bin/env bash
-# kernel-test.sh [SERIES:ARCH:COMPILER…]: linewright.ko in Debian's kernels, built by both compilers, each in an emulated machine.
+# kernel-test.sh [SERIES:ARCH:COMPILER…] [patches[:SERIES…]]: linewright.ko in Debian's kernels, built by both compilers, and our patches in
+# small kernels, each in an emulated machine. Without words: everything. `patches:6.1` is the patches for one series alone.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-kernels=()
-for series in 6.1 6.12; do
-    for arch in amd64 arm64; do
-        kernels+=("$series:$arch:gcc" "$series:$arch:clang")
-    done
+kernels=() small=()
+for word in "$@"; do
+    case $word in
+        patches) small+=(6.1 6.12) ;;
+        patches:*) small+=("${word#*:}") ;;
+        *:*:*) kernels+=("$word") ;;
+        *) stop 2 "kernel-test.sh: '$word' is neither SERIES:ARCH:COMPILER nor patches[:SERIES]" ;;
+    esac
 done
-export LINEWRIGHT_KERNELS="${*:-${kernels[*]}}"
-.venv/bin/python -m pytest tests/py/kernel
+if (($# == 0)); then
+    for series in 6.1 6.12; do
+        for arch in amd64 arm64; do
+            kernels+=("$series:$arch:gcc" "$series:$arch:clang")
+        done
+    done
+    small=(6.1 6.12)
+fi
+
+failed=()
+if ((${#kernels[@]})); then
+    LINEWRIGHT_KERNELS="${kernels[*]}" .venv/bin/python -m pytest tests/py/kernel || failed+=(module)
+fi
+# The workload is run in the patched kernels. Builds of several minutes each: not among the tests that `make test` collects.
+if ((${#small[@]})); then
+    logged workload-configure cmake --preset arm64
+    logged workload-build cmake --build --preset arm64 --target linewright-workload
+    LINEWRIGHT_SMALL_KERNELS="${small[*]}" .venv/bin/python -m pytest tests/kernel/patches || failed+=(patches)
+fi
+((${#failed[@]} == 0)) || stop 1 "kernel-test: failed: ${failed[*]}"

@@ -1,6 +1,7 @@
 """The two arm64 patches: that they leave no operation out, and what the booted kernel's code is with each boot option.
 
-Builds and boots small kernels: `make kernel-test`. LINEWRIGHT_SMALL_KERNELS names the series (default 6.12).
+Builds and boots small kernels: `make kernel-test`. LINEWRIGHT_SMALL_KERNELS names the series (default 6.12), LINEWRIGHT_ARM64_WORKLOAD
+the workload program for arm64 (default: the one of the preset).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
 PATCHES = ("arm64_lse_prefetch", "arm64_percpu_form")
 PER_CPU = {"PERCPU_STORE", "PERCPU_LOAD", "PERCPU_PREFETCH"}
 OURS = {"LSE_PREFETCH", *PER_CPU}
-CAPACITY = {"6.1": "asm/cpucaps.h", "6.12": "asm/cpucap-defs.h"}
+WORKLOAD = Path(os.environ.get("LINEWRIGHT_ARM64_WORKLOAD", ROOT / "build/arm64/workload/linewright-workload"))
+FEATURES = {"6.1": "asm/cpucaps.h", "6.12": "asm/cpucap-defs.h"}
 
 
 @pytest.fixture(scope="module", params=SERIES)
@@ -50,7 +52,7 @@ def _built(series: str, *words: str) -> Path:
 
 def _kernel(folder: Path, series: str) -> alt.Kernel:
     out = folder / "source/out"
-    return alt.Kernel(out / "vmlinux", out / "arch/arm64/include/generated" / CAPACITY[series])
+    return alt.Kernel(out / "vmlinux", out / "arch/arm64/include/generated" / FEATURES[series])
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +177,8 @@ BOOTS = [
 
 @pytest.mark.parametrize("options, chosen, said", BOOTS, ids=[row[0] or "none" for row in BOOTS])
 def test_the_booted_code_is_what_the_option_asks_for(kernel, patched, programs, options, chosen, said):
-    """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations pass; and it complains of nothing."""
+    """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations and a workload of ours on futexes pass;
+    and the kernel complains of nothing."""
     init, guest = programs
     expected = kernel.applied({"HAS_LSE_ATOMICS", *chosen}, OURS)
     # Code that is thrown away after the boot cannot be read back.
@@ -183,17 +186,19 @@ def test_the_booted_code_is_what_the_option_asks_for(kernel, patched, programs, 
     assert len(kept) > 1000
     lines = "".join(f"{site:x} {code.hex()}\n" for site, code in kept.items())
     tests = next((patched / "source/out").rglob("percpu_test.ko"))
+    workload = [[str(WORKLOAD), "hash-bucket", "--threads", "4", "--duration", "1s"]] if WORKLOAD.exists() else []
     booted = small.boot(
         patched,
         "arm64",
         init,
-        [[str(guest), "text", "/sites"], [str(guest), "module", "/percpu_test.ko"]],
+        [[str(guest), "text", "/sites"], [str(guest), "module", "/percpu_test.ko"], *workload],
         options,
         {"sites": lines.encode(), "percpu_test.ko": tests.read_bytes()},
     )
-    assert booted.codes == [0, 0] and booted.ended, booted.console[-3000:]
+    assert set(booted.codes) == {0} and booted.ended, booted.console[-3000:]
     assert f"text same={len(kept)} different=0" in booted.output[0]
     assert "percpu test done" in booted.console
+    assert not workload or "verified" in booted.output[2]
     assert "atomic64_test: passed" in booted.console
     assert not booted.complaints()
     for name in OURS:
