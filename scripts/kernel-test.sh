@@ -30,6 +30,6 @@ fi
 if ((${#small[@]})); then
     logged workload-configure cmake --preset arm64
     logged workload-build cmake --build --preset arm64 --target linewright-workload
-    LINEWRIGHT_SMALL_KERNELS="${small[*]}" .venv/bin/python -m pytest tests/kernel/patches || failed+=(patches)
+    LINEWRIGHT_SMALL_KERNELS="${small[*]}" .venv/bin/python -m pytest tests/kernel || failed+=(patches)
 fi
 ((${#failed[@]} == 0)) || stop 1 "kernel-test: failed: ${failed[*]}"
