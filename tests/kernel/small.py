@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,13 +49,26 @@ def program(source: Path, arch: str, out: Path, *words: str) -> Path:
     return target
 
 
-def module(kernel: Path, arch: str, out: Path) -> Path:
-    """linewright.ko and its runner against a small kernel; the folder with both."""
-    cross = {"arm64": ["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"], "i386": ["ARCH=i386"]}.get(arch, [])
-    command = ["make", "-C", str(ROOT / "kmod"), "KERNEL=small", f"OUT={out}", f"KDIR={kernel}/source/out", *cross]
+CROSS = {"arm64": ["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"], "i386": ["ARCH=i386"], "x86_64": []}
+
+
+def _made(command: list[str]) -> None:
     done = subprocess.run(command, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def module(kernel: Path, arch: str, out: Path) -> Path:
+    """linewright.ko and its runner against a small kernel; the folder with both."""
+    _made(["make", "-C", f"{ROOT}/kmod", "KERNEL=small", f"OUT={out}", f"KDIR={kernel}/source/out", *CROSS[arch]])
     return out
+
+
+def small_module(kernel: Path, arch: str, source: Path, out: Path) -> bytes:
+    """A module of one C file, named as its folder, against a small kernel."""
+    copy = out / source.name
+    shutil.copytree(source, copy)
+    _made(["make", "-C", f"{kernel}/source/out", f"M={copy}", *CROSS[arch], "modules"])
+    return (copy / f"{source.name}.ko").read_bytes()
 
 
 @dataclass(frozen=True)
