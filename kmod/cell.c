@@ -166,7 +166,7 @@ static int check_cell(struct lwk_text *text, const struct lwk_cell *cell)
 			: cell->updater != LWK_NO_UPDATER && cell->threads < 2)
 		return REFUSE(
 			text, "readers_grace wants an updater, and readers beside one a thread");
-	if (cell->verify && !form->verify)
+	if (cell->verify && !form->verify && !form->family->verifies)
 		return REFUSE(text, "form %s promises a reader nothing", form->name);
 	if ((u64)cell->entries * cell->entry_bytes > LWK_MAX_LIST_BYTES)
 		return REFUSE(text, "entries and entry_bytes: a list has at most %lu bytes",

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The DMA interface over scatter lists on a device of the module's own, and the same lists by explicit instructions. */
 #include <linux/cacheflush.h>
+#include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include <linewright/arch/select.h>
 #include LW_ARCH_HEADER(cache.h)
@@ -15,7 +20,7 @@
 #include "loop.h"
 
 /* Two devices that never do any DMA: one without coherency, and one with, whose list walk is the baseline. */
-static struct platform_device *devices[2];
+static struct platform_device *made[2];
 
 enum {
 	PLAIN,
@@ -31,6 +36,9 @@ enum dma_step {
 
 static const enum dma_data_direction directions[] = { DMA_TO_DEVICE, DMA_FROM_DEVICE,
 	DMA_BIDIRECTIONAL };
+
+/* The same, or a PCI device in the place of the first. */
+static struct device *devices[2];
 
 struct list {
 	struct sg_table table;
@@ -60,32 +68,106 @@ static struct platform_device *new_device(const char *name)
 	return platform_device_register_full(&info);
 }
 
+static void set_coherent(struct device *device, bool coherent)
+{
+#if defined(CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE)
+	device->dma_coherent = coherent;
+#endif
+}
+
+/*
+ * A PCI device that no other driver has, in the place of the module's own: its lists go through the IOMMU that it is behind. It is
+ * never told to do anything.
+ */
+#if defined(CONFIG_PCI)
+static char *dma_pci;
+module_param(dma_pci, charp, 0400);
+MODULE_PARM_DESC(dma_pci, "PCI device without a driver whose lists are mapped, VENDOR:DEVICE in hexadecimal");
+
+static struct pci_device_id pci_ids[2];
+
+static int take_pci(struct pci_dev *pci, const struct pci_device_id *id)
+{
+	if (devices[PLAIN])
+		return -EBUSY;
+	set_coherent(&pci->dev, false);
+	devices[PLAIN] = &pci->dev;
+	return dma_set_mask_and_coherent(&pci->dev, DMA_BIT_MASK(64));
+}
+
+static struct pci_driver pci_driver = {
+	.name = "linewright",
+	.id_table = pci_ids,
+	.probe = take_pci,
+};
+
+static int borrow_pci(void)
+{
+	unsigned int vendor, device;
+	int error;
+
+	if (!dma_pci)
+		return 0;
+	if (sscanf(dma_pci, "%x:%x", &vendor, &device) != 2)
+		return -EINVAL;
+	pci_ids[0] = (struct pci_device_id){ PCI_DEVICE(vendor, device) };
+	error = pci_register_driver(&pci_driver);
+	if (!error && !devices[PLAIN]) {
+		pci_unregister_driver(&pci_driver);
+		error = -ENODEV;
+	}
+	return error;
+}
+
+static void return_pci(void)
+{
+	if (dma_pci)
+		pci_unregister_driver(&pci_driver);
+}
+#else
+static int borrow_pci(void)
+{
+	return 0;
+}
+
+static void return_pci(void)
+{
+}
+#endif
+
 int lwk_dma_init(void)
 {
 	static const char *const names[] = { "linewright-dma", "linewright-dma-coherent" };
-	int i;
+	int i, error;
 
 	for (i = 0; i < 2; i++) {
 		struct platform_device *device = new_device(names[i]);
 
 		if (IS_ERR(device)) {
 			if (i)
-				platform_device_unregister(devices[0]);
+				platform_device_unregister(made[0]);
 			return PTR_ERR(device);
 		}
-		devices[i] = device;
+		made[i] = device;
+		set_coherent(&device->dev, i == COHERENT);
 	}
-#if defined(CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE)
-	devices[PLAIN]->dev.dma_coherent = false;
-	devices[COHERENT]->dev.dma_coherent = true;
-#endif
+	error = borrow_pci();
+	if (error) {
+		platform_device_unregister(made[COHERENT]);
+		platform_device_unregister(made[PLAIN]);
+		return error;
+	}
+	if (!devices[PLAIN])
+		devices[PLAIN] = &made[PLAIN]->dev;
+	devices[COHERENT] = &made[COHERENT]->dev;
 	return 0;
 }
 
 void lwk_dma_exit(void)
 {
-	platform_device_unregister(devices[COHERENT]);
-	platform_device_unregister(devices[PLAIN]);
+	return_pci();
+	platform_device_unregister(made[COHERENT]);
+	platform_device_unregister(made[PLAIN]);
 }
 
 /* ---- lists ---- */
@@ -234,6 +316,109 @@ PASS(clflushopt, false)
 PASS(clflush, true)
 #endif
 
+/* ---- verification: what a device finds in a list, and what it leaves there ---- */
+
+/* Lines that the CPU has stored to in a device's place go to memory, where a device would have put them. */
+static void write_back(char *at, size_t bytes)
+{
+#if defined(CONFIG_ARM64)
+	unsigned int line = cache_line_size();
+	size_t offset;
+
+	for (offset = 0; offset < bytes; offset += line)
+		lw_dc_civac(at + offset);
+	lw_dc_civac(at + bytes - 1);
+	lw_cache_arch_wait_all();
+#endif
+}
+
+/* The memory behind an address that was given to a device: the entry's own, or a bounce buffer. */
+static char *behind(struct device *device, dma_addr_t address)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(device);
+
+	return phys_to_virt(domain ? iommu_iova_to_phys(domain, address)
+				   : dma_to_phys(device, address));
+}
+
+/* Goes over a list as its device does, by pages: stores `value` to every byte, or counts the pages where it is not in all. */
+static unsigned long as_device(
+	struct lwk_run *run, struct device *device, int mapped, u8 value, bool store)
+{
+	struct list *list = run->memory;
+	struct scatterlist *sg;
+	unsigned long wrong = 0;
+	int i;
+
+	for_each_sg(list->table.sgl, sg, mapped, i) {
+		unsigned int at, bytes;
+
+		for (at = 0; at < sg_dma_len(sg); at += bytes) {
+			dma_addr_t address = sg_dma_address(sg) + at;
+			char *memory = behind(device, address);
+
+			bytes = min_t(unsigned int, sg_dma_len(sg) - at,
+				PAGE_SIZE - offset_in_page(address));
+			if (!store) {
+				wrong += !!memchr_inv(memory, value, bytes);
+				continue;
+			}
+			memset(memory, value, bytes);
+			write_back(memory, bytes);
+		}
+	}
+	return wrong;
+}
+
+/* The same as the CPU sees the list. */
+static unsigned long as_cpu(struct lwk_run *run, u8 value, bool store)
+{
+	struct list *list = run->memory;
+	unsigned long wrong = 0;
+	unsigned int i;
+
+	for (i = 0; i < run->cell.entries; i++) {
+		void *memory = page_address(list->pages[i]);
+
+		if (store)
+			memset(memory, value, run->cell.entry_bytes);
+		else
+			wrong += !!memchr_inv(memory, value, run->cell.entry_bytes);
+	}
+	return wrong;
+}
+
+/* A mapping's life in which CPU and device each find what the other has stored; it adds to run->wrong where one does not. */
+static void verified_life(struct lwk_run *run, struct device *device)
+{
+	enum dma_data_direction direction = directions[run->cell.direction];
+	struct scatterlist *sgl = ((struct list *)run->memory)->table.sgl;
+	bool to = direction != DMA_FROM_DEVICE, from = direction != DMA_TO_DEVICE;
+	int mapped;
+
+	as_cpu(run, 0x11, true);
+	mapped = dma_map_sg(device, sgl, run->cell.entries, direction);
+	if (!mapped) {
+		run->error = -EIO;
+		return;
+	}
+	if (to)
+		run->wrong += as_device(run, device, mapped, 0x11, false);
+	if (from)
+		as_device(run, device, mapped, 0x22, true);
+	dma_sync_sg_for_cpu(device, sgl, run->cell.entries, direction);
+	run->wrong += as_cpu(run, from ? 0x22 : 0x11, false);
+	if (to)
+		as_cpu(run, 0x33, true);
+	dma_sync_sg_for_device(device, sgl, run->cell.entries, direction);
+	if (to)
+		run->wrong += as_device(run, device, mapped, 0x33, false);
+	if (from)
+		as_device(run, device, mapped, 0x44, true);
+	dma_unmap_sg(device, sgl, run->cell.entries, direction);
+	run->wrong += as_cpu(run, from ? 0x44 : 0x33, false);
+}
+
 /* ---- windows ---- */
 
 struct detail {
@@ -244,10 +429,14 @@ struct detail {
 static u64 once_ns(struct lwk_run *run, int device)
 {
 	const struct detail *detail = run->cell.form->detail;
-	u64 start;
+	u64 start = lwk_now_ns();
 
+	if (run->cell.verify) {
+		verified_life(run, devices[device]);
+		return lwk_now_ns() - start;
+	}
 	if (!detail->pass)
-		return life_ns(run, &devices[device]->dev, detail->step);
+		return life_ns(run, devices[device], detail->step);
 	if (device == COHERENT)
 		return 0;
 	make_state(run, 1);
@@ -284,17 +473,26 @@ static void windows(struct lwk_run *run)
 	}
 }
 
-static const struct lwk_family family = {
+static const struct lwk_family mapped_family = {
+	.name = "dma",
+	.prepare = prepare,
+	.finish = finish,
+	.windows = windows,
+	.verifies = true,
+};
+
+/* Explicit instructions map nothing. */
+static const struct lwk_family explicit_family = {
 	.name = "dma",
 	.prepare = prepare,
 	.finish = finish,
 	.windows = windows,
 };
 
-#define ROW(form_name, form_operation, form_missing, ...)                                       \
+#define ROW(of, form_name, form_operation, form_missing, ...)                                   \
 	{                                                                                       \
 		.name = form_name, .operation = form_operation, .order = "relaxed", .width = 8, \
-		.family = &family, .missing = form_missing, .sleeps = true,                     \
+		.family = &of##_family, .missing = form_missing, .sleeps = true,                \
 		.detail = &(const struct detail)                                                \
 		{                                                                               \
 			__VA_ARGS__                                                             \
@@ -302,17 +500,17 @@ static const struct lwk_family family = {
 	}
 
 const struct lwk_form lwk_dma_forms[] = {
-	ROW("dma_sg", "dma_map", NULL, .step = MAP),
-	ROW("dma_sg", "dma_unmap", NULL, .step = UNMAP),
-	ROW("dma_sg", "dma_sync_for_device", NULL, .step = FOR_DEVICE),
-	ROW("dma_sg", "dma_sync_for_cpu", NULL, .step = FOR_CPU),
+	ROW(mapped, "dma_sg", "dma_map", NULL, .step = MAP),
+	ROW(mapped, "dma_sg", "dma_unmap", NULL, .step = UNMAP),
+	ROW(mapped, "dma_sg", "dma_sync_for_device", NULL, .step = FOR_DEVICE),
+	ROW(mapped, "dma_sg", "dma_sync_for_cpu", NULL, .step = FOR_CPU),
 #if defined(CONFIG_ARM64)
-	ROW("dc_cvac", "clean", NULL, .pass = pass_dc_cvac),
-	ROW("dc_civac", "clean_invalidate", NULL, .pass = pass_dc_civac),
+	ROW(explicit, "dc_cvac", "clean", NULL, .pass = pass_dc_cvac),
+	ROW(explicit, "dc_civac", "clean_invalidate", NULL, .pass = pass_dc_civac),
 #elif defined(CONFIG_X86)
-	ROW("clwb", "clean", lwk_missing_clwb, .pass = pass_clwb),
-	ROW("clflushopt", "clean_invalidate", lwk_missing_clflushopt, .pass = pass_clflushopt),
-	ROW("clflush", "clean_invalidate", lwk_missing_clflush, .pass = pass_clflush),
+	ROW(explicit, "clwb", "clean", lwk_missing_clwb, .pass = pass_clwb),
+	ROW(explicit, "clflushopt", "clean_invalidate", lwk_missing_clflushopt, .pass = pass_clflushopt),
+	ROW(explicit, "clflush", "clean_invalidate", lwk_missing_clflush, .pass = pass_clflush),
 #endif
 };
 

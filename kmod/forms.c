@@ -19,6 +19,11 @@ const char *lwk_missing_lse(void)
 #endif
 
 #if defined(CONFIG_X86)
+const char *lwk_missing_cx8(void)
+{
+	return boot_cpu_has(X86_FEATURE_CX8) ? NULL : "this CPU has no CMPXCHG8B";
+}
+
 const char *lwk_missing_prefetchw(void)
 {
 	return boot_cpu_has(X86_FEATURE_3DNOWPREFETCH) ? NULL : "this CPU has no PREFETCHW";

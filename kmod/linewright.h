@@ -75,6 +75,7 @@ struct lwk_family {
 	/* Takes the place of the windows of run.c; NULL: those. */
 	void (*windows)(struct lwk_run *run);
 	lwk_loop baseline;
+	bool verifies; /* those windows know what verify=1 asks for */
 };
 
 /* One row of the table of forms: an instruction sequence or a kernel interface. */
@@ -129,9 +130,9 @@ struct lwk_thread {
 	unsigned int index;
 	unsigned int cpu;
 	unsigned int round; /* the last that it worked in */
-	u64 ops;
-	u64 line_ops; /* since the line was started anew, warm-up included */
-	u64 in_window; /* the timed thread's note: `ops` when the window opened, then what came in it */
+	unsigned long ops;  /* modulo 2^32 on 32-bit machines: read by another thread, so never in halves */
+	u64 line_ops;	    /* since the line was started anew, warm-up included */
+	unsigned long in_window; /* the timed thread's note: `ops` when the window opened, then what came in it */
 };
 
 /* The text of an answer. `full` once something did not fit. */
@@ -192,6 +193,7 @@ const char *lwk_dma_kind(void);
 /* Whether the instructions that a form needs are there; one function for each word of wire/forms. */
 const char *lwk_missing_none(void);
 const char *lwk_missing_lse(void);
+const char *lwk_missing_cx8(void);
 const char *lwk_missing_prefetchw(void);
 const char *lwk_missing_clwb(void);
 const char *lwk_missing_clflushopt(void);

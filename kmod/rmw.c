@@ -5,6 +5,9 @@
 #include <linux/slab.h>
 
 #include <linewright/arch/forms.h>
+#if defined(CONFIG_X86_32)
+#include <linewright/arch/i386/wide.h>
+#endif
 
 #include "arch.h"
 #include "loop.h"
@@ -104,6 +107,23 @@ static const struct lwk_family family = {
 #include <wire/forms/rmw.def>
 #undef LWK_ROW
 
+/*
+ * Eight bytes at once on 32-bit x86, by LOCK CMPXCHG8B alone: a kernel has no vector registers to read them by. The names say
+ * where the first comparand comes from, which decides in what state the line is fetched. atomic64_t is made of the first four.
+ */
+#if defined(CONFIG_X86_32)
+#define WIDE_LOOP(name, call) LWK_LOOP(loop_##name, lw_u64 *p = at->subject, (void)call)
+
+WIDE_LOOP(cmpxchg8b_read_once, lw_cmpxchg8b_read_once_u64(p))
+WIDE_LOOP(read_twice_cmpxchg8b_verify, lw_read_twice_cmpxchg8b_verify_u64(p))
+WIDE_LOOP(cmpxchg8b_loop_torn_first_add, lw_cmpxchg8b_loop_torn_first_add_u64(p, 1))
+WIDE_LOOP(cmpxchg8b_loop_guess_first_add, lw_cmpxchg8b_loop_guess_first_add_u64(p, 1))
+WIDE_LOOP(cmpxchg8b_loop_torn_first_fetch_add, lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, 1))
+WIDE_LOOP(cmpxchg8b_loop_xchg, lw_cmpxchg8b_loop_xchg_u64(p, 1))
+LWK_LOOP(loop_cmpxchg8b_loop_last_value_add, lw_u64 *p = at->subject; uint64_t last = 0,
+	(void)lw_cmpxchg8b_loop_last_value_add_u64(p, 1, &last))
+#endif
+
 /* ---- the kernel's own ---- */
 
 /* A loop for atomic_t and one for atomic64_t; the call is written without its prefix. */
@@ -166,8 +186,21 @@ ATOMIC_LOOP(try_cmpxchg_loop_relaxed, try_cmpxchg_relaxed)
 	ROW("atomic_" #name, operation, order, 32, loop_atomic_##name##_32, added), \
 		ROW("atomic_" #name, operation, order, 64, loop_atomic_##name##_64, added)
 
+#define WIDE(name, operation, added)                             \
+	ROW(#name, operation, "full", 64, loop_##name, added, \
+		.missing = lwk_missing_cx8)
+
 const struct lwk_form lwk_rmw_forms[] = {
 #include <wire/forms/rmw.def>
+#if defined(CONFIG_X86_32)
+	WIDE(cmpxchg8b_read_once, "read", 0),
+	WIDE(read_twice_cmpxchg8b_verify, "read", 0),
+	WIDE(cmpxchg8b_loop_torn_first_add, "add", 1),
+	WIDE(cmpxchg8b_loop_guess_first_add, "add", 1),
+	WIDE(cmpxchg8b_loop_last_value_add, "add", 1),
+	WIDE(cmpxchg8b_loop_torn_first_fetch_add, "fetch_add", 1),
+	WIDE(cmpxchg8b_loop_xchg, "xchg", 0),
+#endif
 	BOTH(add, "add", "relaxed", 1),
 	BOTH(inc, "add", "relaxed", 1),
 	BOTH(sub, "sub", "relaxed", -1),

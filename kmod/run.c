@@ -200,7 +200,7 @@ static void say_window(struct lwk_run *run, unsigned int line, const struct wind
 	for (index = 1; index < run->cell.threads; index++) {
 		struct lwk_thread *thread = run->threads[index];
 
-		lwk_say(run->text, ",%llu", thread->in_window);
+		lwk_say(run->text, ",%lu", thread->in_window);
 	}
 	lwk_say(run->text, "\n");
 }

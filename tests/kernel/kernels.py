@@ -4,7 +4,7 @@
     kernels.py fetch SERIES ARCH                    prints the folder
     kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT, prints what the build said
 
-SERIES is 6.1 or 6.12 (by the Debian suite that carries it), ARCH amd64 or arm64. Nothing is installed: packages are fetched
+SERIES is 6.1 or 6.12 (by the Debian suite that carries it), ARCH amd64, arm64 or i386. Nothing is installed: packages are fetched
 through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64 module is built by a cross compiler and
 the amd64 build tools of the same release.
 
@@ -27,8 +27,12 @@ sys.path.insert(0, str(ROOT / "tests/system"))
 from run_arm64 import SKIP, Unavailable, apt_options, cache_folder, call, tool  # noqa: E402
 
 SUITES = {"6.1": "bookworm", "6.12": "bookworm-backports"}
-CROSS = {"amd64": "", "arm64": "aarch64-linux-gnu-"}
-KERNEL_ARCH = {"amd64": "x86", "arm64": "arm64"}
+IMAGES = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "i386": "linux-image-686-pae"}
+CROSS = {"amd64": "", "arm64": "aarch64-linux-gnu-", "i386": ""}
+KERNEL_ARCH = {"amd64": "x86", "arm64": "arm64", "i386": "i386"}
+TRIPLET = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "i386": "i686-linux-gnu"}
+PROGRAMS = {"i386": ["-m32", "-I/usr/include/x86_64-linux-gnu"]}
+"""What a compiler needs besides its name to make a program of the architecture."""
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -85,7 +89,7 @@ def only(names: list[str], pattern: str, of: str) -> str:
 def fetch_into(folder: Path, series: str, architecture: str, scratch: Path) -> None:
     apt = Apt(scratch / "apt", architecture, SUITES[series])
     tree = scratch / "tree"
-    image = only(apt.depends(f"linux-image-cloud-{architecture}"), r"linux-image-\d.*", "the kernel's package")
+    image = only(apt.depends(IMAGES[architecture]), r"linux-image-\d.*", "the kernel's package")
     headers = image.replace("linux-image-", "linux-headers-").replace("-unsigned", "")
     needed = apt.depends(headers)
     common = only(needed, r"linux-headers-.*-common", headers)
@@ -129,8 +133,7 @@ def builder(architecture: str, compiler: str) -> list[str]:
     if compiler == "gcc":
         return [*words, f"CC={real}"]
     wrapper = Path(__file__).with_name("known_options.sh")
-    target = f" --target={'aarch64' if architecture == 'arm64' else 'x86_64'}-linux-gnu"
-    return [*words, f"CC={wrapper} {real}{target}"]
+    return [*words, f"CC={wrapper} {real} --target={TRIPLET[architecture]}"]
 
 
 def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> str:

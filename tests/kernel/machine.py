@@ -19,12 +19,14 @@ from run_arm64 import initramfs, tool  # noqa: E402
 
 CPUS = 2
 """As many as the machines have that run the tests: a lock whose next owner waits for a host CPU takes seconds."""
-CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0"}
+CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0", "i386": "ttyS0"}
 # CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold part of RAX: a panic in some boots.
 QEMU = {
     "amd64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"]),
     "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"]),
+    "i386": ("qemu-system-i386", "qemu-system-x86", ["-M", "q35", "-cpu", "max,vendor=GenuineIntel"]),
 }
+CONSOLE["x86_64"], QEMU["x86_64"] = CONSOLE["amd64"], QEMU["amd64"]  # the kernel's name beside Debian's
 BOOT_S = 240
 ANSWER_S = 240
 """Far above what a cell takes under emulation on a machine that does other things, too."""
@@ -44,6 +46,7 @@ class Machine:
         more: tuple[str, ...] = (),
     ) -> None:
         """`guest` runs before the runner, `options` end the kernel's command line, `more` words go to the emulator."""
+        self.architecture, self.built = architecture, built
         module = (built / "linewright.ko").read_bytes()
         runner = [str(built / "linewright-kernel"), "--module", "/linewright.ko"]
         commands = [[str(guest), "/linewright.ko"]] if guest else []
@@ -116,6 +119,12 @@ class Machine:
         signs = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "soft lockup", "INFO: task", "Call trace", "Call Trace")
         return [line for line in self.log if any(sign in line for sign in signs)]
 
+    def end(self) -> None:
+        """End the runner's input; the machine switches itself off, and the emulator's plugins write what they have."""
+        self.process.stdin.write(b"\x04")
+        self.process.stdin.flush()
+        self.process.wait(timeout=BOOT_S)
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -138,7 +147,12 @@ def program(source: Path, architecture: str, out: Path) -> Path:
     compiler = f"{kernels.CROSS[architecture]}gcc"
     target = out / source.stem
     subprocess.run(
-        [tool(compiler, f"gcc-{compiler}"), "-O2", "-Wall", "-static", "-o", str(target), str(source)], check=True
+        [
+            tool(compiler, f"gcc-{compiler}"),
+            *kernels.PROGRAMS.get(architecture, []),
+            *("-O2", "-Wall", "-static", "-o", str(target), str(source)),
+        ],
+        check=True,
     )
     return target
 

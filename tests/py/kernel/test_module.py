@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -17,12 +18,15 @@ import pytest
 from linewright import __version__
 from linewright.records.files import decode_line
 from linewright.schema import Record
+from support.instructions import expected
 from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 from machine import Machine, boot, cell, parsed
 from run_arm64 import Unavailable
+
+from machine_code import OBJDUMP, Instruction, disassemble
 
 KERNELS = os.environ.get("LINEWRIGHT_KERNELS", "6.1:amd64:gcc 6.1:arm64:gcc").split()
 pytestmark = [
@@ -136,8 +140,90 @@ def test_every_list_in_every_direction(machine, forms):
                 run(machine, form, entries=16, entry_bytes=4096, direction=direction, state=state, wait=wait)
 
 
+def test_cpu_and_device_find_what_the_other_has_stored_in_a_list(machine, forms):
+    mapped = next(form for form in family(forms, "dma") if form["name"] == "dma_sg")
+    for direction in ("to_device", "from_device", "bidirectional"):
+        for entries, entry_bytes in ((1, 64), (33, 100), (16, 4096), (3, 20000)):
+            run(machine, mapped, entries=entries, entry_bytes=entry_bytes, direction=direction, verify=1)
+
+
 def test_the_published_list_fits(machine, forms):
     run(machine, family(forms, "dma")[0], entries=2560, entry_bytes=4096, direction="to_device", state="dirty")
+
+
+WIDE = {"read_once": [], "verify": ["mov", "mov"], "torn_first": ["mov", "mov"], "loop_xchg": ["mov", "mov"]}
+"""What comes before the locked instruction of the forms of i386 at 64 bits, by a part of their names; else nothing."""
+
+
+def loop_of(form: dict[str, str]) -> tuple[str, list[str]] | None:
+    """A form's timed function and its memory instructions; None for the kernel's own operations, which each kernel makes differently."""
+    name, width = form["name"], form["width"]
+    if name.startswith("percpu_own_"):
+        name = name.removeprefix("percpu_own_")
+        return f"loop_own_{name}", expected(form["arch"], name)
+    if form["family"] != "rmw" or name == "empty" or name.startswith("atomic_"):
+        return None
+    if name.startswith(("cmpxchg8b_", "read_twice_")):
+        before = next((words for part, words in WIDE.items() if part in name), [])
+        return f"loop_{name}", [*before, "lock cmpxchg8b"]
+    return f"loop_{name}_{width}", expected(form["arch"], name)
+
+
+def successors(code: list[Instruction], at: int) -> list[int]:
+    """The places in a function that an instruction may be followed by. A relocation leads out of the function."""
+    one = code[at]
+    goes = re.match(r"(j\w+|b|b\.\w+|cbn?z|tbn?z)$", one.mnemonic) and re.search(r"([0-9a-f]+) <", one.operands)
+    relocated = one.target and "+0x" not in one.target
+    address = int(goes[1], 16) if goes and not relocated else None
+    after = [] if one.mnemonic in ("ret", "jmp", "b") else [at + 1]
+    return [
+        place
+        for place in (*after, *(i for i, other in enumerate(code) if other.address == address))
+        if place < len(code)
+    ]
+
+
+def in_loops(code: list[Instruction]) -> list[Instruction]:
+    """The instructions of a function that lead back to themselves."""
+    follow = [successors(code, at) for at in range(len(code))]
+    found = []
+    for at in range(len(code)):
+        seen, pending = set(), list(follow[at])
+        while pending:
+            place = pending.pop()
+            if place not in seen:
+                seen.add(place)
+                pending.extend(follow[place])
+        if at in seen:
+            found.append(code[at])
+    return found
+
+
+def memory_instructions(code: list[Instruction]) -> list[str]:
+    """What touches memory, but the stack, inside a function's loops."""
+    found = []
+    for one in in_loops(code):
+        on_stack = re.search(r"\(%(e[sb]p|rsp)\b|\[sp\b", one.operands)
+        touches = (
+            re.search(r"[(\[]", one.operands.split("<")[0]) and one.mnemonic != "lea" and "nop" not in one.mnemonic
+        )
+        if touches and not on_stack:
+            text = one.text.removesuffix(one.operands).strip()
+            text = re.sub(r"^((lock )?add)[lq]$", r"\1", text)
+            found.append(f"prfm {one.operands.split(',')[0]}" if text == "prfm" else text)
+    return found
+
+
+def test_a_timed_loop_holds_the_instructions_of_its_form(machine, forms):
+    arch = {"amd64": "x86_64"}.get(machine.architecture, machine.architecture)
+    code = disassemble(machine.built / "linewright.ko", OBJDUMP.get(arch, "objdump"), ("-d", "-r"))
+    checked = 0
+    for form in forms:
+        known = loop_of(form | {"arch": arch})
+        if known:
+            assert memory_instructions(code[known[0]]) == known[1], known[0]
+            checked += 1
+    assert checked > 10
 
 
 @pytest.mark.parametrize(

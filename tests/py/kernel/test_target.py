@@ -141,3 +141,29 @@ def test_missing_headers_name_their_package(command, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel.os, "uname", lambda: os.uname_result(("Linux", "x", "6.99-none", "#1", "x86_64")))
     with pytest.raises(kernel.UserError, match=r"apt install linux-headers-6\.99-none, then make -C kmod"):
         kernel.module_folder()
+
+
+def test_sudo_starts_the_runner_and_its_refusal_ends_the_run(monkeypatch, tmp_path):
+    for name in ("linewright.ko", "linewright-kernel"):
+        (tmp_path / name).touch()
+    sudo = tmp_path / "sudo"
+    sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+    sudo.chmod(0o755)
+    monkeypatch.setenv("LINEWRIGHT_KMOD", str(tmp_path))
+    monkeypatch.delenv("LINEWRIGHT_KERNEL_RUNNER", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(kernel.os, "geteuid", lambda: 1000)
+    assert kernel.runner_command()[0] == "sudo"
+    with pytest.raises(kernel.RunError, match="ended with exit code 1"):
+        _ = kernel.KernelTarget().runner
+
+
+def test_a_system_without_sudo_says_so(monkeypatch, tmp_path):
+    for name in ("linewright.ko", "linewright-kernel"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("LINEWRIGHT_KMOD", str(tmp_path))
+    monkeypatch.delenv("LINEWRIGHT_KERNEL_RUNNER", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(kernel.os, "geteuid", lambda: 1000)
+    with pytest.raises(kernel.UserError, match="cannot run sudo"):
+        _ = kernel.KernelTarget().runner
