@@ -19,6 +19,7 @@ if (($# == 0)); then
             kernels+=("$series:$arch:gcc" "$series:$arch:clang")
         done
     done
+    kernels+=(6.1:i386:gcc)
     small=(6.1 6.12)
 fi
 

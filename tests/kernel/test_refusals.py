@@ -1,0 +1,66 @@
+"""What the module's runner says where Debian's kernel refuses the module: signed modules only, lockdown, another kernel, not root."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import kernels  # noqa: E402
+import small  # noqa: E402
+from run_arm64 import Unavailable  # noqa: E402
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="builds of the module start on x86-64")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> tuple[Path, Path, Path]:
+    """Debian's kernel, the module's folder, and the first process."""
+    out = tmp_path_factory.mktemp("refusals")
+    try:
+        tree = kernels.fetch("6.1", "amd64", ROOT / "build")
+        kernels.build("6.1", "amd64", out / "module")
+        return tree, out / "module", small.program(ROOT / "tests/system/init.c", "x86_64", out)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+
+
+def said(
+    built: tuple[Path, Path, Path], options: str, change=bytes, load: str = "/linewright.ko"
+) -> tuple[str, int | None]:
+    """The runner's first line and exit code in a kernel booted with the options; `change` is made to the module's bytes."""
+    tree, folder, init = built
+    files = {"linewright.ko": change((folder / "linewright.ko").read_bytes())}
+    boot = small.boot(tree, "x86_64", init, [[str(folder / "linewright-kernel"), "--module", load]], options, files)
+    return next((line for line in boot.output[0].splitlines() if line.startswith(("error", "ready"))), ""), boot.codes[
+        0
+    ]
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ("module.sig_enforce=1", "the kernel takes signed modules only"),
+        ("lockdown=integrity", "the kernel is locked down"),
+        ("lockdown=confidentiality", "the kernel is locked down"),
+    ],
+)
+def test_a_kernel_that_refuses_the_module_is_told_from_a_broken_one(built, options, reason):
+    line, code = said(built, options)
+    assert reason in line and code == 3, line
+
+
+def test_a_module_of_another_kernel_says_to_build_it_again(built):
+    # The version that the module was built for, as the kernel compares it.
+    line, code = said(built, "", lambda module: module.replace(b"vermagic=6.1.", b"vermagic=6.9."))
+    assert "built for another kernel" in line and code == 3, line
+
+
+def test_a_module_that_is_not_there_is_named(built):
+    line, code = said(built, "", load="/nowhere.ko")
+    assert "/nowhere.ko: No such file" in line and code == 3, line
