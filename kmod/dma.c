@@ -47,13 +47,15 @@ struct list {
 	struct page **pages;
 };
 
-/* Whether this kernel maintains caches for a device without coherency. */
+/* Whether this kernel maintains caches for a device without coherency, and whether the device is behind an IOMMU. */
 const char *lwk_dma_kind(void)
 {
+	bool iommu = iommu_get_domain_for_dev(devices[PLAIN]);
+
 #if defined(CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE)
-	return "noncoherent";
+	return iommu ? "noncoherent,iommu" : "noncoherent";
 #else
-	return "coherent";
+	return iommu ? "coherent,iommu" : "coherent";
 #endif
 }
 
@@ -82,7 +84,8 @@ static void set_coherent(struct device *device, bool coherent)
 #if defined(CONFIG_PCI)
 static char *dma_pci;
 module_param(dma_pci, charp, 0400);
-MODULE_PARM_DESC(dma_pci, "PCI device without a driver whose lists are mapped, VENDOR:DEVICE in hexadecimal");
+MODULE_PARM_DESC(dma_pci,
+	"PCI device without a driver whose lists are mapped, VENDOR:DEVICE in hexadecimal");
 
 static struct pci_device_id pci_ids[2];
 
@@ -337,8 +340,8 @@ static char *behind(struct device *device, dma_addr_t address)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(device);
 
-	return phys_to_virt(domain ? iommu_iova_to_phys(domain, address)
-				   : dma_to_phys(device, address));
+	return phys_to_virt(
+		domain ? iommu_iova_to_phys(domain, address) : dma_to_phys(device, address));
 }
 
 /* Goes over a list as its device does, by pages: stores `value` to every byte, or counts the pages where it is not in all. */
@@ -509,7 +512,8 @@ const struct lwk_form lwk_dma_forms[] = {
 	ROW(explicit, "dc_civac", "clean_invalidate", NULL, .pass = pass_dc_civac),
 #elif defined(CONFIG_X86)
 	ROW(explicit, "clwb", "clean", lwk_missing_clwb, .pass = pass_clwb),
-	ROW(explicit, "clflushopt", "clean_invalidate", lwk_missing_clflushopt, .pass = pass_clflushopt),
+	ROW(explicit, "clflushopt", "clean_invalidate", lwk_missing_clflushopt,
+		.pass = pass_clflushopt),
 	ROW(explicit, "clflush", "clean_invalidate", lwk_missing_clflush, .pass = pass_clflush),
 #endif
 };

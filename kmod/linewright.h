@@ -129,10 +129,10 @@ struct lwk_thread {
 	unsigned long batch;
 	unsigned int index;
 	unsigned int cpu;
-	unsigned int round; /* the last that it worked in */
-	unsigned long ops;  /* modulo 2^32 on 32-bit machines: read by another thread, so never in halves */
-	u64 line_ops;	    /* since the line was started anew, warm-up included */
-	unsigned long in_window; /* the timed thread's note: `ops` when the window opened, then what came in it */
+	unsigned int round;	 /* the last that it worked in */
+	unsigned long ops;	 /* never read in halves: modulo 2^32 on 32-bit machines */
+	unsigned long in_window; /* `ops` when the window opened, then what came in it */
+	u64 line_ops;		 /* since the line was started anew, warm-up included */
 };
 
 /* The text of an answer. `full` once something did not fit. */

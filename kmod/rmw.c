@@ -120,8 +120,8 @@ WIDE_LOOP(cmpxchg8b_loop_torn_first_add, lw_cmpxchg8b_loop_torn_first_add_u64(p,
 WIDE_LOOP(cmpxchg8b_loop_guess_first_add, lw_cmpxchg8b_loop_guess_first_add_u64(p, 1))
 WIDE_LOOP(cmpxchg8b_loop_torn_first_fetch_add, lw_cmpxchg8b_loop_torn_first_fetch_add_u64(p, 1))
 WIDE_LOOP(cmpxchg8b_loop_xchg, lw_cmpxchg8b_loop_xchg_u64(p, 1))
-LWK_LOOP(loop_cmpxchg8b_loop_last_value_add, lw_u64 *p = at->subject; uint64_t last = 0,
-	(void)lw_cmpxchg8b_loop_last_value_add_u64(p, 1, &last))
+LWK_LOOP(loop_cmpxchg8b_loop_last_value_add, lw_u64 *p = at->subject;
+	uint64_t last = 0, (void)lw_cmpxchg8b_loop_last_value_add_u64(p, 1, &last))
 #endif
 
 /* ---- the kernel's own ---- */
@@ -186,9 +186,8 @@ ATOMIC_LOOP(try_cmpxchg_loop_relaxed, try_cmpxchg_relaxed)
 	ROW("atomic_" #name, operation, order, 32, loop_atomic_##name##_32, added), \
 		ROW("atomic_" #name, operation, order, 64, loop_atomic_##name##_64, added)
 
-#define WIDE(name, operation, added)                             \
-	ROW(#name, operation, "full", 64, loop_##name, added, \
-		.missing = lwk_missing_cx8)
+#define WIDE(name, operation, added) \
+	ROW(#name, operation, "full", 64, loop_##name, added, .missing = lwk_missing_cx8)
 
 const struct lwk_form lwk_rmw_forms[] = {
 #include <wire/forms/rmw.def>

@@ -41,15 +41,15 @@ class Machine:
         architecture: str,
         built: Path,
         init: Path,
-        guest: Path | None,
+        guest: Path | list[str] | None,
         options: str = "",
         more: tuple[str, ...] = (),
     ) -> None:
-        """`guest` runs before the runner, `options` end the kernel's command line, `more` words go to the emulator."""
+        """`guest`, a program or a command, runs before the runner, `options` end the kernel's command line, `more` words go to the emulator."""
         self.architecture, self.built = architecture, built
         module = (built / "linewright.ko").read_bytes()
         runner = [str(built / "linewright-kernel"), "--module", "/linewright.ko"]
-        commands = [[str(guest), "/linewright.ko"]] if guest else []
+        commands = [guest if isinstance(guest, list) else [str(guest), "/linewright.ko"]] if guest else []
         commands.append(runner)
         self._archive = tempfile.NamedTemporaryFile(suffix=".cpio")
         self._archive.write(initramfs(init, commands, {"linewright.ko": module}))

@@ -3,7 +3,10 @@
  *
  *   small_guest text FILE     compares the running kernel's code with lines "ADDRESS BYTES" (hexadecimal); says how many agree
  *   small_guest show FILE     prints the code at the addresses of such lines, in the same form
- *   small_guest module FILE   loads a module; one that says EAGAIN at the end of its tests has run
+ *   small_guest module FILE [PARAMETERS]   loads a module; one that says EAGAIN at the end of its tests has run
+ *   small_guest unload NAME   unloads a module; a test that runs until then says how it ended
+ *   small_guest write FILE TEXT   writes to a file of /proc or /sys
+ *   small_guest sleep SECONDS
  */
 #include <elf.h>
 #include <errno.h>
@@ -96,22 +99,34 @@ static int over_code(const char *path, int compare) {
     return compare && (different || !same);
 }
 
-static int load(const char *path) {
+static int load(const char *path, const char *parameters) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return wrong(path);
-    if (syscall(SYS_finit_module, fd, "", 0) && errno != EAGAIN)
+    if (syscall(SYS_finit_module, fd, parameters, 0) && errno != EAGAIN)
         return wrong("loading the module");
     printf("module loaded or run\n");
     return 0;
 }
 
+static int write_to(const char *path, const char *text) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd < 0 || write(fd, text, strlen(text)) < 0 ? wrong(path) : 0;
+}
+
 int main(int argc, char **argv) {
-    if (argc == 3 && strcmp(argv[1], "module") == 0)
-        return load(argv[2]);
+    if ((argc == 3 || argc == 4) && strcmp(argv[1], "module") == 0)
+        return load(argv[2], argc == 4 ? argv[3] : "");
+    if (argc == 3 && strcmp(argv[1], "unload") == 0)
+        return syscall(SYS_delete_module, argv[2], 0) ? wrong(argv[2]) : 0;
+    if (argc == 4 && strcmp(argv[1], "write") == 0)
+        return write_to(argv[2], argv[3]);
+    if (argc == 3 && strcmp(argv[1], "sleep") == 0)
+        return (int)sleep((unsigned)atoi(argv[2]));
     if (argc == 3 && (strcmp(argv[1], "text") == 0 || strcmp(argv[1], "show") == 0))
         return over_code(argv[2], argv[1][0] == 't');
-    fprintf(stderr, "small_guest text|show|module FILE\n");
+    fprintf(stderr, "small_guest text|show|module|unload|write|sleep …\n");
     return 2;
 }

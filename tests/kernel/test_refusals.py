@@ -56,8 +56,8 @@ def test_a_kernel_that_refuses_the_module_is_told_from_a_broken_one(built, optio
 
 
 def test_a_module_of_another_kernel_says_to_build_it_again(built):
-    # The version that the module was built for, as the kernel compares it.
-    line, code = said(built, "", lambda module: module.replace(b"vermagic=6.1.", b"vermagic=6.9."))
+    # Releases are not compared where symbols have versions; the words behind them are.
+    line, code = said(built, "", lambda module: module.replace(b" mod_unload modversions", b" mod_unload modversionZ"))
     assert "built for another kernel" in line and code == 3, line
 
 

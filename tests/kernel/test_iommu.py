@@ -1,0 +1,77 @@
+"""Lists behind an IOMMU: the module takes a PCI device of the emulated machine, and CPU and device find what the other has stored."""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import kernels  # noqa: E402
+import small  # noqa: E402
+from machine import Machine, cell, parsed  # noqa: E402
+from run_arm64 import Unavailable  # noqa: E402
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="builds of the module start on x86-64")
+IOMMU = ("-machine", "iommu=smmuv3", "-device", "edu")
+EDU = "dma_pci=1234:11e8"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> tuple[Path, Path]:
+    out = tmp_path_factory.mktemp("iommu")
+    try:
+        tree = kernels.fetch("6.12", "arm64", ROOT / "build")
+        kernels.build("6.12", "arm64", out / "module")
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    return tree, out
+
+
+def booted(built: tuple[Path, Path], parameters: str, *more: str) -> Machine:
+    tree, out = built
+    init = small.program(ROOT / "tests/system/init.c", "arm64", out)
+    guest = small.program(ROOT / "tests/kernel/small_guest.c", "arm64", out)
+    first = [str(guest), "module", "/linewright.ko", parameters]
+    return Machine(tree / "vmlinuz", "arm64", out / "module", init, first, more=more)
+
+
+def test_lists_behind_an_iommu_are_whole(built):
+    machine = booted(built, EDU, *IOMMU)
+    try:
+        assert "@@exit 0 0" in machine.before, "\n".join(machine.before[-30:])
+        assert parsed(machine.ask("forms")[0])["dma"] == "noncoherent,iommu"
+        for direction, entry_bytes in itertools.product(
+            ("to_device", "from_device", "bidirectional"), (100, 4096, 20000)
+        ):
+            asked = {"operation": "dma_map", "form": "dma_sg", "width": 8, "cpus": 0, "entries": 17}
+            answer = machine.ask(cell(**asked, direction=direction, entry_bytes=entry_bytes, verify=1))
+            (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail("\n".join(answer))
+            assert total["wrong"] == "0", answer
+        for step in ("dma_map", "dma_unmap", "dma_sync_for_device", "dma_sync_for_cpu"):
+            asked = {
+                "operation": step,
+                "form": "dma_sg",
+                "width": 8,
+                "cpus": 0,
+                "entries": 17,
+                "direction": "bidirectional",
+            }
+            assert "end stop=windows" in machine.ask(cell(**asked)), step
+        assert not machine.warnings(), "\n".join(machine.log[-80:])
+    finally:
+        machine.close()
+
+
+def test_a_device_that_is_not_there_is_refused(built):
+    machine = booted(built, EDU)
+    try:
+        assert any("small_guest: loading the module: No such device" in line for line in machine.before), machine.before
+        assert parsed(machine.ask("forms")[0])["dma"] == "noncoherent"
+    finally:
+        machine.close()
