@@ -21,6 +21,7 @@ from linewright.units import cpu_text, duration_text
 DEFAULT_PLAN = "quick"
 LAUNCH = "LINEWRIGHT_LAUNCH"
 """The environment variable that stands for `measure --launch`: launches that are taken in turns are numbered by it."""
+PAIR = 2
 OPTIONS = ("--plan", "--budget", "--precision", "--only", "--cpus", "--set", "--seed", "--counters", "--launch")
 """Options of `measure` that shape the plan."""
 
@@ -129,10 +130,13 @@ def check_cpus(cpus: Sequence[int], topology: Topology, where: str = "--cpus") -
 
 
 def check_threads(plan: Plan, topology: Topology) -> None:
-    """No cell pins more threads than there are CPUs: two pinned to one would show exactly doubled times."""
+    """No cell pins more threads than there are CPUs: two pinned to one would show exactly doubled times.
+
+    Pairs of threads are the plans' own: where a machine or cpuset has one CPU, the probe leaves those cells out and says so.
+    """
     usable = list(plan.cpus) or topology.usable()
     widest = max(plan.cells, key=lambda cell: cell.threads)
-    if widest.threads > len(usable):
+    if widest.threads > (len(usable) if plan.cpus else max(len(usable), PAIR)):
         raise UserError(
             f"{widest.threads} pinned threads, but {len(usable)} CPU{'s' if len(usable) > 1 else ''} to pin them to",
             widest.id,

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
 import shlex
+import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from linewright.output.machine import company
 from linewright.records import files as records
-from support.places import FAKE_PROBE
+from support import seccomp
+from support.finding import PLANTED
+from support.places import FAKE_PROBE, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "system"))
+import run_arm64
 
 SMALL = ["--quiet", "--only", "plain_add", "--set", "launches=2"]
 CPUS = sorted(os.sched_getaffinity(0))
@@ -60,13 +65,61 @@ def wait_for(condition, timeout_s: float = 120.0) -> None:
         time.sleep(0.02)
 
 
-def test_one_cpu(real):
+@pytest.fixture
+def one_cpu() -> Iterator[Path]:
+    """A cpuset of one CPU: the control group's list of processes."""
+    for root in ("/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"):
+        group = Path(root, f"linewright-{os.getpid()}")
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / "cpuset.cpus").exists():
+                (group / "cpuset.cpus").write_text(str(CPUS[-1]))
+                (group / "cpuset.mems").write_text("0")
+                yield group / "cgroup.procs"
+                return
+        finally:
+            group.rmdir()
+    pytest.skip("no control group of one CPU can be made: that asks for root and the controller cpuset")
+
+
+def test_one_cpu(real, one_cpu):
     """A cpuset of one: what one thread can do is measured, what needs two says so."""
     pair = {"contender": "same_line", "threads": 2, "form": "lock_add", "order": "full"}
-    context, alone, together = probed(real, cells({}, pair), preexec_fn=lambda: os.sched_setaffinity(0, {CPUS[-1]}))
+    context, alone, together = probed(real, cells({}, pair), preexec_fn=lambda: one_cpu.write_text(str(os.getpid())))
     assert [cpu["cpu"] for cpu in context["cpus"] if cpu["allowed"]] == [CPUS[-1]]
     assert alone["status"] == "ok" and alone["cpus"] == [CPUS[-1]]
     assert together["status"] == "unavailable" and "2 pinned threads need 2 CPUs" in together["reason"]
+
+
+def test_one_cpu_in_the_whole_command(real, one_cpu):
+    """Plan quick in a cpuset of one CPU: what needs two is left out and counted, and there is a result."""
+    words = ["measure", "--only", "*add/u64*/w0/*", "--set", "launches=1", "--budget", "4s", "-o", "r.jsonl"]
+    answer = real.apart(*words, preexec_fn=lambda: one_cpu.write_text(str(os.getpid())))
+    assert answer.returncode == 0, answer.stderr
+    rows = rows_of(real.directory / "r.jsonl")
+    assert {row.status for row in rows} == {"ok", "unavailable"}
+    assert all((row.status == "ok") == (row.cell.threads == 1) for row in rows)
+    assert "2 pinned threads need 2 CPUs" in answer.stdout
+
+
+def test_a_cpuset_that_shrinks_in_the_middle(real, one_cpu):
+    """The whole process is moved into a cpuset of one while it measures: it ends as it should."""
+    plan = cells({}, precision=1e-9, max_windows=400, window_ms=5)
+    process = subprocess.Popen(
+        [real.probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdin.write(json.dumps(plan))
+    process.stdin.close()
+    process.stdin = None
+    process.stdout.readline()
+    one_cpu.write_text(str(process.pid))
+    said, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    (record,) = (json.loads(line) for line in said.splitlines())
+    assert record["status"] == "ok" or record["reason"], record
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="asks for two CPUs")
@@ -164,6 +217,32 @@ def test_a_wall_clock_that_steps(command, monkeypatch):
     assert len(rows_of(command.directory / "r.jsonl")) == 12
 
 
+@pytest.mark.slow
+def test_a_wall_clock_that_is_really_stepped(real, tmp_path):
+    """To and fro by a day every few milliseconds, under a kernel of its own: an emulated machine."""
+    probe, compiler = ROOT / "build/arm64/probe/linewright-probe", shutil.which("aarch64-linux-gnu-gcc")
+    if not probe.exists() or compiler is None:
+        pytest.skip("the arm64 probe is not built, or there is no compiler: x86-64's clock is not emulated")
+    try:
+        kernel = run_arm64.kernel(tmp_path)
+        run_arm64.tool("qemu-system-aarch64", "qemu-system-arm")
+    except run_arm64.Unavailable as missing:
+        pytest.skip(str(missing))
+    for name in ("init", "step_clock"):
+        source = ROOT / f"tests/system/{name}.c"
+        subprocess.run([compiler, "-O1", "-static", "-o", tmp_path / name, source], check=True)
+    plan = json.dumps(cells({}, {"form": "ldadd", "operation": "fetch_add"}, min_windows=20, max_windows=20, budget_s=120))  # fmt: skip
+    commands = [[str(tmp_path / "step_clock"), plan, "/probe"]]
+    archive = tmp_path / "archive"
+    archive.write_bytes(run_arm64.initramfs(tmp_path / "init", commands, {"probe": probe.read_bytes()}))
+    console = run_arm64.boot(kernel, archive, 2, 200, 300).replace("\r", "")
+    assert "@@exit 0 0" in console, console[-3000:]
+    assert int(console.partition("\nsteps ")[2].split()[0]) > 20
+    rows = [json.loads(line) for line in console.splitlines() if line.startswith('{"linewright_record"')]
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    assert all(0 < ns < 1e6 for row in rows for ns in row["window_ns"]), "an hour is 3.6e12 ns"
+
+
 def test_no_write_permission_but_for_the_output(command):
     """Home, temporary folder and working directory cannot be written: the records can."""
     closed, open_folder = command.directory / "closed", command.directory / "open"
@@ -181,64 +260,55 @@ def test_no_write_permission_but_for_the_output(command):
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and "cannot make results/ here" in refused.stderr
 
 
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
-BPF_LD_W_ABS, BPF_JEQ, BPF_RET = 0x20, 0x15, 0x06
-ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NUMBERS = {
-    "x86_64": {"perf_event_open": 298, "mbind": 237, "set_mempolicy": 238, "bpf": 321, "keyctl": 250, "unshare": 272,
-               "setns": 308, "mount": 165, "membarrier": 324, "rseq": 334, "sched_setscheduler": 144, "mlockall": 151},
-    "aarch64": {"perf_event_open": 241, "mbind": 235, "set_mempolicy": 237, "bpf": 280, "keyctl": 219, "unshare": 97,
-                "setns": 268, "mount": 40, "membarrier": 283, "rseq": 293, "sched_setscheduler": 119, "mlockall": 230},
-}  # fmt: skip
-"""System calls by number, <asm/unistd.h> of each architecture."""
-DOCKER = ("perf_event_open", "mbind", "set_mempolicy", "bpf", "keyctl", "unshare", "setns", "mount")
-"""What Docker's default profile refuses with EPERM without capabilities, as far as a measuring program could want it."""
-SYSTEMD = (
-    "perf_event_open",
-    "sched_setscheduler",
-    "mlockall",
-    "membarrier",
-    "rseq",
-    "bpf",
-    "mount",
-    "setns",
-    "unshare",
-)
-"""What a strict SystemCallFilter of a service refuses: @resources, @privileged, @mount, and what it does not know."""
+OLD = ("perf_event_open", "membarrier", "rseq", "sched_setscheduler", "mlockall", "mbind", "set_mempolicy", "socket")
+"""What filters refuse that are older than the system calls, or stricter than any default."""
+PROFILES = {"containers": seccomp.containers, "service": seccomp.service, "strict": lambda: seccomp.refusing(*OLD)}
 
 
-def refusing(names: tuple[str, ...]) -> None:
-    """Install a filter for this process and what it starts: these system calls fail with EPERM."""
-    numbers = NUMBERS[os.uname().machine]
-    code = [(BPF_LD_W_ABS, 0, 0, 0)]
-    for name in names:
-        code += [(BPF_JEQ, 0, 1, numbers[name]), (BPF_RET, 0, 0, ERRNO | 1)]
-    code.append((BPF_RET, 0, 0, ALLOW))
-    program = b"".join(struct.pack("HBBI", *line) for line in code)
-    buffer = ctypes.create_string_buffer(program)
-    head = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, head, 0, 0) == 0, os.strerror(ctypes.get_errno())
+@pytest.fixture(params=PROFILES)
+def profile(request) -> Callable[[], None]:
+    """What a child calls to be refused what this profile refuses."""
+    if seccomp.missing():
+        pytest.skip(f"apt install {seccomp.missing()}")
+    return PROFILES[request.param]()
 
 
-@pytest.mark.skipif(os.uname().machine not in NUMBERS, reason="no table of system calls for this architecture")
-@pytest.mark.parametrize("names", [DOCKER, SYSTEMD], ids=["docker", "systemd"])
-def test_a_seccomp_profile(real, names):
+def test_a_seccomp_profile(real, profile):
     forms = [
         {},
         {"operation": "percpu_add", "form": "percpu_rseq_add", "order": "relaxed"},
         {"operation": "percpu_add", "form": "percpu_lock_add", "order": "full"},
+        {"operation": "readers_pair", "form": "srcu_fast", "order": "acq_rel"},
     ]
     every = json.loads(subprocess.run([real.probe, "--list-forms"], capture_output=True, check=True).stdout)
-    known = {form["name"] for form in every if form["width_bits"] == 64}
-    plan = cells(*(form for form in forms if form.get("form", "plain_add") in known), counters=["cycles", "task-clock"])
-    context, *rows = probed(real, plan, preexec_fn=lambda: refusing(names))
+    known = {form["name"]: form for form in every}
+    plan = cells(
+        *(form | {"width_bits": known[form["form"]]["width_bits"]} if form else form for form in forms if form.get("form", "plain_add") in known),
+        counters=["cycles", "task-clock"],
+    )  # fmt: skip
+    context, *rows = probed(real, plan, preexec_fn=profile)
     assert context["counters"] == "unavailable" and context["counters_reason"]
     assert all(row["status"] in ("ok", "unavailable") and (row["status"] == "ok" or row["reason"]) for row in rows), (
         rows
     )
-    assert rows[0]["status"] == "ok"
+    assert rows[0]["status"] == "ok" and len(rows) >= 3
+
+
+def test_the_commands_in_a_container(real):
+    """What a container without capabilities refuses: each command goes on, and says what it could not do."""
+    if seccomp.missing():
+        pytest.skip(f"apt install {seccomp.missing()}")
+    inside = {"preexec_fn": seccomp.containers(), "env": real.environment()}
+    write_plan(real.directory, cells())
+    measured = real.apart("measure", "--quiet", "--plan", "p.json", "-o", "r.jsonl", **inside)
+    assert measured.returncode == 0 and len(rows_of(real.directory / "r.jsonl")) == 1, measured.stderr
+    tried = real.apart("trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--metric", "cpu", "--", "sh", "-c", "echo $(id)", **inside)  # fmt: skip
+    assert tried.returncode == 0 and "2 of 2 rounds were run" in tried.stdout, tried.stderr
+    worked = real.apart("workload", "ticket", "--threads", "2", "--duration", "50ms", **inside)
+    assert worked.returncode == 0, worked.stderr
+    found = real.apart("find", "--", PLANTED, "true", "2", "1", **inside)
+    assert found.returncode == 0 and "true_counter" in found.stdout, found.stderr
+    assert "a container's seccomp profile can be the cause. Sampled by CPU timers" in found.stdout.replace("\n", " ")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="hiding /sys asks for root")
