@@ -32,6 +32,14 @@ def fleet(
         typer.Option("--output", "-o", help="Folder for records and page.", show_default="results/fleet-HOSTS-PLAN"),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Machines measured at once.", min=1, max=MOST_JOBS)] = 16,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Dask scheduler, such as tcp://HOST:8786: each line of HOSTS is then the name, host or address of one of its workers, "
+            "which measures its own machine.",
+            show_default="ssh",
+        ),
+    ] = None,
     alike: Annotated[str, typer.Option(help="Largest difference within a group, beyond the intervals.")] = "10%",
     budget: BudgetOption = None,
     only: Only = None,
@@ -41,10 +49,10 @@ def fleet(
     """Measure many machines at once, and group them by how they behave. The same command goes on where it was stopped."""
     bound = units.share(alike, "--alike")
     limit = several.limit_s(plan, budget)
-    members = hosts.read_hosts(file)
+    members = hosts.read_workers(file) if scheduler else hosts.read_hosts(file)
     folder = Path(out) if out is not None else Path("results", f"fleet-{Path(file).stem}-{Path(plan).stem}")
     options = words({"--plan": plan, "--budget": budget, "--only": only, "--set": settings, "--seed": seed})
-    team = several.of_hosts(members, folder, options, jobs, limit)
+    team = several.of_hosts(members, folder, options, jobs, limit, scheduler or "")
     return finish(team, folder, plan, bound)
 
 

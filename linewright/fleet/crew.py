@@ -136,7 +136,10 @@ class Crew:
             return
         selector.unregister(stream)
         stream.close()
-        code = member.process.wait()
+        self._ended(member, member.process.wait(), changed)
+
+    def _ended(self, member: Member, code: int, changed: Callable[[str], None]) -> None:
+        """Remember how a machine's run ended, and say it."""
         self.running.remove(member)
         member.share = 1.0
         late = "took longer than its budget allows, and was ended" if member.late else ""

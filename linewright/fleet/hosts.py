@@ -23,16 +23,29 @@ class Host(Struct, frozen=True):
 
 def read_hosts(path: str) -> list[Host]:
     """One target a line; ``HOST``, ``USER@HOST`` and ``HOST:PORT`` mean ssh. ``#`` begins a comment."""
+    lines = _lines(path)
+    return named([line if line.partition(":")[0] in SCHEMES else f"ssh://{line}" for line in lines], path)
+
+
+def read_workers(path: str) -> list[Host]:
+    """The same for a cluster's workers: a name, a host or an address a line."""
+    lines = _lines(path)
+    for line in lines:
+        if line.partition(":")[0] in SCHEMES:
+            raise UserError(f"{line} is no worker", path, "with --scheduler: a worker's name, host or address a line")
+    return named(lines, path)
+
+
+def _lines(path: str) -> list[str]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserError(reason or str(error), path, "expected a file with one host a line") from None
-    lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines()]
-    targets = [line if line.partition(":")[0] in SCHEMES else f"ssh://{line}" for line in lines if line]
-    if not targets:
+    lines = [line for line in (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines()) if line]
+    if not lines:
         raise UserError("no host in it", path, "one host a line, such as user@host or ssh://host:22")
-    return named(targets, path)
+    return lines
 
 
 def named(targets: Iterable[str], where: str) -> list[Host]:

@@ -23,9 +23,17 @@ def measure(targets: Sequence[str], folder: Path, options: list[str], resume: bo
     return team
 
 
-def of_hosts(hosts: Sequence[Host], folder: Path, options: list[str], jobs: int, limit: float) -> Crew:
-    """The hosts of a fleet, `jobs` at a time; goes on where the folder says that it was stopped."""
-    team = Crew(hosts, folder, options, resume=True)
+def of_hosts(hosts: Sequence[Host], folder: Path, options: list[str], jobs: int, limit: float, scheduler: str) -> Crew:
+    """The hosts of a fleet, `jobs` at a time; goes on where the folder says that it was stopped.
+
+    With the address of a Dask `scheduler` each is one of its workers.
+    """
+    if scheduler:
+        from linewright.fleet.cluster import ClusterCrew  # distributed comes with it
+
+        team: Crew = ClusterCrew(hosts, folder, options, scheduler)
+    else:
+        team = Crew(hosts, folder, options, resume=True)
     if team.ended:
         note(f"{team.ended} of {len(team.members)} machines are done already")
     run(team, jobs, limit)
