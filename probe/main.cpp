@@ -1,5 +1,6 @@
 // linewright-probe: runs a plan on the machine under test. Plan on standard input, records on standard output.
 #include "probe/machine.hpp"
+#include "probe/programs.hpp"
 #include "probe/quick.hpp"
 #include "probe/rmw_loops.hpp"
 #include "probe/run.hpp"
@@ -118,6 +119,12 @@ int run(probe::Machine &machine, const wire::Plan &plan) {
     return finished && writable ? done : not_completed;
 }
 
+// The folder that this program was started from: where `trial --on` put it, files can be written.
+std::string folder_of(const std::string &program) {
+    const std::size_t slash = program.rfind('/');
+    return slash == std::string::npos ? "." : program.substr(0, slash);
+}
+
 void catch_signals() {
     struct sigaction action{};
     action.sa_handler = on_signal;
@@ -138,7 +145,7 @@ int main(int argc, char **argv) {
     CLI::App app{"Runs a plan of timed cells on this machine: plan (JSON) on standard input, a context line and one "
                  "record for each cell (JSON lines) on standard output."};
     app.set_version_flag("--version", "linewright-probe " LINEWRIGHT_VERSION);
-    bool topology = false, context = false, check = false, quick = false;
+    bool topology = false, context = false, check = false, quick = false, programs = false;
     std::optional<unsigned> launch;
     std::string list_forms;
     auto *modes = app.add_option_group("instead of running a plan");
@@ -151,6 +158,8 @@ int main(int argc, char **argv) {
     modes->add_flag("--context", context, "print the context line alone");
     modes->add_flag("--check", check, "validate the plan on standard input; run nothing");
     modes->add_flag("--quick", quick, "measure a few cells of every form and print a plain text table");
+    modes->add_flag("--programs", programs,
+                    "run the programs that standard input names and say what each took: for `linewright trial --on`");
     modes->require_option(0, 1);
     app.add_option("--launch", launch, "run the plan as this launch, in place of the one that it names: 0, 1 and so on")
         ->check(CLI::Range(0u, 1'000'000u));
@@ -165,6 +174,10 @@ int main(int argc, char **argv) {
 
     catch_signals();
     try {
+        if (programs) {
+            probe::claim_machine();
+            return probe::run_programs(folder_of(argv[0]));
+        }
         probe::Machine machine = probe::read_machine();
         if (!list_forms.empty())
             print_forms(machine, list_forms == "all");

@@ -16,9 +16,9 @@ import typer
 from linewright import policy
 from linewright.errors import UserError
 from linewright.output.console import note
+from linewright.target.programs import AUDIT as LIBRARY
 
 ORDER = 70
-LIBRARY = "liblinewright_audit.so"
 TLS_TUNABLE = "glibc.rtld.optional_static_tls"
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries,
 and keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis would

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime
 import os
-import platform
 import re
 import secrets
 import shlex
 import sys
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from linewright import __version__, policy, units
 from linewright.commands._options import AsJson
+from linewright.commands._where import Where, where
 from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import console_for, note, print_json
 
@@ -69,6 +70,10 @@ SaveOption = Annotated[
         show_default="results/trial-TIME.jsonl",
     ),
 ]
+OnOption = Annotated[
+    str | None,
+    typer.Option("--on", help="Where to run: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local"),
+]
 ResumeOption = Annotated[str | None, typer.Option(help="Continue this trial file's last session.")]
 
 PadOption = Annotated[
@@ -93,6 +98,7 @@ def trial(
     warmup: WarmupOption = 1,
     limit: LimitOption = None,
     seed: SeedOption = None,
+    on: OnOption = None,
     save: SaveOption = None,
     resume: ResumeOption = None,
     as_json: AsJson = False,
@@ -107,16 +113,13 @@ def trial(
     _in_range(warmup, 0, 1000, "--warmup")
     if seed is not None:
         _in_range(seed, 0, 2**53, "--seed")
-    from linewright.analysis import paired
+    limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     from linewright.trial import runner
 
     runner.compile_metric(metric)
     for text in (*command, *(env or [])):
         _storable(text)
-    named = _padded(pad, settings, env, command[0]) if pad else _settings(settings, env, command[0], save is not None)
-    session = _session(
-        command,
-        named,
+    asked = dict(
         metric=metric,
         unit=runner.METRICS.get(metric, ""),
         higher_is_better=higher_is_better,
@@ -125,26 +128,39 @@ def trial(
         warmup_rounds=warmup,
         seed=secrets.randbits(53) if seed is None else seed,
     )
-    limit_s = units.duration_s(limit, "--limit") if limit is not None else None
-    writer = _file(save, session)
-    if settings is not None and platform.machine() != "aarch64":
-        note(f"on {platform.machine()} each atomic operation has one form: these settings differ in name alone")
+    with closing(where(on)) as there:
+        if pad:
+            named = _padded(pad, settings, env, command[0], there)
+        else:
+            named = _settings(settings, env, command[0], save is not None, there)
+        session = _session(command, named, there, **asked)
+        writer = _file(save, session, there)
+        _say_limits(settings, named, runs, there.machine)
+        run = _run_padded if pad else _run_new
+        return run(session, there, writer, limit_s, as_json)
+
+
+def _say_limits(settings: str | None, named: list, runs: int, machine: str) -> None:
+    """What this trial cannot show, before it begins."""
+    from linewright.analysis import paired
+
+    if settings is not None and machine != "aarch64":
+        note(f"on {machine} each atomic operation has one form: these settings differ in name alone")
     if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
         note(
             f"{runs} rounds cannot show a difference between {len(named)} settings, however large:"
             f" --runs {enough} or more"
         )
-    if not pad:
-        return _run(session, [], writer, limit_s, as_json, describe=True)
-    return _run_padded(session, writer, limit_s, as_json)
 
 
-def _run_padded(session, writer, limit_s: float | None, as_json: bool) -> int:
+def _run_new(session, there: Where, writer, limit_s: float | None, as_json: bool) -> int:
+    return _run(session, [], there, writer, limit_s, as_json, describe=True)
+
+
+def _run_padded(session, there: Where, writer, limit_s: float | None, as_json: bool) -> int:
     """Run it, and say of which site no block came: such a setting is the baseline under another name."""
-    from linewright.trial import pad as padding
-
-    with padding.watched() as unseen:
-        code = _run(session, [], writer, limit_s, as_json, describe=True)
+    with there.watched() as unseen:
+        code = _run_new(session, there, writer, limit_s, as_json)
         for name in unseen(session.settings[1:]):
             note(f"{name}: no heap block came from there, so nothing was padded")
     return code
@@ -157,14 +173,11 @@ def _only_alone(context: typer.Context) -> None:
         raise UserError("--resume takes everything from its file", "trial", "allowed beside it: --json, --limit")
 
 
-def _padded(pad: list[str], atomics: str | None, env: list[str] | None, program: str) -> list:
-    from linewright.commands.run import find_program
-    from linewright.trial import pad as padding
-
+def _padded(pad: list[str], atomics: str | None, env: list[str] | None, program: str, there: Where) -> list:
     if atomics is not None or env:
         raise UserError("--pad with other settings", "trial", "one kind of setting at a time")
     _in_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
-    return padding.settings(list(dict.fromkeys(pad)), find_program(program))
+    return there.padded(list(dict.fromkeys(pad)), program)
 
 
 def _storable(text: str) -> None:
@@ -184,7 +197,7 @@ def _in_range(value: int, low: int, high: int, where: str) -> None:
         raise UserError(f"out of range: {value}", where, f"allowed: {low} to {high}")
 
 
-def _settings(atomics: str | None, env: list[str] | None, program: str, alone: bool) -> list:
+def _settings(atomics: str | None, env: list[str] | None, program: str, alone: bool, there: Where) -> list:
     """The settings asked for, by name; the first is the baseline."""
     from linewright.trial.files import Named
 
@@ -194,8 +207,8 @@ def _settings(atomics: str | None, env: list[str] | None, program: str, alone: b
         named = [Named(name=text.strip() or AS_IS, environment=_assignments(text)) for text in env]
         if len(named) == 1 and not alone:
             named.insert(0, Named(name=AS_IS, environment={}))
-    elif atomics is not None or (not alone and platform.machine() == "aarch64"):
-        named = _policies(atomics or "default/prefetch/load", program)
+    elif atomics is not None or (not alone and there.machine == "aarch64"):
+        named = _policies(atomics or "default/prefetch/load", program, there)
     elif alone:
         named = [Named(name=AS_IS, environment={})]
     else:
@@ -231,25 +244,19 @@ def _assignments(text: str) -> dict[str, str]:
     return answer
 
 
-def _policies(text: str, program: str) -> list:
+def _policies(text: str, program: str, there: Where) -> list:
     """Settings of the library; on arm64 all of them load the auditing library, so that nothing else differs."""
-    from linewright.commands.run import CHANGED, find_library, find_program, switched, tls_room, warn_unswitched
     from linewright.trial.files import Named
 
     values = [policy.check(value.strip(), "--settings") or "default" for value in text.split("/")]
-    if platform.machine() != "aarch64":
+    if there.machine != "aarch64":
         return [Named(name=value, environment={"LINEWRIGHT_ATOMICS": value}) for value in values]
-    path = find_program(program)
-    warn_unswitched(path)
-    library, room = find_library(), tls_room(path)
-    changed = [switched(dict(os.environ), value, False, library, room) for value in values]
-    return [
-        Named(name=value, environment={k: new[k] for k in CHANGED}) for value, new in zip(values, changed, strict=True)
-    ]
+    changed = there.switched(values, program)
+    return [Named(name=value, environment=new) for value, new in zip(values, changed, strict=True)]
 
 
-def _session(command: list[str], named: list, **more: object):
-    from linewright.trial.files import Session, here
+def _session(command: list[str], named: list, there: Where, **more: object):
+    from linewright.trial.files import Session
 
     return Session(
         linewright_trial=1,
@@ -258,18 +265,18 @@ def _session(command: list[str], named: list, **more: object):
         tool_version=__version__,
         command=command,
         settings=named,
-        **here(),
+        target=there.name,
+        **there.facts(),
         **more,
     )
 
 
-def _file(save: str | None, session):
+def _file(save: str | None, session, there: Where):
     """A writer to the trial file, with the session's line to be written first; an existing file must fit."""
-    from linewright.commands.run import find_program
     from linewright.records import files as records
     from linewright.trial import boots, files
 
-    find_program(session.command[0])
+    there.find(session.command[0])
     if save is not None and os.path.exists(save):
         known = files.read(save, note)
         boots.check_same(known.sessions[0], session, save)
@@ -283,27 +290,26 @@ def _resume(path: str, limit: str | None, as_json: bool) -> int:
     from linewright.trial import files
 
     known = files.read(path, note)
-    session, now = known.sessions[-1], files.here()
-    for name in ("cpu_model", "kernel", "boot_id"):
-        if getattr(session, name) != now[name]:
-            raise UserError(
-                f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})",
-                "--resume",
-                "--save on each boot, then linewright compare",
-            )
-    samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
+    session = known.sessions[-1]
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
-    return _run(session, samples, files.append_to(known, "--resume"), limit_s, as_json, describe=False)
+    samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
+    with closing(where(session.target)) as there:
+        now = there.facts()
+        for name in ("cpu_model", "kernel", "boot_id"):
+            if getattr(session, name) != now[name]:
+                raise UserError(
+                    f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})",
+                    "--resume",
+                    "--save on each boot, then linewright compare",
+                )
+        return _run(session, samples, there, files.append_to(known, "--resume"), limit_s, as_json, describe=False)
 
 
-def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, describe: bool) -> int:
+def _run(session, samples: list, there: Where, writer, limit_s: float | None, as_json: bool, describe: bool) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
-    from linewright.commands.run import find_program
     from linewright.output.progress import fitting
     from linewright.target.interrupts import Interrupts
-    from linewright.trial import engine, runner
-
-    program = find_program(session.command[0])
+    from linewright.trial import engine
 
     def keep(sample) -> None:
         writer.write(sample)
@@ -314,13 +320,14 @@ def _run(session, samples: list, writer, limit_s: float | None, as_json: bool, d
             writer.write(session)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
         with Interrupts() as interrupts, fitting(engine.TrialMeter(total, len(samples))) as shown:
-            process = runner.Process(program, session.command, session.metric, interrupts, limit_s)
-            finished = engine.run(session, process, samples, keep, shown.show)
+            runs = there.runs(session, interrupts, limit_s)
+            finished = engine.run(session, runs, samples, keep, shown.show)
     finally:
         writer.close()
     _show(session, finished, writer.name, as_json)
     if finished.interrupted:
-        raise RunError(f"interrupted; {len(finished.samples)} runs are kept; continue with --resume {writer.name}")
+        kept = f"{len(finished.samples)} runs are kept; continue with --resume {writer.name}"
+        raise RunError(f"{runs.lost or 'interrupted'}; {kept}")
     if all(sample.value is None for sample in finished.samples):
         raise RunError(engine.no_figure(session, finished.samples[0].reason))
     return DONE

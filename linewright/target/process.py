@@ -37,7 +37,7 @@ def end(process: subprocess.Popen) -> None:
     if process.poll() is None:
         process.kill()
     process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
+    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
         with contextlib.suppress(OSError):
             stream.close()
 

@@ -14,6 +14,7 @@ WORKLOAD = "linewright-workload"
 TORTURE = "linewright-torture"
 SAMPLER = "linewright-find"
 MODEL = "linewright-model"
+AUDIT = "liblinewright_audit.so"
 
 
 def find_probe() -> Path:
@@ -38,21 +39,49 @@ def find_probe_for(arch: str) -> Path:
 
     This machine's own is the one that `find_probe` finds, unless another is named.
     """
-    return _find_for(arch, NAME, "PROBE", find_probe)
+    return _find_for(arch, NAME, "LINEWRIGHT_PROBE", "probe", find_probe)
 
 
 def find_workload_for(arch: str) -> Path:
     """The same for the program of `linewright workload`."""
-    return _find_for(arch, WORKLOAD, "WORKLOAD", find_workload)
+    return _find_for(arch, WORKLOAD, "LINEWRIGHT_WORKLOAD", "workload", find_workload)
 
 
-def _find_for(arch: str, name: str, room: str, own: Callable[[], Path]) -> Path:
-    variable = f"LINEWRIGHT_{room}_{arch.upper()}"
+SAMPLED = ("x86_64", "arm64")
+"""Architectures that the sampler and its libraries exist for."""
+
+
+def find_sampler_for(arch: str) -> Path:
+    """The same for the sampler of `linewright find`."""
+    return _find_for(_sampled(arch), SAMPLER, "LINEWRIGHT_FIND", "find", find_sampler)
+
+
+def find_preload_for(part: str, arch: str) -> Path:
+    """The same for a library that `find_preload` finds."""
+    name = f"liblinewright_find_{part}.so"
+    return _find_for(_sampled(arch), name, _preload_variable(part), "find", lambda: find_preload(part))
+
+
+def _sampled(arch: str) -> str:
+    if arch not in SAMPLED:
+        raise UserError(f"no {SAMPLER} for {arch}", "--on", f"there is one for {', '.join(SAMPLED)}")
+    return arch
+
+
+def find_audit_for(arch: str, own: Callable[[], Path]) -> Path:
+    """The same for the auditing library of `linewright run`, whose own one the caller finds."""
+    return _find_for(arch, AUDIT, "LINEWRIGHT_AUDIT", "src/outline", own)
+
+
+def _find_for(arch: str, name: str, variable: str, room: str, own: Callable[[], Path]) -> Path:
+    variable = f"{variable}_{arch.upper()}"
     if arch == architecture(platform.machine()) and not os.environ.get(variable):
         return own()
     package = Path(__file__).resolve().parents[1]
-    places = (package / "bin" / f"{name}-{arch}", package.parent / "build" / arch / room.lower() / name)
-    advice = f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {name}`, or name it in {variable}"
+    stem, dot, suffix = name.partition(".")
+    places = (package / "bin" / f"{stem}-{arch}{dot}{suffix}", package.parent / "build" / arch / room / name)
+    target = stem.removeprefix("lib") if suffix else name
+    advice = f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {target}`, or name it in {variable}"
     return _first(places, variable, f"{name} for {arch}", advice)
 
 
@@ -78,8 +107,11 @@ def find_model() -> Path:
 
 def find_preload(part: str) -> Path:
     """A library that `linewright find` loads into programs, ``timer`` or ``heap``, or the emulator's plugin ``exact``."""
-    name = f"liblinewright_find_{part}.so"
-    return _find(name, f"LINEWRIGHT_FIND_{part.upper()}_LIBRARY", "find")
+    return _find(f"liblinewright_find_{part}.so", _preload_variable(part), "find")
+
+
+def _preload_variable(part: str) -> str:
+    return f"LINEWRIGHT_FIND_{part.upper()}_LIBRARY"
 
 
 def _find(name: str, variable: str, room: str) -> Path:

@@ -14,6 +14,9 @@ from linewright.errors import UserError
 from linewright.records import files as records
 from linewright.records.kinds import DECODE_ERRORS, kind_of
 
+FOLDER = "$LINEWRIGHT_FOLDER"
+"""In a setting's environment on another machine: the folder that holds what was copied there, which is another one each time."""
+
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 
@@ -42,6 +45,8 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     precision: Annotated[float, Meta(gt=0, le=0.5)]
     warmup_rounds: Annotated[int, Meta(ge=0, le=1000)]
     seed: Count
+    target: str = "local"
+    """Where it ran, as ``--on`` names it."""
     arch: str
     cpu_model: str
     cpus: Count

@@ -9,27 +9,24 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from linewright.errors import UserError
 from linewright.find.symbols import Symbol, demangle, module
-from linewright.target.programs import find_preload
 from linewright.trial.files import Named
 
 UNPADDED = "unpadded"
 _TO, _BLOCKS = "LINEWRIGHT_FIND_PAD_TO", "LINEWRIGHT_FIND_PAD"
-_AS, _SEEN = "LINEWRIGHT_FIND_PAD_AS", "LINEWRIGHT_FIND_PAD_SEEN"
+_AS, SEEN = "LINEWRIGHT_FIND_PAD_AS", "LINEWRIGHT_FIND_PAD_SEEN"
 """Variables that the preloaded library reads (find/preload/heap.cpp)."""
 ALLOWED = "allowed: a function of the program that allocates, MODULE+0xADDRESS, or MODULE+0xBEGIN-0xEND, as linewright find prints"
 _RANGE = re.compile(r"^(?P<module>[^,/]+)\+0x(?P<begin>[0-9a-f]{1,16})(?:-0x(?P<end>[0-9a-f]{1,16}))?$")
 
 
-def settings(sites: list[str], program: str) -> list[Named]:
-    """The baseline and one setting for each site."""
-    library = str(find_preload("heap"))
-    before = os.environ.get("LD_PRELOAD")
+def settings(sites: list[str], program: str, library: str, before: str) -> list[Named]:
+    """The baseline and one setting for each site; `before` is what is preloaded anyway."""
     preload = {"LD_PRELOAD": f"{library}:{before}" if before else library}
     found = [ranges(site, program) for site in sites]
     longest = max(map(len, found))
@@ -50,13 +47,16 @@ def watched() -> Iterator[Callable[[Sequence[Named]], list[str]]]:
     """For the time of a trial, the library marks each setting in which it found a block; asked afterwards, the names of padded settings in
     which it found none."""
     with tempfile.TemporaryDirectory(prefix="linewright-pad-") as folder:
-        os.environ[_SEEN] = folder
+        os.environ[SEEN] = folder
         try:
-            yield lambda some: [
-                s.name for s in some if _AS in s.environment and not Path(folder, s.environment[_AS]).exists()
-            ]
+            yield lambda some: unseen(some, os.listdir(folder))
         finally:
-            del os.environ[_SEEN]
+            del os.environ[SEEN]
+
+
+def unseen(some: Sequence[Named], marks: Collection[str]) -> list[str]:
+    """Names of settings that the library left no mark of: it found no block."""
+    return [s.name for s in some if _AS in s.environment and s.environment[_AS] not in marks]
 
 
 def ranges(site: str, program: str) -> str:

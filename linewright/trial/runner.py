@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from linewright.errors import UserError, one_line
 from linewright.target.interrupts import Interrupts
@@ -33,7 +33,7 @@ TAIL = 4096
 
 
 class Interrupted(Exception):
-    """The run was ended by the user: it is no result and is not kept."""
+    """The run was ended, by the user or with a connection: it is no result and is not kept."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,64 @@ def _positive(value: float) -> tuple[float | None, str]:
     return value, ""
 
 
-class Process:
-    """Runs a command; called once per run.  The caller's `Interrupts` end the program with a first signal politely and
+class Runs:
+    """A command that is run, and what its runs come to, wherever that is."""
+
+    lost = ""
+    """Why no further run is possible, where it was not the user who ended this one."""
+
+    def __init__(self, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None) -> None:
+        self._command, self._metric = command, metric
+        self._pattern = compile_metric(metric)
+        self._interrupts, self._limit_s = interrupts, limit_s
+
+    def _late(self, took: float) -> Outcome:
+        return Outcome(None, f"longer than --limit: ended after {took:.1f} s", took, 0.0, 0, None)
+
+    def _outcome(self, found: Mapping[str, Any], output: BinaryIO, errors: BinaryIO) -> Outcome:
+        """Of a run that came to its end, by what its launcher measured."""
+        code = os.waitstatus_to_exitcode(found["status"])
+        wall_s, cpu_s, maxrss = found["wall_s"], found["cpu_s"], found["maxrss_bytes"]
+        value, reason = (None, _failure(code, errors)) if code else self._value(wall_s, cpu_s, maxrss, output)
+        return Outcome(value, reason, wall_s, cpu_s, maxrss, code)
+
+    def _value(self, wall_s: float, cpu_s: float, maxrss: int, output: BinaryIO) -> tuple[float | None, str]:
+        if self._pattern is None:
+            return _positive({"wall": wall_s, "cpu": cpu_s, "maxrss": float(maxrss)}[self._metric])
+        output.seek(0)
+        text = output.read(MOST_OUTPUT + 1)
+        with self._interruptible():
+            value, reason = figure(self._pattern, text[:MOST_OUTPUT])
+        if reason == NO_MATCH and len(text) > MOST_OUTPUT:
+            reason = f"nothing in the first {MOST_OUTPUT // 2**20} MiB of its output fits the metric's expression"
+        return value, reason
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """An expression can take for ever to find nothing: a signal ends the search."""
+
+        def leave() -> None:
+            self._interrupts.on_signal = lambda: None
+            raise Interrupted
+
+        self._interrupts.on_signal = leave
+        try:
+            if self._interrupts.caught:  # it came before the line above
+                raise Interrupted
+            yield
+        finally:
+            self._interrupts.on_signal = lambda: None
+
+
+class Process(Runs):
+    """Runs a command here; called once per run.  The caller's `Interrupts` end the program with a first signal politely and
     with a second one at once."""
 
     def __init__(
         self, program: str, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None
     ) -> None:
-        self._program, self._command, self._metric = program, command, metric
-        self._pattern = compile_metric(metric)
-        self._interrupts, self._limit_s = interrupts, limit_s
+        super().__init__(command, metric, interrupts, limit_s)
+        self._program = program
 
     def __call__(self, environment: Mapping[str, str]) -> Outcome:
         if self._interrupts.caught:
@@ -134,17 +182,15 @@ class Process:
             text = report.read()
         if self._interrupts.caught:
             raise Interrupted
-        if late or not text:
-            took = time.perf_counter() - started
-            reason = f"longer than --limit: ended after {took:.1f} s" if late else _failure(process.returncode, errors)
-            return Outcome(None, reason, took, 0.0, 0, None)
+        took = time.perf_counter() - started
+        if late:
+            return self._late(took)
+        if not text:
+            return Outcome(None, _failure(process.returncode, errors), took, 0.0, 0, None)
         found = json.loads(text)
         if "errno" in found:
             raise UserError(f"cannot run {self._program}: {os.strerror(found['errno'])}", "PROGRAM")
-        code = os.waitstatus_to_exitcode(found["status"])
-        wall_s, cpu_s, maxrss = found["wall_s"], found["cpu_s"], found["maxrss_bytes"]
-        value, reason = (None, _failure(code, errors)) if code else self._value(wall_s, cpu_s, maxrss, output)
-        return Outcome(value, reason, wall_s, cpu_s, maxrss, code)
+        return self._outcome(found, output, errors)
 
     def _wait(self, process: subprocess.Popen) -> bool:
         """Wait for the launcher, passing the user's signals on; whether the limit ended it."""
@@ -158,33 +204,6 @@ class Process:
             _end(process.pid, True)
             process.wait()
             return True
-        finally:
-            self._interrupts.on_signal = lambda: None
-
-    def _value(self, wall_s: float, cpu_s: float, maxrss: int, output: BinaryIO) -> tuple[float | None, str]:
-        if self._pattern is None:
-            return _positive({"wall": wall_s, "cpu": cpu_s, "maxrss": float(maxrss)}[self._metric])
-        output.seek(0)
-        text = output.read(MOST_OUTPUT + 1)
-        with self._interruptible():
-            value, reason = figure(self._pattern, text[:MOST_OUTPUT])
-        if reason == NO_MATCH and len(text) > MOST_OUTPUT:
-            reason = f"nothing in the first {MOST_OUTPUT // 2**20} MiB of its output fits the metric's expression"
-        return value, reason
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """An expression can take for ever to find nothing: a signal ends the search."""
-
-        def leave() -> None:
-            self._interrupts.on_signal = lambda: None
-            raise Interrupted
-
-        self._interrupts.on_signal = leave
-        try:
-            if self._interrupts.caught:  # it came before the line above
-                raise Interrupted
-            yield
         finally:
             self._interrupts.on_signal = lambda: None
 

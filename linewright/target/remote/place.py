@@ -18,7 +18,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from linewright import __version__
-from linewright.errors import UserError, one_line
+from linewright.errors import RunError, UserError, one_line
 from linewright.target import probe
 from linewright.target.local import LOST, Tether
 from linewright.target.process import die_with_parent
@@ -47,7 +47,7 @@ KEEP = (
 )
 # The plan comes by length, and the end of the input is the request to stop. Descriptor 3, because the input of what runs in
 # the background is empty.
-HELD = "& p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w; exit $s"
+HELD = "& p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w 2>/dev/null; exit $s"
 RUN = (
     "cd %s || exit; echo " + BEGIN.decode() + '; read -r n; head -c "$n" >plan || exit; exec 3<&0; '
     f"./{NAME} <plan 3<&- {HELD}"
@@ -132,13 +132,13 @@ class Copied:
         questions = (
             f"for q in {' '.join(QUESTIONS)}; do echo {ANSWER.decode().strip()}; ./{NAME} $q </dev/null || exit; done"
         )
-        return checked(Answers(*self._send(path, NAME, f" && {questions}").split(ANSWER)[1:]), self.name)
+        return checked(Answers(*self.send(path, NAME, f" && {questions}").split(ANSWER)[1:]), self.name)
 
-    def _send(self, path: Path, name: str, then: str) -> bytes:
-        """Copy a static program into the folder and run more of a script; what that prints."""
+    def send(self, path: Path, name: str, then: str = "") -> bytes:
+        """Copy a program or library into the folder and run more of a script; what that prints."""
         script = f"cd {shlex.quote(self.folder)} && cat >{name} && chmod 700 {name}{then}"
         try:
-            done = run(self._transport.shell(script), loadable(path), COPY_S)
+            done = run(self.shell(script), loadable(path), COPY_S)
         except subprocess.TimeoutExpired:
             raise UserError(f"copying a program took longer than {COPY_S:g} s", self.name) from None
         if done.returncode != 0:
@@ -156,8 +156,28 @@ class Copied:
     def run(self) -> list[str]:
         return self._transport.shell(RUN % shlex.quote(self.folder))
 
+    def shell(self, script: str) -> list[str]:
+        """The command here that runs a script there, in the folder that a login begins in."""
+        return self._transport.shell(script)
+
+    def look(self, script: str) -> bytes:
+        """What a short script prints there. RunError where it fails or the connection is lost."""
+        try:
+            done = run(self.shell(script), b"", COPY_S)
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{self.name}: no answer in {COPY_S:g} s") from None
+        if done.returncode == LOST:
+            raise RunError(self.tether.lost)
+        if done.returncode != 0:
+            raise RunError(f"{self.name}: {last_line(done.stderr.decode('utf-8', 'replace'))}")
+        return done.stdout
+
+    def programs(self) -> list[str]:
+        """The command that runs programs there on request (probe/programs.hpp)."""
+        return self.shell(f"exec {shlex.quote(self.folder)}/{NAME} --programs")
+
     def program(self, find: Callable[[str], Path], words: Sequence[str], environment: dict[str, str]) -> list[str]:
-        self._send(find(self.arch), "program", "")
+        self.send(find(self.arch), "program")
         assigned = [f"{name}={value}" for name, value in environment.items()]
         line = shlex.join(["env", *assigned, "./program", *words])
         return self._transport.shell(f"cd {shlex.quote(self.folder)} || exit; exec 3<&0; {line} </dev/null 3<&- {HELD}")
@@ -250,9 +270,14 @@ def loadable(path: Path) -> bytes:
         end = max(segment["p_offset"] + segment["p_filesz"] for segment in image.iter_segments())
     except (ELFError, ValueError):
         return data  # a script
-    # No section is left to point to: e_shoff, e_shnum and e_shstrndx are cleared (ELF specification, ELF header).
-    head = bytearray(data[: max(end, image["e_ehsize"])])
-    shoff, width, shnum = (40, 8, 60) if image.elfclass == 64 else (32, 4, 48)
+    return without_sections(data[: max(end, image["e_ehsize"])])
+
+
+def without_sections(data: bytes) -> bytes:
+    """The beginning of an ELF file, whose header points to no section any more: they lie behind what is left of it."""
+    # e_shoff, e_shnum and e_shstrndx are cleared (ELF specification, ELF header).
+    head = bytearray(data)
+    shoff, width, shnum = (40, 8, 60) if data[4] == 2 else (32, 4, 48)
     head[shoff : shoff + width] = bytes(width)
     head[shnum : shnum + 4] = bytes(4)
     return bytes(head)

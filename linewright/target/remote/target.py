@@ -17,7 +17,7 @@ from linewright.target.probe import Form, Topology
 from linewright.target.process import die_with_parent
 from linewright.target.programs import NAME
 from linewright.target.remote.place import Copied, Place, behind
-from linewright.target.remote.transport import Ssh
+from linewright.target.remote.transport import Behind, Ssh
 
 
 class RemoteTarget:
@@ -77,6 +77,17 @@ class RemoteTarget:
 
     def close(self) -> None:
         self._place.close()
+
+
+def open_machine(name: str) -> Copied:
+    """The machine that ``ssh:REST`` or ``exec:REST`` names, to run other programs than plans there. It needs a shell."""
+    scheme, _, rest = name.partition(":")
+    transports = {"ssh": Ssh, "exec": Behind}
+    if scheme not in transports:
+        raise UserError(f"no machine {name!r}", "--on", "allowed: local, ssh://USER@HOST:PORT, 'exec:COMMAND'")
+    machine = Copied(transports[scheme](rest))
+    RemoteTarget(machine)  # refuses where another run is measuring
+    return machine
 
 
 def open_ssh(rest: str) -> RemoteTarget:

@@ -77,6 +77,15 @@ def test_a_decoy_of_true_sharing_stays_on_one_line(program, tmp_path) -> None:
     assert found == {"unpadded": 1.0, "pad counter": 1.0}
 
 
+def test_the_same_on_another_machine(program, tmp_path) -> None:
+    """The library goes there, the function is looked up in the program's file from there, and the marks are read there."""
+    words = ["--on", "exec:env", "--pad", "counter", "--pad", "count", "--runs", 2, "--metric", r"apart (\d)"]
+    done = trial(tmp_path, *words, "--", program, "false")
+    assert values(done) == {"unpadded": 1.0, "pad counter": 2.0, "pad count": 1.0}
+    said = [line for line in done.stderr.splitlines() if "nothing was padded" in line]
+    assert len(said) == 1 and "pad count:" in said[0]
+
+
 def test_a_site_that_allocates_nothing_is_said(program, tmp_path) -> None:
     done = trial(tmp_path, "--pad", "counter", "--pad", "count", "--runs", 2, "--", program, "true")
     said = [line for line in done.stderr.splitlines() if "nothing was padded" in line]
@@ -115,7 +124,7 @@ def test_blocks_of_a_library_loaded_later_are_padded(program, tmp_path) -> None:
 
 def test_the_settings_environments_are_equally_long_and_find_the_same_blocks(program) -> None:
     """Padding alone may differ: the length of the environment moves the stack, and a search for callers takes time."""
-    settings = pad.settings(["counter", "main", "lib.so+0x20-0x40"], str(program))
+    settings = pad.settings(["counter", "main", "lib.so+0x20-0x40"], str(program), "/x/heap.so", "")
     sizes = {sum(len(k) + len(v) for k, v in s.environment.items()) for s in settings}
     assert len(sizes) == 1 and all("LINEWRIGHT_FIND_PAD" in s.environment for s in settings)
 

@@ -205,6 +205,27 @@ def test_another_architecture(over, start, tmp_path):
     assert server.left() == []
 
 
+I386 = ROOT / "build/i386/probe/linewright-probe"
+
+
+@pytest.mark.skipif(not I386.exists(), reason="the i386 probe is not built")
+@pytest.mark.parametrize("said", ["i686", "i586"])
+def test_a_32_bit_machine_gets_the_i386_probe(over, start, out, tmp_path, said):
+    """Its kernel's answer decides, whatever this machine is; the probe of this machine is not even found."""
+    server = start(PATH=fake_tool(tmp_path, "uname", f"echo {said}"))
+    before = over.environment
+    over.environment = lambda: before() | {"LINEWRIGHT_PROBE": "/absent"}
+    plan = {
+        "linewright_plan": 2, "name": "one", "launches": 1, "min_windows": 2, "max_windows": 2, "window_ms": 0.5, "budget_s": 20,
+        "cells": [{"operation": "read", "form": "movq_read", "order": "relaxed", "lines": 1}],
+    }  # fmt: skip
+    (over.directory / "p.json").write_text(json.dumps(plan))
+    answer = over("measure", "--quiet", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl")
+    assert answer.returncode == 0, answer.stderr
+    (context,), (row,) = records.read(out, pytest.fail)
+    assert context.arch == "i386" and row.status == "ok" and server.left() == []
+
+
 def test_an_architecture_whose_probe_cannot_run_there(over, start, tmp_path):
     """The host says one architecture and runs programs of another, as a wrong emulator would."""
     server = start(PATH=fake_tool(tmp_path, "uname", "echo aarch64"))

@@ -22,8 +22,9 @@ from scipy import stats
 
 from linewright.analysis import paired
 from linewright.analysis.paired import ALPHA
-from linewright.commands import run as run_command
+from linewright.commands import _where
 from linewright.commands import trial as trial_command
+from linewright.commands._where import Here
 from linewright.errors import RunError, UserError
 from linewright.target.interrupts import Interrupts
 from linewright.trial import boots, engine, files, runner
@@ -478,8 +479,8 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
     monkeypatch.delenv("LD_AUDIT", raising=False)
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    monkeypatch.setattr(run_command, "warn_unswitched", lambda program: None)
-    named = trial_command._settings(None, None, "true", alone=False)
+    monkeypatch.setattr(_where, "warn_unswitched", lambda program: None)
+    named = trial_command._settings(None, None, "true", False, Here())
     assert [(n.name, n.environment) for n in named] == [
         # without the third a program with jemalloc does not start under any auditing library
         (
