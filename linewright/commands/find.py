@@ -5,15 +5,19 @@ from __future__ import annotations
 import glob
 import os
 import sys
-import tempfile
-from contextlib import ExitStack
-from typing import Annotated, NamedTuple
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from linewright import units
 from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import note
+
+if TYPE_CHECKING:
+    from linewright.find.live import Gathered
+    from linewright.find.machine import Machine
+    from linewright.find.schema import Result
 
 ORDER = 34
 MOST_PER_SECOND = 4000
@@ -61,6 +65,9 @@ def find(
             show_default="results/*.jsonl",
         ),
     ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="Where to sample: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local")
+    ] = None,
     perf_text: Annotated[
         str | None,
         typer.Option(
@@ -70,21 +77,35 @@ def find(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Find the cache lines of a program that travel between its threads, without performance counters."""
+    if on in (None, "local"):
+        on = "local"
+    elif perf_text is not None or exact:
+        raise UserError("--import and --exact work here alone", "--on", "a program or --pid is sampled elsewhere")
     if perf_text is not None:
         if command or pid or exact or heap:
             raise UserError("--import stands alone", "find", "allowed beside it: --json")
-        _print(_advised(_imported(perf_text), None, []), as_json)
-        return DONE
+        return _print(_remedied(_imported(perf_text), []), as_json)
     _one_source(command, pid)
     share = units.fraction(overhead, "--overhead")
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
     if heap and pid:
         raise UserError("--heap with --pid", "find", "malloc can be interposed only in a program that is started")
     if exact:
-        _print(_advised(_exact(command, pid, how_long), None, command or []), as_json)
-        return DONE
-    request = _Request(command or [], pid, seconds, share, watch, heap)
-    _print(_advised(_live(request), prices, command or []), as_json)
+        return _print(_remedied(_exact(command, pid, how_long), command or []), as_json)
+    return _sampled(_Request(command or [], pid, seconds, share, watch, heap), on, prices, as_json)
+
+
+def _sampled(request: _Request, on: str, prices: str | None, as_json: bool) -> int:
+    import msgspec
+
+    from linewright.find import machine
+
+    with closing(machine.Here() if on == "local" else machine.There(on)) as there:
+        gathered, result = _live(request, there)
+        result = _remedied(_priced(result, prices, there), request.command, on)
+        _print(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]), as_json)
+    if gathered.lost:
+        raise RunError(gathered.damaged)
     return DONE
 
 
@@ -124,10 +145,10 @@ class _Request(NamedTuple):
     watch: bool
     heap: bool
 
-    def arguments(self) -> list[str]:
+    def arguments(self, cpus: int) -> list[str]:
         """The sampler's options."""
         options = [
-            f"--period-us={period_us():g}",
+            f"--period-us={period_us(cpus):g}",
             f"--sample-share={self.share / 2:g}",
             f"--watch-share={self.share / 2:g}",
         ]
@@ -135,106 +156,101 @@ class _Request(NamedTuple):
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 
 
-def _live(request: _Request):
+def _live(request: _Request, there: Machine) -> tuple[Gathered, Result]:
     """Sample a program or process and judge what was seen."""
     from linewright.find import live
-    from linewright.find.heap import empty_table
-    from linewright.target.programs import find_preload, find_sampler
 
-    sampler = find_sampler()
-    with ExitStack() as stack:
-        preload, environment, table = [], [], None
-        if request.heap:
-            table = stack.enter_context(empty_table())
-            preload.append(str(find_preload("heap")))
-            environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
-        try:
-            arguments = request.arguments() + _environment(environment, preload)
-            return _judged(request, live.run(sampler, arguments, request.command, request.watch), table, [])
-        except live.Refused as refused:
-            if request.pid:
-                raise RunError(
-                    f"{refused}; a running process cannot be sampled otherwise: start the program with find"
-                ) from None
-            said = f"{refused}. Sampled by CPU timers and a signal handler in a preloaded library instead."
-        rings = stack.enter_context(tempfile.TemporaryDirectory(prefix="linewright-find-"))
-        preload.append(str(find_preload("timer")))
-        environment += [
-            f"LINEWRIGHT_FIND_RINGS={rings}",
-            f"LINEWRIGHT_FIND_PERIOD_NS={signal_period_ns(request.share):.0f}",
-        ]
-        arguments = [*request.arguments(), f"--signals={rings}", *_environment(environment, preload)]
-        return _judged(request, live.run(sampler, arguments, request.command, watch=False), table, [said])
+    preload, environment, table = [], [], None
+    if request.heap:
+        table = there.table()
+        preload.append(there.library("heap"))
+        environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
+    given = request.arguments(there.cpus)
+    try:
+        gathered = there.run(
+            given + _environment(environment, preload, there.preloaded), request.command, request.watch
+        )
+        return gathered, _judged(request, gathered, there, table, [])
+    except live.Refused as refused:
+        if request.pid:
+            raise RunError(
+                f"{refused}; a running process cannot be sampled otherwise: start the program with find"
+            ) from None
+        said = f"{refused}. Sampled by CPU timers and a signal handler in a preloaded library instead."
+    rings = there.rings()
+    preload.append(there.library("timer"))
+    environment += [
+        f"LINEWRIGHT_FIND_RINGS={rings}",
+        f"LINEWRIGHT_FIND_PERIOD_NS={signal_period_ns(request.share, there.cpus):.0f}",
+    ]
+    given += [f"--signals={rings}", *_environment(environment, preload, there.preloaded)]
+    gathered = there.run(given, request.command, False)
+    return gathered, _judged(request, gathered, there, table, [said])
 
 
-def _environment(assignments: list[str], preload: list[str]) -> list[str]:
+def _environment(assignments: list[str], preload: list[str], before: str) -> list[str]:
     """Options that set the program's environment; libraries that it preloads anyway stay, behind ours."""
     if preload:
-        before = os.environ.get("LD_PRELOAD")
         assignments = [*assignments, f"LD_PRELOAD={':'.join([*preload, *([before] if before else [])])}"]
     return [f"--env={text}" for text in assignments]
 
 
-def _judged(request: _Request, gathered, table: str | None, notes: list[str]):
+def _judged(request: _Request, gathered: Gathered, there: Machine, table: str | None, notes: list[str]) -> Result:
     from linewright.find import sources
-    from linewright.find.heap import Table
 
     heap = None
     if table is not None:
-        heap = Table(table, gathered.spaces)
-        heap.read()
+        heap = there.blocks(table, gathered.spaces)
         if heap.dropped:
             notes.append(f"{heap.dropped} heap blocks found no place in the table and have no name.")
-    return sources.result_of(gathered, request.command[0] if request.command else _name(request.pid), heap, notes)
+    name = request.command[0] if request.command else _name(there.name_of(request.pid), request.pid)
+    return sources.result_of(gathered, name, heap, notes)
 
 
-def _advised(result, named: str | None, command: list[str]):
-    """The result with ceilings, where its source counts time, and remedies."""
+def _priced(result: Result, named: str | None, there: Machine) -> Result:
+    """The result with ceilings, where its source counts time."""
     import msgspec
 
-    from linewright.find import prices, remedies
+    from linewright.find import prices
 
     lines, notes = result.lines, list(result.notes)
-    if lines and lines[0].share is not None:
-        if named == "measure":
-            known, said = prices.measured(prices.forms_of(lines, result.arch), _cpu_model())
-        else:
-            paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
-            known, said = prices.from_files(paths, _cpu_model(), named=named is not None)
-        lines = prices.priced(lines, known, result.arch) if known else lines
-        notes += [said] if said else []
-    return msgspec.structs.replace(result, lines=remedies.advised(lines, command), notes=notes)
+    if not lines or lines[0].share is None:
+        return result
+    if named == "measure":
+        known, said = there.measured(prices.forms_of(lines, result.arch))
+    else:
+        paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
+        known, said = prices.from_files(paths, there.cpu_model, named=named is not None)
+    lines = prices.priced(lines, known, result.arch) if known else lines
+    return msgspec.structs.replace(result, lines=lines, notes=notes + ([said] if said else []))
 
 
-def _cpu_model() -> str:
-    """The processor by the name that records have."""
-    from linewright.trial.files import here
+def _remedied(result: Result, command: list[str], on: str = "local") -> Result:
+    import msgspec
 
-    return here()["cpu_model"]
+    from linewright.find import remedies
 
-
-def _name(pid: int | None) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return f"{file.read().strip()} ({pid})"
-    except OSError:
-        return f"process {pid}"
+    return msgspec.structs.replace(result, lines=remedies.advised(result.lines, command, on))
 
 
-def period_us() -> float:
+def _name(name: str, pid: int) -> str:
+    return f"{name} ({pid})" if name else f"process {pid}"
+
+
+def period_us(cpus: int) -> float:
     """CPU time between samples, at least: never more samples than the command can read.  The sampler lengthens it where samples cost
     more than their share."""
-    by_reading = 1e6 * (os.cpu_count() or 1) / MOST_PER_SECOND
+    by_reading = 1e6 * cpus / MOST_PER_SECOND
     # Not a multiple of the kernel's tick: a program that works in ticks would be met at one place only.
     return max(by_reading, 997.0)
 
 
-def signal_period_ns(share: float) -> float:
+def signal_period_ns(share: float, cpus: int) -> float:
     """The same for the fall-back, whose signals cannot be tried out beforehand; what they took is measured as they run."""
-    return max(SIGNAL_NS / (share / 2), period_us() * 1000)
+    return max(SIGNAL_NS / (share / 2), period_us(cpus) * 1000)
 
 
-def _print(result, as_json: bool) -> None:
+def _print(result: Result, as_json: bool) -> int:
     import msgspec
 
     from linewright.find import screen
@@ -247,3 +263,4 @@ def _print(result, as_json: bool) -> None:
     sys.stdout.flush()
     if result.exit_code:
         note(f"the program ended with exit code {result.exit_code}")
+    return DONE

@@ -26,8 +26,9 @@ _ADDRESS_BITS = 43
 class Table:
     """The table of one run, read once the program has ended or been left."""
 
-    def __init__(self, path: str, spaces: Spaces) -> None:
-        self._path, self._spaces = path, spaces
+    def __init__(self, path: str, spaces: Spaces, mapped: str = "") -> None:
+        """`mapped` is the path that the programs know the file by, where that is another one."""
+        self._path, self._spaces, self._mapped = path, spaces, mapped or path
         self._blocks: dict[int, tuple[list[int], list[Block]]] = {}
         self.dropped = 0
 
@@ -61,7 +62,7 @@ class Table:
 
     def is_table(self, mapping: Map | None) -> bool:
         """Whether a mapping is this table's own: it travels too, and only because we look."""
-        return mapping is not None and mapping.path == self._path
+        return mapping is not None and mapping.path == self._mapped
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,11 +13,15 @@ from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.decode import POINTER, Decoder
 from linewright.find.evidence import Lines
+from linewright.find.files import Files
 from linewright.find.objects import Stacks
 from linewright.find.schema import AnyLine, Code, End, Failure, Map, Sample, Start, Task, ThreadBlock, Watch
 from linewright.find.space import Spaces
 from linewright.find.stream import Damaged
 from linewright.find.watching import Watcher
+from linewright.target.local import LOST
+from linewright.target.process import die_with_parent, end
+from linewright.target.remote.place import Copied
 
 ASK_EVERY = 64
 """Samples between looks for lines to watch."""
@@ -38,8 +43,9 @@ class Gathered:
     """Everything that one run of the sampler said."""
 
     start: Start
+    files: Files = field(default_factory=Files)
     end: End | None = None
-    spaces: Spaces = field(default_factory=Spaces)
+    spaces: Spaces = field(init=False)
     samples: list[Sample] = field(default_factory=list)
     lines: Lines = field(init=False)
     decoder: Decoder = field(init=False)
@@ -47,8 +53,11 @@ class Gathered:
     watcher: Watcher = field(init=False)
     damaged: str = ""
     """Why the stream ends early; empty where it does not."""
+    lost: bool = False
+    """It ends early because the connection to the machine was lost."""
 
     def __post_init__(self) -> None:
+        self.spaces = Spaces(self.files)
         self.lines = Lines(self.spaces)
         self.decoder = Decoder(self.start.arch, self.spaces)
         self.stacks = Stacks(self.spaces, 7 if self.start.arch == "x86_64" else 31)
@@ -90,7 +99,9 @@ class Gathered:
             registers.append(pointer)
 
 
-def gather(lines: stream.Iterable[bytes], send=lambda request: None, watch: bool = True) -> Gathered:
+def gather(
+    lines: stream.Iterable[bytes], send=lambda request: None, watch: bool = True, files: Files | None = None
+) -> Gathered:
     """Read a stream to its end.  `send` gets requests for watchpoints as they become worth while."""
     parsed = stream.read(lines)
     first = next(parsed, None)
@@ -98,7 +109,7 @@ def gather(lines: stream.Iterable[bytes], send=lambda request: None, watch: bool
         fail(first)
     if not isinstance(first, Start):
         raise RunError("the sampler wrote nothing" if first is None else "the sampler's first line is no start")
-    gathered = Gathered(first)
+    gathered = Gathered(first, files or Files())
     try:
         for line in parsed:
             for request in gathered.take(line):
@@ -142,13 +153,48 @@ def run(sampler: Path, arguments: Sequence[str], program: Sequence[str], watch: 
     process = subprocess.Popen(command, pass_fds=(to, commands))
     os.close(to)
     os.close(commands)
-    sender = _Sender(send)
     with os.fdopen(receive, "rb") as lines:
-        try:
-            gathered = gather(lines, sender, watch)
-        finally:
-            sender.close()  # a sampler that is still there ends for it
-            code = process.wait()
+        gathered, code = _converse(process, lines, _Sender(send), watch, Files())
     if gathered.end is None:
         gathered.damaged = gathered.damaged or f"the sampler ended with {code} before its last line"
+    return gathered
+
+
+def _converse(process: subprocess.Popen, lines, sender: _Sender, watch: bool, files: Files) -> tuple[Gathered, int]:
+    try:
+        gathered = gather(lines, sender, watch, files)
+    finally:
+        sender.close()  # a sampler that is still there ends for it
+        code = process.wait()
+    return gathered, code
+
+
+# Lines and requests have pipes of their own, since the program has the standard streams; its input is empty. The end of our
+# input, also when the connection is lost, ends the sampler, and that the program.
+SCRIPT = (
+    'f=%s; exec 3<&0 4>"$f/lines"; "$f/sampler" --to 4 --commands 5 %s </dev/null 3<&- 5<>"$f/commands" & p=$!; exec 4>&-; '
+    '{ cat <&3 >"$f/commands"; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w 2>/dev/null; exit $s'
+)
+
+
+def run_there(place: Copied, arguments: Sequence[str], program: Sequence[str], watch: bool, files: Files) -> Gathered:
+    """The same on another machine, whose folder holds the sampler already, with its program's output as our own."""
+    folder = shlex.quote(place.folder)
+    place.look(f"cd {folder} && rm -f lines commands && mkfifo lines commands")
+    words = shlex.join([*arguments, *(["--", *program] if program else [])])
+    held = {"start_new_session": True, "preexec_fn": die_with_parent()}
+    process = subprocess.Popen(place.shell(SCRIPT % (folder, words)), stdin=subprocess.PIPE, **held)
+    reader = subprocess.Popen(
+        place.shell(f"exec cat {folder}/lines"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **held
+    )
+    sender = _Sender(os.dup(process.stdin.fileno()))
+    process.stdin.close()
+    try:
+        gathered, code = _converse(process, reader.stdout, sender, watch, files)
+    finally:
+        end(reader)
+    if gathered.end is None:
+        gathered.lost = code == LOST
+        why = place.tether.lost if gathered.lost else f"the sampler there ended with {code} before its last line"
+        gathered.damaged = gathered.damaged or why
     return gathered

@@ -129,8 +129,8 @@ def _of_a_model(contexts: Sequence[Context], records: Sequence[Record]) -> tuple
     return prices, f"Ceilings are priced on simulated machine {names[0]}: what a model says, and no measurement."
 
 
-def measured(forms: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:
-    """The prices of just these forms, measured now."""
+def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[Prices | None, str]:
+    """The prices of just these forms, measured now, `on` this or another machine."""
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         path = Path(folder) / "prices.jsonl"
         command = [
@@ -144,6 +144,8 @@ def measured(forms: Sequence[str], cpu_model: str) -> tuple[Prices | None, str]:
             f"{MEASURED_S}s",
             "-o",
             str(path),
+            "--on",
+            on,
         ]
         for form in forms:
             command += ["--only", f"*/{form}/u64/*/w0/*"]

@@ -14,9 +14,9 @@ _READ_LOCKS = ("rdlock", "lock_shared")
 _LOCKS = ("mutex_lock", "mutex_unlock", "wrlock", "rwlock_unlock", "spin_lock", "lll_lock")
 
 
-def advised(lines: Sequence[Hot], command: Sequence[str]) -> list[Hot]:
-    """The lines with a remedy and the next command."""
-    return [msgspec.structs.replace(h, remedy=_remedy(h), next_command=_next(h, command)) for h in lines]
+def advised(lines: Sequence[Hot], command: Sequence[str], on: str = "local") -> list[Hot]:
+    """The lines with a remedy and the next command, for the machine that the program ran `on`."""
+    return [msgspec.structs.replace(h, remedy=_remedy(h), next_command=_next(h, command, on)) for h in lines]
 
 
 def _remedy(hot: Hot) -> str:
@@ -60,12 +60,13 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
     return "Written by one thread and read by others: write it less often, or let readers keep a copy."
 
 
-def _next(hot: Hot, command: Sequence[str]) -> str:
+def _next(hot: Hot, command: Sequence[str], on: str) -> str:
+    where = "" if on == "local" else f" --on {shlex.quote(on)}"
     program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
     if hot.kind == "false" and hot.allocated_in and not hot.one_block:
-        return f"linewright trial --pad {shlex.quote(hot.allocated_in)} -- {program}"
+        return f"linewright trial{where} --pad {shlex.quote(hot.allocated_in)} -- {program}"
     if hot.kind == "false" and hot.object_kind == "heap" and not hot.allocated_in:
-        return f"linewright find --heap -- {program}"
+        return f"linewright find{where} --heap -- {program}"
     if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):
-        return "linewright measure --plan percpu" if _remedy(hot).startswith("Counting") else "linewright measure"
+        return f"linewright measure{where}" + (" --plan percpu" if _remedy(hot).startswith("Counting") else "")
     return ""

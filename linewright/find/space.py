@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import os
 from collections import defaultdict
 from typing import NamedTuple
 
+from linewright.find.files import Files
 from linewright.find.schema import Code, Map, Task
 
 PAGE = 4096
@@ -23,7 +23,8 @@ class Key(NamedTuple):
 class Spaces:
     """Mappings, threads and code of every process of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files | None = None) -> None:
+        self.store = files or Files()
         self._maps: dict[int, list[Map]] = defaultdict(list)
         self._starts: dict[int, list[int]] = defaultdict(list)
         self._code: dict[tuple[int, int], bytes] = {}
@@ -137,9 +138,9 @@ class Spaces:
         if found is None or not found.executable or not found.path.startswith("/"):
             return b""
         try:
-            with open(found.path, "rb") as file:
-                if os.fstat(file.fileno()).st_ino != found.inode:
-                    return b""
+            if self.store.inode(found.path) != found.inode:
+                return b""
+            with open(self.store.here(found.path), "rb") as file:
                 file.seek(found.offset + address - found.start)
                 return file.read(PAGE).ljust(PAGE, b"\0")
         except OSError:

@@ -132,7 +132,7 @@ class Names:
     """Names of code and data of the processes of one run; source lines are asked for in batches."""
 
     def __init__(self, spaces: Spaces) -> None:
-        self._spaces = spaces
+        self._spaces, self._files = spaces, spaces.store
         self._lines: dict[Where, tuple[str, str]] = {}
         self.symboliser = next((s for s in map(shutil.which, (*_SYMBOLISERS, "eu-addr2line", "addr2line")) if s), None)
 
@@ -145,7 +145,7 @@ class Names:
             return Where(found.path, address - self._base(pid, found))
         # An anonymous mapping right behind a file's last one holds what its .bss needs beyond the file.
         below = self._spaces.find(pid, found.start - 1)
-        if below is not None and _is_file(below) and address - self._base(pid, below) < module(below.path).end:
+        if below is not None and _is_file(below) and address - self._base(pid, below) < self._module(below.path).end:
             return Where(below.path, address - self._base(pid, below))
         return Where("", address)
 
@@ -154,7 +154,10 @@ class Names:
         beginning = self._spaces.beginning(pid, mapping)
         if beginning is None:  # only a later part was seen, as of a JIT compiler's cache: its offset is all there is
             return mapping.start - mapping.offset
-        return beginning.start - module(mapping.path).lowest
+        return beginning.start - self._module(mapping.path).lowest
+
+    def _module(self, path: str) -> Module:
+        return module(self._files.here(path))
 
     def is_system(self, pid: int, address: int) -> bool:
         """Code of the C or C++ library, the dynamic linker or the kernel's page."""
@@ -163,12 +166,12 @@ class Names:
 
     def is_program(self, path: str) -> bool:
         """Whether it is a program, and no library: what `trial --pad` can name functions of."""
-        return bool(path) and module(path).interpreted
+        return bool(path) and self._module(path).interpreted
 
     def thread_local(self, pid: int, below: int) -> str | None:
         """The program's thread-local variable that lies so many bytes below a thread's pointer (x86-64's layout: the program's
         own block ends at the pointer); empty without a symbol, None beyond that block.  Libraries' blocks lie further below."""
-        file = next((module(p) for p in self._spaces.files(pid) if self.is_program(p)), None)
+        file = next((self._module(p) for p in self._spaces.files(pid) if self.is_program(p)), None)
         if file is None or file.thread_data is None:
             return None
         address, size, alignment = file.thread_data
@@ -191,10 +194,10 @@ class Names:
         wanted: dict[str, set[int]] = defaultdict(set)
         for pid, address in addresses:
             where = self.where(pid, address)
-            if where.path and where not in self._lines and os.path.isfile(where.path):
+            if where.path and where not in self._lines and os.path.isfile(self._files.here(where.path)):
                 wanted[where.path].add(where.address)
         for path, some in wanted.items():
-            for address, said in _symbolise(self.symboliser, path, sorted(some)).items():
+            for address, said in _symbolise(self.symboliser, self._files.here(path), sorted(some)).items():
                 self._lines[Where(path, address)] = said
 
     def name(self, pid: int, address: int) -> Named:
@@ -207,7 +210,7 @@ class Names:
         function, source = self._lines.get(where, ("", ""))
         base = PurePath(where.path).name
         if not function:
-            symbol = lookup(module(where.path).functions, where.address, slack=4096)
+            symbol = lookup(self._module(where.path).functions, where.address, slack=4096)
             function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
         return Named(base, function, source)
 
@@ -216,7 +219,7 @@ class Names:
         where = self.where(pid, address)
         if not where.path:
             return None
-        symbol = lookup(module(where.path).variables, where.address)
+        symbol = lookup(self._module(where.path).variables, where.address)
         if symbol is None:
             return f"static data of {PurePath(where.path).name} at {where.address:#x}"
         offset = where.address - symbol.address

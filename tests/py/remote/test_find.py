@@ -1,0 +1,230 @@
+"""`linewright find` on another machine: sampled there, watched from here, named by files that are fetched from there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from linewright.errors import RunError
+from linewright.find import files
+from linewright.find.files import Fetched, build_id
+from support.finding import PLANTED, SAMPLER
+
+DENY = PLANTED.with_name("find_deny_perf")
+SECONDS = "1"
+
+
+@pytest.fixture
+def find(real, tmp_path):
+    """`linewright find --json` with a cache of its own."""
+    for path in (SAMPLER, PLANTED):
+        if not path.exists():
+            pytest.skip(f"{path.name} is not built")
+    before = real.environment
+    real.environment = lambda: before() | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "LINEWRIGHT_FIND": str(SAMPLER)}
+    return lambda *words, **more: real.apart("find", "--json", *words, **more)
+
+
+@pytest.fixture
+def sampling(find):
+    """Where perf_event_open is refused, the fall-back's test runs instead."""
+    done = subprocess.run([SAMPLER, "--", "true"], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"perf_event_open is refused: {done.stdout.strip()}")
+    return find
+
+
+def result(done: subprocess.CompletedProcess[str]) -> dict:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout[done.stdout.index("{\n") :])
+
+
+def wait_for(condition, timeout_s: float = 60.0) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)
+
+
+def samplers() -> list[str]:
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith((b"/sampler", b"/find_planted")):
+            found.append(entry)
+    return found
+
+
+def test_false_sharing_of_plain_stores_over_ssh(over, start, sampling, tmp_path):
+    """Only watchpoints see it, so requests must reach the sampler there."""
+    server = start()
+    found = result(sampling("--on", "ssh://far", "--", PLANTED, "false_plain", 2, 3))
+    line = found["lines"][0]
+    assert "plain_counters" in line["object"] and line["kind"] == "false" and line["certainty"] == "watched"
+    assert "planted.cpp:" in line["sites"][0]["source"]
+    (kept,) = (tmp_path / "cache/linewright/files").glob(f"{build_id(PLANTED.read_bytes())}-*")
+    assert kept.read_bytes() == PLANTED.read_bytes()
+    assert server.left() == [] and not samplers()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a mount namespace asks for root")
+def test_names_come_from_files_that_are_only_there(sampling, tmp_path):
+    """The program lies where nothing lies here."""
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "far_away").write_bytes(PLANTED.read_bytes())
+    (there / "far_away").chmod(0o755)
+    into = f"exec:unshare --mount sh -c 'mount --bind {there} /mnt && exec \"$@\"' sh"
+    found = result(sampling("--on", into, "--heap", "--", "/mnt/far_away", "heap_false", 2, SECONDS))
+    line = found["lines"][0]
+    assert line["kind"] == "false" and line["object_kind"] == "heap" and "allocated in" in line["object"]
+    assert line["allocated_in"] and "planted.cpp" in line["object"] + line["sites"][0]["source"]
+    assert f"trial --on '{into}'".replace("'\\''", "'")[:20] in line["next_command"] and "--pad" in line["next_command"]
+
+
+def test_a_running_process_there(over, start, sampling):
+    start()
+    program = subprocess.Popen([PLANTED, "true", "2", "300"], stdout=subprocess.DEVNULL)
+    try:
+        found = result(sampling("--on", "ssh://far", "--pid", program.pid, "--for", "1s"))
+        assert program.poll() is None, "it goes on"
+    finally:
+        program.kill()
+        program.wait()
+    assert "true_counter" in found["lines"][0]["object"] and found["program"].startswith("find_planted (")
+
+
+def test_without_perf_event_open_there(find, tmp_path):
+    if not DENY.exists():
+        pytest.skip("find_deny_perf is not built")
+    found = result(find("--on", f"exec:{DENY} env TMPDIR=/tmp", "--", PLANTED, "true", 2, "2"))
+    assert found["source"] == "signal" and "true_counter" in found["lines"][0]["object"]
+    spaced = tmp_path / "a b"
+    spaced.mkdir()
+    refused = find("--on", f"exec:{DENY} env 'TMPDIR={spaced}'", "--", PLANTED, "true", 2, "2")
+    assert refused.returncode == 2 and "LD_PRELOAD cannot name" in refused.stderr
+
+
+def test_the_program_has_our_output_its_exit_code_and_no_input(sampling):
+    done = sampling(
+        "--on", "exec:env", "--", "sh", "-c", 'echo said; echo loud >&2; test -z "$(cat)" && exit 7', input="x"
+    )
+    assert result(done)["exit_code"] == 7 and done.stdout.startswith("said\n") and "loud\n" in done.stderr
+
+
+def test_a_lost_connection_keeps_what_was_seen_and_ends_the_program(over, start, sampling):
+    server = start()
+    child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, 60)
+    wait_for(lambda: samplers())
+    time.sleep(1.5)
+    server.cut()
+    out, said = child.communicate(timeout=60)
+    assert child.returncode == 3 and b"the connection to ssh:far was lost" in said.splitlines()[-1], said
+    assert b"Broken off: the connection to ssh:far was lost; what came before counts." in out
+    wait_for(lambda: not samplers() and server.left() == [])
+
+
+def test_an_interrupt_ends_the_program_there(over, start, sampling):
+    server = start()
+    child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, 60)
+    wait_for(lambda: samplers())
+    os.killpg(child.pid, signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 3
+    wait_for(lambda: not samplers() and server.left() == [])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--on", "telnet:x", "--", "true"], "no machine 'telnet:x'"),
+        (["--on", "exec:false", "--", "true"], "a POSIX shell is needed there"),
+        (["--on", "exec:env", "--exact", "--", "true"], "work here alone"),
+        (["--on", "exec:env", "--import", "x"], "work here alone"),
+        (["--on", "exec:env", "--", "no-such-program"], "cannot run no-such-program: No such file"),
+        (["--on", "exec:env", "--pid", "4194304"], "no process 4194304"),
+        (["--on", "exec:env"], "no program named"),
+    ],
+)
+def test_wrong_requests_are_one_line(real, find, words, message):
+    assert message in real.refused("find", *words)
+
+
+def test_a_machine_without_a_sampler(over, start, real, tmp_path):
+    """Its answer is i386, for which there is a probe and no sampler."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uname").write_text("#!/bin/sh\necho i686\n")
+    (tmp_path / "bin/uname").chmod(0o755)
+    server = start(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    before = over.environment
+    over.patch.setattr(over, "environment", lambda: before() | {"LINEWRIGHT_PROBE_I386": str(real.probe)})
+    assert "no linewright-find for i386" in over.refused("find", "--on", "ssh://far", "--", "true")
+    assert server.left() == []
+
+
+class Shell:
+    """A machine whose scripts run here; counts them."""
+
+    def __init__(self) -> None:
+        self.scripts: list[str] = []
+
+    def __call__(self, script: str) -> bytes:
+        self.scripts.append(script)
+        done = subprocess.run(["sh", "-c", script], capture_output=True)
+        if done.returncode:
+            raise RunError(done.stderr.decode())
+        return done.stdout
+
+
+def test_files_are_fetched_once_and_kept_by_build_id(tmp_path, monkeypatch):
+    program = tmp_path / "a 'b'"
+    program.write_bytes(Path("/bin/sh").resolve().read_bytes() + bytes(100))
+    kept, look = tmp_path / "kept", Shell()
+    first = Fetched(look, str(tmp_path), kept)
+    here = Path(first.here(str(program)))
+    assert here.parent == kept and here.read_bytes() == program.read_bytes()
+    assert first.inode(str(program)) == program.stat().st_ino and first.here(str(program)) == str(here)
+    assert len(look.scripts) == 2
+    again = Fetched(look, str(tmp_path), kept)
+    assert again.here(str(program)) == str(here) and len(look.scripts) == 3, "asked for, not fetched"
+    # Without a build ID it is kept for this run only; a shell script has none.
+    plain = tmp_path / "script"
+    plain.write_text("#!/bin/sh\n")
+    assert Path(again.here(str(plain))).parent == tmp_path and len(list(kept.iterdir())) == 1
+    assert again.here("/absent") == "" and again.inode("/absent") == 0
+    monkeypatch.setattr(files, "MOST_FILE", 1000)
+    assert Fetched(look, str(tmp_path), tmp_path / "other").here(str(program)) == ""
+    long = Fetched(look, str(tmp_path), tmp_path / "other")
+    assert long.here(str(program)) == "" and long.left_out == [str(program)]
+
+
+def test_what_is_kept_has_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MOST_KEPT", 250)
+    for number in range(4):
+        (tmp_path / str(number)).write_bytes(bytes(100))
+        os.utime(tmp_path / str(number), (number, number))
+    files._prune(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "3"]
+
+
+def test_a_machine_without_gzip(tmp_path):
+    text = files.packed("x")
+    (tmp_path / "x").write_bytes(b"whole")
+    done = subprocess.run(["/bin/sh", "-c", text], cwd=tmp_path, env={"PATH": "/absent"}, capture_output=True)
+    assert b"cat" in done.stderr, "neither is there, and cat is asked"
+    assert files.unpacked(b"whole") == files.unpacked(gzip.compress(b"whole")) == b"whole"
+
+
+def test_no_build_id_where_none_is():
+    assert build_id(b"") == build_id(b"\x7fELF" + bytes(60)) == ""
+    assert len(build_id(PLANTED.read_bytes())) == 40 if PLANTED.exists() else True
