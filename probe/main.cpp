@@ -139,29 +139,63 @@ void catch_signals() {
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
 }
 
+struct Modes {
+    bool topology = false, context = false, check = false, quick = false, programs = false;
+    std::string list_forms{};
+    std::optional<unsigned> launch{};
+};
+
+// What the options ask for, in the program of this path.
+int act(const Modes &modes, const std::string &program) {
+    if (modes.programs) {
+        probe::claim_machine();
+        return probe::run_programs(folder_of(program));
+    }
+    probe::Machine machine = probe::read_machine();
+    if (!modes.list_forms.empty())
+        print_forms(machine, modes.list_forms == "all");
+    else if (modes.topology)
+        print_topology(machine);
+    else if (modes.context) {
+        machine.other_probe = probe::other_probe_runs();
+        std::cout << wire::to_json(probe::describe(machine, "none", 0)) << std::endl;
+    } else if (modes.quick)
+        return probe::print_quick_table(machine, stop_requested);
+    else {
+        wire::Plan plan = read_plan();
+        plan.launch = modes.launch.value_or(plan.launch);
+        if (!modes.check)
+            return run(machine, plan);
+        probe::check_plan(plan, machine);
+        std::cout << json{{"ok", true}, {"cells", plan.cells.size()}}.dump() << std::endl;
+    }
+    if (!std::cout)
+        complain("standard output could not be written");
+    return std::cout ? done : not_completed;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     CLI::App app{"Runs a plan of timed cells on this machine: plan (JSON) on standard input, a context line and one "
                  "record for each cell (JSON lines) on standard output."};
     app.set_version_flag("--version", "linewright-probe " LINEWRIGHT_VERSION);
-    bool topology = false, context = false, check = false, quick = false, programs = false;
-    std::optional<unsigned> launch;
-    std::string list_forms;
-    auto *modes = app.add_option_group("instead of running a plan");
-    modes
+    Modes modes;
+    auto *options = app.add_option_group("instead of running a plan");
+    options
         ->add_flag(
-            "--list-forms{here}", list_forms,
+            "--list-forms{here}", modes.list_forms,
             "print the forms of this architecture and which this CPU can run; --list-forms=all: of every architecture")
         ->check(CLI::IsMember({"here", "all"}));
-    modes->add_flag("--topology", topology, "print the CPUs and how near they are to each other");
-    modes->add_flag("--context", context, "print the context line alone");
-    modes->add_flag("--check", check, "validate the plan on standard input; run nothing");
-    modes->add_flag("--quick", quick, "measure a few cells of every form and print a plain text table");
-    modes->add_flag("--programs", programs,
-                    "run the programs that standard input names and say what each took: for `linewright trial --on`");
-    modes->require_option(0, 1);
-    app.add_option("--launch", launch, "run the plan as this launch, in place of the one that it names: 0, 1 and so on")
+    options->add_flag("--topology", modes.topology, "print the CPUs and how near they are to each other");
+    options->add_flag("--context", modes.context, "print the context line alone");
+    options->add_flag("--check", modes.check, "validate the plan on standard input; run nothing");
+    options->add_flag("--quick", modes.quick, "measure a few cells of every form and print a plain text table");
+    options->add_flag("--programs", modes.programs,
+                      "run the programs that standard input names and say what each took: for `linewright trial --on`");
+    options->require_option(0, 1);
+    app.add_option("--launch", modes.launch,
+                   "run the plan as this launch, in place of the one that it names: 0, 1 and so on")
         ->check(CLI::Range(0u, 1'000'000u));
     try {
         app.parse(argc, argv);
@@ -174,31 +208,7 @@ int main(int argc, char **argv) {
 
     catch_signals();
     try {
-        if (programs) {
-            probe::claim_machine();
-            return probe::run_programs(folder_of(argv[0]));
-        }
-        probe::Machine machine = probe::read_machine();
-        if (!list_forms.empty())
-            print_forms(machine, list_forms == "all");
-        else if (topology)
-            print_topology(machine);
-        else if (context) {
-            machine.other_probe = probe::other_probe_runs();
-            std::cout << wire::to_json(probe::describe(machine, "none", 0)) << std::endl;
-        } else if (quick)
-            return probe::print_quick_table(machine, stop_requested);
-        else {
-            wire::Plan plan = read_plan();
-            plan.launch = launch.value_or(plan.launch);
-            if (!check)
-                return run(machine, plan);
-            probe::check_plan(plan, machine);
-            std::cout << json{{"ok", true}, {"cells", plan.cells.size()}}.dump() << std::endl;
-        }
-        if (!std::cout)
-            complain("standard output could not be written");
-        return std::cout ? done : not_completed;
+        return act(modes, argv[0]);
     } catch (const wire::Invalid &error) {
         complain(error.what());
         return wrong_request;

@@ -27,6 +27,12 @@ SIGNAL_NS = 4_000
 """Assumed cost of a sample by a signal, for planning alone: the page states what the handlers took."""
 
 
+OnOption = Annotated[
+    str | None,
+    typer.Option("--on", help="Where to sample: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local"),
+]
+
+
 def register(app: typer.Typer) -> None:
     app.command("find", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})(find)
 
@@ -65,9 +71,7 @@ def find(
             show_default="results/*.jsonl",
         ),
     ] = None,
-    on: Annotated[
-        str | None, typer.Option(help="Where to sample: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local")
-    ] = None,
+    on: OnOption = None,
     perf_text: Annotated[
         str | None,
         typer.Option(

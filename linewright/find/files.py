@@ -95,7 +95,7 @@ class Fetched(Files):
             file.write(data)
         if place is None or folder == self._folder:
             return Path(name)
-        os.replace(name, place)  # whole or not at all, whoever else fetches it
+        os.replace(name, place)  # whole or not at all: another command may fetch it, too
         _prune(folder)
         return place
 

@@ -127,7 +127,7 @@ def test_a_stopped_fleet_goes_on(command, cluster):
     assert kept.endswith(b"\n") and not probes()
     again = command.start(*words)
     until_records(file, kept.count(b'{"linewright_record"') + 1, again)
-    again.kill()  # the second time nothing can be asked for: the worker notices that nobody listens
+    again.kill()  # the second time nothing can be asked for: the worker notices the silence
     again.communicate()
     assert file.read_bytes().startswith(kept)
 
@@ -158,7 +158,7 @@ def test_requests_that_are_wrong(command, cluster):
 
 
 def test_what_a_worker_does(command, monkeypatch):
-    """Another version is refused there; a run that nobody asks about any more is ended."""
+    """Another version is refused there; a run of a command that is gone is ended."""
     refused = worker.measure("t", [], b"", "0.0.9")
     assert refused.code == 2 and b"0.0.9" in refused.said and __version__.encode() in refused.said
     command.fake = {"pause_s": 0.3}
