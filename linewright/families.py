@@ -143,7 +143,7 @@ IDENTICAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "arm64": (("ldr_read", "builtin_read"),),
 }
 """Forms whose timed loops hold the same machine code, by architecture: what they differ by is the run's noise floor.
-wire/forms/identical.def is the source; a test holds the two together."""
+At every width that they have in common; tests/py/probe/test_disassembly.py compares all loops with each other."""
 
 
 def family_of(operation: str) -> Family:

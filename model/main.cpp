@@ -81,7 +81,7 @@ void print_forms(const model::Machine &machine) {
             continue; // plans are made of what the model knows; a plan file that names another form is refused
         forms.push_back({&form, reason});
     }
-    std::cout << wire::to_json(forms, arch_of(machine)) << std::endl;
+    std::cout << wire::to_json(forms) << std::endl;
 }
 
 std::vector<wire::Cpu> cpus_of(const model::Machine &machine) {

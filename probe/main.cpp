@@ -53,7 +53,7 @@ void print_forms(const probe::Machine &machine, bool all) {
                                     : machine.has(form.needs) ? ""
                                                               : "this CPU lacks " + std::string(form.needs)});
     }
-    std::cout << wire::to_json(forms, wire::this_arch) << std::endl;
+    std::cout << wire::to_json(forms) << std::endl;
 }
 
 void print_topology(const probe::Machine &machine) {

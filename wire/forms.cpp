@@ -1,4 +1,4 @@
-// Expands wire/forms.def and wire/forms/identical.def into data.
+// Expands wire/forms.def into data.
 #include "wire/forms.hpp"
 
 #include <nlohmann/json.hpp>
@@ -15,25 +15,9 @@ constexpr auto table = std::to_array<Form>({
 #undef LW_FORM
 });
 
-struct Identical {
-    Arch arch;
-    std::string_view name, same_as;
-};
-
-constexpr auto identical = std::to_array<Identical>({
-#define LW_IDENTICAL(arch, name, same_as) Identical{Arch::arch, #name, #same_as},
-#include "wire/forms/identical.def"
-#undef LW_IDENTICAL
-});
-
 } // namespace
 
-std::string_view identical_form(std::string_view name, Arch arch) {
-    auto found = std::ranges::find_if(identical, [&](const Identical &i) { return i.arch == arch && i.name == name; });
-    return found == identical.end() ? "" : found->same_as;
-}
-
-std::string to_json(std::span<const Listed> forms, Arch arch) {
+std::string to_json(std::span<const Listed> forms) {
     auto rows = nlohmann::ordered_json::array();
     for (const auto &[form, reason] : forms)
         rows.push_back({{"name", form->name},
@@ -43,7 +27,6 @@ std::string to_json(std::span<const Listed> forms, Arch arch) {
                         {"width_bits", form->width_bits},
                         {"needs", form->needs},
                         {"atomic", form->atomic()},
-                        {"identical", identical_form(form->name, arch)},
                         {"available", reason.empty()},
                         {"reason", reason}});
     return rows.dump(1);

@@ -54,9 +54,6 @@ std::span<const Form> all_forms();
 // The row for a form at a width on an architecture; null when there is none.
 const Form *find_form(std::string_view name, unsigned width_bits, Arch arch = this_arch);
 
-// The form with the same machine code on an architecture; empty where there is none.
-std::string_view identical_form(std::string_view name, Arch arch = this_arch);
-
 // True when any architecture has a form of that name.
 bool known_form(std::string_view name);
 
@@ -66,8 +63,8 @@ struct Listed {
     std::string reason;
 };
 
-// What `--list-forms` prints of forms on an architecture: a JSON array.
-std::string to_json(std::span<const Listed> forms, Arch arch);
+// What `--list-forms` prints of forms: a JSON array.
+std::string to_json(std::span<const Listed> forms);
 
 constexpr bool belongs_to(const Form &form, Arch arch) {
     if (form.arch == Arch::generic && arch == Arch::i386 && form.width_bits > 32)

@@ -34,8 +34,6 @@ class Form(Struct, frozen=True, kw_only=True):
     needs: str = "none"
     atomic: bool = True
     """Whether concurrent operations on one line all count."""
-    identical: str = ""
-    """The form whose timed loop holds the same machine code; empty where there is none."""
     available: bool = True
     reason: str = ""
 

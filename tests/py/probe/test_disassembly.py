@@ -9,16 +9,13 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from linewright.families import IDENTICAL
 from linewright.plans.grid import OPERATIONS
-from linewright.target.probe import Form
 from machine_code import OBJDUMP, disassemble
 from support.forms import forms_of
 from support.instructions import expected
@@ -222,34 +219,18 @@ def test_completion_loop_waits(arch: str, form: str, bits: int) -> None:
     assert_copies(found, expected(arch, form) + wait, least=1)
 
 
-def own_forms(arch: str) -> list[Form]:
-    """Single-line forms as the probe of an architecture lists them by itself."""
-    functions(arch)  # skips where there is no such probe
-    emulator = ["qemu-aarch64"] if arch == "arm64" else []
-    if emulator and not shutil.which(emulator[0]):
-        pytest.skip("no emulator here")
-    answer = subprocess.run([*emulator, build(arch), "--list-forms"], capture_output=True, check=True)
-    return [form for form in msgspec.json.decode(answer.stdout, type=list[Form]) if form.operation in OPERATIONS]
-
-
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
-def test_forms_declared_identical_are_and_no_others(arch: str) -> None:
-    """The same instructions in the same order; which registers they name changes nothing."""
-    listed = own_forms(arch)
-
-    def code(form: Form) -> list[list[str]]:
-        return [body for _, body in loops(arch, f"lw_loop_{form.name}_u{form.width_bits}")]
-
-    for builtin in (form for form in listed if form.arch == "generic"):
-        peers = [f for f in listed if f.arch == arch and f.width_bits == builtin.width_bits]
-        same = [f.name for f in peers if code(f) == code(builtin)]
-        assert same == [f.name for f in peers if f.name == builtin.identical], builtin.name
-
-
-@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
-def test_analysis_knows_the_same_pairs(arch: str) -> None:
-    declared = {(form.identical, form.name) for form in own_forms(arch) if form.identical}
-    assert set(IDENTICAL.get(arch, ())) == declared
+def test_forms_called_identical_are_and_no_others(arch: str) -> None:
+    """Of all forms at one width: the same instructions in the same order; which registers they name changes nothing."""
+    for bits in {bits for _, bits in rows(arch)}:
+        forms = [form for form, width in rows(arch) if width == bits]
+        same: dict[str, set[str]] = {}
+        for form in forms:
+            code = [body for _, body in loops(arch, f"lw_loop_{form}_u{bits}")]
+            same.setdefault(str(code), set()).add(form)
+        called = [set(group) & set(forms) for group in IDENTICAL[arch]]
+        by_first = sorted([sorted(group) for group in same.values() if len(group) > 1])
+        assert by_first == sorted([sorted(group) for group in called if len(group) > 1])
 
 
 def test_every_loop_is_looked_at() -> None:
