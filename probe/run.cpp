@@ -66,7 +66,8 @@ struct Cell_run {
     Counted timed, others; // of kept windows
     std::uint64_t others_ops = 0;
     unsigned tries = 0; // windows run, discarded ones included
-    std::vector<unsigned> lines; // in the order in which windows visit them: drawn anew for each round of all
+    Line_order order{0};
+    unsigned line = 0; // of the window that is being run
     bool done = false;
 };
 
@@ -131,6 +132,7 @@ private:
             return run;
         }
         run.subject = std::move(made.subject);
+        run.order = Line_order(run.subject->lines());
         run.cpus = placed.cpus;
         run.record.thread_ops.assign(run.cpus.size(), 0);
         run.ns_sum.assign(run.cpus.size(), 0);
@@ -146,7 +148,7 @@ private:
     Window_request request(const Cell_run &run, Mode mode, double length_ms, std::size_t batch_ops) const {
         Window_request request;
         request.mode = mode;
-        request.line = run.lines[run.tries % run.lines.size()];
+        request.line = run.line;
         request.length_ms = length_ms;
         request.batch_ops = batch_ops;
         // A short window still holds at least a hundred batches.
@@ -182,7 +184,7 @@ private:
     void run_once(Cell_run &run, std::map<std::string, Baseline> &baselines) {
         if (run.tries == 0)
             run.record.started_s = seconds_since(start_);
-        draw_lines(run);
+        run.line = run.order.next(random_);
         const Baseline &baseline = baseline_of(run, baselines);
         Window_request timed = request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops);
         if (counters_.active()) {
@@ -218,15 +220,6 @@ private:
         if (run.tries < plan_.min_windows)
             run_extras(run);
         ++run.tries;
-    }
-
-    // A new order of the lines when all were visited: drift while a cell is measured must not appear as a difference of lines.
-    void draw_lines(Cell_run &run) {
-        if (run.tries % run.subject->lines() != 0)
-            return;
-        run.lines.resize(run.subject->lines());
-        std::iota(run.lines.begin(), run.lines.end(), 0u);
-        std::ranges::shuffle(run.lines, random_);
     }
 
     // Single-operation percentiles and completion cost, in short windows of their own beside the first timed ones.
@@ -373,6 +366,16 @@ private:
 };
 
 } // namespace
+
+Line_order::Line_order(unsigned lines) : lines_(lines), visited_(lines) { std::iota(lines_.begin(), lines_.end(), 0u); }
+
+unsigned Line_order::next(std::mt19937_64 &random) {
+    if (visited_ == lines_.size()) {
+        std::ranges::shuffle(lines_, random);
+        visited_ = 0;
+    }
+    return lines_[visited_++];
+}
 
 std::size_t block_end(const wire::Plan &plan, std::size_t first) {
     constexpr std::size_t most = 256; // cells whose memory is held at a time

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <functional>
+#include <random>
 #include <string>
+#include <vector>
 
 namespace lw::probe {
 
@@ -23,6 +25,20 @@ struct Run_hooks {
     std::function<void(const wire::Record &)> record; // called as each block of cells ends
     std::function<void(const Progress &)> progress;
     const std::atomic<bool> *stop = nullptr; // set from a signal handler: finish the window, keep finished cells
+};
+
+// The order in which windows visit a cell's lines: each once a round, in an order drawn anew for every round, since drift
+// while a cell is measured must not appear as a difference of lines.
+class Line_order {
+public:
+    explicit Line_order(unsigned lines);
+
+    // The line of the next window. There must be at least one line.
+    unsigned next(std::mt19937_64 &random);
+
+private:
+    std::vector<unsigned> lines_;
+    std::size_t visited_; // in this round
 };
 
 // The end of the block of cells that begins at `first`: about `block_cells`, but the forms of one point, neighbours in the

@@ -317,6 +317,8 @@ class _Progress(Struct):
     cell: Cell
     started_s: float = 0.0
     windows: list[Window] = []
+    starts: list[int] = []
+    """First lines of the requests left in this round of all lines."""
     expected: int = 0
     found: int = 0
     wrong: int = 0
@@ -377,7 +379,8 @@ class _Launch:
         if not cell.windows:
             cell.started_s = time.monotonic() - self.start
         try:
-            answer = self.target.runner.ask(self.target.request(cell.cell, self.plan, len(cell.windows), ROUND_WINDOWS))
+            request = self.target.request(cell.cell, self.plan, self._next_line(cell), ROUND_WINDOWS)
+            answer = self.target.runner.ask(request)
         except UserError as refused:
             cell.refused = str(refused)
             return
@@ -391,6 +394,16 @@ class _Launch:
                 cell.expected += int(words["expected"])
                 cell.found += int(words["found"])
                 cell.wrong += int(words["wrong"])
+
+    def _next_line(self, cell: _Progress) -> int:
+        """Where the next request begins: all lines once a round, in an order drawn anew, as the probe draws it.
+
+        Drift while a cell is measured must not appear as a difference of lines.
+        """
+        if not cell.starts:
+            cell.starts = list(range(0, cell.cell.lines, ROUND_WINDOWS))
+            self.order.shuffle(cell.starts)
+        return cell.starts.pop()
 
     def _precise(self, cell: _Progress) -> bool:
         kept = self._kept(cell)

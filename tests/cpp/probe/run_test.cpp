@@ -182,24 +182,43 @@ TEST(Block, KeepsTheFormsOfAPointTogether) {
     EXPECT_EQ(ends, (std::vector<std::size_t>{4, 11, 12, 268, 312}));
 }
 
-// Lines are visited in another order in each round, each once a round: a drift cannot look like a difference of lines.
-TEST(Runner, VisitsLinesInADrawnOrder) {
+// Each line once a round, never twice in one order: drift cannot look like a difference of lines.
+TEST(LineOrder, IsDrawnAnewForEveryRound) {
+    std::mt19937_64 random(1);
+    Line_order order(16);
+    std::set<std::vector<unsigned>> rounds;
+    for (unsigned round = 0; round < 50; ++round) {
+        std::vector<unsigned> lines(16);
+        std::ranges::generate(lines, [&] { return order.next(random); });
+        EXPECT_EQ(std::set<unsigned>(lines.begin(), lines.end()).size(), 16u);
+        EXPECT_FALSE(std::ranges::is_sorted(lines));
+        rounds.insert(lines);
+    }
+    EXPECT_EQ(rounds.size(), 50u);
+    std::vector<unsigned> in_place(16); // a line's place in a round is chance too: no line is always early or late
+    for (const auto &lines : rounds)
+        for (unsigned i = 0; i < 16; ++i)
+            in_place[lines[i]] += i;
+    for (unsigned sum : in_place)
+        EXPECT_NEAR(sum / 50.0, 7.5, 3.5); // five standard deviations: the seed is fixed, other libraries shuffle otherwise
+}
+
+// What records say of a run's order. Windows visited one line after the other, discarded ones left out, would in all go
+// forward by no more lines than there were windows; in a drawn order the next line is about eight further on.
+TEST(Run, VisitsLinesInADrawnOrder) {
     wire::Plan plan = short_plan();
     plan.cells = {cell_of(*wire::find_form("empty", sizeof(void *) * 8), 1)};
     plan.cells[0].lines = 16;
-    plan.min_windows = plan.max_windows = 32;
-    const std::vector<wire::Record> records = run(plan);
-    ASSERT_EQ(records.size(), 1u);
-    std::vector<unsigned> seen = records[0].window_line, sorted = seen;
-    if (records[0].discarded.total() > 0)
-        GTEST_SKIP() << "windows were disturbed: which lines are missing says nothing";
-    ASSERT_EQ(seen.size(), 32u);
-    EXPECT_FALSE(std::ranges::is_sorted(seen.begin(), seen.begin() + 16));
-    EXPECT_FALSE(std::equal(seen.begin(), seen.begin() + 16, seen.begin() + 16));
-    for (int round : {0, 16}) {
-        std::set<unsigned> lines(seen.begin() + round, seen.begin() + round + 16);
-        EXPECT_EQ(lines.size(), 16u);
-    }
+    plan.min_windows = plan.max_windows = 64;
+    wire::Record record = run(plan).at(0);
+    for (int attempt = 0; attempt < 20 && record.window_line.size() < 20; ++attempt)
+        record = run(plan).at(0); // a busy machine disturbed most windows
+    const std::vector<unsigned> &lines = record.window_line;
+    ASSERT_GE(lines.size(), 20u);
+    unsigned forward = 0;
+    for (std::size_t i = 1; i < lines.size(); ++i)
+        forward += (lines[i] - lines[i - 1] - 1) % 16 + 1;
+    EXPECT_GT(forward, 64u);
 }
 
 } // namespace

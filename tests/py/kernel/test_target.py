@@ -68,6 +68,16 @@ def test_the_matrix_becomes_records_of_the_usual_shape(inside):
     assert missing.status in ("ok", "unavailable")
 
 
+def test_lines_are_visited_in_an_order_drawn_for_every_round(inside):
+    """As the probe does it: what drifts while a cell is measured must not appear as a difference of lines."""
+    words = ("launches=1", "work=0", "contender_iters=0", "lines=16")
+    _, records = measured(inside(), "--plan", "rmw", *(w for word in words for w in ("--set", word)), "--budget", "20s")
+    alone = [r.window_line for r in records if r.cell.contender == "none"]
+    rounds = [tuple(lines[at : at + 16]) for lines in alone for at in range(0, len(lines) - 15, 16)]
+    assert len(rounds) >= 8 and all(sorted(lines) == list(range(16)) for lines in rounds)
+    assert len(set(rounds)) > len(rounds) / 2, "rounds have orders of their own"
+
+
 def test_other_plans_are_translated(inside):
     _, percpu = measured(inside(), "--plan", "percpu", "--set", "launches=1", "--set", "work=0", "--budget", "20s")
     assert {r.cell.form for r in percpu} == {"percpu_empty", "this_cpu_add"}
