@@ -29,6 +29,7 @@ from simulated import Noise, cells, noise_of, run  # noqa: E402
 
 from linewright.advice.advice import advise_summaries  # noqa: E402
 from linewright.analysis import findings, summarise  # noqa: E402
+from linewright.analysis.across import across  # noqa: E402
 from linewright.analysis.findings import answer_of  # noqa: E402
 from linewright.compare.changes import compare  # noqa: E402
 
@@ -65,7 +66,9 @@ def rate(hits: int, runs: int) -> str:
 def verdict_is_false(noise: Noise, rng: np.random.Generator, arch: str = "x86_64") -> bool:
     plan = cells(arch)
     contexts, records = run(plan, equal_costs(plan), noise, rng, arch)
-    return any(r.judged.answer == "different" for f in findings(summarise(contexts, records)) for r in f.rows)
+    summaries = summarise(contexts, records)
+    judged = [r.judged for f in findings(summaries) for r in f.rows] + [a.judged for a in across(summaries)]
+    return any(j.answer == "different" for j in judged)
 
 
 def metastable_is_false(noise: Noise, rng: np.random.Generator) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from linewright.analysis.contrast import SAME_NS, Judged
-from linewright.analysis.findings import Against, Finding, findings
-from linewright.analysis.summary import Summary, grouped
+from linewright.analysis.findings import Against, Finding
+from linewright.analysis.summary import grouped
 from linewright.analysis.words import condition
 from linewright.families import LIBRARY
 from linewright.schema import Context, Interval
@@ -231,14 +231,17 @@ class OneSetting(Struct, frozen=True, kw_only=True):
     where: str
 
 
-def core_types(summaries: Sequence[Summary], contexts: Iterable[Context], default: str) -> list[CoreType]:
-    """Timed cores grouped by what the system says of them (only to tell them apart), with each group's own choices."""
+def core_types(found: Iterable[Finding], contexts: Iterable[Context], default: str) -> list[CoreType]:
+    """Timed cores grouped by what the system says of them (only to tell them apart), with each group's own choices.
+
+    They rest on the machine's corrected findings and make no comparison of their own.
+    """
     described = {c.cpu: (c.midr, c.capacity) for context in contexts for c in context.cpus}
-    groups = grouped((s for s in summaries if s.cpus and s.cpus[0] in described), lambda s: described[s.cpus[0]])
+    groups = grouped((f for f in found if f.cpu in described), lambda f: described[f.cpu])
     answers = []
     for (midr, capacity), members in sorted(groups.items(), key=lambda item: -item[0][1]):
-        own = choices(findings(members), default)
-        cpus = sorted({s.cpus[0] for s in members})
+        own = choices(members, default)
+        cpus = sorted({f.cpu for f in members})
         answers.append(CoreType(midr=midr, capacity=capacity, cpus=cpus, choices=own, setting=setting_of(own)))
     return answers
 

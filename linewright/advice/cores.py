@@ -57,7 +57,7 @@ def _differences(m: Machine) -> list[Difference]:
     )
     pairs = [(other, own[0]) for own in by_form.values() for other in own[1:] if other.cpus[0] != own[0].cpus[0]]
     answers = []
-    for pair, judged in zip(pairs, asked(pairs, "cores", lambda _: ALIKE, floor=ALIKE), strict=True):
+    for pair, judged in zip(pairs, asked(pairs, "cores", lambda _: ALIKE, lambda _: ALIKE), strict=True):
         if judged.answer == "different":
             low, high = sorted(pair, key=lambda s: s.issue.median_ns)
             answers.append(

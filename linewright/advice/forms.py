@@ -10,6 +10,7 @@ from linewright.analysis.findings import Finding
 from linewright.analysis.saying import join, number
 from linewright.analysis.summary import grouped
 from linewright.analysis.words import (
+    all_within_text,
     by_caller,
     caller_of,
     condition,
@@ -18,7 +19,6 @@ from linewright.analysis.words import (
     open_text,
     runs_of,
     shown_text,
-    within_text,
 )
 from linewright.families import FAMILIES, family_of
 
@@ -116,15 +116,8 @@ def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
             best
         ]
     if len(same) == len(names):
-        widest = max(
-            (r.judged for n in names for _, r in rows[n] if r.judged.contrast.scale == "ratio"),
-            key=lambda j: j.within,
-            default=None,
-        )
-        return f"any of {join([default, *names])}: the same within {within_text(widest) if widest else 'half a ns'}", [
-            default,
-            *names,
-        ]
+        widest = all_within_text(r.judged for n in names for _, r in rows[n])
+        return f"any of {join([default, *names])}: the same within {widest}", [default, *names]
     if all(any(r.judged.slower for _, r in rows[n]) or n in same for n in names):
         return f"{default}: nothing measured costs less", [default, *same]
     if any(any(r.judged.cheaper for _, r in rows[n]) for n in names):

@@ -11,7 +11,7 @@ from linewright.units import cpu_text
 
 def control(m: Machine) -> Section | None:
     """The run's noise floor and its baseline loop."""
-    lines = render_all(control_sentences(m.summaries)) if m.summaries and not m.emulated else []
+    lines = render_all(control_sentences(m.summaries, m.contexts)) if m.summaries and not m.emulated else []
     return Section(name="control", title="The run's own control", lines=lines, data=lines) if lines else None
 
 

@@ -99,7 +99,7 @@ class Machine:
 
     @cached_property
     def core_types(self) -> list[choice.CoreType]:
-        return choice.core_types(self.summaries, self.contexts, self.default) if self.choices else []
+        return choice.core_types(self.findings, self.contexts, self.default) if self.choices else []
 
     @property
     def measure(self) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from linewright.advice.machine import Machine
-from linewright.advice.sentences import headline, limits, outside_the_core, use
+from linewright.advice.sentences import at_the_interconnect, headline, limits, use
 from linewright.advice.setting import setting
 from linewright.analysis import verdict_sentences
 from linewright.analysis.across import Across, across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE, SAME_CONTENDED, SAME_NS, paired
-from linewright.analysis.control import Floor, condition_of, floors
+from linewright.analysis.control import Floor, WorkLoop, condition_of, floors, work_loop
 from linewright.analysis.findings import Finding, answer_of, figure_of, plainest
 from linewright.analysis.saying import Sentence, join, said
 from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Row, Screen, Versus
@@ -71,7 +71,7 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
     m = Machine(contexts, summaries)
     width = _width(summaries)
     cells = [s for s in summaries if s.cell.operation in ONE_LINE.operations and s.cell.width_bits == width]
-    conditions = _conditions(cells, floors(summaries, m.arch))
+    conditions = _conditions(cells, floors(summaries, m.arch), work_loop(m.contexts))
     ratios = across(summaries)
     found = [f for f in m.findings if f.width_bits == width]
     launches = max((s.launches for s in summaries), default=0)
@@ -89,7 +89,7 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
 def _headline(m: Machine, cells: Sequence[Summary], conditions: Sequence[Condition]) -> list[Sentence]:
     """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
     if conditions or m.emulated:
-        return [*headline(cells, m), *outside_the_core(m)]
+        return [*headline(cells, m), *at_the_interconnect(m)]
     return verdict_sentences(m.summaries, m.contexts)[:OTHER_PLANS]
 
 
@@ -143,7 +143,7 @@ def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
 # ---------------------------------------------------------------------------------------------------------- the matrix
 
 
-def _conditions(cells: Sequence[Summary], noise: Mapping[tuple, Floor]) -> list[Condition]:
+def _conditions(cells: Sequence[Summary], noise: Mapping[tuple, Floor], loop: WorkLoop | None) -> list[Condition]:
     """The three columns, each at the least work or spacing that was measured."""
     answers = []
     for key in ("alone", "work", "contended"):
@@ -159,6 +159,8 @@ def _conditions(cells: Sequence[Summary], noise: Mapping[tuple, Floor]) -> list[
                     key=key, work_iters=cell.work_iters, contender_iters=cell.contender_iters, threads=cell.threads,
                     placement=example.placement_class, scale="ns" if exposed else "ratio", same=same,
                     floor=(floor.ns if exposed else floor.share) if floor else 0.0, pairs=floor.pairs if floor else 0,
+                    bent=loop.bent if loop and cell.work_iters else None,
+                    spread=loop.spread if loop and cell.work_iters else None,
                 )
             )  # fmt: skip
     return answers

@@ -11,7 +11,7 @@ from linewright.analysis.findings import Against, Finding
 from linewright.analysis.saying import Sentence, join, number, said
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import undecided_sentences
-from linewright.analysis.words import open_text, percent, work_text
+from linewright.analysis.words import PLACES, open_text, percent, work_text
 from linewright.families import ONE_LINE
 from linewright.schema import Interval
 
@@ -153,8 +153,8 @@ def _share(low: float, high: float) -> str:
     return f"{ends[0]} %" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} %"
 
 
-def outside_the_core(m: Machine) -> list[Sentence]:
-    """The form of add that behaves as if executed outside the core, and whether work around it hides that."""
+def at_the_interconnect(m: Machine) -> list[Sentence]:
+    """The form of add that behaves as if performed at the interconnect, and whether work around it hides that."""
     far = {s.id for s in m.summaries if s.nearness in ("far", "all_far")}
     alone = [f for f in m.findings if f.operation == "add" and f.contender == "none"]
     for f in alone:
@@ -164,7 +164,7 @@ def outside_the_core(m: Machine) -> list[Sentence]:
         text = (
             f"back to back, {row.form} takes {number(row.ns.median_ns)} ns and {f.default}"
             f" {number(f.default_ns.median_ns)}:"
-            f" {row.form} behaves as if executed outside the core"
+            f" {row.form} {PLACES['far']}"
         )
         same = [x.work_iters for x in alone for r in x.rows if r.form == row.form and r.judged.answer == "same"]
         if same:

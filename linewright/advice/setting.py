@@ -9,7 +9,7 @@ from linewright.advice import choice
 from linewright.advice.choice import CLASS_WORDS, NOT_WORSE, Choice, Point
 from linewright.advice.machine import Machine, Section, Setting
 from linewright.analysis.saying import join, number
-from linewright.analysis.words import change_text, more_text, work_text
+from linewright.analysis.words import all_within_text, change_text, more_text, work_text
 
 _SILENT = {
     "default_best": "no setting: nothing measured is shown to be better than what is done by default",
@@ -101,7 +101,11 @@ def _choice_lines(c: Choice, machine: Machine) -> list[str]:
         return lines
     if c.why == "default_best":
         worst = clearest(c.points, cheaper=False)
-        shown = f"; clearest: {point_text(worst, machine)}" if worst else f", all the same within {_within(c.points)}"
+        shown = (
+            f"; clearest: {point_text(worst, machine)}"
+            if worst
+            else f", all the same within {all_within_text(p.judged for p in c.points)}"
+        )
         return [f"{what}: no setting: nothing measured is shown to be better than the default{shown}"]
     if c.why == "depends":
         return [f"{what}: no one setting: it depends on the program", *_turns(c, machine)]
@@ -116,11 +120,6 @@ def _rest(own: Sequence[Point], same: int) -> str:
         if same
         else f"not worse at any of {len(own)} points"
     )
-
-
-def _within(points: Sequence[Point]) -> str:
-    shares = [p.judged.within for p in points if p.judged.contrast and p.judged.contrast.scale == "ratio"]
-    return f"{100 * max(shares, default=0.0):.1f} %"
 
 
 def _missing(c: Choice, machine: Machine) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from linewright.analysis.contrast import Judged
-from linewright.analysis.findings import asked, comparable, tolerance
+from linewright.analysis.control import floors
+from linewright.analysis.findings import asked, comparable, floor_at, tolerance
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import FLOORS, default_of
 from linewright.schema import Cell
@@ -57,15 +58,18 @@ def situation(cell: Cell) -> tuple:
 
 def across(summaries: Iterable[Summary]) -> list[Across]:
     """Every such comparison of one machine, back to back."""
-    usable = [s for s in summaries if s.status == "ok" and s.issue and not s.emulated and back_to_back(s.cell)]
+    members = list(summaries)
+    noise = floors(members, next((s.arch for s in members), ""))
+    usable = [s for s in members if s.status == "ok" and s.issue and not s.emulated and back_to_back(s.cell)]
     situations = grouped(usable, lambda s: situation(s.cell))
-    pairs = [pair for members in situations.values() for pair in _pairs(members)]
+    pairs = [pair for own in situations.values() for pair in _pairs(own)]
+    answers = asked(pairs, "across", tolerance, lambda s: floor_at(s.cell, noise, exposed=False))
     return [
         Across(
             contended=first.cell.contender == "same_line", first=first.cell, second=second.cell,
             first_ns=_figures(first), second_ns=_figures(second), judged=judged,
         )
-        for (first, second), judged in zip(pairs, asked(pairs, "across", tolerance), strict=True)
+        for (first, second), judged in zip(pairs, answers, strict=True)
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ that were made one after the other cannot be paired; a drift as steep as the one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -154,35 +154,42 @@ LIKE_USUAL = 2.4
 """Ratio of a contrast's variance to the usual one up to which four degrees of freedom do not tell them apart (F test, 5 %)."""
 
 
-def _usual(found: Sequence[Contrast | None]) -> float:
-    """The middle spread of contrasts of one condition; 0 of too few."""
-    spreads = [c.spread for c in found if c]
-    return float(np.median(spreads)) if len(spreads) >= FEWEST_ALIKE else 0.0
+def steadied(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
+    """Contrasts of forms, each with the spread between launches that it has in common with the others of its kind.
 
-
-def steadied(found: Sequence[Contrast | None]) -> list[Contrast | None]:
-    """Contrasts of the forms at one condition, each with the spread between launches that it has in common with the others.
-
-    Five launches tell little of a spread: one that all fell the same way by luck has next to none, and another is twice
-    as wide as its kind.  Where a spread is no larger than the usual one by more than chance makes it, the variance is
-    the mean of both and counts twice the degrees of freedom; a larger one is kept as it is.
+    Five launches tell little of a spread.  On a machine whose cells have two states, five that all fell the same way agree
+    to the last digit, so a spread below the usual one counts as the usual one.  Where a spread is larger by no more than
+    chance makes it, the variance is the mean of both.  Both count twice the degrees of freedom; a larger one is kept.
     """
-    usual = _usual(found)
-    return [_borrowed(c, usual) if c is not None and c.paired and usual > 0 else c for c in found]
+    return _by_kind(found, kinds, _borrowed)
+
+
+def no_surer(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
+    """Contrasts of unlike cells, none more certain than the usual spread of its kind allows: nothing is borrowed but doubt."""
+    return _by_kind(
+        found, kinds, lambda c, usual: _respread(c, usual, c.launches - 1) if c.spread < usual else c
+    )  # fmt: skip
+
+
+def _by_kind(
+    found: Sequence[Contrast | None], kinds: Sequence[Hashable], rule: Callable[[Contrast, float], Contrast]
+) -> list[Contrast | None]:
+    """A rule applied to each paired contrast and the middle spread of its kind, where there are enough to have one."""
+    spreads: dict[Hashable, list[float]] = {}
+    for c, kind in zip(found, kinds, strict=True):
+        if c is not None:
+            spreads.setdefault(kind, []).append(c.spread)
+    usual = {kind: float(np.median(own)) for kind, own in spreads.items() if len(own) >= FEWEST_ALIKE}
+    return [
+        rule(c, usual[kind]) if c is not None and c.paired and kind in usual else c
+        for c, kind in zip(found, kinds, strict=True)
+    ]
 
 
 def _borrowed(c: Contrast, usual: float) -> Contrast:
     if c.spread**2 > LIKE_USUAL * usual**2:
         return c
-    return _respread(c, math.sqrt((c.spread**2 + usual**2) / 2), 2 * (c.launches - 1))
-
-
-def no_surer(found: Sequence[Contrast | None]) -> list[Contrast | None]:
-    """Contrasts of unlike cells, none more certain than their usual spread allows: nothing is borrowed but doubt."""
-    usual = _usual(found)
-    return [
-        _respread(c, usual, c.launches - 1) if c is not None and c.paired and c.spread < usual else c for c in found
-    ]  # fmt: skip
+    return _respread(c, math.sqrt((max(c.spread, usual) ** 2 + usual**2) / 2), 2 * (c.launches - 1))
 
 
 def _respread(c: Contrast, spread: float, degrees: int) -> Contrast:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from linewright.analysis.contrast import paired
 from linewright.analysis.summary import Summary
 from linewright.families import IDENTICAL, family_of
-from linewright.schema import Cell
+from linewright.schema import Cell, Context
 
 LINEAR = 0.05
 """Relative difference between work lengths in the time of one unit of work, from which the unit is no unit."""
@@ -45,6 +45,21 @@ class Baseline(Struct, frozen=True, kw_only=True):
     """Distance from the 10th to the 90th percentile of one launch's windows, over the median."""
     why: str
     """Why exposed costs are withheld at this length: ``not_proportional``, ``not_steady``; empty where they are shown."""
+
+
+class WorkLoop(Struct, frozen=True, kw_only=True):
+    """The loop around operations as the probe itself measures it at the start of every launch; medians over launches."""
+
+    unit_ns: float
+    bent: float
+    """Largest distance from proportionality to the units of work, 10 to 500 of them, as a share."""
+    spread: float
+    """Distance from the 10th to the 90th percentile of windows of one length, over their median."""
+
+    @property
+    def why(self) -> str:
+        """As `Baseline.why`, of every length."""
+        return "not_proportional" if self.bent > LINEAR else "not_steady" if self.spread > STEADY else ""
 
 
 def condition_of(cell: Cell) -> tuple:
@@ -85,6 +100,19 @@ def floors(summaries: Iterable[Summary], arch: str) -> dict[tuple, Floor]:
     }  # fmt: skip
 
 
+def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:
+    """The control of one machine's launches; None where none has it, or an emulator ran them."""
+    found = [
+        (c.work_unit_ns, c.work_linearity, c.work_spread)
+        for c in contexts
+        if None not in (c.work_unit_ns, c.work_linearity, c.work_spread) and not c.emulated
+    ]
+    if not found:
+        return None
+    unit, bent, spread = (float(np.median(values)) for values in zip(*found, strict=True))
+    return WorkLoop(unit_ns=unit, bent=bent, spread=spread)
+
+
 def baselines(summaries: Iterable[Summary]) -> list[Baseline]:
     """The control, family by family and work length by work length.
 
@@ -123,15 +151,21 @@ def _of_family(family: str, lengths: Mapping[int, Sequence[Summary]]) -> list[Ba
     return answers
 
 
-def with_baselines(summaries: Iterable[Summary]) -> list[Summary]:
+def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
     """The same summaries of one machine; exposed costs are gone where the baseline loop is no measure of the work."""
     members = list(summaries)
     failed = {(b.family, b.work_iters): b.why for b in baselines(members) if b.why}
+    loop = work_loop(contexts[i] for i in {i for s in members for i in s.context_ids} if i in contexts)
     return [
         msgspec.structs.replace(
             s, exposed=None, exposed_by_launch={}, withheld=why, flags=sorted({*s.flags, f"baseline_{why}"})
         )
-        if (why := failed.get((family_of(s.cell.operation).name, s.cell.work_iters)))
+        if (why := failed.get((family_of(s.cell.operation).name, s.cell.work_iters)) or _of_chain(s.cell, loop))
         else s
         for s in members
     ]
+
+
+def _of_chain(cell: Cell, loop: WorkLoop | None) -> str:
+    """Why a cell's work is no measure whatever its length."""
+    return loop.why if loop and cell.work_iters and cell.work == "chain" else ""

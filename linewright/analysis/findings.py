@@ -20,6 +20,7 @@ from linewright.analysis.contrast import (
     Judged,
     corrected,
     judge,
+    no_surer,
     paired,
     steadied,
     undecided,
@@ -218,15 +219,21 @@ def lacking(first: Summary, second: Summary) -> str:
 
 
 def asked(
-    pairs: Sequence[tuple[Summary, Summary]], question: str, same: Callable[[Summary], float], floor: float = 0.0
+    pairs: Sequence[tuple[Summary, Summary]],
+    question: str,
+    same: Callable[[Summary], float],
+    floor: Callable[[Summary], float] = lambda _: 0.0,
 ) -> list[Judged]:
     """The answers of one of `QUESTIONS`: pairs of cells of one run by their issue intervals, corrected together.
 
-    `same`: the difference from a pair's second cell below which they are called the same.
+    `same`: the difference from a pair's second cell below which they are called the same; `floor`: up to which it is noise.
     """
-    contrasts = [paired(first.by_launch, second.by_launch) for first, second in pairs]
+    contrasts = no_surer(
+        [paired(first.by_launch, second.by_launch) for first, second in pairs],
+        [condition_of(first.cell) for first, _ in pairs],
+    )
     return [
-        judge(c, p, alpha=QUESTIONS[question], same=same(second), floor=floor, why=lacking(first, second))
+        judge(c, p, alpha=QUESTIONS[question], same=same(second), floor=floor(second), why=lacking(first, second))
         for (first, second), c, p in zip(pairs, contrasts, corrected(contrasts), strict=True)
     ]
 
@@ -260,10 +267,8 @@ def _of_machine(summaries: Sequence[Summary], alpha: float) -> list[Finding]:
 def _contrasts(choices: Sequence[_Choice]) -> dict[tuple[str, str], Contrast | None]:
     """Each pair of cells once, by their ids, with the spread that is usual under their condition."""
     pairs = {(other.id, c.default.id): (other, c.default) for c in choices for other in c.others}
-    found = {key: contrast_of(*pair) for key, pair in pairs.items()}
-    for keys in grouped(pairs, lambda key: condition_of(pairs[key][0].cell)).values():
-        found |= zip(keys, steadied([found[key] for key in keys]), strict=True)
-    return found
+    found = [contrast_of(*pair) for pair in pairs.values()]
+    return dict(zip(pairs, steadied(found, [condition_of(form.cell) for form, _ in pairs.values()]), strict=True))
 
 
 def _finding(choice: _Choice, contrasts: Mapping, ps: Mapping, noise: Mapping[tuple, Floor], alpha: float) -> Finding:

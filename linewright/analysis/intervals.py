@@ -41,6 +41,18 @@ def median(values: np.ndarray) -> float:
     )  # halves: no sum overflows
 
 
+def between(values: np.ndarray, low: float, high: float) -> float:
+    """From one quantile to another of a non-empty array, as NumPy interpolates them; several times faster for short ones."""
+    ordered = np.sort(values)
+    ends = []
+    for share in (low, high):
+        place = share * (ordered.size - 1)
+        below = int(place)
+        above = min(below + 1, ordered.size - 1)
+        ends.append(float(ordered[below]) + (place - below) * float(ordered[above] - ordered[below]))
+    return ends[1] - ends[0]
+
+
 @lru_cache(maxsize=4096)
 def order_ranks(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float]:
     """Ranks (from 0) of the narrowest symmetric pair of order statistics that cover the median, and their exact coverage.

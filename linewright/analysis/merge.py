@@ -11,7 +11,7 @@ from datetime import datetime
 import numpy as np
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, finite, median, medians_of, repeat_interval
+from linewright.analysis.intervals import Groups, between, finite, median, medians_of, repeat_interval
 from linewright.analysis.modes import LINE_ALARM, LINE_SHARE, Mode, lines_spread, modes, one_after_the_other
 from linewright.analysis.summary import Percentiles, Summary, has_work, judged_near_or_far
 from linewright.schema import Context, Interval, Quantiles, Record
@@ -315,7 +315,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
 def _plain(usable: list[Record], measured: list[Record], first: Record) -> dict:
     """The fields that are medians over launches, or what the launches agree on."""
     loops = [finite(r.baseline_ns) for r in measured]
-    reach = [float(np.subtract(*np.percentile(values, [90, 10]))) for values in loops if values.size]
+    reach = [between(values, 0.1, 0.9) for values in loops if values.size]
     names = sorted({name for record in usable for name in record.metrics})
     return {
         "baseline_by_launch": _by_launch(measured, loops),

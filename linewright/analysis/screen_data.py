@@ -64,6 +64,10 @@ class Condition(Struct, frozen=True, kw_only=True):
     """What identical machine code differed by in this run; 0 where it is unknown."""
     pairs: int = 0
     """Pairs of forms with identical machine code that the floor rests on."""
+    bent: float | None = None
+    """Of work, how far the loop without an operation is from proportional to it in this run, as a share."""
+    spread: float | None = None
+    """And how far its windows are apart, from the 10th to the 90th percentile, as a share."""
 
 
 class Row(Struct, frozen=True, kw_only=True):

@@ -42,6 +42,6 @@ def summarise_groups(contexts: Mapping[str, Context], groups: Iterable[tuple[str
     finished = {
         (s.machine_id, s.id): s
         for members in machines.values()
-        for s in with_flags(with_modes(with_baselines(members)), contexts)
+        for s in with_flags(with_modes(with_baselines(members, contexts)), contexts)
     }
     return [finished[(s.machine_id, s.id)] for s in merged]

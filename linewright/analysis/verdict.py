@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from linewright.analysis import cache_fit, dma_wait, reader_cost
 from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE
-from linewright.analysis.control import Floor, baselines, floors
+from linewright.analysis.control import Floor, floors, work_loop
 from linewright.analysis.crossovers import crossing_text, crossovers
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.saying import Clause, Sentence, join, number, render_all, said
@@ -118,8 +118,8 @@ def places(members: Sequence[Summary]) -> list[Sentence]:
     return answers
 
 
-def control_sentences(members: Sequence[Summary]) -> list[Sentence]:
-    """The run's own controls: what identical machine code differed by, and where the baseline loop is no measure."""
+def control_sentences(members: Sequence[Summary], contexts: Sequence[Context]) -> list[Sentence]:
+    """The run's own controls: what identical machine code differed by, and whether the baseline loop is a measure."""
     answers = []
     found = floors(members, members[0].arch)
     if found:
@@ -130,9 +130,18 @@ def control_sentences(members: Sequence[Summary]) -> list[Sentence]:
                 f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}: nothing smaller is claimed"
             )
         )
-    failed = [b for b in baselines(members) if b.why]
+    loop = work_loop(contexts)
+    if loop and any(s.cell.work_iters for s in members):
+        answers.append(
+            said(
+                f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, proportional within"
+                f" {percent(loop.bent, False)}, windows within {percent(loop.spread, False)}",
+                unit_ns=loop.unit_ns,
+            )
+        )
+    failed = sorted({s.cell.work_iters for s in members if s.withheld})
     if failed:
-        lengths = join([str(work) for work in sorted({b.work_iters for b in failed})])
+        lengths = join([str(work) for work in failed])
         answers.append(
             said(
                 f"exposed costs at {lengths} units of work are withheld: the loop without an operation is no measure there"
@@ -157,7 +166,7 @@ _READERS = ("readers_pair", "readers_shape", "readers_lookup")
 """Operations of readers between which a choice is spoken of."""
 
 
-def _machine(members: Sequence[Summary], line_bytes: int) -> list[Sentence]:
+def _machine(members: Sequence[Summary], contexts: Sequence[Context]) -> list[Sentence]:
     if all(s.emulated for s in members):
         return [said("run by an emulator: times mean nothing, so no form is preferred")]
     found = findings(members)
@@ -171,7 +180,7 @@ def _machine(members: Sequence[Summary], line_bytes: int) -> list[Sentence]:
             answers += _forms(mine, family)
             answers += [said(crossing_text(c), family.name, below=c.below, above=c.above) for c in crossovers(mine)]
         elif family.verdict == "cache" and own:
-            answers += cache_fit.sentences(own, line_bytes)
+            answers += cache_fit.sentences(own, contexts[0].line_bytes if contexts else 64)
         elif family.verdict == "dma" and own:
             answers += dma_wait.sentences(members)
         elif family.verdict == "readers" and own:
@@ -181,7 +190,7 @@ def _machine(members: Sequence[Summary], line_bytes: int) -> list[Sentence]:
     answers += undecided_sentences([f for f in measured if family_of(f.operation).verdict == "forms"])
     if not answers:
         return [said("no two forms of one operation were measured under equal conditions, so nothing is compared")]
-    return answers + control_sentences(members)
+    return answers + control_sentences(members, contexts)
 
 
 def verdict_sentences(
@@ -192,12 +201,10 @@ def verdict_sentences(
     machines = machines_of(summaries)
     answers = []
     for machine, members in machines.items():
-        own = [known[i] for s in members for i in s.context_ids if i in known]
-        line_bytes = own[0].line_bytes if own else 64
+        own = [known[i] for i in dict.fromkeys(i for s in members for i in s.context_ids) if i in known]
         name = f"{(own[0].cpu_model if own else '') or 'machine'} [{machine}]" if len(machines) > 1 else ""
         answers += [
-            Sentence(lead=s.lead, clauses=s.clauses, family=s.family, machine=name)
-            for s in _machine(members, line_bytes)
+            Sentence(lead=s.lead, clauses=s.clauses, family=s.family, machine=name) for s in _machine(members, own)
         ]
     return answers
 

@@ -84,6 +84,19 @@ def within_text(judged: Judged) -> str:
     return f"{judged.within:.1f} ns" if judged.contrast.scale == "ns" else percent(judged.within, False)
 
 
+def all_within_text(same: Iterable[Judged]) -> str:
+    """Of several same costs, how far apart at most: a share of issue intervals says nothing of exposed costs."""
+    widest: dict[str, Judged] = {}
+    for j in same:
+        known = widest.get(j.contrast.scale)
+        widest[j.contrast.scale] = j if known is None or j.within > known.within else known
+    both = [f"{within_text(widest[scale])}{where}" for scale, where in _SCALES.items() if scale in widest]
+    return join(both) if len(both) > 1 else within_text(*widest.values())
+
+
+_SCALES = {"ratio": " back to back", "ns": " among work"}
+
+
 def figure_text(ns: float, f: Finding) -> str:
     """A figure of a finding: a time, or what is exposed of it."""
     if f.withheld:

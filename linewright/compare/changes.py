@@ -26,7 +26,7 @@ from linewright.analysis.contrast import (
 )
 from linewright.analysis.control import Floor, condition_of, floors
 from linewright.analysis.findings import figure_of, floor_at
-from linewright.analysis.summary import Summary, grouped
+from linewright.analysis.summary import Summary
 from linewright.schema import Cell, Context, Interval
 
 SAME = 0.05
@@ -154,10 +154,7 @@ def _floor(s: Summary, noise: Sequence[Mapping[tuple, Floor]]) -> float:
 
 def _steadied(pairs: Sequence[_Pair]) -> list[_Pair]:
     """No cell more certain than the usual spread of the cells measured under its condition allows."""
-    contrasts = [pair.contrast for pair in pairs]
-    for places in grouped(range(len(pairs)), lambda i: condition_of(pairs[i].before.cell)).values():
-        for i, c in zip(places, no_surer([contrasts[i] for i in places]), strict=True):
-            contrasts[i] = c
+    contrasts = no_surer([p.contrast for p in pairs], [condition_of(p.before.cell) for p in pairs])
     return [
         _Pair(p.before, p.after, p.obstacle, c, p.floor) for p, c in zip(pairs, contrasts, strict=True)
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from linewright.analysis.saying import said
 from linewright.analysis.screen_data import Screen
 from linewright.errors import one_line
 from linewright.output.one_screen import LINES, height, longest, more, print_blocks, width_of
-from linewright.output.screen.matrix import floor_line
+from linewright.output.screen.matrix import control_line
 from linewright.output.screen.page import labelled
 
 CONTROL, UNKNOWN = "control", "unknown"
@@ -32,7 +32,7 @@ def show(answers: Sequence[Advice], screens: Sequence[Screen], console: Console,
         if every:
             print_blocks([*head, *_sections(answer.sections)], console)
         else:
-            print_blocks(_fitted(head, answer, floor_line(screen) if screen else "", console), console)
+            print_blocks(_fitted(head, answer, control_line(screen) if screen else "", console), console)
 
 
 def _decision(answer: Advice, screen: Screen | None, width: int) -> list[RenderableType]:

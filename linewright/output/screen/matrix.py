@@ -150,7 +150,7 @@ def _versus(entry: Entry, shared: str, letters: Letters, level: _Level) -> str:
 
 
 def _legend(screen: Screen, letters: Letters) -> list[str]:
-    """What the signs mean, and the run's own noise floor; only what the table shows."""
+    """What the signs mean, and the run's own controls; only what the table shows."""
     entries = [entry for row in screen.rows for entry in row.entries.values()]
     answers = {entry.versus.answer for entry in entries if entry.versus}
     parts = []
@@ -167,19 +167,26 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
     parts += [
         f"in {c.work_iters} work: ns added to {c.work_iters} units of it" for c in _shown(screen) if c.key == "work"
     ]
+    if not _floors(screen) and _loop(screen):
+        parts.append(_loop(screen))
     lines = ["; ".join(parts)] if parts else []
-    if noise := floor_line(screen):
-        lines.append(noise)
-    return lines
+    return [*lines, control_line(screen)] if _floors(screen) else lines
 
 
-def floor_line(screen: Screen) -> str:
-    """The run's own noise floor in a sentence; empty where no identical forms were measured."""
-    known = [c for c in _shown(screen) if c.pairs]
-    if not known:
-        return ""
-    parts = ", ".join(f"{words.floor(c)} {_short(c)}" for c in known)
-    return f"Noise floor (identical code timed twice): {parts}."
+def control_line(screen: Screen) -> str:
+    """The run's own controls in a sentence: its noise floor and its loop of work; empty where neither was measured."""
+    text = "; ".join(filter(None, [_floors(screen), _loop(screen)]))
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _floors(screen: Screen) -> str:
+    known = [f"{words.floor(c)} {_short(c)}" for c in _shown(screen) if c.pairs]
+    return f"noise floor: {', '.join(known)}" if known else ""
+
+
+def _loop(screen: Screen) -> str:
+    known = [c for c in _shown(screen) if c.bent is not None and c.spread is not None]
+    return "".join(f"work linear to {100 * c.bent:.1f} %, steady to {100 * c.spread:.1f} %" for c in known[:1])
 
 
 def _short(condition: Condition) -> str:

@@ -9,7 +9,7 @@ from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Scr
 from linewright.errors import one_line
 from linewright.output.screen import side_by_side, words
 from linewright.output.screen.chart import ratio_text
-from linewright.output.screen.matrix import floor_line
+from linewright.output.screen.matrix import control_line
 
 
 def lines(screens: Sequence[Screen]) -> list[str]:
@@ -35,7 +35,7 @@ def _of(screen: Screen) -> Iterator[str]:
         for condition in screen.conditions:
             if entry := row.entries.get(condition.key):
                 yield f"{row.name}, {words.where(condition)}: {_entry(entry, condition)}"
-    if noise := floor_line(screen):
+    if noise := control_line(screen):
         yield noise
     if screen.prices:
         yield "Price list, nanoseconds per operation."

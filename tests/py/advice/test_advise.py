@@ -235,6 +235,9 @@ def test_a_mixed_chip_gets_a_setting_per_core_type_and_the_cost_of_one_for_all()
     assert costs[("void=llsc", "0xa")] == pytest.approx(100, rel=0.05)
     assert costs[("default", "0xb")] == pytest.approx(400, rel=0.05)
     assert any("pin it to cores of one type" in line for line in cores.lines)
+    corrected = {p.judged.p for c in answer.choices for p in c.points}
+    own = {p.judged.p for t in cores.data["types"] for c in t.choices for p in c.points}
+    assert own == corrected, "one correction over the machine: a core type's statements are no family of their own"
 
 
 def test_bimodal_lines_are_pointed_out():
@@ -256,6 +259,11 @@ def test_x86_gets_forms_for_code_and_no_setting():
 def test_any_of_several_forms_is_said_only_where_they_are_shown_to_be_the_same():
     same = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, own=0.005), arch="x86_64", features=[])
     assert "any of xchg and prefetchw_xchg: the same within" in "".join(section(same, "code").lines)
+    worked = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, works=(0, 20), own=0.005), arch="x86_64", features=[])
+    said = "".join(section(worked, "code").lines)
+    assert re.search(r"the same within \d\.\d % back to back and 0\.\d ns among work", said), (
+        "exposed costs have no share"
+    )
     wide = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, own=0.1), arch="x86_64", features=[])
     line = "".join(section(wide, "code").lines)
     assert "any of" not in line and "until more is known" in line and "linewright measure" in line

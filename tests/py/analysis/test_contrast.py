@@ -10,6 +10,7 @@ from scipy import stats
 
 from linewright.analysis.contrast import (
     FEWEST_LAUNCHES,
+    QUESTIONS,
     corrected,
     holm,
     in_sequence,
@@ -19,6 +20,11 @@ from linewright.analysis.contrast import (
     steadied,
     unpaired,
 )
+
+
+def alike(rule, found):
+    """Contrasts that were all measured under one condition."""
+    return rule(found, ["one"] * len(found))
 
 
 def by_launch(values):
@@ -75,23 +81,46 @@ def test_a_lucky_row_of_launches_is_no_more_certain_than_its_neighbours():
     rng = np.random.default_rng(5)
     usual = [paired(by_launch(np.exp(rng.normal(0, 0.2, 5))), by_launch(np.ones(5))) for _ in range(6)]
     lucky = paired(by_launch(1.5 + 1e-6 * np.arange(5)), by_launch(np.ones(5)))
-    *_, steady = steadied([*usual, lucky])
+    *_, steady = alike(steadied, [*usual, lucky])
     assert lucky.p < 1e-9 and steady.p > 1e-4 and steady.value == pytest.approx(lucky.value)
-    assert steadied([None, lucky]) == [None, lucky], "two are no kind"
+    assert alike(steadied, [None, lucky]) == [None, lucky], "two are no kind"
+
+
+def test_states_that_fell_alike_in_every_launch_are_no_difference():
+    """Six conditions of eight cells, each cell 1.5 times slower in half of the launches: of five, all may fall the same way."""
+    rng = np.random.default_rng(8)
+    alarms = 0
+    for _ in range(300):
+        found = []
+        for _ in range(6):
+            cells = 1.5 ** rng.integers(0, 2, (8, 5)) * np.exp(rng.normal(0, 0.01, (8, 5)))
+            found += [paired(by_launch(form), by_launch(cells[0])) for form in cells[1:]]
+        steady = steadied(found, [i // 7 for i in range(len(found))])
+        alarms += min(corrected(steady)) < QUESTIONS["forms"]
+    assert stats.binom.cdf(alarms, 300, 0.05) < 0.05, f"{alarms} of 300"
+
+
+def test_what_is_borrowed_is_borrowed_of_its_own_kind():
+    rng = np.random.default_rng(9)
+    noisy = [paired(by_launch(np.exp(rng.normal(0, 0.3, 5))), by_launch(np.ones(5))) for _ in range(3)]
+    quiet = [paired(by_launch(np.exp(rng.normal(0, 0.01, 5))), by_launch(np.ones(5))) for _ in range(3)]
+    mixed = [c for pair in zip(noisy, quiet, strict=True) for c in pair]
+    for rule in (steadied, no_surer):
+        assert rule(mixed, ["noisy", "quiet"] * 3)[1::2] == alike(rule, quiet)
 
 
 def test_a_wider_spread_than_usual_is_kept():
     rng = np.random.default_rng(6)
     usual = [paired(by_launch(np.exp(rng.normal(0, 0.02, 5))), by_launch(np.ones(5))) for _ in range(6)]
     wild = paired(by_launch(np.exp(rng.normal(0.3, 0.3, 5))), by_launch(np.ones(5)))
-    assert steadied([*usual, wild])[-1] == wild
-    assert no_surer([*usual, wild])[-1] == wild
+    assert alike(steadied, [*usual, wild])[-1] == wild
+    assert alike(no_surer, [*usual, wild])[-1] == wild
 
 
 def test_unlike_cells_borrow_doubt_alone():
     rng = np.random.default_rng(7)
     usual = [paired(by_launch(np.exp(rng.normal(0, 0.1, 5))), by_launch(np.ones(5))) for _ in range(6)]
-    for before, after in zip(usual, no_surer(usual), strict=True):
+    for before, after in zip(usual, alike(no_surer, usual), strict=True):
         assert after.p >= before.p and after.value == pytest.approx(before.value)
 
 

@@ -67,6 +67,31 @@ def test_a_loop_out_of_proportion_withholds_the_exposed_cost():
     assert "withheld" in " ".join(verdict(summaries, contexts_of(records, **X86)))
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"), [({"work_linearity": 0.08}, "not_proportional"), ({"work_spread": 0.2}, "not_steady")]
+)
+def test_the_probes_own_control_withholds_it_where_the_cells_cannot_tell(changes, why):
+    """Plan quick has one length of work: whether the loop is proportional there, only the probe's control shows."""
+    rng = np.random.default_rng(7)
+    records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 20)), rng)
+    bad = summarise(contexts_of(records, **X86, **changes), records)
+    assert {s.withheld for s in bad if s.cell.work_iters} == {why}
+    assert all(s.exposed is None for s in bad) and not any(s.withheld for s in bad if not s.cell.work_iters)
+    assert not any(s.withheld for s in summaries_of(records))
+    first, *others = contexts_of(records, **X86)
+    once = [msgspec.structs.replace(first, **changes), *others]
+    assert not any(s.withheld for s in summarise(once, records)), "one launch that was disturbed is no rule"
+
+
+def test_the_loop_of_work_is_said_with_every_run():
+    rng = np.random.default_rng(8)
+    records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 20)), rng)
+    said = " ".join(verdict(summaries_of(records), contexts_of(records, **X86)))
+    assert "0.310 ns a unit of work, proportional within 1.0 %, windows within 1.0 %" in said
+    plain = together(points({"lock_add": 5.0, "lock_xadd": 9.0}), rng)
+    assert "unit of work" not in " ".join(verdict(summaries_of(plain), contexts_of(plain, **X86)))
+
+
 def test_a_loop_that_does_not_repeat_withholds_it_too():
     rng = np.random.default_rng(5)
     records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 200)), rng)

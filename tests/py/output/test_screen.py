@@ -100,7 +100,9 @@ def test_the_plain_text_says_everything_without_signs():
 def test_far_store_forms_are_said_and_not_crowned():
     s = screen_of("arm64-far")
     texts = plain.lines([s])
-    assert any("stadd takes 64" in text and "stadd behaves as if executed outside the core" in text for text in texts)
+    assert any(
+        "stadd takes 64" in text and "stadd behaves as if performed at the interconnect" in text for text in texts
+    )
     add = next(row for row in s.rows if row.name == "add")
     assert add.entries["alone"].default.form == "ldadd" and add.entries["alone"].versus.answer == "slower"
     assert add.entries["contended"].versus.answer == "cheaper" and "stadd" in add.entries["contended"].versus.form
