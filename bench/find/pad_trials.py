@@ -30,9 +30,11 @@ import numpy as np  # noqa: E402
 from scipy import stats  # noqa: E402
 
 from linewright.analysis.paired import ALPHA, Paired  # noqa: E402
+from linewright.target.here import here  # noqa: E402
 from linewright.target.interrupts import Interrupts  # noqa: E402
+from linewright.target.programs import find_preload  # noqa: E402
 from linewright.trial import engine, pad  # noqa: E402
-from linewright.trial.files import Named, Session, here  # noqa: E402
+from linewright.trial.files import Named, Session  # noqa: E402
 from linewright.trial.runner import Process  # noqa: E402
 
 SAME = "counter, the same setting twice"
@@ -48,7 +50,7 @@ def program() -> Path:
 
 def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
     """One trial as the command plans it."""
-    settings = pad.settings(["make"], str(path))
+    settings = pad.settings(["make"], str(path), str(find_preload("heap")), os.environ.get("LD_PRELOAD", ""))
     if kind == SAME:
         settings = [settings[0], Named(name="again", environment=settings[0].environment)]
     return Session(

@@ -85,7 +85,7 @@ class Here:
         self.machine = platform.machine()
 
     def facts(self) -> dict[str, Any]:
-        from linewright.trial.files import here
+        from linewright.target.here import here
 
         return here()
 

@@ -62,7 +62,7 @@ class Here:
     """This machine."""
 
     def __init__(self) -> None:
-        from linewright.trial.files import here
+        from linewright.target.here import here
 
         self.cpus, self.cpu_model = os.cpu_count() or 1, here()["cpu_model"]
         self.preloaded = os.environ.get("LD_PRELOAD", "")

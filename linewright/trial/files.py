@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -158,29 +157,3 @@ def append_to(file: TrialFile, where: str) -> records.Writer:
             f"cannot write {file.path}: {error.strerror}", where, "name a file that can be written"
         ) from None
     return records.Writer(fd, file.path, created=False)
-
-
-def here() -> dict:
-    """The fields of a session that describe this machine and boot."""
-    return dict(
-        arch=platform.machine(),
-        cpu_model=_cpu_model(),
-        cpus=os.cpu_count() or 0,
-        kernel=f"{platform.system()} {platform.release()}",
-        boot_id=_text("/proc/sys/kernel/random/boot_id"),
-        boot_parameters=_text("/proc/cmdline"),
-    )
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _cpu_model() -> str:
-    names = (
-        line.partition(":")[2].strip() for line in _text("/proc/cpuinfo").splitlines() if line.startswith("model name")
-    )
-    return next(names, "")

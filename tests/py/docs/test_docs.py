@@ -212,6 +212,36 @@ def test_a_newcomer_finds_it_in_at_most_two_files():
         assert heading in anchors(text)
 
 
+def rooms_used(room: Path, rooms: set[str]) -> set[str]:
+    """The other rooms whose modules or headers a room's files include or import."""
+    used: set[str] = set()
+    for file in room.rglob("*"):
+        if file.suffix == ".py":
+            names = re.findall(r"^ *(?:from|import) (linewright(?:\.\w+)+)", file.read_text(), re.MULTILINE)
+            inner = re.findall(r"^ *from linewright import (.+)", file.read_text(), re.MULTILINE)
+            names += [f"linewright.{name.strip()}" for line in inner for name in line.split(",")]
+            used |= {"/".join(name.split(".")[:2]) for name in names}
+        elif file.suffix in (".c", ".h", ".cpp", ".hpp"):
+            heads = re.findall(r"^# *include [<\"]([\w-]+)/", file.read_text(), re.MULTILINE)
+            used |= {"include" if head == "linewright" else head for head in heads}
+    return used & rooms - {str(room.relative_to(ROOT))}
+
+
+def test_the_picture_of_the_house_is_the_code():
+    text = (ROOT / "docs/house.md").read_text()
+    table = text[text.index("| room | concern | uses |") :]
+    rows = {
+        row[1].strip(" `"): set(SPAN.findall(row[3])) for line in table.splitlines() if (row := line.split("|"))[4:]
+    }
+    rooms = {name: uses for name, uses in rows.items() if (ROOT / name).is_dir()}
+    inside = {f"linewright/{path.name}" for path in (ROOT / "linewright").iterdir() if (path / "__init__.py").exists()}
+    assert inside <= set(rooms), inside - set(rooms)
+    for name, uses in rooms.items():
+        assert rooms_used(ROOT / name, set(rooms)) == uses, name
+    mutual = [(a, b) for a in rooms for b in rooms if a < b and b in rooms[a] and a in rooms[b]]
+    assert len(mutual) == 4, mutual  # as the page says
+
+
 def test_the_glossary_names_what_exists():
     """Every code span of the glossary occurs in the code, so a renamed thing is renamed there too."""
     text = (ROOT / "docs/glossary.md").read_text()

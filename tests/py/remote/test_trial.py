@@ -14,6 +14,7 @@ import pytest
 
 from linewright.commands import _where
 from linewright.errors import UserError
+from linewright.target.here import here
 from linewright.trial import files
 from linewright.trial.files import FOLDER
 from support.places import ROOT
@@ -51,7 +52,7 @@ def test_a_planted_difference_is_found_over_ssh_and_nothing_stays(over, start, r
     assert "STEP=100: better than STEP=0, +" in answer.stdout
     (session,), samples = (kept := files.read(str(over.directory / "t.jsonl"))).sessions, kept.samples
     assert session.target == "ssh://far"
-    assert {name: getattr(session, name) for name in files.here()} == files.here()
+    assert {name: getattr(session, name) for name in here()} == here()
     assert {s.setting for s in samples} == {"STEP=0", "STEP=100"} and all(s.value for s in samples)
     assert server.left() == []
     resumed = over("trial", "--resume", "t.jsonl", "--json")
@@ -144,7 +145,7 @@ def test_another_boot_there_is_refused(real):
     assert real(*words, "--metric", r"(\d)", "--", "echo", "3").returncode == 0
     path = real.directory / "t.jsonl"
     session = path.read_bytes().splitlines()[0]
-    path.write_bytes(session.replace(files.here()["boot_id"].encode(), b"earlier") + b"\n")
+    path.write_bytes(session.replace(here()["boot_id"].encode(), b"earlier") + b"\n")
     assert "another boot or machine" in real.refused("trial", "--resume", "t.jsonl")
 
 

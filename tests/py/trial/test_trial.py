@@ -26,6 +26,7 @@ from linewright.commands import _where
 from linewright.commands import trial as trial_command
 from linewright.commands._where import Here
 from linewright.errors import RunError, UserError
+from linewright.target.here import here
 from linewright.target.interrupts import Interrupts
 from linewright.trial import boots, engine, files, runner
 from linewright.trial.files import Named, Sample, Session
@@ -559,13 +560,13 @@ def test_damaged_files_are_refused(command, tmp_path, text, message):
 
 def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_path):
     path = tmp_path / "t.jsonl"
-    whole = msgspec.json.encode(session(**files.here())) + b"\n"
+    whole = msgspec.json.encode(session(**here())) + b"\n"
     path.write_bytes(whole + b'{"linewright_trial_run": 1, "ses')
     warned: list[str] = []
     assert files.read(str(path), warned.append).good_end == len(whole) and "truncated" in warned[0]
     said = command("trial", "--env", "A=1", "--save", "t.jsonl", "--", "true")
     assert said.returncode == 2 and "holds another command" in said.stderr
-    path.write_bytes(msgspec.json.encode(session(**(files.here() | {"boot_id": "earlier"}))) + b"\n")
+    path.write_bytes(msgspec.json.encode(session(**(here() | {"boot_id": "earlier"}))) + b"\n")
     assert "another boot" in command.refused("trial", "--resume", "t.jsonl")
 
 
