@@ -30,7 +30,8 @@ std::vector<pid_t> numbers_in(const std::string &folder) {
 // Fields of a stat file behind the name, which may hold anything.
 std::vector<std::string> stat_of(const std::string &name) {
     std::ifstream file(name);
-    std::string all((std::istreambuf_iterator<char>(file)), {});
+    std::string all;
+    std::getline(file, all, '\0'); // an iterator would throw where the process ends between opening and reading
     std::size_t close = all.rfind(')');
     std::vector<std::string> fields;
     if (close == std::string::npos)

@@ -28,6 +28,9 @@ def machines(
     resolved: Annotated[
         bool, typer.Option("--resolved", help="Print what the simulator is given of it, as JSON.")
     ] = False,
+    as_toml: Annotated[
+        bool, typer.Option("--toml", help="Print it as a machine file, to change and to measure on.")
+    ] = False,
 ) -> int:
     """List the described machines, or explain one: constants, intervals, provenance, sources."""
     if name is None:
@@ -39,6 +42,9 @@ def machines(
     machine = machine_file.find(name, "machines NAME")
     if resolved:
         print(machine_file.resolved_json(machine))
+        return DONE
+    if as_toml:
+        print(machine_file.to_toml(machine), end="")
         return DONE
     _explain(machine)
     return DONE

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -83,15 +84,15 @@ def until_records(path, count: int, process: subprocess.Popen) -> None:
         time.sleep(0.05)
 
 
-def probes() -> list[str]:
-    """Runs of the fake probe that go on."""
+def runs() -> list[str]:
+    """Measurements of workers that go on."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
-            words = open(f"/proc/{entry}/cmdline", "rb").read().split(b"\0")
+            words = Path("/proc", entry, "cmdline").read_bytes()
         except OSError:
             continue
-        if str(FAKE_PROBE).encode() in words:
+        if b"linewright-fleet-" in words:
             found.append(entry)
     return found
 
@@ -124,7 +125,7 @@ def test_a_stopped_fleet_goes_on(command, cluster):
     _, said = process.communicate(timeout=90)
     assert process.returncode == 3 and b"stopped by SIGINT" in said, said
     kept = file.read_bytes()
-    assert kept.endswith(b"\n") and not probes()
+    assert kept.endswith(b"\n") and not runs()
     again = command.start(*words)
     until_records(file, kept.count(b'{"linewright_record"') + 1, again)
     again.kill()  # the second time nothing can be asked for: the worker notices the silence

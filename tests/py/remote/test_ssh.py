@@ -13,7 +13,7 @@ import pytest
 
 from linewright.records import files as records
 from support.places import ROOT
-from support.sshd import knobs
+from support.sshd import Sshd, knobs
 
 FEW = ["--quiet", "--only", "plain_add", "--set", "launches=2"]
 
@@ -33,15 +33,16 @@ def wait_for(condition, timeout_s: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def probes() -> list[int]:
-    """Processes that run a probe out of a folder of ours."""
+def probes(server: Sshd) -> list[int]:
+    """Processes that run a probe out of a folder of this server's."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+            folder = os.readlink(f"/proc/{entry}/cwd")
         except OSError:
             continue
-        if b"./linewright-probe" in words:
+        if b"./linewright-probe" in words and folder.startswith(str(server.temporary)):
             found.append(int(entry))
     return found
 
@@ -53,7 +54,7 @@ def test_records_come_from_there_and_nothing_stays(over, start, out):
     contexts, rows = records.read(out, pytest.fail)
     assert {context.target for context in contexts} == {"ssh:far"} and {row.launch for row in rows} == {0, 1}
     assert answer.stdout.startswith("Fake, 2 CPUs")
-    assert server.left() == [] and probes() == []
+    assert server.left() == [] and probes(server) == []
 
 
 def test_the_real_probe_over_ssh(over, start, real, out):
@@ -96,7 +97,7 @@ def test_records_are_streamed_and_an_interrupt_keeps_them(over, start, out):
     last = said.decode().splitlines()[-1]
     assert "stopped by SIGINT" in last and "--resume r.jsonl" in last and "--on ssh://far" in last, said
     assert len(rows_of(out)) >= 2
-    wait_for(lambda: not probes() and server.left() == [])
+    wait_for(lambda: not probes(server) and server.left() == [])
 
 
 def test_a_lost_connection_keeps_all_records_and_resume_goes_on(over, start, out):
@@ -110,7 +111,7 @@ def test_a_lost_connection_keeps_all_records_and_resume_goes_on(over, start, out
     assert "the connection to ssh:far was lost in launch 0" in last and "continue with --resume r.jsonl" in last, said
     kept = [(row.id, row.launch) for row in rows_of(out)]
     assert len(kept) >= 2
-    wait_for(lambda: not probes() and server.left() == [])  # there the probe ends and the folder goes
+    wait_for(lambda: not probes(server) and server.left() == [])  # there the probe ends and the folder goes
     answer = over("measure", *FEW, "--on", "ssh://far", "--resume", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     runs = [(row.id, row.launch) for row in rows_of(out)]
@@ -121,10 +122,10 @@ def test_a_killed_command_leaves_nothing_there(over, start, out):
     server = start(**knobs(pause_s=0.2))
     process = over.start("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl")
     wait_for(lambda: finished(out) >= 1)
-    assert server.left() and probes()
+    assert server.left() and probes(server)
     process.kill()
     process.communicate()
-    wait_for(lambda: not probes() and server.left() == [])
+    wait_for(lambda: not probes(server) and server.left() == [])
 
 
 def test_a_login_shell_that_talks_is_no_record(over, start, out, keys):
