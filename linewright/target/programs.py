@@ -128,7 +128,7 @@ def _first(places: Sequence[Path], variable: str, name: str, advice: str) -> Pat
     """The program that the environment names, else the first that is there."""
     named = os.environ.get(variable)
     if named:
-        return _runnable(Path(named), variable, name)
+        return _runnable(Path(named).absolute(), variable, name)  # without a folder it would be looked for in PATH
     for path in places:
         if path.is_file():
             return _runnable(path, name, name)

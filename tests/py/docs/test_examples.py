@@ -19,6 +19,7 @@ SHELL = sorted({page for page, language, _, _ in MARKED if language == "sh"})
 PROGRAMS = [(page, arch or "native", code) for page, language, arch, code in MARKED if language in ("c", "cpp")]
 SHORTER = (
     (r"--plan cache --budget \S+", "--plan cache --budget 12s --only '*state=dirty_l1*'"),
+    (r"--plan wide --budget \S+", "--plan wide --set launches=1 --budget 8s --only '*/w0/*/t1*'"),
     (r"--budget 60s", "--budget 12s --only '*/w0/*/t1*'"),
     (r"--runs \d+", "--runs 3"),
 )

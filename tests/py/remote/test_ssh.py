@@ -218,7 +218,7 @@ def test_a_32_bit_machine_gets_the_i386_probe(over, start, out, tmp_path, said):
     over.environment = lambda: before() | {"LINEWRIGHT_PROBE": "/absent"}
     plan = {
         "linewright_plan": 2, "name": "one", "launches": 1, "min_windows": 2, "max_windows": 2, "window_ms": 0.5, "budget_s": 20,
-        "cells": [{"operation": "read", "form": "movq_read", "order": "relaxed", "lines": 1}],
+        "cells": [{"operation": "add", "form": "plain_add", "order": "relaxed", "lines": 1, "width_bits": 32}],
     }  # fmt: skip
     (over.directory / "p.json").write_text(json.dumps(plan))
     answer = over("measure", "--quiet", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl")
