@@ -7,6 +7,7 @@ both sides are one program; a run that holds one counts.  Exit 1 when more runs 
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import sys
@@ -48,6 +49,7 @@ def pair(number: int) -> Counter[str]:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(f"the same command on both sides: {shlex.join(['linewright', 'measure', '--budget', BUDGET])}, {TURNS} turns")
     answers = [pair(number) for number in range(PAIRS)]
     wrong = sum(bool(a["worse"] + a["better"]) for a in answers)

@@ -94,6 +94,7 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=5_000_000, help="of each thread")
     options = parser.parse_args()
     path, wrong, total, found = program(), 0, 0, []
+    os.environ.setdefault("LINEWRIGHT_FIND_HEAP_LIBRARY", str(path.parents[3] / "find" / "liblinewright_find_heap.so"))
     print(f"{options.trials} trials of {options.runs} rounds each, {options.operations} operations a thread, {os.cpu_count()} CPUs,"
           f" load {os.getloadavg()[0]:.1f} at the beginning")  # fmt: skip
     with Interrupts() as interrupts:
@@ -118,7 +119,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault(
-        "LINEWRIGHT_FIND_HEAP_LIBRARY", str(program().parents[3] / "find" / "liblinewright_find_heap.so")
-    )
     sys.exit(main())

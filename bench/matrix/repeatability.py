@@ -11,6 +11,7 @@ LINEWRIGHT_TRACE names a file of earlier launches to count instead of measuring.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -173,6 +174,7 @@ def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     failed = False if TRACE else uncontended()
     launches = trace()
     print(f"contended: {len(launches)} launches within {(launches[-1][0] - launches[0][0]) / 60:.1f} minutes")

@@ -10,14 +10,22 @@ better: one bit for fifteen figures.
 
 from __future__ import annotations
 
+import argparse
 import math
+import os
 import statistics
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
 sys.path.insert(0, str(ROOT))
+BUILT = ROOT / "build" / "bench" / "model" / "linewright-model"
+if BUILT.exists():
+    os.environ.setdefault("LINEWRIGHT_MODEL", str(BUILT))
 
 import msgspec  # noqa: E402
 
@@ -63,11 +71,15 @@ def predictions(name: str, records: list[Record]) -> dict[tuple[str, str], float
 
 
 def main() -> int:
-    if len(sys.argv) < 2:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("records", nargs="?", help="record file; without one nothing is compared")
+    parser.add_argument("machine", nargs="?", default="x86-server-2025")
+    given = parser.parse_args()
+    if given.records is None:
         print("no records of this machine given; see the head of bench/model/host.py")
         return 0
-    records = contended(sys.argv[1])
-    predicted = predictions(sys.argv[2] if len(sys.argv) > 2 else "x86-server-2025", records)
+    records = contended(given.records)
+    predicted = predictions(given.machine, records)
     blocks: dict[tuple[int, int], list[Record]] = defaultdict(list)
     for record in records:
         blocks[record.launch, record.cell.work_iters].append(record)

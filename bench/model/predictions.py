@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 from pathlib import Path
 
-import numpy as np
-
 ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
 sys.path.insert(0, str(ROOT))
+BUILT = ROOT / "build" / "bench" / "model" / "linewright-model"
+if BUILT.exists():
+    os.environ.setdefault("LINEWRIGHT_MODEL", str(BUILT))
+
+import numpy as np  # noqa: E402
 
 from linewright.model import machine_file  # noqa: E402
 from linewright.model.ensemble import bands, draws  # noqa: E402
@@ -115,6 +123,7 @@ def phone() -> None:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for name, cells in (("arm64-server-2025", ARM), ("x86-server-2025", X86)):
         print(f"\n## {name}\n")
         listed(name, cells)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import resource
 import sys
 import time
@@ -10,7 +12,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
 sys.path.insert(0, str(ROOT))
+BUILT = ROOT / "build" / "bench" / "model" / "linewright-model"
+if BUILT.exists():
+    os.environ.setdefault("LINEWRIGHT_MODEL", str(BUILT))
 
 from linewright.model import calibration, machine_file, observations  # noqa: E402
 from linewright.model.ensemble import draws  # noqa: E402
@@ -40,6 +48,7 @@ def half(first: int) -> int:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     machine, plan = machine_file.find(NAME), matrix()
     with Simulator(find_model()) as simulator:
         resolved = machine_file.resolve(machine)

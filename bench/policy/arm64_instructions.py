@@ -7,6 +7,7 @@ two N, divided by the difference of N, is exact: loop control (the same in all c
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,7 @@ def per_operation(compiler: list[str], folder: Path, operation: str, word: int |
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if not shutil.which("qemu-aarch64"):
         print("qemu-aarch64 is not installed: nothing was counted")
         return 0
