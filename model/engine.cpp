@@ -34,7 +34,8 @@ private:
     std::uint64_t state_;
 };
 
-enum class Message : std::uint8_t { core, request, snoop, grant, far_done, free };
+// `within`: a cache that several cores share has served a request, unless the line is on its way out by then.
+enum class Message : std::uint8_t { core, request, snoop, grant, far_done, free, within };
 
 struct Event {
     Ps time;
@@ -126,17 +127,30 @@ struct Core {
     bool dropped = false;        // a prefetch was dropped since the last far operation
 };
 
+// A request that the cache of a core's group is to serve.
+struct Claim {
+    unsigned core;
+    Request request;
+};
+
 // A line with its home's bookkeeping.
 struct Place {
-    explicit Place(unsigned cores) : line(cores) {}
+    explicit Place(std::vector<unsigned> groups) : line(std::move(groups)) {}
     Line line;
     unsigned home = 0;
     Cores fills, fars; // cores with a request under way
     Cores reads, behind; // of these: the request is for a shared copy; one for a unique copy follows it
     Cores deferred;    // cores whose snoop waits for the end of an execution
+    Cores asked;       // cores whose request is on its way to the home, or there
+    Cores within;      // cores whose request the group's cache serves
+    Cores wanted;      // cores for the end of whose execution such a request waits
+    std::vector<Claim> parked, claims; // requests that wait for another core of the group: for its copy, for its execution
     Ps ready = 0;      // when the slowest answer reaches the requester (or the home)
     bool supplied = false, written_back = false, extra = false, had_copy = false;
     std::uint64_t value = 0;
+
+    // Whether a core may begin nothing on the line until it has given up its copy.
+    bool claimed(unsigned index) const { return deferred.test(index) || wanted.test(index); }
 };
 
 struct Waiting {
@@ -171,7 +185,7 @@ public:
           servers_(machine.options.one_bus ? 1 : setup.lines) {
         const std::vector<unsigned> homes = possible_homes();
         for (unsigned line = 0; line < setup.lines; ++line) {
-            places_.emplace_back(static_cast<unsigned>(cores_.size()));
+            places_.emplace_back(groups());
             places_.back().home = homes[static_cast<std::size_t>(random_.below(static_cast<Ps>(homes.size())))];
         }
         for (unsigned index = 0; index < cores_.size(); ++index)
@@ -218,6 +232,14 @@ private:
                 homes.push_back(home);
         }
         return homes.empty() ? std::vector<unsigned>{0} : homes;
+    }
+
+    // Which cores share a cache: those of a cluster, where the machine has a time for it.
+    std::vector<unsigned> groups() const {
+        std::vector<unsigned> numbers(cores_.size());
+        for (unsigned index = 0; index < numbers.size(); ++index)
+            numbers[index] = constants_.shared_cache > 0 ? machine_.cluster[core_of(index)] : index;
+        return numbers;
     }
 
     void start_core(unsigned index, Start start) {
@@ -317,6 +339,7 @@ private:
         case Message::grant: granted_at(event.core, event.line); break;
         case Message::far_done: far_done(event.core, event.line); break;
         case Message::free: free_home(event.line); break;
+        case Message::within: within_group({event.core, event.request}, event.line); break;
         case Message::core: break;
         }
         if (checked_ && !places_[event.line].line.coherent())
@@ -412,15 +435,27 @@ private:
         else if (storing)
             end_store(index);
         else
+            give_up(index, line);
+    }
+
+    // A core that was waited for no longer executes: it answers its snoop, and its group's cache serves who waited there.
+    void give_up(unsigned index, unsigned line) {
+        Place &place = places_[line];
+        if (place.deferred.test(index)) {
+            place.deferred.clear(index);
             answer(index, line);
+        }
+        place.wanted.clear(index);
+        for (const Claim &claim : std::exchange(place.claims, {}))
+            within_group(claim, line);
     }
 
     void answer(unsigned index, unsigned line) {
         Place &place = places_[line];
-        place.deferred.clear(index);
-        const State before = place.line.state(index);
-        const bool supplies = place.line.answer(index);
         const unsigned to = place.line.requester();
+        const bool dirty = place.line.dirty(index);
+        const bool passes_on = dirty || !machine_.options.clean_from_memory || shares_cache(index, to);
+        const bool supplies = place.line.answer(index) && passes_on;
         Ps arrival = now_;
         if (shares_cache(index, to))
             arrival += vary(constants_.shared_cache / 2);
@@ -428,7 +463,7 @@ private:
             arrival += machine_.to_home(core_of(index), place.home) + (supplies ? vary(constants_.data) : 0);
         else
             arrival += machine_.between(core_of(index), core_of(to)) + (supplies ? vary(constants_.data) : 0);
-        if (supplies && before == State::UD)
+        if (supplies && dirty && !shares_cache(index, to))
             arrival += constants_.write_back;
         place.supplied |= supplies;
         place.ready = std::max(place.ready, arrival);
@@ -466,30 +501,41 @@ private:
         }
         Ps ready = place.ready;
         if (!place.supplied && !place.had_copy)
-            ready += back + vary(constants_.data) + (place.line.holders().none() ? constants_.memory : 0);
+            ready += back + vary(constants_.data) + (from_memory(place) ? constants_.memory : 0);
         else if (!place.supplied)
             ready += back;
         send(ready, Message::grant, to, line);
     }
 
+    // Caches that hold the line clean supply it, unless none but a modified line passes between caches.
+    bool from_memory(const Place &place) const { return machine_.options.clean_from_memory || place.line.holders().none(); }
+
     void granted_at(unsigned index, unsigned line) {
         Place &place = places_[line];
         place.line.grant();
-        place.reads.clear(index);
-        if (place.line.request() == Request::read_shared && place.behind.test(index))
-            place.behind.clear(index);
-        else
-            place.fills.clear(index);
+        place.asked.clear(index);
+        received(place, index, place.line.request());
+        unpark(index, line);
         trace_home(place, index);
         send(now_ + vary(constants_.acknowledge) + machine_.to_home(core_of(index), place.home), Message::free, index, line);
         advance(index);
+    }
+
+    void received(Place &place, unsigned index, Request request) {
+        place.reads.clear(index);
+        if (request == Request::read_shared && place.behind.test(index))
+            place.behind.clear(index);
+        else
+            place.fills.clear(index);
     }
 
     void far_done(unsigned index, unsigned line) {
         Core &core = cores_[index];
         Place &place = places_[line];
         if (!place.fars.test(index)) { // a refused exclusive store
+            place.asked.clear(index);
             place.fills.clear(index);
+            unpark(index, line);
             advance(index);
             return;
         }
@@ -516,8 +562,93 @@ private:
         (request == Request::far_atomic ? place.fars : place.fills).set(index);
         if (request == Request::read_shared)
             place.reads.set(index);
+        if (constants_.shared_cache > 0 && request != Request::far_atomic && !conditional &&
+            ask_group(place, {index, request}, line))
+            return;
+        ask_home(place, index, line, request, conditional);
+    }
+
+    void ask_home(Place &place, unsigned index, unsigned line, Request request, bool conditional = false) {
+        if (request != Request::far_atomic)
+            place.asked.set(index);
         send(now_ + vary(constants_.request + machine_.to_home(core_of(index), place.home)), Message::request, index, line,
              request, conditional);
+    }
+
+    // --- caches that several cores share
+
+    // False when the request has to go to the home: no core of the group holds the line as it is wanted, or waits for it.
+    bool ask_group(Place &place, const Claim &claim, unsigned line) {
+        if (place.line.within_group(claim.core, claim.request)) {
+            place.within.set(claim.core);
+            const bool clean = claim.request == Request::read_shared && !group_is_unique(place, claim.core);
+            send(now_ + vary(clean ? constants_.shared_cache_hit : constants_.shared_cache), Message::within, claim.core,
+                 line, claim.request);
+            return true;
+        }
+        bool waits = false;
+        place.asked.for_each([&](unsigned other) { waits |= shares_cache(claim.core, other); });
+        if (waits)
+            place.parked.push_back(claim);
+        return waits;
+    }
+
+    bool group_is_unique(const Place &place, unsigned index) const {
+        bool unique = false;
+        place.line.holders().for_each(
+            [&](unsigned other) { unique |= shares_cache(index, other) && is_unique(place.line.state(other)); });
+        return unique;
+    }
+
+    // A core's request is answered: those of its group that waited for that ask again, in their order.
+    void unpark(unsigned index, unsigned line) {
+        Place &place = places_[line];
+        for (const Claim &claim : std::exchange(place.parked, {}))
+            if (!shares_cache(index, claim.core))
+                place.parked.push_back(claim);
+            else if (!ask_group(place, claim, line))
+                ask_home(place, claim.core, line, claim.request);
+    }
+
+    // The group's cache serves a request, as soon as no core of the group executes on a copy that the request changes.
+    void within_group(const Claim &claim, unsigned line) {
+        Place &place = places_[line];
+        place.within.clear(claim.core);
+        if (!place.line.within_group(claim.core, claim.request)) { // the line has been snooped away meanwhile
+            ask_home(place, claim.core, line, claim.request);
+            return;
+        }
+        Cores lost;
+        bool waits = false;
+        place.line.holders().for_each([&](unsigned other) {
+            if (!shares_cache(claim.core, other) ||
+                (claim.request == Request::read_shared && !is_unique(place.line.state(other))))
+                return;
+            if (executes_on(cores_[other], line)) {
+                place.wanted.set(other);
+                waits = true;
+            }
+            lost.set(other);
+        });
+        if (waits) {
+            place.within.set(claim.core);
+            place.claims.push_back(claim);
+            return;
+        }
+        place.line.serve_within_group(claim.core, claim.request);
+        lost.for_each([&](unsigned other) {
+            if (place.line.state(other) == State::I)
+                taken_from(other, line);
+            wake(other, now_);
+        });
+        received(place, claim.core, claim.request);
+        unpark(claim.core, line);
+        wake(claim.core, now_);
+    }
+
+    static bool executes_on(const Core &core, unsigned line) {
+        return (core.load_end != never && core.loads.front().line == line) ||
+               (core.store_end != never && core.stores.front().line == line);
     }
 
     // --- cores
@@ -700,7 +831,7 @@ private:
         Entry &head = core.loads.front();
         const Step &step = core.program->steps[head.step];
         const unsigned line = head.line;
-        if (head.asked || places_[line].deferred.test(index))
+        if (head.asked || places_[line].claimed(index))
             return false;
         switch (step.kind) {
         case Kind::fence:
@@ -775,7 +906,7 @@ private:
         const Step &step = core.program->steps[head.step];
         Place &place = places_[head.line];
         const State state = place.line.state(index);
-        if (place.deferred.test(index))
+        if (place.claimed(index))
             return false;
         if (step.kind == Kind::atomic && !is_unique(state) && goes_far(core, head.line, state)) {
             if (place.fars.test(index) || core.far_under_way >= static_cast<std::uint32_t>(constants_.far_outstanding) ||
@@ -820,8 +951,8 @@ private:
             core.loads.pop();
             perform(index, head, step);
         }
-        if (place.deferred.test(index))
-            answer(index, head.line);
+        if (place.claimed(index))
+            give_up(index, head.line);
     }
 
     void perform(unsigned index, const Entry &head, const Step &step) {
@@ -893,8 +1024,8 @@ private:
             ++outcome_.expected;
         }
         counted(index, step);
-        if (place.deferred.test(index))
-            answer(index, head.line);
+        if (place.claimed(index))
+            give_up(index, head.line);
     }
 
     // --- what is counted
@@ -953,6 +1084,8 @@ private:
         const bool far = place.fars.test(self);
         if (!far && !place.fills.test(self))
             return Phase::work;
+        if (place.within.test(self))
+            return Phase::snoop;
         if (!place.line.busy() || place.line.requester() != self)
             return Phase::home;
         return far && place.line.unanswered().none() ? Phase::execute : Phase::snoop;

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace lw::model {
@@ -75,9 +77,14 @@ private:
 
 // One line: every core's state, the home's record of who may hold a copy, and the transaction that the home is busy with.
 // The home serialises: a transaction begins only when the one before it has been acknowledged.
+//
+// Cores of one group share a cache. Within a group a copy passes from core to core without the home, and a group whose cores
+// all hold the line shared may still own it: it was unique there before a second core of the group read it.
 class Line {
 public:
-    explicit Line(unsigned cores) : states_(cores, State::I) {}
+    explicit Line(unsigned cores) : Line(numbers(cores)) {}
+    // `groups` has the number of each core's group.
+    explicit Line(std::vector<unsigned> groups) : states_(groups.size(), State::I), groups_(std::move(groups)) {}
 
     State state(unsigned core) const { return states_[core]; }
     bool busy() const { return busy_; }
@@ -98,7 +105,7 @@ public:
 
     // The home takes up a transaction and snoops every core whose copy must change: see unanswered().
     void begin(unsigned core, Request request) {
-        busy_ = true;
+        busy_ = pending_ = true;
         requester_ = core;
         request_ = request;
         unanswered_ = {};
@@ -109,15 +116,27 @@ public:
             if (holder == core && !itself)
                 return;
             // The home knows unique holders from shared ones; a shared copy survives another reader.
-            if (request == Request::read_shared && states_[holder] == State::SC)
+            if (request == Request::read_shared && states_[holder] == State::SC && groups_[holder] != owner_)
                 return;
             unanswered_.set(holder);
         });
     }
 
+    // Whether the newest value is in the core's cache alone, and memory has an old one.
+    bool dirty(unsigned core) const {
+        return states_[core] == State::UD || (states_[core] == State::SC && groups_[core] == owner_ && owner_dirty_);
+    }
+
+    // Whether the core's group owns the line that its cores hold shared.
+    bool owned_by_group(unsigned core) const { return groups_[core] == owner_; }
+
     // A snooped core answers; true when it sends its copy.
     bool answer(unsigned core) {
-        const Snooped rule = snooped(request_, states_[core]);
+        Snooped rule = snooped(request_, states_[core]);
+        if (groups_[core] == owner_) { // the first core of the group answers for the cache that they share
+            rule.supplies = request_ != Request::clean || owner_dirty_;
+            owner_ = no_group;
+        }
         states_[core] = rule.after;
         if (rule.after == State::I)
             holders_.clear(core);
@@ -130,6 +149,7 @@ public:
         Cores others = holders_;
         others.clear(requester_);
         const State after = granted(request_, states_[requester_], !others.none());
+        pending_ = false;
         states_[requester_] = after;
         after == State::I ? holders_.clear(requester_) : holders_.set(requester_);
         return after;
@@ -137,6 +157,43 @@ public:
 
     // The acknowledgement has arrived: the home is free for the next transaction.
     void release() { busy_ = false; }
+
+    // Whether the cache that a core shares with others can serve its request to read alone: one of them holds the line (unique, or
+    // as the group's own, where the request is for a unique copy), and no transaction of the home is about to change that.
+    bool within_group(unsigned core, Request request) const {
+        bool held = false, unique = groups_[core] == owner_;
+        for (unsigned other = 0; other < cores(); ++other) {
+            if (groups_[other] != groups_[core])
+                continue;
+            if (pending_ && (unanswered_.test(other) || requester_ == other))
+                return false;
+            held |= other != core && states_[other] != State::I;
+            unique |= other != core && is_unique(states_[other]);
+        }
+        return held && (unique || request == Request::read_shared);
+    }
+
+    // Serves such a request. The core's copy is then shared, or unique and as dirty as what was in the cache.
+    void serve_within_group(unsigned core, Request request) {
+        bool unique = false, dirty = groups_[core] == owner_ && owner_dirty_;
+        for (unsigned other = 0; other < cores(); ++other) {
+            if (other == core || groups_[other] != groups_[core] || states_[other] == State::I)
+                continue;
+            unique |= is_unique(states_[other]);
+            dirty |= states_[other] == State::UD;
+            preset(other, request == Request::read_shared ? State::SC : State::I);
+        }
+        if (request == Request::read_unique) {
+            owner_ = no_group;
+            preset(core, dirty ? State::UD : State::UC);
+            return;
+        }
+        preset(core, State::SC);
+        if (unique) {
+            owner_ = groups_[core];
+            owner_dirty_ = dirty;
+        }
+    }
 
     // Single writer or many readers, and no copy that the home does not know of.
     bool coherent() const {
@@ -147,15 +204,31 @@ public:
             if (states_[core] != State::I && !holders_.test(core))
                 return false;
         }
-        return unique == 0 || (unique == 1 && shared == 0);
+        if (owner_ != no_group)
+            for (unsigned core = 0; core < cores(); ++core)
+                if (states_[core] != State::I && groups_[core] != owner_)
+                    return false;
+        return unique == 0 || (unique == 1 && shared == 0 && owner_ == no_group);
     }
 
 private:
+    static constexpr unsigned no_group = ~0u;
+
+    static std::vector<unsigned> numbers(unsigned count) {
+        std::vector<unsigned> all(count);
+        std::iota(all.begin(), all.end(), 0u);
+        return all;
+    }
+
     std::vector<State> states_;
+    std::vector<unsigned> groups_;
+    unsigned owner_ = no_group; // the group that owns the line though its cores hold it shared
+    bool owner_dirty_ = false;
     Cores holders_, unanswered_;
     unsigned requester_ = 0;
     Request request_ = Request::read_shared;
     bool busy_ = false;
+    bool pending_ = false; // begun and not granted
 };
 
 } // namespace lw::model

@@ -63,6 +63,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     exclusive_load_unique: bool = False
     locked_drains: bool = False
     one_bus: bool = False
+    clean_from_memory: bool = False
     upgrade_at_once: bool = False
     upgrade_behind_load: bool = False
     far_when_contended: bool = False
