@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
@@ -17,6 +18,8 @@ from linewright.model import machine_file
 from linewright.output.console import note
 
 ORDER = 61
+POSTERIOR_STEPS = 300
+"""Steps of each walker: some minutes for a published table."""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,12 +44,10 @@ def calibrate(
     cross_validate: Annotated[
         bool, typer.Option("--cross-validate/--no-cross-validate", help="Fit again without each form and work length.")
     ] = True,
-    check_posterior: Annotated[
-        bool,
-        typer.Option(
-            "--check-posterior/--no-check-posterior", help="Re-weight draws of the fit with the model itself."
-        ),
-    ] = True,
+    steps: Annotated[
+        int,
+        typer.Option(min=0, max=100_000, help="Steps of the posterior's sampling; 0 takes a Gaussian in its place."),
+    ] = POSTERIOR_STEPS,
     jobs: Annotated[int | None, typer.Option(help="Processes for the fits.", min=1, show_default="CPUs")] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler that runs the fits (linewright[cluster]).")
@@ -65,7 +66,7 @@ def calibrate(
     found = observations.read(data, ModelTarget(machine).forms(), moved)
     executor = cluster.executor(jobs, scheduler) if cross_validate else nullcontext()
     with executor as run:
-        result, text = _fitted(machine, found, only or (), Path(data).name, check_posterior, run)
+        result, text = _fitted(machine, found, only or (), Path(data).name, (steps, jobs or os.cpu_count() or 1), run)
     path.write_text(machine_file.to_toml(_named(result, path, title)), encoding="utf-8")
     print("\n".join(text))
     note(f"the machine is in {output}")
@@ -77,11 +78,14 @@ def _fitted(
     found: list,
     only: Sequence[str],
     table: str,
-    check_posterior: bool,
+    sampling: tuple[int, int],
     executor: Executor | None,
 ) -> tuple[machine_file.Machine, list[str]]:
-    """The machine with constants fitted to observations, and the report; no cross-validation without an executor."""
-    from linewright.model import calibration, calibration_report
+    """The machine with constants fitted to observations, and the report; no cross-validation without an executor.
+
+    `sampling`: steps of the posterior's chain, and simulators that run it side by side.
+    """
+    from linewright.model import calibration, calibration_report, posterior
     from linewright.model.simulator import Simulator
     from linewright.records import select
     from linewright.target.programs import find_model
@@ -95,13 +99,16 @@ def _fitted(
         ]
         fitting = [not reason for reason in reasons]
         used = [o for o, good in zip(found, fitting, strict=True) if good]
-        fit = calibration.fit(machine, used, simulator, note)
-        check = calibration.check_gaussian(fit, machine, used, simulator) if check_posterior else None
+        with Simulator(program, windows=6, ops=400) as quicker:
+            fit = calibration.fit(machine, used, quicker, note)
+        steps, jobs = sampling
+        if steps:
+            fit = posterior.sample(fit, machine, used, program, jobs, note, steps)
         folds = _folds(executor, machine, found, fitting, program) if executor else []
         source = f"`linewright calibrate` with {len(used)} cells of {table}, {_today()}"
         result = calibration.fitted(machine, fit, used, source, "")
         figures = calibration.compare(result, found, simulator)
-    text = calibration_report.lines(found, reasons, figures, fit, folds, check)
+    text = calibration_report.lines(found, reasons, figures, fit, folds)
     return calibration_report.with_summary(result, found, fitting, figures, folds), text
 
 

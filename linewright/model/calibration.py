@@ -32,6 +32,39 @@ RESIDUAL_CUT = 2.0
 Note = Callable[[str], None]
 
 
+ENOUGH_EFFECTIVE = 100
+"""Independent draws of every constant from which a 5th and a 95th percentile mean something."""
+
+MOST_DRIFT = 0.35
+"""Standard deviations between the means of a chain's halves from which it is still under way."""
+
+
+class Sampled(Struct, frozen=True, kw_only=True):
+    """What a chain that ran over the posterior says; constants as in `Fit.names`."""
+
+    walkers: int
+    steps: int
+    """Of each walker, its beginning left out."""
+    accepted: float
+    effective: list[float]
+    """Of how many independent draws the chain is worth, by constant (its length over the autocorrelation time)."""
+    drift: list[float]
+    """By how many standard deviations the means of the chain's two halves differ, by constant."""
+    low: list[float]
+    """5th percentiles of the constants."""
+    high: list[float]
+    """95th percentiles."""
+    mean: list[float]
+    """Means of the logarithms."""
+    draws: list[list[float]]
+    """Logarithms of the constants taken together, evenly from the chain."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the chain is long enough for its percentiles."""
+        return min(self.effective) >= ENOUGH_EFFECTIVE and max(self.drift) <= MOST_DRIFT
+
+
 class Fit(Struct, frozen=True, kw_only=True):
     """A fit's outcome; constants are handled as logarithms."""
 
@@ -43,6 +76,8 @@ class Fit(Struct, frozen=True, kw_only=True):
     evaluations: int
     scale: float = 1.0
     """How many times `SIGMA` the errors are taken to be: where the model misses by more, the posterior is as much wider."""
+    sampled: Sampled | None = None
+    """The posterior as a chain found it; without one it is taken to be the Gaussian of `covariance` around the values."""
 
     def draw(self) -> dict[str, float]:
         """The fitted constants by name."""
@@ -81,7 +116,7 @@ def _obstacle(observation: Observation, figure: Figures) -> str:
     return "a thread starves in the model" if figure.starved else ""
 
 
-class _Problem:
+class Problem:
     """Residuals of a machine against observations, as functions of the logarithms of some constants."""
 
     def __init__(self, machine: Machine, observations: Sequence[Observation], simulator: Simulator) -> None:
@@ -134,7 +169,7 @@ def fit(machine: Machine, observations: Sequence[Observation], simulator: Simula
 
     if len(observations) < 4:
         raise UserError(f"{len(observations)} steady cells", "calibrate", "at least 4 are needed")
-    problem = _Problem(machine, observations, simulator)
+    problem = Problem(machine, observations, simulator)
     influence = np.abs(problem.jacobian(problem.start) * problem.sigma)
     problem.keep(influence.max(axis=0) > SIGMA / 2)
     note(f"{len(problem.names)} constants move these {len(observations)} cells: {', '.join(problem.names)}")
@@ -165,7 +200,7 @@ def _median_percent(errors: np.ndarray) -> float:
     return 100 * float(np.median(np.abs(np.expm1(errors))))
 
 
-def _outcome(problem: _Problem, theta: np.ndarray) -> Fit:
+def _outcome(problem: Problem, theta: np.ndarray) -> Fit:
     errors = problem.errors(theta)
     jacobian = problem.jacobian(theta)
     # Where the model misses by more than SIGMA, the posterior is as much wider.
@@ -183,67 +218,9 @@ def _outcome(problem: _Problem, theta: np.ndarray) -> Fit:
     )
 
 
-CHECK_DRAWS = 120
-"""Draws by which the Gaussian form of a posterior is checked; each is one simulation of every fitted cell."""
-ENOUGH_EFFECTIVE = 0.1
-"""Share of the draws that must count after re-weighting before the Gaussian is said to stand for the posterior."""
-MOVED = 0.5
-"""Standard deviations by which re-weighting must move a constant before that is reported."""
-
-
-class GaussCheck(Struct, frozen=True, kw_only=True):
-    """What is left of draws of the Gaussian once each is weighted with the posterior that it stands for."""
-
-    draws: int
-    effective: float
-    """Kish's effective number: (sum of the weights)² / sum of their squares."""
-    moved: dict[str, float]
-    """Constants whose mean the weights move, in standard deviations of the Gaussian."""
-
-    @property
-    def holds(self) -> bool:
-        return self.effective >= ENOUGH_EFFECTIVE * self.draws
-
-
-def check_gaussian(
-    fit: Fit, machine: Machine, used: Sequence[Observation], simulator: Simulator, count: int = CHECK_DRAWS
-) -> GaussCheck:
-    """Importance re-weighting: draws of the Gaussian against the posterior itself, errors simulated and not linearised.
-
-    The posterior is that of `fit`: errors of SIGMA * scale, the machine file's intervals as standard deviations and bounds.
-    """
-    problem = _Problem(machine, used, simulator)
-    problem.keep(np.isin(problem.names, fit.names))
-    covariance = np.array(fit.covariance)
-    centre, factor = np.log(fit.values), np.linalg.cholesky(covariance)
-    chance = np.random.default_rng(2)
-    normal = chance.standard_normal((count, len(centre)))
-    thetas = centre + normal @ factor.T
-    logs = []
-    for theta, z in zip(thetas, normal, strict=True):
-        if (theta < problem.low).any() or (theta > problem.high).any():
-            logs.append(-np.inf)
-            continue
-        residuals = np.concatenate(
-            [problem.errors(theta) / (SIGMA * fit.scale), (theta - problem.start) / problem.sigma]
-        )
-        logs.append(-0.5 * _soft(residuals) + 0.5 * float(z @ z))
-    return _weighed(fit, thetas, np.array(logs))
-
-
-def _soft(residuals: np.ndarray) -> float:
+def soft(residuals: np.ndarray) -> float:
     """The sum that the fit makes least: squares, and beyond RESIDUAL_CUT less than squares (SciPy's soft_l1)."""
     return float(2 * RESIDUAL_CUT**2 * (np.sqrt(1 + (residuals / RESIDUAL_CUT) ** 2) - 1).sum())
-
-
-def _weighed(fit: Fit, thetas: np.ndarray, logs: np.ndarray) -> GaussCheck:
-    if not np.isfinite(logs).any():
-        return GaussCheck(draws=len(logs), effective=0.0, moved={})
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
-    shifts = (weights @ thetas - np.log(fit.values)) / np.array(fit.sigma_after)
-    moved = {name: float(shift) for name, shift in zip(fit.names, shifts, strict=True) if abs(shift) > MOVED}
-    return GaussCheck(draws=len(logs), effective=float(1 / (weights @ weights)), moved=moved)
 
 
 def known_sums(fit: Fit) -> list[tuple[list[str], float, float]]:
@@ -280,14 +257,27 @@ def known_sums(fit: Fit) -> list[tuple[list[str], float, float]]:
 
 
 def posterior(fit: Fit, machine: Machine, count: int = POSTERIOR_DRAWS) -> list[dict[str, float]]:
-    """Draws of the fitted constants together, kept within the machine file's intervals."""
-    chance = np.random.default_rng(1)
-    thetas = chance.multivariate_normal(np.log(fit.values), np.array(fit.covariance), size=count)
+    """Draws of the fitted constants together, kept within the machine file's intervals: the chain's, or of the Gaussian."""
+    if fit.sampled is not None and fit.sampled.settled:
+        thetas = np.array(fit.sampled.draws)
+    else:
+        chance = np.random.default_rng(1)
+        thetas = chance.multivariate_normal(np.log(fit.values), np.array(fit.covariance), size=count)
     draws = []
     for theta in thetas:
         draw = dict(zip(fit.names, np.exp(theta).tolist(), strict=True))
         draws.append({name: _within(value, machine.constants[name]) for name, value in draw.items()})
     return draws
+
+
+def intervals(fit: Fit) -> tuple[list[float], list[float]]:
+    """Lower and upper ends of the constants' 90 % intervals; the fit's own values lie within them."""
+    if fit.sampled is not None and fit.sampled.settled:
+        low, high = np.array(fit.sampled.low), np.array(fit.sampled.high)
+    else:
+        half = np.exp(INTERVAL_SIGMAS / 2 * np.array(fit.sigma_after))
+        low, high = np.array(fit.values) / half, np.array(fit.values) * half
+    return np.minimum(low, fit.values).tolist(), np.maximum(high, fit.values).tolist()
 
 
 def _within(value: float, constant: Constant) -> float:
@@ -298,17 +288,16 @@ def fitted(machine: Machine, fit: Fit, used: Sequence[Observation], source: str,
     """The machine with the fit's values. A constant that the data do not pin keeps its provenance and its interval."""
     pinned = set(fit.pinned())
     constants = dict(machine.constants)
-    for name, value, sigma in zip(fit.names, fit.values, fit.sigma_after, strict=True):
+    for name, value, low, high in zip(fit.names, fit.values, *intervals(fit), strict=True):
         before = constants[name]
         value = _within(value, before)
         if name not in pinned:
             constants[name] = msgspec.structs.replace(before, value=value)
             continue
-        half = math.exp(INTERVAL_SIGMAS / 2 * sigma)
         constants[name] = Constant(
             value=value,
-            low=_within(value / half, before),
-            high=_within(value * half, before),
+            low=_within(low, before),
+            high=_within(high, before),
             unit=before.unit,
             provenance="fitted",
             source="calibration",
@@ -340,7 +329,7 @@ def fold(
     pairs = list(zip(observations, steady, strict=True))
     kept = [o for o, good in pairs if good and not left_out(o)]
     asked = [o for o, good in pairs if good and left_out(o)]
-    with Simulator(program, windows=4, ops=600) as simulator:
+    with Simulator(program, windows=2, ops=400) as simulator:
         found = fit(machine, kept, simulator, lambda text: None, most=8)
         figures = simulator.ask(resolve(machine, found.draw()), plan_of(asked))
     errors = [figure.p50 / o.ns - 1 for figure, o in zip(figures, asked, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from linewright.model.calibration import Fit, Fold, GaussCheck, known_sums
+from linewright.model.calibration import Fit, Fold, intervals, known_sums
 from linewright.model.machine_file import Machine
 from linewright.model.observations import Observation
 from linewright.model.simulator import Figures
@@ -40,7 +40,6 @@ def lines(
     figures: Sequence[Figures],
     fit: Fit,
     folds: Sequence[Fold],
-    check: GaussCheck | None = None,
 ) -> list[str]:
     """The whole report. `reasons` says why a cell is not fitted, and is empty for those that are."""
     text = [f"{'cell':64} {'measured':>9} {'model':>9} {'error':>8}  "]
@@ -51,9 +50,7 @@ def lines(
             + _verdict(observation, figure, reason)
         )
     text += ["", *error_lines(observations, [not reason for reason in reasons], figures), ""]
-    text += identifiability(fit)
-    if check is not None:
-        text += ["", *check_lines(check)]
+    text += [*identifiability(fit), "", *posterior_lines(fit)]
     if folds:
         text += ["", *fold_lines(folds)]
     return text
@@ -81,9 +78,9 @@ def identifiability(fit: Fit) -> list[str]:
     """Which constants the data pin, which sums, and which nothing."""
     pinned = fit.pinned()
     text = ["Constants that the data pin:"]
-    for name, value, sigma in zip(fit.names, fit.values, fit.sigma_after, strict=True):
+    for name, value, low, high in zip(fit.names, fit.values, *intervals(fit), strict=True):
         if name in pinned:
-            text.append(f"  {name} = {value:.3g} (± {100 * 1.645 * sigma:.0f} %, 90 %)")
+            text.append(f"  {name} = {value:.3g} ({low:.3g} to {high:.3g}, 90 %)")
     for names, total, spread in known_sums(fit):
         text.append(f"Only the sum is known: {' + '.join(names)} = {total:.3g} (± {1.645 * spread:.2g}, 90 %)")
     loose = [name for name in fit.names if name not in pinned]
@@ -92,16 +89,32 @@ def identifiability(fit: Fit) -> list[str]:
     return text
 
 
-def check_lines(check: GaussCheck) -> list[str]:
-    """Whether the Gaussian, from which intervals and [[posterior]] come, stands for the posterior."""
+MOVED = 0.5
+"""Standard deviations between the fit and the posterior's mean from which that is reported."""
+
+
+def posterior_lines(fit: Fit) -> list[str]:
+    """What intervals and [[posterior]] come from, and whether they can be relied on."""
+    chain = fit.sampled
+    if chain is None:
+        return ["The posterior is taken to be Gaussian; that was not checked with the model itself."]
+    slowest = min(zip(chain.effective, fit.names, strict=True))
+    farthest = max(zip(chain.drift, fit.names, strict=True))
     text = [
-        f"The posterior is taken to be Gaussian. Re-weighted with the model itself, {check.draws} of its draws count as "
-        f"{check.effective:.1f}: " + ("it stands for it." if check.holds else "it does not stand for it; take the "
-        "intervals of single constants as their order of magnitude.")
-    ]  # fmt: skip
-    if check.moved:
-        moved = ", ".join(f"{name} by {shift:+.1f}" for name, shift in check.moved.items())
-        text.append(f"The weights move, in standard deviations: {moved}.")
+        f"The posterior was sampled with the model itself: {chain.walkers} walkers, {chain.steps} steps each behind their "
+        f"beginnings, {100 * chain.accepted:.0f} % of the steps accepted. As independent draws that is at least "
+        f"{slowest[0]:.0f} ({slowest[1]}); the means of its halves differ by at most {farthest[0]:.2f} standard deviations "
+        f"({farthest[1]})."
+    ]
+    if not chain.settled:
+        text.append(
+            "That is not settled: the intervals are those of a Gaussian around the fit, which was not confirmed."
+        )
+        return text
+    shifts = (np.array(chain.mean) - np.log(fit.values)) / np.array(fit.sigma_after)
+    moved = [f"{name} by {shift:+.1f}" for name, shift in zip(fit.names, shifts, strict=True) if abs(shift) > MOVED]
+    if moved:
+        text.append(f"Its mean lies beside the best fit, in standard deviations: {', '.join(moved)}.")
     return text
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from linewright.cli import main
 from linewright.errors import UserError
-from linewright.model import calibration, machine_file, observations
+from linewright.model import calibration, calibration_report, machine_file, observations, posterior
 from linewright.model.calibration import Fit, known_sums
 from linewright.model.machine_file import resolve
 from linewright.model.observations import Observation
@@ -105,23 +105,43 @@ def test_a_sum_is_known_where_its_members_are_not() -> None:
     assert spread == pytest.approx(0.1)
 
 
-def test_re_weighting_agrees_with_a_posterior_that_is_gaussian() -> None:
-    fit = Fit(names=["a", "b"], values=[1.0, 1.0], sigma_before=[1, 1], sigma_after=[0.1, 0.1], covariance=[[0.01, 0], [0, 0.01]], evaluations=1)  # fmt: skip
-    thetas = np.random.default_rng(3).normal(0, 0.1, (200, 2))
-    right = calibration._weighed(fit, thetas, np.zeros(200))  # the target is the Gaussian itself
-    assert right.effective == pytest.approx(200) and right.holds and not right.moved
-    skewed = calibration._weighed(fit, thetas, 40 * thetas[:, 0])  # its mean lies four standard deviations off
-    assert not skewed.holds
-    assert skewed.moved["a"] > 1.5 and "b" not in skewed.moved
-    assert calibration._weighed(fit, thetas, np.full(200, -np.inf)).effective == 0
+def bare(names: list[str], values: list[float], covariance: list[list[float]]) -> Fit:
+    sigma = np.sqrt(np.diag(covariance)).tolist()
+    return Fit(names=names, values=values, sigma_before=[1.0] * len(names), sigma_after=sigma, covariance=covariance, evaluations=1)  # fmt: skip
 
 
-def test_a_fit_is_checked_against_the_model_itself(recovered) -> None:
+def test_a_posterior_that_is_no_gaussian_is_found_from_a_wrong_one() -> None:
+    # Truth: a is 0 or more (a half normal), b follows a with a slope of 2; the Gaussian knows neither and is too wide.
+    def density(thetas: np.ndarray) -> np.ndarray:
+        a, b = thetas.T
+        return np.where(a < 0, -np.inf, -0.5 * (a / 0.1) ** 2 - 0.5 * ((b - 2 * a) / 0.02) ** 2)
+
+    fit = bare(["a", "b"], [1.0, 1.0], [[0.09, 0.0], [0.0, 0.09]])
+    bounds = (np.array([0.0, -2.0]), np.full(2, 2.0))
+    chain, accepted = posterior.walk(
+        density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 1500, lambda text: None
+    )
+    found = posterior.with_chain(fit, chain, accepted)
+    assert found.sampled.settled
+    low, high = np.log(found.sampled.low), np.log(found.sampled.high)
+    assert low[0] == pytest.approx(0.1 * 0.0627, abs=0.006) and high[0] == pytest.approx(0.1 * 1.96, rel=0.1)
+    covariance = np.array(found.covariance)
+    assert covariance[0, 1] / covariance[0, 0] == pytest.approx(2, rel=0.1)
+    again, _ = posterior.walk(density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 20, lambda text: None)
+    twice, _ = posterior.walk(density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 20, lambda text: None)
+    assert (again == twice).all()
+
+
+def test_a_short_chain_says_that_it_is_short(recovered) -> None:
     _, fit, seen, _ = recovered
-    with Simulator(find_model(), windows=3, ops=300) as simulator:
-        check = calibration.check_gaussian(fit, machine_file.find(START), seen, simulator, 12)
-    assert check.draws == 12
-    assert 0 <= check.effective <= 12
+    found = posterior.sample(fit, machine_file.find(START), seen, find_model(), 2, lambda text: None, 6)
+    assert not found.sampled.settled
+    assert "not settled" in calibration_report.posterior_lines(found)[1]
+    for name, low, value, high in zip(found.names, calibration.intervals(found)[0], found.values, calibration.intervals(found)[1], strict=True):  # fmt: skip
+        assert low <= value <= high, name
+    result = calibration.fitted(machine_file.find(START), found, seen, "a test", "")
+    assert len(result.posterior) == calibration.POSTERIOR_DRAWS
+    assert "not checked" in calibration_report.posterior_lines(fit)[0]
 
 
 def handoff(launch: int, windows: list[float]) -> Record:
@@ -203,7 +223,7 @@ def test_the_fits_of_a_cross_validation_run_on_a_dask_cluster(tmp_path: Path, ca
     table.write_text("\n".join(few) + "\n")
     out = tmp_path / "found.toml"
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        arguments = ["--from", START, "-o", str(out), "--scheduler", cluster.scheduler_address]
+        arguments = ["--from", START, "-o", str(out), "--steps", "0", "--scheduler", cluster.scheduler_address]
         assert main(["calibrate", str(table), *arguments]) == 0
     assert "Cross-validation" in capsys.readouterr().out
     machine = machine_file.load(out)

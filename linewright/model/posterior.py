@@ -1,0 +1,127 @@
+"""The posterior of a fit's constants, sampled with the model itself: their intervals, and draws of them taken together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from linewright.model.calibration import POSTERIOR_DRAWS, SIGMA, Fit, Note, Problem, Sampled, soft
+from linewright.model.machine_file import Machine
+from linewright.model.observations import Observation
+from linewright.model.simulator import Simulator
+
+DROPPED = 0.4
+"""Share of a walker's steps that are its beginning, and forgotten."""
+WALKERS = 2.5
+"""Walkers for each constant: differential evolution needs more than two."""
+START_WIDTH = 0.3
+"""Walkers begin around the fit, this share of the Gaussian's width away: outwards is quicker found than inwards."""
+WINDOWS, OPS = 1, 400
+"""Windows of a contended cell and operations of a window in each evaluation: there are thousands of them, and what a short
+window adds is less than `SIGMA`."""
+
+
+class _Density:
+    """Logarithm of the posterior for rows of logarithms of the constants, on several simulators at once."""
+
+    def __init__(
+        self, fit: Fit, machine: Machine, used: Sequence[Observation], simulators: Sequence[Simulator]
+    ) -> None:
+        self.scale = SIGMA * fit.scale
+        self.problems = []
+        for simulator in simulators:
+            problem = Problem(machine, used, simulator)
+            problem.keep(np.isin(problem.names, fit.names))
+            self.problems.append(problem)
+
+    def _row(self, problem: Problem, theta: np.ndarray) -> float:
+        if (theta < problem.low).any() or (theta > problem.high).any():
+            return -np.inf
+        prior = (theta - problem.start) / problem.sigma
+        return -0.5 * soft(np.concatenate([problem.errors(theta) / self.scale, prior]))
+
+    def __call__(self, thetas: np.ndarray) -> np.ndarray:
+        def share(index: int) -> list[float]:
+            return [self._row(self.problems[index], theta) for theta in thetas[index :: len(self.problems)]]
+
+        values = np.empty(len(thetas))
+        with ThreadPoolExecutor(len(self.problems)) as threads:
+            for index, part in enumerate(threads.map(share, range(len(self.problems)))):
+                values[index :: len(self.problems)] = part
+        return values
+
+
+def sample(
+    fit: Fit, machine: Machine, used: Sequence[Observation], program: Path, jobs: int, note: Note, steps: int
+) -> Fit:
+    """The fit with the posterior's draws in place of the Gaussian's covariance.
+
+    Differential evolution over an ensemble of walkers (emcee), with errors that are simulated and not linearised; the
+    posterior is that of `fit`: errors of SIGMA * scale with its soft loss, the machine file's intervals as what is believed
+    before and as bounds.
+    """
+    with ExitStack() as stack:
+        simulators = [stack.enter_context(Simulator(program, windows=WINDOWS, ops=OPS)) for _ in range(jobs)]
+        density = _Density(fit, machine, used, simulators)
+        problem = density.problems[0]
+        chain, accepted = walk(
+            density, np.log(fit.values), np.array(fit.covariance), (problem.low, problem.high), steps, note
+        )
+    return with_chain(fit, chain, accepted)
+
+
+def walk(
+    density, centre: np.ndarray, covariance: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], steps: int, note: Note
+) -> tuple[np.ndarray, float]:
+    """The walkers' ways without their beginnings (steps, walkers, constants), and the share of accepted steps."""
+    import emcee  # heavy: only a calibration needs it
+
+    walkers = 2 * math.ceil(WALKERS / 2 * len(centre) + 1)
+    chance = np.random.RandomState(2)
+    away = chance.multivariate_normal(np.zeros(len(centre)), covariance, walkers) * START_WIDTH
+    margin = 1e-6
+    begin = np.clip(
+        centre + away, bounds[0] + margin * chance.rand(walkers, 1), bounds[1] - margin * chance.rand(walkers, 1)
+    )
+    moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.1), (emcee.moves.StretchMove(), 0.1)]
+    sampler = emcee.EnsembleSampler(walkers, len(centre), density, vectorize=True, moves=moves)
+    state = emcee.State(begin, random_state=chance.get_state())
+    for step, _ in enumerate(sampler.sample(state, iterations=steps, skip_initial_state_check=True), start=1):
+        if step % max(steps // 10, 1) == 0:
+            note(f"posterior: {step} of {steps} steps of {walkers} walkers")
+    return sampler.get_chain(discard=int(DROPPED * steps)), float(np.mean(sampler.acceptance_fraction))
+
+
+def with_chain(fit: Fit, chain: np.ndarray, accepted: float) -> Fit:
+    """The fit with what a chain says of its constants; nothing that a chain too short says makes them better known."""
+    import emcee
+
+    steps, walkers, _ = chain.shape
+    with np.errstate(invalid="ignore"):  # a constant that never moved has no autocorrelation: it is worth no draw
+        times = emcee.autocorr.integrated_time(chain, quiet=True)
+    effective = steps * walkers / np.maximum(np.nan_to_num(times, nan=np.inf), 1)
+    flat = chain.reshape(steps * walkers, -1)
+    low, high = np.percentile(flat, [5, 95], axis=0)
+    covariance = np.atleast_2d(np.cov(flat.T))
+    sigma = np.sqrt(np.diag(covariance))
+    halves = chain[: steps // 2].mean(axis=(0, 1)), chain[steps // 2 :].mean(axis=(0, 1))
+    sampled = Sampled(
+        walkers=walkers,
+        steps=steps,
+        accepted=accepted,
+        effective=effective.tolist(),
+        drift=(np.abs(halves[1] - halves[0]) / np.maximum(sigma, 1e-12)).tolist(),
+        low=np.exp(low).tolist(),
+        high=np.exp(high).tolist(),
+        mean=flat.mean(axis=0).tolist(),
+        draws=flat[np.linspace(0, len(flat) - 1, POSTERIOR_DRAWS).round().astype(int)].tolist(),
+    )
+    if not sampled.settled:
+        return msgspec.structs.replace(fit, sampled=sampled)
+    return msgspec.structs.replace(fit, covariance=covariance.tolist(), sigma_after=sigma.tolist(), sampled=sampled)
