@@ -90,7 +90,10 @@ def _headline(m: Machine, cells: Sequence[Summary], conditions: Sequence[Conditi
     """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
     if conditions or m.emulated:
         return [*headline(cells, m), *at_the_interconnect(m)]
-    return verdict_sentences(m.summaries, m.contexts)[:OTHER_PLANS]
+    said_of_it = verdict_sentences(m.summaries, m.contexts)
+    more = len(said_of_it) - OTHER_PLANS
+    rest = [said(f"{more} more finding{'s' if more > 1 else ''}: linewright show --all")] if more > 0 else []
+    return [*said_of_it[:OTHER_PLANS], *rest]
 
 
 def _setting_text(m: Machine) -> str:

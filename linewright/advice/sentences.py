@@ -11,7 +11,7 @@ from linewright.analysis.findings import Against, Finding
 from linewright.analysis.saying import Sentence, join, number, said
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import undecided_sentences
-from linewright.analysis.words import PLACES, open_text, percent, work_text
+from linewright.analysis.words import PLACES, condition, open_text, percent, work_text
 from linewright.families import ONE_LINE
 from linewright.schema import Interval
 
@@ -126,7 +126,7 @@ def _guesses(found: Sequence[Finding]) -> list[Sentence]:
 
 
 def _cheaper(found: Sequence[Finding]) -> list[Sentence]:
-    """Other forms that are shown to cost less than the default, alone and contended."""
+    """Other forms that are shown to cost less than the default, alone or contended; those that save most come first."""
     best: dict[str, tuple[Finding, Against]] = {}
     for f in found:
         row = f.best
@@ -135,7 +135,19 @@ def _cheaper(found: Sequence[Finding]) -> list[Sentence]:
             known = best.get(row.form)
             if known is None or size > known[0].default_ns.median_ns / max(known[1].ns.median_ns, 1e-9):
                 best[row.form] = (f, row)
-    return [said(_cheaper_text(f, row), "one_line", ratio=row.judged.contrast.value) for f, row in best.values()]
+    ranked = sorted(best.values(), key=lambda pair: round(pair[1].ns.median_ns / pair[0].default_ns.median_ns, 1))
+    return [
+        said(_cheaper_text(f, row) + _elsewhere(f, row, found), "one_line", ratio=row.judged.contrast.value)
+        for f, row in ranked
+    ]
+
+
+def _elsewhere(f: Finding, row: Against, found: Sequence[Finding]) -> str:
+    """Where else the form is shown to cost more than the default: a caller has one form for all."""
+    others = (g for g in found if g.operation == f.operation and g.figure == "issue" and g is not f)
+    worse = [g for g in others if any(r.form == row.form and r.judged.slower for r in g.rows)]
+    where = join(list(dict.fromkeys(condition(g) for g in worse)))
+    return f", but more {where}" if where else ""
 
 
 def _cheaper_text(f: Finding, row: Against) -> str:

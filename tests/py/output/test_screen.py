@@ -12,18 +12,19 @@ import re
 from functools import cache
 
 import msgspec
+import numpy as np
 import pytest
 from rich.console import Console
 
 from linewright.advice.screen import screens
-from linewright.analysis import summarise
+from linewright.analysis import summarise, verdict_sentences
 from linewright.analysis.screen_data import Entry, Figure, Price, Screen, Versus
 from linewright.output.one_screen import LINES, WIDEST
 from linewright.output.screen import plain, print_screens, words
 from linewright.output.screen.chart import ASCII, bar, ratio_text, scale_of, signs_for
 from linewright.schema import Context, Interval, Record
 from support import machines
-from support.analysis_samples import write
+from support.analysis_samples import cell, contexts_of, together, write
 from support.places import HERE
 
 GOLDEN = HERE / "output" / "golden"
@@ -100,12 +101,29 @@ def test_the_plain_text_says_everything_without_signs():
 def test_far_store_forms_are_said_and_not_crowned():
     s = screen_of("arm64-far")
     texts = plain.lines([s])
+    (by_stadd,) = (text for text in texts if "add by stadd" in text)
+    assert by_stadd.endswith(", but more alone."), "a caller has one form for both"
     assert any(
         "stadd takes 64" in text and "stadd behaves as if performed at the interconnect" in text for text in texts
     )
     add = next(row for row in s.rows if row.name == "add")
     assert add.entries["alone"].default.form == "ldadd" and add.entries["alone"].versus.answer == "slower"
     assert add.entries["contended"].versus.answer == "cheaper" and "stadd" in add.entries["contended"].versus.form
+
+
+def test_findings_that_have_no_room_are_counted():
+    """Of records without the matrix the first findings stand at the top: one that is left out must not seem not to be there."""
+    rng = np.random.default_rng(1)
+    forms = {"cmpxchg16b_read_once": 18.0, "movdqa_read": 1.0}
+    contended = dict(operation="wide_read", width_bits=128, contender="same_line", threads=2, lines=8)
+    spacings = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+    costs = [(cell(form, contender_iters=n, **contended), ns) for n in spacings for form, ns in forms.items()]
+    records = together(costs, rng)
+    contexts = contexts_of(records, arch="x86_64")
+    summaries = summarise(contexts, records)
+    (screen,) = screens(summaries, contexts)
+    every = len(verdict_sentences(summaries, contexts))
+    assert every > 8 and f"{every - 8} more finding" in printed(screen)
 
 
 def test_without_a_difference_nothing_is_recommended():
