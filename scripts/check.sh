@@ -4,7 +4,7 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-parts=(python-format python-lint c-format shell lengths openings words documentation subjects c-lint)
+parts=(python-format python-lint c-format shell lengths circles openings words documentation subjects c-lint)
 PATH=$root/.venv/bin:$PATH
 
 # The last commit whose subject may be longer than 72 characters; later ones may not.
@@ -21,6 +21,7 @@ part() { # part NAME
         c-format) c_files | xargs clang-format --dry-run -Werror ;;
         shell) bash_parses ;;
         lengths) python scripts/check/function_length.py ;;
+        circles) python scripts/check/circles.py ;;
         openings) python scripts/check/openings.py ;;
         words) python scripts/check/words.py ;;
         documentation) python -m pytest -q -p no:cacheprovider tests/py/docs ;;

@@ -82,3 +82,26 @@ def test_a_private_word_is_found_and_the_fields_own_is_not(tmp_path):
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert [line.split(":")[1] for line in done.stdout.splitlines()] == ["1", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("files", "circle"),
+    [
+        ({"a": "from linewright import b\n", "b": "x = 1\n"}, ""),
+        ({"a": "from linewright import b\n", "b": "def f():\n    from linewright.a import x\n"}, "linewright.a"),
+        (
+            {"a": "import linewright.b\n", "b": "import linewright.c as c\n", "c": "from linewright.a import x\n"},
+            "linewright.a",
+        ),
+        ({"a.h": '#include "b.h"\n', "b.h": '# include "../linewright/a.h"\n'}, "linewright/a.h"),
+    ],
+)
+def test_an_import_circle_is_found_in_functions_too(tmp_path, files, circle):
+    (tmp_path / "linewright").mkdir()
+    for name, text in files.items():
+        (tmp_path / "linewright" / (name if "." in name else f"{name}.py")).write_text(text)
+    for command in (["git", "init", "-q"], ["git", "add", "."]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    program = [sys.executable, ROOT / "scripts/check/circles.py"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == bool(circle) and done.stdout.startswith(f"a circle: {circle} ->" if circle else "")
