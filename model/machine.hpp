@@ -80,7 +80,7 @@ struct Machine {
     std::string name, arch;
     bool calibrated = false;
     unsigned cores = 0, homes = 0;
-    unsigned central_homes = 0; // the last so many homes: half-way between the last-level caches of a socket
+    unsigned central_homes = 0; // homes at the end of the list that lie half-way between the last-level caches of a socket
     std::vector<Ps> core_home, core_core; // one-way distances, row by core
     std::vector<unsigned> cluster, l3, socket; // by core
     Constants constants;

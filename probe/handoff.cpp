@@ -11,32 +11,18 @@
 #include "probe/machine.hpp"
 #include "wire/forms.hpp"
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <linewright/arch/x86/locked.h>
-#elif defined(__aarch64__)
-#include <linewright/arch/arm64/lse_llsc.h>
-#endif
+#include <linewright/arch/forms.h>
 #include <linewright/arch/measure.h>
-
-#include <type_traits>
 
 namespace lw::probe {
 namespace {
 inline namespace LW_PLACE_NAMESPACE {
 
-// The word that both sides work on: 64 bits, 32 on 32-bit x86.
-using Word = std::conditional_t<sizeof(void *) == 8, std::uint64_t, std::uint32_t>;
+// The word that both sides work on.
+using Word = std::uintptr_t;
 
 [[gnu::always_inline]] inline bool swap_turn(Word *line, Word expected, Word desired) {
-#if defined(__x86_64__)
-    return lw_lock_cmpxchg_u64(line, &expected, desired);
-#elif defined(__i386__)
-    return lw_lock_cmpxchg_u32(line, &expected, desired);
-#elif defined(__aarch64__)
-    return lw_cas_u64(line, expected, desired) == expected;
-#else
-    return __atomic_compare_exchange_n(line, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-#endif
+    return LW_WORD_SWAP(line, expected, desired);
 }
 
 struct Blind {

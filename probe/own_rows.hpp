@@ -1,21 +1,14 @@
 // Makes LW_FORM() of the table of forms an LW_ROW() for the rows of this architecture, and nothing for those of others.
-// A file that includes a part of the table with it defines LW_ROW(name, operation, order, bits, needs) before each time.
+// A file that includes a part of the table with it defines LW_ROW(name, operation, order, bits, needs) before each time,
+// and LW_OWN_generic(bits) if compiler builtins of that width are among its forms.
 #pragma once
 
-#define LW_ROW_any(...) LW_ROW(__VA_ARGS__)
-#if defined(__x86_64__)
-#define LW_ROW_x86_64(...) LW_ROW(__VA_ARGS__)
-#else
-#define LW_ROW_x86_64(...)
-#endif
-#if defined(__i386__)
-#define LW_ROW_i386(...) LW_ROW(__VA_ARGS__)
-#else
-#define LW_ROW_i386(...)
-#endif
-#if defined(__aarch64__)
-#define LW_ROW_arm64(...) LW_ROW(__VA_ARGS__)
-#else
-#define LW_ROW_arm64(...)
-#endif
-#define LW_FORM(arch, ...) LW_ROW_##arch(__VA_ARGS__)
+#include <linewright/arch/select.h>
+
+#define LW_OWN_any(bits) 0,
+#define LW_ROW_OF_ANOTHER(...)
+#define LW_SECOND(first, second, ...) second
+#define LW_CHOSEN(...) LW_SECOND(__VA_ARGS__)
+// LW_OWN_<arch> is `0,` where select.h has it, which makes LW_ROW the second argument; elsewhere it is no macro.
+#define LW_FORM(arch, name, operation, order, bits, needs) \
+    LW_CHOSEN(LW_OWN_##arch(bits) LW_ROW, LW_ROW_OF_ANOTHER, )(name, operation, order, bits, needs)

@@ -7,6 +7,7 @@
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
+#include <linewright/arch/measure.h>
 #include <linewright/percpu.h>
 
 #include <algorithm>
@@ -151,30 +152,14 @@ constexpr std::array common_loops{
     Percpu_loop{"percpu_shared_c11_add", bits, run_form<T, c11_add<T>, Where::shared>},
 };
 
-#if defined(__x86_64__)
-constexpr std::array arch_loops{
-    Percpu_loop{"percpu_own_lock_add", 64, run_form<std::uint64_t, lw_lock_add_u64, Where::own>},
-    Percpu_loop{"percpu_getcpu_lock_add", 64, run_form<std::uint64_t, lw_lock_add_u64, Where::getcpu>},
-    Percpu_loop{"percpu_shared_lock_add", 64, run_form<std::uint64_t, lw_lock_add_u64, Where::shared>},
-};
-#elif defined(__i386__)
-constexpr std::array arch_loops{
-    Percpu_loop{"percpu_own_lock_add", 32, run_form<std::uint32_t, lw_lock_add_u32, Where::own>},
-    Percpu_loop{"percpu_getcpu_lock_add", 32, run_form<std::uint32_t, lw_lock_add_u32, Where::getcpu>},
-    Percpu_loop{"percpu_shared_lock_add", 32, run_form<std::uint32_t, lw_lock_add_u32, Where::shared>},
-};
-#elif defined(__aarch64__)
-constexpr std::array arch_loops{
-    Percpu_loop{"percpu_own_stadd", 64, run_form<std::uint64_t, lw_stadd_u64, Where::own>},
-    Percpu_loop{"percpu_own_ldadd", 64, run_form<std::uint64_t, lw_ldadd_u64, Where::own>},
-    Percpu_loop{"percpu_own_prfm_strm_stadd", 64, run_form<std::uint64_t, lw_prfm_strm_stadd_u64, Where::own>},
-    Percpu_loop{"percpu_own_llsc_add", 64, run_form<std::uint64_t, lw_llsc_add_u64, Where::own>},
-    Percpu_loop{"percpu_shared_stadd", 64, run_form<std::uint64_t, lw_stadd_u64, Where::shared>},
-    Percpu_loop{"percpu_shared_ldadd", 64, run_form<std::uint64_t, lw_ldadd_u64, Where::shared>},
-};
-#else
-constexpr std::array<Percpu_loop, 0> arch_loops{};
-#endif
+// This architecture's own; the last one has no name and is never found.
+constexpr auto arch_loops = std::to_array<Percpu_loop>({
+#define LW_ENTRY(where, form) \
+    {"percpu_" #where "_" #form, 8 * sizeof(std::uintptr_t), run_form<std::uintptr_t, LW_WORD_FORM(form), Where::where>},
+    LW_PERCPU_COUNTERS(LW_ENTRY)
+#undef LW_ENTRY
+        {},
+});
 
 const Percpu_loop *find_loop(std::string_view form, unsigned bits) {
     auto search = [&](const auto &loops) -> const Percpu_loop * {

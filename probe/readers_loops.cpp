@@ -5,9 +5,9 @@
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
-#include <linewright/arch/select.h>
+#include <linewright/arch/cpu.h>
+#include <linewright/arch/measure.h>
 #include <linewright/percpu.h>
-#include LW_ARCH_HEADER(cpu.h)
 
 #include <algorithm>
 #include <array>
@@ -342,14 +342,8 @@ struct srcu_percpu_rseq_add : Plain {
     }
 };
 
-#if defined(__x86_64__)
-#define LW_WORD_FORM(name) lw_##name##_u64
-#elif defined(__i386__)
-#define LW_WORD_FORM(name) lw_##name##_u32
-#elif defined(__aarch64__)
-// The forms take uint64_t, which is not the same type as size_t everywhere.
-#define LW_WORD_FORM(name) lw_##name##_u64
-#endif
+// The forms' words have a type of their width, which is not the same as size_t everywhere.
+using Form_word = std::conditional_t<sizeof(Word) == 8, std::uint64_t, std::uint32_t>;
 #define LW_SHAPE(name)                                                  \
     [[gnu::always_inline]] inline auto name##_form(Word *p, Word v) {   \
         return LW_WORD_FORM(name)(reinterpret_cast<Form_word *>(p), v); \
@@ -358,25 +352,7 @@ struct srcu_percpu_rseq_add : Plain {
 #define LW_SHAPE_INC(name)                                                                                            \
     [[gnu::always_inline]] inline void name##_form(Word *p) { LW_WORD_FORM(name)(reinterpret_cast<Form_word *>(p)); } \
     using srcu_percpu_##name = Shape<name##_form>;
-#if defined(__x86_64__) || defined(__i386__)
-using Form_word = std::conditional_t<sizeof(Word) == 8, std::uint64_t, std::uint32_t>;
-LW_SHAPE(lock_add)
-LW_SHAPE(lock_xadd)
-LW_SHAPE(prefetchw_lock_add)
-LW_SHAPE_INC(lock_inc)
-LW_SHAPE_INC(prefetchw_lock_inc)
-#elif defined(__aarch64__)
-using Form_word = std::uint64_t;
-LW_SHAPE(stadd)
-LW_SHAPE(ldadd)
-LW_SHAPE(prfm_keep_stadd)
-LW_SHAPE(prfm_strm_stadd)
-LW_SHAPE(prfm_keep_ldadd)
-LW_SHAPE(prfm_strm_ldadd)
-LW_SHAPE(llsc_add)
-LW_SHAPE(prfm_keep_llsc_add)
-LW_SHAPE(prfm_strm_llsc_add)
-#endif
+LW_READER_SHAPES(LW_SHAPE, LW_SHAPE_INC)
 
 // An increment and a decrement of one per-CPU word: atomic; plain; as a sequence; plain with signals blocked around each.
 // After all pairs the word is zero again.

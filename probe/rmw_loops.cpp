@@ -22,13 +22,11 @@ namespace lw::probe {
 #define LW_RUN_xchg run_xchg
 #define LW_RUN_read run_read
 
-// Compiler builtins: on i386 those of eight bytes may be library calls.
-#define LW_ROW_generic(name, operation, order, bits, needs) LW_ROW_generic_##bits(name, operation, order, bits, needs)
-#define LW_ROW_generic_32(...) LW_ROW(__VA_ARGS__)
-#if defined(__i386__)
-#define LW_ROW_generic_64(...)
-#else
-#define LW_ROW_generic_64(...) LW_ROW(__VA_ARGS__)
+// Compiler builtins: those wider than a register may be library calls.
+#define LW_OWN_generic(bits) LW_OWN_generic_##bits
+#define LW_OWN_generic_32 0,
+#if UINTPTR_MAX > 0xffffffff
+#define LW_OWN_generic_64 0,
 #endif
 
 // lw_loop_stadd_u64 is the loop at the first place, lw_loop1_stadd_u64 at the second.

@@ -1,6 +1,6 @@
 // The family of operations wider than a register: reads and writes of one operand in a stated share, by every thread.
 //
-// Parameter `write_percent` (0 to 100): of a hundred operations of a thread so many are writes, spread evenly. A write turns
+// Parameter `write_percent` (0 to 100): the share of writes among a thread's operations, spread evenly. A write turns
 // all bits over, so that a torn read shows; where the form is an add, a write is that add and the sum must come out.
 // Parameter `rounds=counted`: the loop of compare-exchanges is written out and its failed rounds counted. It is not the
 // form itself (it keeps a count), so its times are those of no form.

@@ -72,7 +72,7 @@ void declare(CLI::App &app, Request &request, std::string &format) {
     app.add_option("--write-percent", request.write_percent, "rwlock: share of writers")
         ->check(CLI::Range(0u, 100u))
         ->capture_default_str();
-    app.add_option("--time-every", request.time_every, "one in so many waits is timed, on average")
+    app.add_option("--time-every", request.time_every, "one wait in N is timed, on average")
         ->check(CLI::Range(1u, 1'000'000u))
         ->capture_default_str();
     app.add_option("--format", format, "table or json (default: table)")->check(CLI::IsMember({"table", "json"}));

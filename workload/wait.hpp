@@ -1,4 +1,4 @@
-// How a thread waits for another: it polls, and after so many polls in vain it gives its CPU up between them.
+// How a thread waits for another: it polls, and after a number of polls in vain it yields its CPU between them.
 #pragma once
 
 #include <linewright/arch/select.h>

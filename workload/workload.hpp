@@ -27,7 +27,7 @@ struct Options {
     Length critical, parallel;
     double long_hold_ns = 0;     // 0: no long holds
     unsigned write_percent = 10; // rwlock
-    unsigned time_every = 16;    // one in so many waits is timed, on average
+    unsigned time_every = 16;    // one wait in time_every is timed, on average
     double duration_s = 1;
     std::uint64_t seed = 1;
     unsigned polls = 10'000;     // a waiting thread's, before it gives up its CPU

@@ -131,7 +131,7 @@ def trace() -> list[Launch]:
 def runs(
     launches: list[Launch], count: int, apart_s: float, every_s: float
 ) -> list[tuple[float, float, list[Summary]]]:
-    """Runs of so many launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the last."""
+    """Runs of `count` launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the last."""
     made, begin = [], launches[0][0]
     while True:
         chosen: list[Launch] = []

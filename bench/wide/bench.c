@@ -271,7 +271,7 @@ static double against(loop *timed, loop *other, int ms) {
     thread = start(&second);
     begin = now_ns();
     do {
-        sink += timed(&shared.value, 4096); /* so many that reading the clock between costs nothing */
+        sink += timed(&shared.value, 4096); /* enough that reading the clock between adds nothing that shows */
         ops += 4096;
         end = now_ns();
     } while (end - begin < ms * 1e6);

@@ -31,7 +31,7 @@ enum operation {
     OPERATIONS,
 };
 
-/* Each loop exists so many times, 8 bytes apart: where its code happens to lie can decide as much as what it does. */
+/* Copies of each loop, 8 bytes apart: where its code happens to lie can decide as much as what it does. */
 enum { PLACEMENTS = 8 };
 
 struct side {

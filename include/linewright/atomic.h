@@ -62,7 +62,7 @@
  * A row gives the operation's name, its width, the primitive (lw_arch_…) it is made of, the operand handed to
  * that, and what it returns in terms of `old` and `v`. One function per order comes of it. */
 
-/* What an operand of so many bits is declared as: i386 alone aligns a uint64_t too little. */
+/* The type of an operand by its width in bits: i386 alone aligns a uint64_t too little. */
 #define LW_OPERAND_8 uint8_t
 #define LW_OPERAND_16 uint16_t
 #define LW_OPERAND_32 uint32_t

@@ -42,17 +42,7 @@
  * instead of 0.5. */
 #define LW__INLINE static inline __attribute__((always_inline))
 
-#if defined(LW_NO_RSEQ)
-#include <linewright/arch/generic/rseq.h>
-#elif defined(__x86_64__) && defined(__LP64__)
-#include <linewright/arch/x86_64/rseq.h>
-#elif defined(__i386__)
-#include <linewright/arch/i386/rseq.h>
-#elif defined(__aarch64__) && defined(__LP64__)
-#include <linewright/arch/arm64/rseq.h>
-#else
-#include <linewright/arch/generic/rseq.h>
-#endif
+#include <linewright/arch/rseq.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,7 +62,7 @@ struct lw_percpu_rt {
     ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
     /* What sequences of counters compare the CPU field with: nr_cpus, encoded as the architecture needs it. Where
      * LW__RSEQ_LIMIT_GROWS, one more than the highest CPU that a counter was or may have been used on: a thread on a CPU beyond goes
-     * out of line, which raises the limit. An old value that a loop keeps only takes it there more often. */
+     * out of line, which raises the limit. A loop that keeps an old value only goes out of line more often. */
     unsigned limit;
     unsigned value_limit; /* the same for value operations; 0: they use no sequences */
     unsigned nr_cpus; /* CPU numbers are below this */
@@ -308,8 +298,8 @@ LW__VALUE_FUNCTIONS(64, uint64_t)
 
 /* ---- lists ---- */
 
-/* A node, usually a member of what is listed. One list per CPU: push adds to the current CPU's, pop takes the node off it that was
- * pushed last, or returns NULL; other CPUs' lists are not searched. The list is a handle of a NULL pointer:
+/* A node, usually a member of what is listed. One list per CPU: push adds a node to the current CPU's; pop returns the one that was
+ * pushed there last and takes it off, or returns NULL; other CPUs' lists are not searched. The list is a handle of a NULL pointer:
  *   struct lw_percpu_node **list = lw_percpu_alloc(sizeof *list, sizeof *list);
  * Safe against every interruption, in signal handlers too; there is no ABA problem. Relaxed, as all operations here: what is
  * stored into a node before push is seen after pop by a thread that then runs on the same CPU. */

@@ -168,7 +168,7 @@ uint64_t lw__srcu_pause_ns(struct lw__srcu_domain *d, unsigned scans)
 }
 
 #ifdef LW_SRCU_TEST
-/* As if so many critical sections had begun and ended. */
+/* Makes both of the domain's counters `value`, as if `value` critical sections had begun and ended. */
 void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -177,7 +177,7 @@ void lw__srcu_test_set_counts(struct lw__srcu_domain *d, unsigned long value)
     }
 }
 
-/* As if so many grace periods had begun and ended, or a fork had copied one between two stores. */
+/* Puts the domain into grace period `seq` at `phase`: as after that many grace periods, or after a fork within one. */
 void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigned phase)
 {
     lw_futex_lock(&d->step_lock);

@@ -4,7 +4,7 @@
 
 #include "domain.h"
 
-/* A callback that is this small number frees the object whose head lies so many bytes into it: see lw_srcu_free(). */
+/* A callback below this value is no function but an offset: the object that begins so far before the head is freed. See lw_srcu_free(). */
 #define LW__SRCU_FREE_OFFSETS 4096u
 
 /* True: the calling thread is in a callback. */

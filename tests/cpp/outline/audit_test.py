@@ -90,7 +90,7 @@ class Auditing(Emulated):
         self.assertEqual(objects["libm.so.6"].found, 0)
 
     def program_with_libraries(self, count: int) -> Path:
-        """A program that does nothing and needs so many libraries, each with the helpers of one source file of atomics."""
+        """A program that does nothing and needs `count` libraries, each with the helpers of one source file of atomics."""
         one = self.dir / "lib0.so"
         if not one.exists():
             source = self.dir / "library.c"

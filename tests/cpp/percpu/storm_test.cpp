@@ -474,7 +474,7 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
 }
 
 // A thread that gives up its registration leaves its last descriptor published, which the kernel does not honour any more.
-TEST(Counters, AnOldAnnouncementIsNotBelieved) {
+TEST(Counters, AnOldDescriptorIsNotTrusted) {
     if (!lw_percpu_thread_registered())
         GTEST_SKIP() << "this thread has no sequences";
     State s;

@@ -251,13 +251,13 @@ PERCPU_CASES = [
 PERCPU_PLAIN = dict.fromkeys(("thread_local_add", "racy_add", "false_sharing_add", "padded_add"), "plain_add")
 SEQUENCE = {
     "x86": {
-        "announce": r"^mov\w* %\w+,%[fg]s:0x8\(%\w+\)$",
+        "publish": r"^mov\w* %\w+,%[fg]s:0x8\(%\w+\)$",
         "cpu": r"^mov\w* %[fg]s:0x2\(%\w+\),%\w+$",
         "lock word": r"^cmpl \$0x0,\(%\w+\)$",
         "commit": r"^add[lq] \$0x1,\(%[re]ax\)$",
     },
     "arm64": {
-        "announce": r"^str x9, \[x\d+, #8\]$",
+        "publish": r"^str x9, \[x\d+, #8\]$",
         "cpu": r"^ldr w9, \[x\d+, #4\]$",
         "lock word": r"^ldr w10, \[x10\]$",
         "commit": r"^str x10, \[x9\]$",
@@ -306,7 +306,7 @@ def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) ->
         for mnemonic, operands in loop_instructions(functions(arch)[percpu_function(arch, form, bits)])
     ]
     found = [step for line in code for step, pattern in steps.items() if re.match(pattern, line.strip())]
-    want = ["announce", "cpu", "commit"] if form == "rseq_add" else ["announce", "cpu", "lock word"]
+    want = ["publish", "cpu", "commit"] if form == "rseq_add" else ["publish", "cpu", "lock word"]
     if form == "rseq_cmpxchg":
         found = [step for step in found if step != "commit"]
     assert found and found == want * (len(found) // len(want)), code

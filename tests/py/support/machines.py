@@ -27,7 +27,7 @@ class Form(NamedTuple):
     contended: float
     order: str = "relaxed"
     hidden: float = 0.0
-    """ns of work that run beside the operation: what a work length of so many ns leaves of its cost is 0."""
+    """ns of work that run beside the operation: work of this length leaves none of its cost exposed."""
 
 
 class Machine(NamedTuple):

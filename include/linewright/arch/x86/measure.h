@@ -87,4 +87,17 @@ static inline __attribute__((always_inline)) void lw_dependent_chain(unsigned lo
     *x = link;
 }
 
+/* The word-wide function of a form. */
+#if defined(__x86_64__)
+#define LW_WORD_FORM(name) lw_##name##_u64
+#else
+#define LW_WORD_FORM(name) lw_##name##_u32
+#endif
+/* One compare-and-swap of a word: whether `desired` is in it now. */
+#define LW_WORD_SWAP(word, expected, desired) LW_WORD_FORM(lock_cmpxchg)(word, &(expected), desired)
+/* Atomic additions that are timed on per-CPU words: entry(whose word, form). */
+#define LW_PERCPU_COUNTERS(entry) entry(own, lock_add) entry(getcpu, lock_add) entry(shared, lock_add)
+/* Increments that pairs shaped like SRCU's are made of: add(form) takes the value, inc(form) none. */
+#define LW_READER_SHAPES(add, inc) add(lock_add) add(lock_xadd) add(prefetchw_lock_add) inc(lock_inc) inc(prefetchw_lock_inc)
+
 #endif
