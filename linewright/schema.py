@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from linewright.architectures import NAMES
+
 VERSION = 2
 """Version of all three shapes. Records and contexts of version 1 are converted when they are read; a reader refuses
 every other version and names both."""
@@ -160,6 +162,10 @@ class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     long_batch: Count = 0
     """One batch lasted longer than ten median batches and a millisecond."""
 
+    @property
+    def total(self) -> int:
+        return self.switched + self.stolen + self.long_batch
+
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One cell as one launch measured it. Files of records concatenate: each names its context."""
@@ -247,7 +253,7 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Launches that the plan asks for; 0 where that is not known."""
     tool_version: str
     compiler: str
-    arch: Literal["x86_64", "i386", "arm64", "generic"]
+    arch: Literal[NAMES]
     cpu_model: str
     cpu_ids: list[str]
     """MIDR_EL1 of each core type, or x86 family-model-stepping."""

@@ -105,6 +105,24 @@ def duration_text(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
 
 
+def many(count: int, one: str, several: str = "") -> str:
+    """A count with its noun: ``1 launch``, ``3 launches``; an ``s`` makes the plural unless `several` is given."""
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A figure with its unit: ``ns``, ``s``, ``bytes`` (as MiB), or none; an absent one is a dash."""
+    if value is None:
+        return "–"
+    if unit == "ns":
+        return f"{ns_text(value)} ns"
+    if unit == "bytes":
+        return f"{value / 2**20:.1f} MiB"
+    if unit == "s":
+        return f"{value:.3f} s" if abs(value) >= 1 else f"{value * 1e3:.4g} ms"
+    return f"{value:.6g}"
+
+
 def ns_text(value: float | None) -> str:
     """Nanoseconds to three or four figures; an absent value is a dash; values above 1 ms are rounded to one figure."""
     if value is None or not math.isfinite(value):

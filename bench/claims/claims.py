@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 from scipy import stats  # noqa: E402
 from simulated import Noise, cells, noise_of, run  # noqa: E402
 
-from linewright.advice.advice import advise_summaries  # noqa: E402
+from linewright.advice.advice import advise  # noqa: E402
 from linewright.analysis import findings, summarise  # noqa: E402
 from linewright.analysis.across import across  # noqa: E402
 from linewright.analysis.findings import answer_of  # noqa: E402
@@ -85,7 +85,7 @@ def advice_is_false(noise: Noise, rng: np.random.Generator) -> bool:
         for c in plan
     }
     contexts, records = run(plan, costs, noise, rng, "arm64")
-    (advice,) = advise_summaries(contexts, summarise(contexts, records))
+    (advice,) = advise(contexts, summarise(contexts, records))
     return advice.setting.supported
 
 
@@ -101,7 +101,8 @@ def two_runs(noise: Noise, rng: np.random.Generator, in_turns: bool, after: Mapp
 
 
 def compared(sides):
-    return compare(*(summarise(contexts, records) for contexts, records in sides), sides[0][0] + sides[1][0])
+    before, after = (summarise(contexts, records) for contexts, records in sides)
+    return compare(before, [after], sides[0][0] + sides[1][0])[0]
 
 
 def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> bool:
@@ -127,7 +128,7 @@ def advice_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
     plan = cells("arm64", works=(0,), spacings=(0,))
     costs = {c.id: (16.0 if c.contender == "same_line" else 5.0) * (times if c.form == "ldadd" else 1.0) for c in plan}
     contexts, records = run(plan, costs, noise, rng, "arm64")
-    (advice,) = advise_summaries(contexts, summarise(contexts, records))
+    (advice,) = advise(contexts, summarise(contexts, records))
     return advice.setting.supported
 
 

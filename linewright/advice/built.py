@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from linewright import policy
 from linewright.advice import choice
-from linewright.advice.machine import Machine, Section
+from linewright.advice.machine import Machine, Topic
 from linewright.advice.setting import clearest, point_text
 
 
-def compile_time(m: Machine) -> Section | None:
+def compile_time(m: Machine) -> Topic | None:
     """What the chosen setting corresponds to without the library's run-time policy."""
-    if m.arch != "arm64" or not m.choices:
+    if not m.choices:
         return None
     chosen = {c.operations: c.choice for c in m.choices}
     changed = {c.operations: c.choice for c in m.choices if c.choice != c.default}
@@ -41,7 +41,7 @@ def compile_time(m: Machine) -> Section | None:
             "programs that are built already: nothing to switch; their outlined atomics return values, so a choice for"
             " operations without a value does not reach them"
         )
-    return Section(
+    return Topic(
         name="compile_time", title="Compile-time and already-built equivalents", lines=lines,
         data={"flags": flags, "run_atomics": reaching},
     )  # fmt: skip
@@ -55,12 +55,12 @@ IDEAS = {
 """Options of the kernel that exchange one form for another."""
 
 
-def kernel(m: Machine) -> Section | None:
+def kernel(m: Machine) -> Topic | None:
     """Options of the kernel that the same figures speak for; only a trial across boots can tell what they do.
 
     Each needs its own comparison with the store form: that form is shown to be slower than the default (LDADD) here.
     """
-    if m.arch != "arm64":
+    if not m.forms_differ:
         return None
     points = [p for c in m.choices if c.operations == "void" for p in c.points]
     store = [p for p in points if p.choice == "store" and not p.contended]
@@ -79,4 +79,4 @@ def kernel(m: Machine) -> Section | None:
         lines.append(
             "these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`"
         )
-    return Section(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None
+    return Topic(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None

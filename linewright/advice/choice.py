@@ -200,13 +200,18 @@ def choices(found: Sequence[Finding], default: str) -> list[Choice]:
 
 def setting_of(chosen: Iterable[Choice]) -> str:
     """The value of LINEWRIGHT_ATOMICS that makes these choices; ``default`` where none differs from the default."""
-    items = []
-    for c in chosen:
-        if c.choice != c.default:
-            form, _, prefetch = c.choice.partition(",")
-            items += [f"{c.operations}={form}"] if form != c.default else []
-            items += [f"{c.operations}=prefetch"] if prefetch else []
-    return ",".join(items) or "default"
+    return ",".join(item for c in chosen for item in _items(c.operations, c.choice, c.default)) or "default"
+
+
+def value_of(operations: str, choice: str, default: str) -> str:
+    """The same for one class alone."""
+    return ",".join(_items(operations, choice, default)) or "default"
+
+
+def _items(operations: str, choice: str, default: str) -> list[str]:
+    form, _, prefetch = choice.partition(",")
+    items = [f"{operations}={form}"] if form != default else []
+    return [*items, f"{operations}=prefetch"] if prefetch else items
 
 
 class CoreType(Struct, frozen=True, kw_only=True):

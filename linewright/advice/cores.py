@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from linewright.advice import choice
-from linewright.advice.machine import Machine, Section
+from linewright.advice.machine import Machine, Topic
 from linewright.analysis.findings import asked
 from linewright.analysis.saying import join, number
 from linewright.analysis.summary import grouped
@@ -19,7 +19,7 @@ ALIKE = 0.05
 """Cores are called different when a form is shown to differ on them by more than this share."""
 
 
-def nearness(m: Machine) -> Section | None:
+def nearness(m: Machine) -> Topic | None:
     """Class of each core and form, with the count of lines; every line's own class is in the data."""
     lines = []
     for c in m.classes:
@@ -31,7 +31,7 @@ def nearness(m: Machine) -> Section | None:
         cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
         lines.append(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}")
     title = "Near or far, by core and line"
-    return Section(name="near_far", title=title, lines=lines, data=list(m.classes)) if lines else None
+    return Topic(name="near_far", title=title, lines=lines, data=list(m.classes)) if lines else None
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ def _differences(m: Machine) -> list[Difference]:
     return answers
 
 
-def cores(m: Machine) -> Section | None:
+def cores(m: Machine) -> Topic | None:
     """Cores that differ; on mixed chips a setting per type and what one setting for all costs each."""
     differing, types = _differences(m), m.core_types
     lines = [
@@ -92,7 +92,7 @@ def cores(m: Machine) -> Section | None:
                 "a process has one setting: pin it to cores of one type, or take the setting whose cost you can bear"
             )
     data = {"differences": differing, "types": types, "one_setting": costs}
-    return Section(name="cores", title="Cores that differ", lines=lines, data=data) if lines else None
+    return Topic(name="cores", title="Cores that differ", lines=lines, data=data) if lines else None
 
 
 def _type(t: choice.CoreType | choice.OneSetting) -> str:
@@ -100,7 +100,7 @@ def _type(t: choice.CoreType | choice.OneSetting) -> str:
     return f"cores of {capacity} ({t.midr or 'no MIDR'})"
 
 
-def several(m: Machine) -> Section | None:
+def several(m: Machine) -> Topic | None:
     """Cells that have several figures: lines in groups, launches in groups."""
     data, lines = [], []
     for s in m.summaries:
@@ -117,4 +117,4 @@ def several(m: Machine) -> Section | None:
             f"and {more} more cells, in --json: on a machine that others use, measure again when it is quiet"
         ]
     title = "More than one figure: no single number is right"
-    return Section(name="bimodal", title=title, lines=lines, data=data) if lines else None
+    return Topic(name="bimodal", title=title, lines=lines, data=data) if lines else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linewright.advice.machine import Machine, Section
+from linewright.advice.machine import Machine, Topic
 from linewright.analysis.crossovers import crossing_text, crossovers
 from linewright.analysis.findings import Finding
 from linewright.analysis.saying import join, number
@@ -64,28 +64,28 @@ def _sweeps(found: Sequence[Finding]) -> list[str]:
     ]
 
 
-def of_family(name: str, section: str) -> Callable[[Machine], Section | None]:
+def of_family(name: str, section: str) -> Callable[[Machine], Topic | None]:
     """The section of one family: every form against the default, where such records exist."""
     title = next(f.title for f in FAMILIES if f.name == name)
 
-    def make(m: Machine) -> Section | None:
+    def make(m: Machine) -> Topic | None:
         found = m.of_family(name)
-        return Section(name=section, title=title, lines=_sweeps(found), data=found) if found else None
+        return Topic(name=section, title=title, lines=_sweeps(found), data=found) if found else None
 
     return make
 
 
-def overtaking(m: Machine) -> Section | None:
+def overtaking(m: Machine) -> Topic | None:
     """Where one form overtakes the default."""
     found = crossovers([f for f in m.findings if not family_of(f.operation).advice])
     lines = [crossing_text(c, m.time_of(c.above) if c.axis == "work_iters" else "") for c in found]
     title = "Where one form overtakes another"
-    return Section(name="crossovers", title=title, lines=lines, data=found) if lines else None
+    return Topic(name="crossovers", title=title, lines=lines, data=found) if lines else None
 
 
-def code(m: Machine) -> Section | None:
+def code(m: Machine) -> Topic | None:
     """What to write in code, where no setting chooses: one line for each need."""
-    chosen = () if m.arch != "arm64" else ("add", "fetch_add", "xchg")
+    chosen = ("add", "fetch_add", "xchg") if m.forms_differ else ()
     wanted = (f for f in m.of_family("one_line") if f.operation not in chosen and not f.published)
     lines, data, unknown = [], [], []
     for need, found in grouped(wanted, need_of).items():
@@ -99,7 +99,7 @@ def code(m: Machine) -> Section | None:
         lines.append(
             f"until more is known, since other forms are undecided at some point: {join(unknown)}; {m.measure}"
         )
-    return Section(name="code", title="In code", lines=lines, data=data) if lines else None
+    return Topic(name="code", title="In code", lines=lines, data=data) if lines else None
 
 
 def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:

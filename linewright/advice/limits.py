@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from linewright.advice import choice
-from linewright.advice.machine import Machine, Section
+from linewright.advice.machine import Machine, Topic
 from linewright.analysis.saying import join, render_all
 from linewright.analysis.verdict import control_sentences
 from linewright.units import cpu_text
 
 
-def control(m: Machine) -> Section | None:
+def control(m: Machine) -> Topic | None:
     """The run's noise floor and its baseline loop."""
     lines = render_all(control_sentences(m.summaries, m.contexts)) if m.summaries and not m.emulated else []
-    return Section(name="control", title="The run's own control", lines=lines, data=lines) if lines else None
+    return Topic(name="control", title="The run's own control", lines=lines, data=lines) if lines else None
 
 
-def unknown(m: Machine) -> Section:
+def unknown(m: Machine) -> Topic:
     """What these records cannot tell."""
     lines = [*_machine(m), *_settings(m), *_contention(m)]
     if not any(s.cell.work_iters for s in m.summaries):
         lines.append("what is hidden by work around the operation: no cell had work")
     lines.append("how your program mixes operations, contention and work: `linewright trial -- PROGRAM` measures that")
-    return Section(name="unknown", title="What this measurement cannot tell", lines=lines, data=lines)
+    return Topic(name="unknown", title="What this measurement cannot tell", lines=lines, data=lines)
 
 
 def _machine(m: Machine) -> list[str]:
@@ -44,7 +44,7 @@ def _machine(m: Machine) -> list[str]:
 
 
 def _settings(m: Machine) -> list[str]:
-    if m.arch != "arm64" or m.emulated:
+    if not m.forms_differ or m.emulated:
         return []
     lines = []
     unmeasured = [c for c in choice.OPERATIONS if not any(x.operations == c for x in m.choices)]

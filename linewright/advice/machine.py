@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from linewright import architectures
 from linewright.advice import choice
 from linewright.advice.choice import Choice
 from linewright.analysis.findings import Finding, findings
@@ -22,7 +23,7 @@ VERSION = 2
 """Of the JSON of `linewright advise --json`."""
 
 
-class Section(Struct, frozen=True, kw_only=True):
+class Topic(Struct, frozen=True, kw_only=True):
     """One part of the page: `lines` for people, `data` for programs, both saying the same."""
 
     name: str
@@ -54,7 +55,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     target: str
     setting: Setting
     choices: list[Choice]
-    sections: list[Section]
+    sections: list[Topic]
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,11 @@ class Machine:
     @property
     def arch(self) -> str:
         return self.context.arch if self.context else "unknown"
+
+    @property
+    def forms_differ(self) -> bool:
+        """Whether the library has several forms of an operation to choose from."""
+        return architectures.of(self.arch).forms_differ
 
     @property
     def emulated(self) -> bool:
@@ -95,7 +101,7 @@ class Machine:
 
     @cached_property
     def choices(self) -> list[Choice]:
-        return choice.choices(self.findings, self.default) if self.arch == "arm64" else []
+        return choice.choices(self.findings, self.default) if self.forms_differ else []
 
     @cached_property
     def core_types(self) -> list[choice.CoreType]:

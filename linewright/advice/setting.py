@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from linewright import policy
 from linewright.advice import choice
 from linewright.advice.choice import CLASS_WORDS, NOT_WORSE, Choice, Point
-from linewright.advice.machine import Machine, Section, Setting
+from linewright.advice.machine import Machine, Setting, Topic
 from linewright.analysis.saying import join, number
 from linewright.analysis.words import all_within_text, change_text, more_text, work_text
 
@@ -27,7 +27,7 @@ def setting(machine: Machine) -> Setting:
 
     if machine.emulated:
         return no("emulated", "no setting: run by an emulator, times mean nothing")
-    if machine.arch != "arm64":
+    if not machine.forms_differ:
         return no(
             "architecture",
             f"no setting: on {machine.arch} each operation has one form and LINEWRIGHT_ATOMICS is without effect;"
@@ -79,10 +79,10 @@ def clearest(points: Iterable[Point], cheaper: bool) -> Point | None:
     return max(shown, key=size, default=None)
 
 
-def classes(m: Machine) -> Section | None:
+def classes(m: Machine) -> Topic | None:
     """Each class of operations against the default."""
     lines = [line for c in m.choices for line in _choice_lines(c, m)]
-    return Section(name="classes", title="By class of operations", lines=lines, data=m.choices) if lines else None
+    return Topic(name="classes", title="By class of operations", lines=lines, data=m.choices) if lines else None
 
 
 def _words(name: str) -> str:
@@ -135,13 +135,6 @@ def _missing(c: Choice, machine: Machine) -> str:
     return f"{which} not shown to be as good as the default at {len(open_points)} of {len(own)} points ({reason}): {machine.measure}"
 
 
-def value_of(operations: str, name: str, default: str) -> str:
-    """One class's choice as LINEWRIGHT_ATOMICS spells it."""
-    form, _, prefetch = name.partition(",")
-    items = ([f"{operations}={form}"] if form != default else []) + ([f"{operations}=prefetch"] if prefetch else [])
-    return policy.check(",".join(items) or "default", "advice")
-
-
 def _turns(c: Choice, machine: Machine) -> list[str]:
     """Where each candidate with both answers is better and where it is worse."""
     lines = []
@@ -149,7 +142,7 @@ def _turns(c: Choice, machine: Machine) -> list[str]:
         rows = [p for p in c.points if p.choice == name]
         better, worse = clearest(rows, cheaper=True), clearest(rows, cheaper=False)
         if better and worse:
-            value = value_of(c.operations, name, c.default)
+            value = policy.check(choice.value_of(c.operations, name, c.default), "advice")
             for word, most in (("better", better), ("worse", worse)):
                 where = _places([p for p in rows if (p.judged.cheaper if word == "better" else p.judged.slower)])
                 lines.append(

@@ -329,6 +329,6 @@ def _plain(usable: list[Record], measured: list[Record], first: Record) -> dict:
         "cpus": usable[0].cpus if usable else first.cpus,
         "placement_class": usable[0].placement_class if usable else first.placement_class,
         "stop": Counter(r.stop for r in usable).most_common(1)[0][0] if usable else "",
-        "discarded": sum(r.discarded.switched + r.discarded.stolen + r.discarded.long_batch for r in usable),
+        "discarded": sum(r.discarded.total for r in usable),
         "metrics": {name: _median((r.metrics[name] for r in usable if name in r.metrics), 0.0) for name in names},
     }

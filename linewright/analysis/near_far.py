@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from linewright import architectures
 from linewright.analysis.contrast import FEWEST_LAUNCHES, Contrast, paired
 from linewright.analysis.summary import PREFETCHED, Summary, judged_near_or_far
 from linewright.schema import Context
@@ -22,7 +23,7 @@ NEAR_CYCLES = 30
 """Back to back, an operation on a line that the core holds takes fewer core cycles than this (near atomics on arm64 take
 4 to 20); a trip to a home node takes more."""
 FAR_TIMES = 2.0
-"""An instruction that behaves as if performed at the interconnect costs at least so many times the prefetched one."""
+"""An instruction that behaves as if performed at the interconnect costs at least this many times as much as the prefetched one."""
 FEWEST_WINDOWS = 3
 """Windows on one line, of both forms, before anything is said of that line: one window is no interval."""
 MIXED_SHARE = 0.1
@@ -77,7 +78,13 @@ def near_far(contexts: Mapping[str, Context], summaries: Iterable[Summary]) -> l
     """The class per core and form, from uncontended cells back to back, in the order of first appearance."""
     cells: dict[tuple, Summary] = {}
     for s in summaries:
-        if judged_near_or_far(s.cell) and s.arch == "arm64" and s.status == "ok" and s.by_launch and not s.emulated:
+        if (
+            judged_near_or_far(s.cell)
+            and architectures.of(s.arch).far_atomics
+            and s.status == "ok"
+            and s.by_launch
+            and not s.emulated
+        ):
             cells.setdefault((s.machine_id, _cpu(s), s.cell.width_bits, s.cell.form), s)
     answers = []
     for (*where, form), s in cells.items():

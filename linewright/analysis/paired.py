@@ -2,7 +2,7 @@
 
 A round runs every setting once, in random order.  Settings are compared with the baseline round by round (the
 logarithm of their ratio), by the Hodges-Lehmann estimate with its exact Wilcoxon interval, so that drift and a few
-wild runs do no harm.  The data may be looked at up to four times (a quarter, half, three quarters and all of the
+wild runs do no harm.  The data may be analysed up to four times (a quarter, half, three quarters and all of the
 planned rounds); each interim analysis spends its part of the error rate, as the O'Brien-Fleming spending function of Lan and
 DeMets allots it, and the settings share that part equally.  Whatever is claimed at any of them is false with a chance
 of at most `ALPHA` in all.
@@ -85,7 +85,7 @@ def schedule(settings: Sequence[str], rounds: int, seed: int) -> list[tuple[int,
 
 
 def interim_rounds(planned: int) -> list[int]:
-    """Rounds after which the data is looked at."""
+    """Rounds after which the data is analysed."""
     return sorted({max(1, math.ceil(planned * share)) for share in INTERIM_SHARES})
 
 
@@ -95,7 +95,7 @@ def spent(share: float, alpha: float = ALPHA) -> float:
 
 
 def level(rounds: int, planned: int, alpha: float = ALPHA) -> float:
-    """Error rate of the interim analysis after so many rounds: what is spent up to it, less what was spent before."""
+    """Error rate of the interim analysis after `rounds` rounds: what is spent up to it, less what was spent before."""
     before = [n for n in interim_rounds(planned) if n < rounds]
     return spent(min(1.0, rounds / planned), alpha) - (spent(before[-1] / planned, alpha) if before else 0.0)
 

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int:
     """Say which setting the measurement supports, by how much and where, and what it cannot tell."""
-    from linewright.advice import advice
+    from linewright.advice.advice import advise as advices
     from linewright.advice.screen import screens
     from linewright.analysis import loading
     from linewright.output import advice_text
@@ -27,7 +27,7 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     loaded = loading.load(files, note)
     require(len(loaded.summaries), files, "advise on")
     contexts = list(loaded.contexts.values())
-    answers = advice.advise_summaries(contexts, loaded.summaries)
+    answers = advices(contexts, loaded.summaries)
     if as_json:
         print_json(answers)
     else:

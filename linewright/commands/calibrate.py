@@ -13,9 +13,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright.errors import DONE, UserError
+from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.output.console import note
+from linewright.output.file import check_new, write
 
 ORDER = 61
 POSTERIOR_STEPS = 300
@@ -59,15 +60,13 @@ def calibrate(
     from linewright.model import cluster, observations
     from linewright.target.model import ModelTarget
 
-    path = Path(output)
-    if path.exists() and not force:
-        raise UserError("exists", output, "--force replaces it")
+    check_new(output, force)
     machine = machine_file.find(start, "--from")
     found = observations.read(data, ModelTarget(machine).forms(), moved)
     executor = cluster.executor(jobs, scheduler) if cross_validate else nullcontext()
     with executor as run:
         result, text = _fitted(machine, found, only or (), Path(data).name, (steps, jobs or os.cpu_count() or 1), run)
-    path.write_text(machine_file.to_toml(_named(result, path, title)), encoding="utf-8")
+    write(output, machine_file.to_toml(_named(result, Path(output), title)))
     print("\n".join(text))
     note(f"the machine is in {output}")
     return DONE

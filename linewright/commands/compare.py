@@ -13,6 +13,7 @@ from linewright import units
 from linewright.commands._options import Only
 from linewright.errors import DIFFERENT, DONE, UserError
 from linewright.output.console import note
+from linewright.output.file import write
 
 ORDER = 25
 FORMATS = ("table", "json", "csv")
@@ -114,7 +115,7 @@ def answer(
     if html is not None:
         from linewright.compare.page import page
 
-        _write(html, page(found))
+        write(html, page(found), "--html")
     _print(found, form, every)
     return DIFFERENT if found.failed else DONE
 
@@ -143,10 +144,3 @@ def _print(found, form: str, every: bool) -> None:
 
         show(found, console_for(sys.stdout), every)
     sys.stdout.flush()
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", "--html", "name a file that can be written") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -12,6 +11,7 @@ import typer
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.model import story
 from linewright.output.console import note
+from linewright.output.file import check_new, write
 from linewright.schema import Plan, Record
 from linewright.target.probe import error_text
 from linewright.target.registry import open_target
@@ -46,13 +46,12 @@ def explain(
     for sentence in story.sentences(target.machine, record):
         print(sentence)
     if trace is not None:
-        _write_trace(target, plan, Path(trace), force)
+        _write_trace(target, plan, trace, force)
     return DONE
 
 
-def _write_trace(target: ModelTarget, plan: Plan, path: Path, force: bool) -> None:
-    if path.exists() and not force:
-        raise UserError("exists", str(path), "--force replaces it")
+def _write_trace(target: ModelTarget, plan: Plan, path: str, force: bool) -> None:
+    check_new(path, force, "--trace")
     if not target.machine.calibrated:
         raise UserError("no trace without calibration", "--trace", "its times would be bare nanoseconds")
     answer = subprocess.run([*target.command, "--trace"], input=msgspec.json.encode(plan), capture_output=True)
@@ -60,5 +59,5 @@ def _write_trace(target: ModelTarget, plan: Plan, path: Path, force: bool) -> No
         raise UserError(error_text(answer.stderr))
     if answer.returncode:
         raise RunError(f"linewright-model: {error_text(answer.stderr)}")
-    path.write_bytes(answer.stdout)
+    write(path, answer.stdout, "--trace")
     note(f"the trace is in {path}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from linewright.commands._options import Only, Records, require
-from linewright.commands._output import open_new
 from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import note
+from linewright.output.file import open_new
 
 if TYPE_CHECKING:
     from linewright.records.store import Store

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from linewright import units
-from linewright.commands._options import Only
-from linewright.commands.measure import BudgetOption, SeedOption, SetOption, words
-from linewright.errors import DONE, UserError
+from linewright.commands._options import Only, words_of
+from linewright.commands.measure import BudgetOption, SeedOption, SetOption
+from linewright.errors import DONE
 from linewright.fleet import crew, hosts, several
 from linewright.output.console import note
+from linewright.output.file import write
 
 ORDER = 12
 MOST_JOBS = 256
@@ -40,18 +41,20 @@ def fleet(
             show_default="ssh",
         ),
     ] = None,
-    alike: Annotated[str, typer.Option(help="Largest difference within a group, beyond the intervals.")] = "10%",
+    alike: Annotated[
+        str, typer.Option(help="Largest difference within a group, in addition to the intervals.")
+    ] = "10%",
     budget: BudgetOption = None,
     only: Only = None,
     settings: SetOption = None,
     seed: SeedOption = None,
 ) -> int:
-    """Measure many machines at once, and group them by how they behave. The same command goes on where it was stopped."""
+    """Measure many machines at once, and group them by how they behave. Repeat the command to continue a fleet that was stopped."""
     bound = units.share(alike, "--alike")
     limit = several.limit_s(plan, budget)
     members = hosts.read_workers(file) if scheduler else hosts.read_hosts(file)
     folder = Path(out) if out is not None else Path("results", f"fleet-{Path(file).stem}-{Path(plan).stem}")
-    options = words({"--plan": plan, "--budget": budget, "--only": only, "--set": settings, "--seed": seed})
+    options = words_of({"--plan": plan, "--budget": budget, "--only": only, "--set": settings, "--seed": seed})
     team = several.of_hosts(members, folder, options, jobs, limit, scheduler or "")
     return finish(team, folder, plan, bound)
 
@@ -71,15 +74,8 @@ def finish(team: crew.Crew, folder: Path, plan: str, bound: float) -> int:
         found = groups.group(machines, bound)
         for line in page.text(found, team.failed):
             print(line)
-        _write(folder / "fleet.html", page.page(found, team.failed, plan))
+        write(folder / "fleet.html", page.page(found, team.failed, plan), allowed="name another folder")
         note(f"the page is {folder / 'fleet.html'}; records are beside it")
     if team.failed:
-        raise crew.incomplete(team.failed, len(team.members), "the same command goes on with them")
+        raise crew.incomplete(team.failed, len(team.members), "repeat the command to continue with them")
     return DONE
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", "--output", "name another folder") from None

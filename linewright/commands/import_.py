@@ -10,6 +10,7 @@ import typer
 
 from linewright.errors import DONE, UserError
 from linewright.output.console import note
+from linewright.records import bounded
 from linewright.schema import Context, Record
 
 ORDER = 55
@@ -72,13 +73,6 @@ def _import(
 
 def _text(file: str) -> str:
     try:
-        with open(file, "rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UserError(error.strerror or str(error), file, "expected a text file") from None
-    if len(data) > MOST_BYTES:
-        raise UserError(f"more than {MOST_BYTES >> 20} MiB", file, "a published table")
-    try:
-        return data.decode("utf-8")
+        return bounded.read(file, MOST_BYTES, "expected a text file").decode("utf-8")
     except UnicodeDecodeError:
         raise UserError("is no UTF-8 text", file, "expected a text file") from None

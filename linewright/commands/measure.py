@@ -12,7 +12,7 @@ import typer
 
 from linewright import __version__, plans
 from linewright.commands import compare as compare_command
-from linewright.commands._options import Every, Only
+from linewright.commands._options import Every, Only, words_of
 from linewright.commands.show import FormatOption, PlainOption
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.output import progress
@@ -159,7 +159,7 @@ def measure(
             raise UserError("several machines, one folder", "--on", "name a folder with -o, and no --dry-run")
         return _several(on, out, resume, again, shape)
     named = {"--plan": plan if plan is not None or resume is None else _plan_of(resume)}
-    request = request_of(words({name: value for name, value in {**again, **named}.items() if name in OPTIONS}))
+    request = request_of(words_of({name: value for name, value in {**again, **named}.items() if name in OPTIONS}))
     with closing(open_target(on[0] if on else "local")) as target:
         _sweep(target, draws, scheduler)
         files = (out, resume, force, dry_run)
@@ -242,7 +242,7 @@ def _compared(
 
 def _command(again: dict[str, object]) -> list[str]:
     """The options that say what is measured, as contexts keep them."""
-    return words({name: value for name, value in again.items() if name in OPTIONS and name != "--launch"})
+    return words_of({name: value for name, value in again.items() if name in OPTIONS and name != "--launch"})
 
 
 def _several(on: list[str], out: str | None, resume: str | None, again: dict[str, object], shape: Shape) -> int:
@@ -255,7 +255,7 @@ def _several(on: list[str], out: str | None, resume: str | None, again: dict[str
     folder = Path(
         resume or out or records.new_path(f"{Path(str(plan)).stem}-{records.moment()}").removesuffix(".jsonl")
     )
-    team = several.measure(on, folder, words(again), resume is not None, str(plan), again["--budget"])
+    team = several.measure(on, folder, words_of(again), resume is not None, str(plan), again["--budget"])
     files = [str(path) for path in team.files]
     if files and not shape.quiet:
         show(files, every=shape.view == View.ALL, plain=shape.view == View.PLAIN, form=shape.form)
@@ -437,17 +437,6 @@ def _with_what_is_kept(
 ) -> RunError:
     """The failure, with what is finished and how to go on: the options that made the plan belong to it."""
     total = sum(len(launch.cells) for launch in launches)
-    options = shlex.join(["--resume", name, *words(again)])
+    options = shlex.join(["--resume", name, *words_of(again)])
     go_on = f"; continue with {options}" if name != "standard output" and new else ""
     return RunError(f"{failure}; {new} of {total} cell runs are kept{go_on}")
-
-
-def words(options: dict[str, object]) -> list[str]:
-    """Options as they would be written again, those without a value left out."""
-    return [
-        str(word)
-        for option, value in options.items()
-        for one in (value if isinstance(value, (list, tuple)) else [value])
-        if one is not None
-        for word in (option, one)
-    ]

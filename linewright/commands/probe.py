@@ -10,11 +10,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright.commands._output import cannot_write, open_new
+from linewright.architectures import PROBED
 from linewright.errors import DONE, UserError
 from linewright.output.console import note
+from linewright.output.file import cannot_write, open_new
 from linewright.plans.request import Request, build
-from linewright.target.programs import ARCHITECTURES, NAME, find_probe, find_probe_for
+from linewright.target.programs import NAME, find_probe, find_probe_for
 
 ORDER = 90
 
@@ -29,9 +30,7 @@ def probe(
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option(
-            help=f"Write the static probe of this architecture: {', '.join(ARCHITECTURES)}.", show_default=False
-        ),
+        typer.Option(help=f"Write the static probe of this architecture: {', '.join(PROBED)}.", show_default=False),
     ] = None,
     out: Annotated[
         str | None, typer.Option("--output", "-o", help="File to write.", show_default="linewright-probe-ARCH")
@@ -59,8 +58,8 @@ def probe(
 
 def _hand_out(arch: str, out: str, plan: str | None, settings: list[str], force: bool) -> int:
     """Write the probe, and the plan beside it; say what to do with them there."""
-    if arch not in ARCHITECTURES:
-        raise UserError(f"no probe for {arch!r}", "--arch", f"allowed: {', '.join(ARCHITECTURES)}")
+    if arch not in PROBED:
+        raise UserError(f"no probe for {arch!r}", "--arch", f"allowed: {', '.join(PROBED)}")
     from linewright.target.remote.place import loadable
 
     program = loadable(find_probe_for(arch))

@@ -10,6 +10,7 @@ import typer
 
 from linewright.errors import DONE, UserError
 from linewright.output.console import note
+from linewright.output.file import cannot_write
 
 ORDER = 25
 
@@ -76,8 +77,6 @@ def _write(out: str, page: str) -> None:
         Path(beside).write_text(page, encoding="utf-8")
         os.replace(beside, place)
     except OSError as error:
-        raise UserError(
-            f"cannot write {out}: {error.strerror}", "--output", "name a file that can be written"
-        ) from None
+        raise cannot_write(out, error) from None
     finally:
         Path(beside).unlink(missing_ok=True)  # what failed or was interrupted; otherwise it has its place now

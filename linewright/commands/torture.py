@@ -11,6 +11,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from linewright.commands._options import check_range, words_of
 from linewright.errors import DIFFERENT, DONE, RunError, UserError
 from linewright.target.probe import error_text, exit_text
 from linewright.target.programs import find_torture
@@ -47,39 +48,34 @@ def torture(
     subject: Annotated[str, typer.Argument(metavar="srcu", help="What to torture.", show_default=False)],
     seconds: Annotated[int, typer.Option(help="How long; 0: the directed cases only.")] = 10,
     readers: Annotated[int, typer.Option(help="Threads that read.")] = 4,
-    updaters: Annotated[int, typer.Option(help="Threads that replace and wait.")] = 2,
-    flavour: Annotated[str, typer.Option(help="all, normal, signal_safe, fast, fast_updown.")] = "all",
-    without: Annotated[str | None, typer.Option(help="membarrier or rseq: denied to the program.")] = None,
-    words: Annotated[str | None, typer.Option(help="thread or cpu: where readers count.")] = None,
+    updaters: Annotated[int, typer.Option(help="Threads that replace objects and wait for readers.")] = 2,
+    flavour: Annotated[str, typer.Option(help="Which flavour: all, normal, signal_safe, fast, fast_updown.")] = "all",
+    without: Annotated[str | None, typer.Option(help="Deny the program one system call: membarrier or rseq.")] = None,
+    words: Annotated[str | None, typer.Option(help="Where readers count: thread or cpu.")] = None,
     fork: Annotated[bool, typer.Option("--fork/--no-fork", help="Fork now and then, and go on in the child.")] = True,
-    seed: Annotated[int, typer.Option(help="Of the threads' choices; their interleaving is the machine's.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the threads' choices; how threads interleave is up to the machine.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> int:
     """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw a freed object."""
     _one_of(subject, SUBJECTS, "SUBJECT")
     _one_of(flavour, FLAVOURS, "--flavour")
-    _between(seconds, 0, 86400, "--seconds")
-    _between(readers, 1, 128, "--readers")
-    _between(updaters, 1, 64, "--updaters")
-    _between(seed, 0, 2**32 - 1, "--seed")
-    request = [
-        "--seconds",
-        str(seconds),
-        "--readers",
-        str(readers),
-        "--updaters",
-        str(updaters),
-        "--flavour",
-        flavour,
-        "--seed",
-        str(seed),
-    ]
-    request += ["--fork", "yes" if fork else "no"]
-    if words is not None:
-        request += ["--words", _one_of(words, ("thread", "cpu"), "--words")]
-    if without is not None:
-        request += ["--without", _one_of(without, ("membarrier", "rseq"), "--without")]
-    outcome = _run(find_torture(), [subject, *request], seconds + GRACE_S)
+    check_range(seconds, 0, 86400, "--seconds")
+    check_range(readers, 1, 128, "--readers")
+    check_range(updaters, 1, 64, "--updaters")
+    check_range(seed, 0, 2**32 - 1, "--seed")
+    request = {
+        "--seconds": seconds,
+        "--readers": readers,
+        "--updaters": updaters,
+        "--flavour": flavour,
+        "--seed": seed,
+        "--fork": "yes" if fork else "no",
+        "--words": _one_of(words, ("thread", "cpu"), "--words"),
+        "--without": _one_of(without, ("membarrier", "rseq"), "--without"),
+    }
+    outcome = _run(find_torture(), [subject, *words_of(request)], seconds + GRACE_S)
     if as_json:
         sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
     else:
@@ -87,15 +83,10 @@ def torture(
     return DIFFERENT if outcome.errors else DONE
 
 
-def _one_of(value: str, allowed: tuple[str, ...], where: str) -> str:
-    if value not in allowed:
+def _one_of(value: str | None, allowed: tuple[str, ...], where: str) -> str | None:
+    if value is not None and value not in allowed:
         raise UserError(f"not known: {value}", where, "allowed: " + ", ".join(allowed))
     return value
-
-
-def _between(value: int, least: int, most: int, where: str) -> None:
-    if not least <= value <= most:
-        raise UserError(f"out of range: {value}", where, f"allowed: {least} to {most}")
 
 
 def _run(program: Path, request: list[str], limit_s: int) -> Outcome:

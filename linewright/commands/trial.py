@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from linewright import __version__, policy, units
-from linewright.commands._options import AsJson
+from linewright.commands._options import AsJson, check_range
 from linewright.commands._where import Where, where
 from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import console_for, note, print_json
@@ -56,8 +56,8 @@ MetricOption = Annotated[
         help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output."
     ),
 ]
-HigherOption = Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate.")]
-WarmupOption = Annotated[int, typer.Option(help="Rounds run first and not counted.")]
+HigherOption = Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate: more is better.")]
+WarmupOption = Annotated[int, typer.Option(help="Rounds that are run first and not counted.")]
 LimitOption = Annotated[
     str | None,
     typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none"),
@@ -109,10 +109,10 @@ def trial(
         return _resume(resume, limit, as_json)
     if not command:
         raise UserError("no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]")
-    _in_range(runs, 2, 100_000, "--runs")
-    _in_range(warmup, 0, 1000, "--warmup")
+    check_range(runs, 2, 100_000, "--runs")
+    check_range(warmup, 0, 1000, "--warmup")
     if seed is not None:
-        _in_range(seed, 0, 2**53, "--seed")
+        check_range(seed, 0, 2**53, "--seed")
     limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     from linewright.trial import runner
 
@@ -176,7 +176,7 @@ def _only_alone(context: typer.Context) -> None:
 def _padded(pad: list[str], atomics: str | None, env: list[str] | None, program: str, there: Where) -> list:
     if atomics is not None or env:
         raise UserError("--pad with other settings", "trial", "one kind of setting at a time")
-    _in_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
+    check_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
     return there.padded(list(dict.fromkeys(pad)), program)
 
 
@@ -190,11 +190,6 @@ def _storable(text: str) -> None:
             "trial",
             "allowed: a program, arguments and environments in UTF-8; a script can start any other",
         ) from None
-
-
-def _in_range(value: int, low: int, high: int, where: str) -> None:
-    if not low <= value <= high:
-        raise UserError(f"out of range: {value}", where, f"allowed: {low} to {high}")
 
 
 def _settings(atomics: str | None, env: list[str] | None, program: str, alone: bool, there: Where) -> list:
@@ -224,7 +219,7 @@ def _settings(atomics: str | None, env: list[str] | None, program: str, alone: b
         )
     if len(named) < 2 and not alone:
         raise UserError("one setting has nothing to be compared with", "--settings", "at least two, separated by /")
-    _in_range(len(named), 1, MOST_SETTINGS, "settings")
+    check_range(len(named), 1, MOST_SETTINGS, "settings")
     return named
 
 

@@ -104,17 +104,6 @@ def _contrast(before: Summary, after: Summary, beside: Turns, order: Mapping[str
 
 def compare(
     before: Sequence[Summary],
-    after: Sequence[Summary],
-    contexts: Iterable[Context] = (),
-    same: float = SAME,
-    alpha: float = ALPHA,
-) -> list[Change]:
-    """`compare_all` of one run with another."""
-    return compare_all(before, [after], contexts, same, alpha)[0]
-
-
-def compare_all(
-    before: Sequence[Summary],
     afters: Sequence[Sequence[Summary]],
     contexts: Iterable[Context] = (),
     same: float = SAME,

@@ -11,7 +11,6 @@ from msgspec import Struct
 from linewright.analysis.contrast import SAME_NS
 from linewright.compare.alike import Unlike
 from linewright.output.export import csv
-from linewright.units import ns_text
 
 FAILED = ("error",)
 CERTAIN = ("worse", "better")
@@ -25,19 +24,19 @@ class Row(Struct, frozen=True, kw_only=True):
     label: str
     unit: str
     """Of `before`, `after` and `difference`: ``ns``, ``s``, ``bytes`` or nothing."""
-    before: float | None
-    before_low: float | None
-    before_high: float | None
-    after: float | None
-    after_low: float | None
-    after_high: float | None
-    ratio: float | None
+    before: float | None = None
+    before_low: float | None = None
+    before_high: float | None = None
+    after: float | None = None
+    after_low: float | None = None
+    after_high: float | None = None
+    ratio: float | None = None
     """After over before, with its own 95 % interval; None of exposed costs, which are compared by their difference."""
-    ratio_low: float | None
-    ratio_high: float | None
-    difference: float | None
-    difference_low: float | None
-    difference_high: float | None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
     p: float | None
     """Of 'no difference', corrected over every row of every file (Holm)."""
     finding: str
@@ -95,6 +94,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     undecided_fails: bool = True
     """Whether a check with undecided rows counts as failed."""
 
+    def called(self, finding: str) -> str:
+        """What people read for a finding: ``slower`` for ``worse``, say."""
+        names = {**dict(zip(("worse", "better"), self.words, strict=True)), "same": "the same", "error": "wrong now"}
+        return names.get(finding, finding.replace("_", " "))
+
     def of(self, file: str) -> list[Row]:
         return [row for row in self.rows if row.file == file]
 
@@ -130,11 +134,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def counts(comparison: Comparison, rows: Sequence[Row]) -> str:
     """``2 slower, 1 faster, 40 no difference, 1 not comparable``."""
     seen = Counter(row.finding for row in rows)
-    words = {
-        "error": "wrong now", "worse": comparison.words[0], "better": comparison.words[1], "same": "the same", "undecided": "undecided",
-        "not_comparable": "not comparable",
-    }  # fmt: skip
-    return ", ".join(f"{seen[name]} {word}" for name, word in words.items() if seen[name])
+    order = (*FAILED, *CERTAIN, "same", "undecided", "not_comparable")
+    return ", ".join(f"{seen[name]} {comparison.called(name)}" for name in order if seen[name])
 
 
 def percent(ratio: float | None, signed: bool = True) -> str:
@@ -151,19 +152,6 @@ def change_text(row: Row) -> str:
     if row.ratio is None:
         return "–"
     return f"{percent(row.ratio)} ({percent(row.ratio_low)} to {percent(row.ratio_high)})"
-
-
-def value_text(value: float | None, unit: str) -> str:
-    """A figure with its unit."""
-    if value is None:
-        return "–"
-    if unit == "ns":
-        return f"{ns_text(value)} ns"
-    if unit == "bytes":
-        return f"{value / 2**20:.1f} MiB"
-    if unit == "s":
-        return f"{value:.3f} s" if abs(value) >= 1 else f"{value * 1e3:.4g} ms"
-    return f"{value:.6g}"
 
 
 def sentences(comparison: Comparison, side: Side) -> list[str]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from linewright.analysis import Summary, loading
 from linewright.analysis.words import more_text
 from linewright.compare.alike import Unlike, frequency_warning, unlike
-from linewright.compare.changes import SAME, Change, compare_all, turns
+from linewright.compare.changes import SAME, Change, turns
+from linewright.compare.changes import compare as compare_cells
 from linewright.compare.comparison import Comparison, Row, Side, unlike_text
 from linewright.errors import UserError
 from linewright.output.labels import unique_labels
@@ -84,16 +85,15 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
     sides = [_measured(path, options.only, warn) for path in paths]
     baseline, others = sides[0], sides[1:]
     differing = [unlike(baseline.contexts, other.contexts) for other in others]
-    for other, found in zip(others, differing, strict=True):
-        if found and not options.allow_unlike:
-            raise _refused(found, baseline.path, other.path)
+    _refuse_unlike(baseline, others, differing, options)
+    for other in others:
         if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
             raise UserError(
                 f"no cell in common with {baseline.path}", other.path, "runs of one plan, or of plans that share cells"
             )
     contexts = [context for side in sides for context in side.contexts]
     same = SAME if options.fail_above is None else options.fail_above
-    changes = compare_all(baseline.summaries, [other.summaries for other in others], contexts, same)
+    changes = compare_cells(baseline.summaries, [other.summaries for other in others], contexts, same)
     labels = unique_labels([s.cell for s in baseline.summaries])
     wrong = [_went_wrong(baseline, other) for other in others]
     return Comparison(
@@ -151,12 +151,16 @@ def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Me
     return Measured(path, contexts, loaded.summaries)
 
 
-def _refused(found: Sequence[Unlike], before: str, after: str) -> UserError:
-    named = "; ".join(unlike_text(u) for u in found[:MOST_NAMED])
-    more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return UserError(
-        f"{before} and {after} are not alike: {named}{more}", "compare", "--unlike compares them nevertheless"
-    )
+def _refuse_unlike(baseline, others: Sequence, differing: Sequence[Sequence[Unlike]], options: Options) -> None:
+    """UserError for the first file whose conditions differ from the baseline's, unless that is allowed."""
+    if options.allow_unlike:
+        return
+    for other, found in zip(others, differing, strict=True):
+        if found:
+            named = "; ".join(unlike_text(u) for u in found[:MOST_NAMED])
+            more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+            what = f"{baseline.path} and {other.path} are not alike: {named}{more}"
+            raise UserError(what, "compare", "--unlike compares them nevertheless")
 
 
 def _side(own: Measured, baseline: Measured, found: list[Unlike], warnings: list[str]) -> Side:
@@ -173,27 +177,35 @@ def _went_wrong(before: Measured, after: Measured) -> set[str]:
     return {s.id for s in after.summaries if s.status == "error" and s.id in right}
 
 
-def _ends(interval: Interval | None) -> tuple[float | None, float | None, float | None]:
-    return (interval.median_ns, interval.low_ns, interval.high_ns) if interval else (None, None, None)
+def _ends(name: str, middle: float, low: float, high: float) -> dict[str, float]:
+    """A figure's fields of a row."""
+    return {name: middle, f"{name}_low": low, f"{name}_high": high}
+
+
+def _times(name: str, interval: Interval | None) -> dict[str, float]:
+    return _ends(name, interval.median_ns, interval.low_ns, interval.high_ns) if interval else {}
 
 
 _FINDINGS = {"slower": "worse", "faster": "better"}
 
 
 def _row(change: Change, file: str, label: str, wrong: bool) -> Row:
-    comparable = change.finding != "not_comparable"
-    before_ns, after_ns = _ends(change.before if comparable else None), _ends(change.after if comparable else None)
-    difference, c = _ends(change.difference), change.judged.contrast
-    ratio = (c.value, c.low, c.high) if c and c.scale == "ratio" else (None, None, None)
+    figures, c = _times("difference", change.difference), change.judged.contrast
+    if change.finding != "not_comparable":
+        figures |= _times("before", change.before) | _times("after", change.after)
+    if c and c.scale == "ratio":
+        figures |= _ends("ratio", c.value, c.low, c.high)
     return Row(
-        file=file, id=change.id, label=f"{label}, exposed" if change.figure == "exposed" else label, unit="ns",
-        before=before_ns[0], before_low=before_ns[1], before_high=before_ns[2],
-        after=after_ns[0], after_low=after_ns[1], after_high=after_ns[2],
-        ratio=ratio[0], ratio_low=ratio[1], ratio_high=ratio[2],
-        difference=difference[0], difference_low=difference[1], difference_high=difference[2], p=change.judged.p,
+        file=file,
+        id=change.id,
+        label=f"{label}, exposed" if change.figure == "exposed" else label,
+        unit="ns",
+        p=change.judged.p,
         finding="error" if wrong else _FINDINGS.get(change.finding, change.finding),
-        why=change.judged.why if change.finding == "undecided" else "", reason=change.reason,
-    )  # fmt: skip
+        why=change.judged.why if change.finding == "undecided" else "",
+        reason=change.reason,
+        **figures,
+    )
 
 
 def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None]) -> Comparison:
@@ -202,9 +214,7 @@ def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None])
     sides = [trial_files.read(path, warn) for path in paths]
     baseline, others = sides[0], sides[1:]
     differing = [_unlike_machines(baseline, other) for other in others]
-    for other, found in zip(others, differing, strict=True):
-        if found and not options.allow_unlike:
-            raise _refused(found, baseline.path, other.path)
+    _refuse_unlike(baseline, others, differing, options)
     found = boots.across_boots(baseline, others)
     session = baseline.sessions[0]
     return Comparison(
@@ -266,7 +276,7 @@ def _trial_warnings(
 
 def _trial_row(a: boots.Across, path: str, unit: str) -> Row:
     ratio = a.ratio
-    difference = a.after - a.before if ratio else None
+    figures = _ends("ratio", ratio.value, ratio.low, ratio.high) | {"difference": a.after - a.before} if ratio else {}
     broken = a.before is not None and a.after is None and a.failed[1] > 0
     if a.different:
         finding = "better" if a.better else "worse"
@@ -277,9 +287,14 @@ def _trial_row(a: boots.Across, path: str, unit: str) -> Row:
             else "undecided"
         )
     return Row(
-        file=path, id=a.setting, label=a.setting, unit=unit, before=a.before, before_low=None, before_high=None,
-        after=a.after, after_low=None, after_high=None, ratio=ratio.value if ratio else None, ratio_low=ratio.low if ratio else None,
-        ratio_high=ratio.high if ratio else None, difference=difference, difference_low=None, difference_high=None, p=a.p,
+        file=path,
+        id=a.setting,
+        label=a.setting,
+        unit=unit,
+        before=a.before,
+        after=a.after,
+        p=a.p,
         finding="error" if broken else "not_comparable" if a.p is None else finding,
         reason="every run fails now" if broken else "" if a.p is not None else "too few runs with figures",
-    )  # fmt: skip
+        **figures,
+    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from msgspec import Struct
 
-from linewright import __version__
 from linewright.compare import comparison as c
-from linewright.errors import one_line
+from linewright.output import static_page
+from linewright.units import value_text
 
 PAGES = Path(__file__).parent
 WIDTH = 240
@@ -35,21 +34,16 @@ class Drawn(Struct, frozen=True):
 
 def page(comparison: c.Comparison) -> str:
     """The whole page as text."""
-    environment = Environment(
-        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "line": one_line,
-        "value": c.value_text,
-        "unlike": c.unlike_text,
-        "p": lambda p: "–" if p is None else f"{p:.2g}",
-    }
-    return environment.get_template("page.html").render(
-        comparison=comparison, version=__version__, width=WIDTH,
-        check=c.check_sentence(comparison), failing=comparison.failed,
+    filters = {"value": value_text, "p": lambda p: "–" if p is None else f"{p:.2g}"}
+    return static_page.render(
+        PAGES,
+        filters,
+        comparison=comparison,
+        width=WIDTH,
+        check=c.check_sentence(comparison),
+        failing=comparison.failed,
         files=[_file(comparison, side) for side in comparison.others],
-        words={"worse": comparison.words[0], "better": comparison.words[1], "same": "the same", "undecided": "undecided", "error": "wrong now", "not_comparable": "not comparable"},
-    )  # fmt: skip
+    )
 
 
 def _file(comparison: c.Comparison, side: c.Side) -> dict:

@@ -22,9 +22,10 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
+from linewright.architectures import ARCHITECTURES
 from linewright.errors import UserError
 
-MACHINES = {"EM_AARCH64": "arm64", "EM_X86_64": "x86_64", "EM_386": "i386"}
+MACHINES = {a.elf: a.name for a in ARCHITECTURES if a.elf}
 ALLOWED = "allowed: a program or shared library"
 KINDS = {"ET_EXEC": "program", "ET_DYN": "library"}
 LARGEST = 4 << 30

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from linewright import architectures
 from linewright.elf import image
 from linewright.errors import UserError
 
-_TRIPLETS = {"arm64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu", "i386": "i386-linux-gnu"}
 _MOST_TAGS = 10_000
 
 
@@ -98,11 +98,11 @@ def _find(name: str, folders: tuple[str, ...], machine: str) -> str | None:
 
 
 def _usual_folders(machine: str) -> tuple[str, ...]:
-    triplet = _TRIPLETS[machine]
+    triplet, folder = architectures.of(machine).triplet, architectures.of(machine).library_folder
     return (
         *_configured(Path("/etc/ld.so.conf"), 0),
         *(f"{above}/{triplet}" for above in ("/lib", "/usr/lib")),
-        *(f"{above}/{bits}" for above in ("", "/usr") for bits in (("lib32",) if machine == "i386" else ("lib64",))),
+        *(f"{above}/{folder}" for above in ("", "/usr")),
         "/lib",
         "/usr/lib",
         f"/usr/{triplet}/lib",  # a cross compiler's

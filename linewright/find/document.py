@@ -6,6 +6,7 @@ import msgspec
 
 from linewright.errors import UserError
 from linewright.find.schema import Result
+from linewright.records import bounded
 
 _MARK = b'"linewright_find_result"'
 _MOST_BYTES = 64 << 20
@@ -23,13 +24,7 @@ def is_result(path: str) -> bool:
 def read(path: str) -> Result:
     """The result in a file. UserError for one that is damaged, of another version, or far too large."""
     expected = "expected what `linewright find --json` prints"
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise UserError(error.strerror or str(error), path, expected) from None
-    if len(data) > _MOST_BYTES:
-        raise UserError(f"larger than {_MOST_BYTES >> 20} MiB", path, expected)
+    data = bounded.read(path, _MOST_BYTES, expected)
     try:
         return msgspec.json.decode(data, type=Result)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from linewright.errors import UserError
+from linewright.records import bounded
 
 ALLOWED = (
     "expected the text of `perf c2c report --stdio`, of `perf script -F comm,pid,tid,time,addr,data_src,ip,sym,dso`, "
@@ -56,13 +57,7 @@ class Table(NamedTuple):
 
 def read(path: str) -> Table:
     """Read a file in whichever layout it has. UserError in one line for anything else."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(LARGEST + 1)
-    except OSError as error:
-        raise UserError(error.strerror or str(error), path, ALLOWED) from None
-    if len(raw) > LARGEST:
-        raise UserError(f"larger than {LARGEST >> 20} MiB", path, ALLOWED)
+    raw = bounded.read(path, LARGEST, ALLOWED)
     if raw[:8] == b"PERFILE2":
         raise UserError("a perf.data file, not a report", path, f"{ALLOWED}; perf makes them of it")
     return parse(raw.decode("utf-8", "replace"), path)

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from linewright import __version__
 from linewright.errors import one_line
 from linewright.fleet.crew import Outcome
 from linewright.fleet.groups import Figure, Groups, Machine
+from linewright.output import static_page
 from linewright.units import ns_text
 
 PAGES = Path(__file__).parent
@@ -48,15 +46,19 @@ def text(found: Groups, failed: dict[str, Outcome]) -> list[str]:
 
 def page(found: Groups, failed: dict[str, Outcome], plan: str) -> str:
     """The whole page as text."""
-    environment = Environment(
-        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    return static_page.render(
+        PAGES,
+        {"ns": ns_text},
+        groups=[_part(found, number) for number in range(len(found.groups))],
+        figures=found.figures,
+        ratio=ratio_text,
+        shade=shade,
+        letters=[letter(number) for number in range(len(found.groups))],
+        failed=failed,
+        plan=plan,
+        alike=f"{found.alike:.0%}",
+        machines=sum(map(len, found.groups)),
     )
-    environment.filters |= {"line": one_line, "ns": lambda value: "–" if value is None else ns_text(value)}
-    return environment.get_template("page.html").render(
-        groups=[_part(found, number) for number in range(len(found.groups))], figures=found.figures, ratio=ratio_text,
-        shade=shade, letters=[letter(number) for number in range(len(found.groups))], failed=failed, plan=plan,
-        alike=f"{found.alike:.0%}", machines=sum(map(len, found.groups)), version=__version__,
-    )  # fmt: skip
 
 
 def _part(found: Groups, number: int) -> dict:

@@ -49,7 +49,7 @@ def limit_s(plan: str, budget: object) -> float:
 
 def run(team: Crew, jobs: int, limit: float) -> None:
     """Measure what a crew has left, with progress on standard error; raises where it was stopped or refused as a whole."""
-    meter = Meter(team)
+    meter = CrewMeter(team)
     with fitting(meter) as shown:
         team.run(jobs, limit, shown.say, lambda: shown.show(meter))
     refused = refusal(team.failed)
@@ -57,7 +57,7 @@ def run(team: Crew, jobs: int, limit: float) -> None:
         raise refused
 
 
-class Meter:
+class CrewMeter:
     """How far a crew is, for the progress display: its own step and its own meter."""
 
     id, launch = "", 0

@@ -20,14 +20,14 @@ from linewright.schema import Plan
 SIGMA = 0.015
 """Error of one cell, as a share: medians of a steady cell measured twice differ by about that much."""
 INTERVAL_SIGMAS = 3.29
-"""An interval of a machine file holds 90 % of what is believed: so many standard deviations."""
+"""Standard deviations from the middle to an end of a machine file's interval, which holds 90 % of what is believed."""
 PINNED = 0.5
 """A constant is pinned when the data make its standard deviation at most this share of what it was before."""
 STEP = 0.03
 """Relative step of the derivatives: above the simulation's own noise, below the width of what matters."""
 POSTERIOR_DRAWS = 40
 RESIDUAL_CUT = 2.0
-"""Errors beyond so many `SIGMA` count less than their square (soft L1): one mechanism that is missing moves no constant."""
+"""In units of `SIGMA`: larger errors count less than their square (soft L1): one mechanism that is missing moves no constant."""
 
 Note = Callable[[str], None]
 

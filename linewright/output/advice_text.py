@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from linewright.advice.machine import Advice, Section
+from linewright.advice.machine import Advice, Topic
 from linewright.analysis.saying import said
 from linewright.analysis.screen_data import Screen
 from linewright.errors import one_line
@@ -54,7 +54,7 @@ def _fitted(head: list[RenderableType], answer: Advice, floor: str, console: Con
     unknown = [section for section in answer.sections if section.name == UNKNOWN]
     every = sum(len(section.lines) for section in answer.sections)
 
-    def made(sections: Sequence[Section], lines: int) -> list[RenderableType]:
+    def made(sections: Sequence[Topic], lines: int) -> list[RenderableType]:
         left_out = every - sum(len(section.lines[:lines]) for section in sections)
         blocks = [*head, *_sections(sections, lines)]
         blocks += [Text(floor)] if floor else []
@@ -67,8 +67,8 @@ def _fitted(head: list[RenderableType], answer: Advice, floor: str, console: Con
     return longest(lambda count: made([*evidence[:count], *unknown], 1), len(evidence), console)
 
 
-def _sections(sections: Sequence[Section], lines: int | None = None) -> list[RenderableType]:
-    """Each section's title and lines, at most so many."""
+def _sections(sections: Sequence[Topic], lines: int | None = None) -> list[RenderableType]:
+    """Each topic's title and lines, at most `lines` of them."""
     blocks: list[RenderableType] = []
     for section in sections:
         blocks += [Text(), Text(one_line(section.title), style="bold")]

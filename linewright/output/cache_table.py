@@ -8,7 +8,7 @@ from rich.console import Console
 
 from linewright.analysis import cache_fit
 from linewright.analysis.summary import Summary
-from linewright.output.columns import Column, table
+from linewright.output.columns import Column, print_table, table
 from linewright.schema import Estimate
 
 PUBLISHED = {"map": "-64.61", "unmap": "-66.60"}
@@ -62,7 +62,4 @@ def print_cache(summaries: Sequence[Summary], line_bytes: int, console: Console)
             cache_fit.published_layout(passes),
         ),
     ):
-        made = table(title, columns, rows)
-        if made.row_count:
-            console.print(made)
-            console.print()
+        print_table(table(title, columns, rows), console)

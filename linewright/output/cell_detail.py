@@ -17,6 +17,7 @@ from linewright.output.columns import Column, table
 from linewright.output.labels import in_words
 from linewright.output.screen import words
 from linewright.schema import Context, Record
+from linewright.units import many
 
 MOST_LAUNCHES = 40
 """Launches that get a line each; of more, the first and the last."""
@@ -80,7 +81,7 @@ def _decision(summary: Summary, every: Sequence[Summary]) -> list[str]:
         )
         lines.append(
             f"Issue interval, work included: {words.ns(i.median_ns)} ns{span},"
-            f" {_many(summary.launches, 'launch', 'launches')}."
+            f" {many(summary.launches, 'launch', 'launches')}."
         )
     else:
         lines.append(f"No figure: {summary.status}. {summary.reason}")
@@ -122,7 +123,7 @@ def _judged(judged) -> str:
 
 def _windows(records: Sequence[Record]) -> list[str]:
     kept = np.concatenate([np.asarray(r.window_ns, dtype=float) for r in records]) if records else np.empty(0)
-    lost = sum(r.discarded.switched + r.discarded.stolen + r.discarded.long_batch for r in records)
+    lost = sum(r.discarded.total for r in records)
     text = f"{kept.size} windows were kept and {lost} discarded"
     if lost:
         text += ": switched, a thread was off its CPU; stolen, the hypervisor took the CPU; long batch, one stood out"
@@ -173,13 +174,9 @@ def _control(summary: Summary, every: Sequence[Summary]) -> list[str]:
         return []
     return [
         f"Control: identical machine code differed by up to {100 * floor.share:.1f} % under this condition"
-        f" ({_many(floor.pairs, 'pair', 'pairs')}); nothing smaller is called a difference."
+        f" ({many(floor.pairs, 'pair')}); nothing smaller is called a difference."
     ]
 
 
 def _doubts(summary: Summary) -> list[str]:
     return [f"{flag}: {explain(flag)}" for flag in summary.flags]
-
-
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -51,6 +52,18 @@ def table(
     for row in rows:
         made.add_row(*(Text(column.value(row)) for column in columns), style=style(row))
     return made
+
+
+def table_width(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> int:
+    """Columns of the terminal that a table takes, each column's distance to the next included."""
+    return sum(max(len(text) for text in (c.title, *map(c.value, rows))) + 1 for c in columns)
+
+
+def print_table(made: Table, console: Console) -> None:
+    """Print a table and an empty line; nothing where it has no rows."""
+    if made.row_count:
+        console.print(made)
+        console.print()
 
 
 def legend(columns: Iterable[Column]) -> list[str]:

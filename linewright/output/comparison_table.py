@@ -12,6 +12,7 @@ from linewright.compare import comparison as c
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
 from linewright.output.one_screen import longest, more, print_blocks
+from linewright.units import value_text
 
 _STYLES = {"worse": "red", "better": "green", "error": "bold red"}
 
@@ -80,23 +81,20 @@ def _change(row: c.Row) -> str:
 
 
 def _table(comparison: c.Comparison, rows: list[c.Row], name: str, every: bool) -> Table:
-    words = {
-        "worse": comparison.words[0],
-        "better": comparison.words[1],
-        "same": "the same",
-        "undecided": "undecided",
-        "error": "WRONG NOW",
-        "not_comparable": "not comparable",
-    }
     columns = (
         Column("", lambda row: one_line(row.label), text=True, fold_at=12),
-        Column("before", lambda row: c.value_text(row.before, row.unit)),
-        Column("after", lambda row: c.value_text(row.after, row.unit)),
+        Column("before", lambda row: value_text(row.before, row.unit)),
+        Column("after", lambda row: value_text(row.after, row.unit)),
         Column("change (interval)", _change),
         *([Column("p", lambda row: "–" if row.p is None else f"{row.p:.2g}")] if every else []),
-        Column("", lambda row: words[row.finding], text=True),
+        Column("", lambda row: _called(comparison, row), text=True),
     )
     return table(name, columns, rows, style=lambda row: _STYLES.get(row.finding, ""), space=2)
+
+
+def _called(comparison: c.Comparison, row: c.Row) -> str:
+    text = comparison.called(row.finding)
+    return text.upper() if row.finding in c.FAILED else text
 
 
 def _reasons(rows: list[c.Row]) -> dict[str, int]:

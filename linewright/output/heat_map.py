@@ -10,7 +10,7 @@ from rich.text import Text
 
 from linewright.analysis.summary import Summary
 from linewright.output.labels import contention
-from linewright.output.screen.words import ns
+from linewright.output.screen.words import encodes, ns
 
 SHADES = " ░▒▓█"
 """From cheap to expensive; each figure stands beside its shade, so that no colour is needed."""
@@ -30,7 +30,7 @@ def print_heat_map(operation: str, summaries: Sequence[Summary], console: Consol
     lines = list(dict.fromkeys(contention(s.cell) for s in sorted(cells, key=_rank)))
     space = max(*map(len, lines), len("units of work")) + 2
     console.print(Text("units of work".ljust(space) + "".join(f"{work:>{_COLUMN}}" for work in works)))
-    signs = SHADES if _encodes(console.encoding) else ASCII_SHADES
+    signs = SHADES if encodes(SHADES, console.encoding) else ASCII_SHADES
     for key in dict.fromkeys((s.cell.form, s.cell.width_bits, _extra(s)) for s in cells):
         form, width, extra = key
         console.print(Text(form + ("" if width in (32, 64) else f" u{width}") + extra, style="bold"))
@@ -55,14 +55,6 @@ def _extra(s: Summary) -> str:
     cell = s.cell
     where = "" if cell.placement == "auto" else f" {cell.placement}"
     return where + "".join(f" {key}={cell.params[key]}" for key in sorted(cell.params))
-
-
-def _encodes(encoding: str) -> bool:
-    try:
-        SHADES.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _tile(s: Summary | None, low: float, high: float, signs: str) -> Text:

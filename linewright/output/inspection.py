@@ -11,6 +11,7 @@ from linewright.elf.inspection import Function, Inspection
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
 from linewright.output.one_screen import longest, more, print_blocks
+from linewright.units import many
 
 _CALLS_SHOWN = 3
 _LSE = ("store", "load", "swap", "cas")
@@ -103,7 +104,7 @@ def decisions(found: Inspection) -> list[str]:
     if image.machine != "arm64":
         return ["Nothing can be switched: x86 has one form of each operation."]
     said = []
-    helpers = _many(found.recognised.total(), "outlined helper")
+    helpers = many(found.recognised.total(), "outlined helper")
     if found.recognised and image.unaudited:
         said.append(
             f"`linewright run` cannot switch its {helpers}: it is made for {image.unaudited}, whose dynamic linker"
@@ -118,7 +119,7 @@ def decisions(found: Inspection) -> list[str]:
         said.append(f"`linewright run` can switch its {helpers}, and so what their callers do.")
     if found.own:
         said.append(
-            f"LINEWRIGHT_ATOMICS switches its {_many(found.own.total(), 'helper')} of liblinewright_outline without"
+            f"LINEWRIGHT_ATOMICS switches its {many(found.own.total(), 'helper')} of liblinewright_outline without"
             " `linewright run`."
         )
     return said or ["Nothing can be switched: it has no outlined helper that is known."]
@@ -135,11 +136,11 @@ def evidence(found: Inspection) -> str:
     """How many operations there are, and of which kinds."""
     s = sums(found)
     if found.image.machine != "arm64":
-        return f"{_many(s['locked'], 'locked operation')} in {_many(len(found.functions), 'function')}."
+        return f"{many(s['locked'], 'locked operation')} in {many(len(found.functions), 'function')}."
     callers = sum(bool(f.calls) for f in found.functions)
-    parts = [f"{_many(s['helper_calls'], 'call')} of helpers in {_many(callers, 'function')}"]
+    parts = [f"{many(s['helper_calls'], 'call')} of helpers in {many(callers, 'function')}"]
     if s["inlined_lse"] or s["inlined_llsc"]:
-        lse, llsc = _many(s["inlined_lse"], "LSE instruction"), _many(s["inlined_llsc"], "LL/SC loop")
+        lse, llsc = many(s["inlined_lse"], "LSE instruction"), many(s["inlined_llsc"], "LL/SC loop")
         parts.append(f"{lse} and {llsc} inlined, which stay as they are")
     else:
         parts.append("nothing inlined")
@@ -156,13 +157,13 @@ def limits(found: Inspection) -> list[str]:
         )
     if found.fixed:
         said.append(
-            f"{_many(found.fixed.total(), 'helper')} without a test of the CPU (Rust's compiler_builtins): LL/SC on"
+            f"{many(found.fixed.total(), 'helper')} without a test of the CPU (Rust's compiler_builtins): LL/SC on"
             " every CPU, left alone."
         )
     if found.unknown:
         count = found.unknown.total()
         said.append(
-            f"{_many(count, 'function')} named like a helper {'is' if count == 1 else 'are'} none by the machine code,"
+            f"{many(count, 'function')} named like a helper {'is' if count == 1 else 'are'} none by the machine code,"
             " and left alone."
         )
     if found.libatomic:
@@ -172,11 +173,7 @@ def limits(found: Inspection) -> list[str]:
         )
     if found.data:
         said.append(
-            f"{_many(found.data, 'pattern')} of atomic instructions outside of every function of known extent:"
+            f"{many(found.data, 'pattern')} of atomic instructions outside of every function of known extent:"
             " most likely data, not counted."
         )
     return said
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -11,7 +11,7 @@ from rich.table import Table
 from linewright.analysis import reader_cost
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary
-from linewright.output.columns import Column, table
+from linewright.output.columns import Column, print_table, table
 from linewright.schema import Interval
 from linewright.units import ns_text
 
@@ -43,14 +43,8 @@ def print_readers(summaries: Sequence[Summary], console: Console, mark: Mark) ->
         own = [s for s in cells if s.cell.operation == operation and updater_of(s.cell) == "none"]
         for delay in sorted({delay_of(s.cell) for s in own}):
             baseline = [s for s in cells if s.cell.operation == "readers_none" and delay_of(s.cell) == delay]
-            _print(_costs(title, [s for s in own if delay_of(s.cell) == delay], baseline, delay, mark), console)
-    _print(_beside_updaters(reader_cost.sides(cells)), console)
-
-
-def _print(made: Table, console: Console) -> None:
-    if made.row_count:
-        console.print(made)
-        console.print()
+            print_table(_costs(title, [s for s in own if delay_of(s.cell) == delay], baseline, delay, mark), console)
+    print_table(_beside_updaters(reader_cost.sides(cells)), console)
 
 
 def _interval(interval: Interval | None) -> str:

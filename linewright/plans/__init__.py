@@ -10,6 +10,7 @@ from pathlib import Path
 from linewright.errors import UserError
 from linewright.plans import builtin
 from linewright.plans.definition import BuiltIn
+from linewright.records import bounded
 from linewright.records.files import decode_plan
 from linewright.schema import Plan
 
@@ -39,11 +40,7 @@ def is_file(name: str) -> bool:
 
 def load(path: str) -> Plan:
     """A plan from a file, checked against the schema."""
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(LONGEST_PLAN)
-    except OSError as error:
-        raise UserError(error.strerror or str(error), path, "expected a plan file") from None
+    data = bounded.read(path, LONGEST_PLAN, "expected a plan file")
     if not data.strip():
         raise UserError("empty file", path, "expected a plan file")
     return decode_plan(data, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +75,15 @@ class Inputs:
     values: dict[str, Any]
     budget_s: float
     keep: Callable[[list[Cell]], list[Cell]]
+
+    def plan(self, name: str, cells: Iterable[Cell], **more: Any) -> Plan:
+        """The plan of the wanted cells, with the launches and windows of the parameters unless `more` has others."""
+        usual = {
+            key: self.values[key] for key in ("launches", "window_ms", "contended_window_ms") if key in self.values
+        }
+        return Plan(
+            linewright_plan=2, name=name, cells=self.keep(list(cells)), budget_s=self.budget_s, **(usual | more)
+        )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from linewright import architectures
 from linewright.errors import UserError
 from linewright.plans.definition import Inputs
 from linewright.schema import Cell, Plan
@@ -65,9 +66,8 @@ def common(form: Form) -> dict:
 
 def single_line_forms(forms: Sequence[Form], topology: Topology, generic: bool) -> list[Form]:
     """This architecture's forms at its word's width, and the compiler's builtins when they are wanted."""
-    width = 32 if topology.arch == "i386" else 64
     archs = {topology.arch, "generic"} if generic or topology.arch == "generic" else {topology.arch}
-    return [f for f in forms if f.arch in archs and f.width_bits == width and f.operation in OPERATIONS]
+    return [f for f in forms if f.arch in archs and f.width_bits == topology.word_bits and f.operation in OPERATIONS]
 
 
 def matrix(
@@ -121,7 +121,7 @@ def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf
     nothing that was asked for exists.
     """
     values, chosen = inputs.values, None
-    line_windows = values["line_windows"] or (3 if inputs.topology.arch == "arm64" else 2)
+    line_windows = values["line_windows"] or (3 if architectures.of(inputs.topology.arch).far_atomics else 2)
     for spacings, works, windows, launches in ladder:
         spacings = spacings if values["contender_iters"] is None else values["contender_iters"]
         works = works if values["work"] is None else values["work"]

@@ -20,8 +20,7 @@ ONE_LINE = {"align_bytes": 0, "entries": 1, "entry_bytes": 64, "state": "dirty_l
 
 def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cell]:
     """Counters, readers with the wait of an updater, and one cache line's clean, on `lines` lines each."""
-    width = 32 if topology.arch == "i386" else 64
-    word = {form.name: form for form in forms if form.arch == "any" and form.width_bits == width}
+    word = {form.name: form for form in forms if form.arch == "any" and form.width_bits == topology.word_bits}
     reader = {form.name: form for form in forms if form.operation.startswith("readers_") and form.arch == "any"}
     beside = {"contender": "same_line", "threads": 2, "lines": lines}
     for name in ALONE:

@@ -26,7 +26,7 @@ OPERATIONS = {
 }
 """Forms by operation, without a prefetch in front."""
 MEANS, OPERATIONS_EACH = 100, 10_000_000
-"""The published percentiles are of so many means of so many operations."""
+"""Means behind the published percentiles, and operations behind each mean."""
 ON_ONE_CPU = 0.005
 """Relative distance from 2.00 times the uncontended figure within which two threads must have shared a CPU."""
 MOST_ROWS = 100_000

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -319,9 +320,7 @@ def _conditions(series: Series) -> list[str]:
 def _discarded(series: Series) -> list[str]:
     lost = Counter()
     for record in series.records:
-        lost.update(
-            switched=record.discarded.switched, stolen=record.discarded.stolen, long_batch=record.discarded.long_batch
-        )
+        lost.update(msgspec.structs.asdict(record.discarded))
     kept = sum(len(record.window_ns) for record in series.records)
     names = {
         "switched": "a thread was off its CPU",

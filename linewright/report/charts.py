@@ -56,27 +56,27 @@ def strokes(labels: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
 
 
 def tip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
-    """Tooltip lines of (field, title); numbers to four digits."""
-    kinds = {"ns": ".4~g"}
+    """Tooltip lines of (field, title); numbers, whose fields end in ``:q``, to four digits."""
     return [
-        alt.Tooltip(
-            field.split(":")[0],
-            type="quantitative" if ":q" in field else "nominal",
-            title=title,
-            **({"format": kinds["ns"]} if ":q" in field else {}),
-        )
+        alt.Tooltip(field[:-2], type="quantitative", title=title, format=".4~g")
+        if field.endswith(":q")
+        else alt.Tooltip(field, type="nominal", title=title)
         for field, title in fields
     ]
 
 
+def ends(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Fields of a tooltip for the ends of an interval."""
+    return (f"{name}_low:q", "from"), (f"{name}_high:q", "to")
+
+
 CELL_TIP = (("series", "machine"), ("form", "form"), ("contention", "contention"), ("work", "units of work"))
-NS_TIP = (
-    ("ns:q", "ns, median"),
-    ("ns_low:q", "from"),
-    ("ns_high:q", "to"),
-    ("launches", "launches"),
-    ("remark", "note"),
-)
+NS_TIP = (("ns:q", "ns, median"), *ends("ns"), ("launches", "launches"), ("remark", "note"))
+
+
+def doubts(base: alt.Chart, where: dict[str, Any], **style: Any) -> alt.Chart:
+    """The marks of doubt beside points."""
+    return base.transform_filter("datum.mark != ''").mark_text(style="doubt", **style).encode(text="mark:N", **where)
 
 
 def finish(
@@ -241,12 +241,8 @@ def dots(
     x = alt.X(f"{name}:Q", title=title, **axis)
     whiskers = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{low}:Q", title=title), x2=f"{high}:Q", **shared)
     points = base.mark_point(filled=True).encode(x=x, shape=shape("series", series, rows), tooltip=tooltip, **shared)
-    marks = (
-        base.transform_filter("datum.mark != ''")
-        .mark_text(style="doubt", align="left", dx=5)
-        .encode(x=f"{high}:Q", y=y, text="mark:N", **({"yOffset": offset} if len(lanes) > 1 else {}))
-    )
-    return alt.layer(whiskers, points, marks)
+    beside = {"x": f"{high}:Q", "y": y} | ({"yOffset": offset} if len(lanes) > 1 else {})
+    return alt.layer(whiskers, points, doubts(base, beside, align="left", dx=5))
 
 
 SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.0f' : '.1~e'"

@@ -9,7 +9,7 @@ from typing import Any
 
 import vl_convert
 
-from linewright.errors import UserError
+from linewright.output.file import cannot_write
 from linewright.report import facts, theme
 from linewright.report.parts import Control, Figure, Section
 
@@ -69,6 +69,4 @@ def _write(path: Path, content: bytes, where: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}", where, "name a directory that can be written"
-        ) from None
+        raise cannot_write(path, error, where, "name a directory that can be written") from None

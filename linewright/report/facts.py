@@ -118,6 +118,11 @@ def measured(series: Series, operations: Iterable[str]) -> list[Summary]:
     return [s for s in series.summaries if s.cell.operation in wanted and s.has_figures]
 
 
+def cells(material: Material, operations: Iterable[str]) -> list[tuple[Summary, Series]]:
+    """The same of every series, each cell with its series."""
+    return [(s, series) for series in material.series for s in measured(series, operations)]
+
+
 def once(values: Iterable[Any]) -> list[Any]:
     """Each value once, in order of appearance."""
     return list(dict.fromkeys(values))

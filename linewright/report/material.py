@@ -18,6 +18,7 @@ from linewright.analysis.summary import Summary
 from linewright.errors import UserError, one_line
 from linewright.find import document
 from linewright.find.schema import Result
+from linewright.output.columns import Column
 from linewright.records import files as record_files
 from linewright.schema import Context, Record
 
@@ -56,6 +57,10 @@ class Material(Struct, frozen=True, kw_only=True):
     @property
     def several(self) -> bool:
         return len(self.series) > 1
+
+    def with_machine(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Columns of rows that end in their series: with several, the machine's name stands first."""
+        return (*([Column("machine", lambda row: row[-1].label, text=True)] if self.several else []), *columns)
 
     @property
     def labels(self) -> list[str]:

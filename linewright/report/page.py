@@ -164,14 +164,12 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
 
 
 def _more(s) -> dict[str, Any]:
-    """What the CSV leaves out: each launch's median, each thread's share, quantities particular to a plan."""
+    """What the CSV leaves out: each launch's median, each thread's operations, where a form is performed."""
     return {
         "unit": s.unit,
         "unit_medians_ns": " ".join(f"{value:.5g}" for value in s.unit_ns),
-        "thread_ns": " ".join(f"{value:.5g}" for value in s.thread_ns),
         "thread_ops": " ".join(str(value) for value in s.thread_ops),
         "nearness": s.nearness,
-        "metrics": " ".join(f"{name}={value:.6g}" for name, value in sorted(s.metrics.items())),
     }
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
+
+from linewright.output.columns import Column
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -14,6 +17,11 @@ class Control(Struct, frozen=True, kw_only=True):
     label: str
     options: list[tuple[str, str]]
     """(value, text)."""
+
+    @classmethod
+    def of(cls, signal: str, label: str, values: Iterable[str]) -> Control:
+        """A choice among values that are shown as they are, each once."""
+        return cls(signal=signal, label=label, options=[(value, value) for value in dict.fromkeys(values)])
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -38,6 +46,12 @@ class Grid(Struct, frozen=True, kw_only=True):
     rows: list[list[str]]
     left: int = 1
     """Leading columns that are names."""
+
+    @classmethod
+    def of(cls, caption: str, columns: Sequence[Column], rows: Iterable[Any]) -> Grid:
+        """The rows in columns that are declared as those of a terminal's tables are; text columns come first."""
+        cells = [[column.value(row) for column in columns] for row in rows]
+        return cls(caption=caption, columns=[c.title for c in columns], rows=cells, left=sum(c.text for c in columns))
 
 
 class Section(Struct, frozen=True, kw_only=True):

@@ -25,17 +25,15 @@ _INK = {
 }
 
 
-def config(mode: str, width: int | None = None) -> dict:
-    """A Vega-Lite configuration: ``light`` or ``dark``; `width` in pixels for charts that fill no container."""
-    ink = _INK[mode]
-    view = {"stroke": None} | ({"continuousWidth": width, "discreteWidth": width} if width else {})
-    heat = _HEAT[mode]
+def config(mode: str) -> dict:
+    """A Vega-Lite configuration: ``light`` or ``dark``."""
+    ink, heat = _INK[mode], _HEAT[mode]
     return {
         "background": "transparent",
         "font": FONT,
         "aria": False,
         "padding": 4,
-        "view": view,
+        "view": {"stroke": None},
         "range": {"category": _CATEGORIES[mode], "heatmap": heat, "ramp": heat, "ordinal": heat},
         **_guides(ink),
         **_marks(ink),

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from linewright import __version__
+from linewright.architectures import of_machine
 from linewright.errors import RunError, UserError, one_line
 from linewright.plans.grid import partner
 from linewright.schema import Cell, Context, Cpu, Discarded, Interval, Plan, Record
@@ -53,7 +54,6 @@ PARAMETERS = {
 """Parameters of cells by their key in the module."""
 STATES = {"clean": "clean", "dirty_l1": "dirty", "dirty_l2": "dirty", "dirty_beyond": "dirty"}
 """States of lines that the module can make, by the plan's words; the list's size decides where the lines are."""
-ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "i686": "i386"}
 
 
 class Window(Struct, frozen=True):
@@ -214,7 +214,7 @@ class KernelTarget:
         if not self.elsewhere:
             return LocalTarget().topology()
         cpus = [Cpu(cpu=number) for number in cpu_list(self.machine["cpus"], "linewright.ko")]
-        return Topology(arch=ARCHITECTURES.get(self.machine["arch"], "generic"), cpus=cpus)
+        return Topology(arch=of_machine(self.machine["arch"]) or "generic", cpus=cpus)
 
     def _context(self) -> Context:
         """This machine's context as the probe sees it, with what is different inside the kernel.

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from linewright import architectures
 from linewright.errors import RunError, UserError, one_line
 from linewright.records.files import decode_line
 from linewright.schema import Context, Cpu, Plan
@@ -45,6 +46,11 @@ class Topology(Struct, frozen=True, kw_only=True):
     cpus: list[Cpu]
     pairs: dict[str, list[str]] = {}
     """Pairs of usable CPUs, as ``A,B``, by how near they are."""
+
+    @property
+    def word_bits(self) -> int:
+        """Width of the architecture's registers."""
+        return architectures.of(self.arch).word_bits
 
     def usable(self) -> list[int]:
         """Numbers of the CPUs that the process may run on."""

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from linewright.architectures import of_machine
 from linewright.errors import UserError
 
 NAME = "linewright-probe"
@@ -20,18 +21,6 @@ AUDIT = "liblinewright_audit.so"
 def find_probe() -> Path:
     """The probe named by ``LINEWRIGHT_PROBE``, else the installed one, else the one built in this checkout."""
     return _find(NAME, "LINEWRIGHT_PROBE", "probe")
-
-
-ARCHITECTURES = ("x86_64", "i386", "arm64")
-"""What static probes are built for."""
-_OF_KERNEL = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"} | {
-    f"i{n}86": "i386" for n in (3, 4, 5, 6)
-}
-
-
-def architecture(machine: str) -> str:
-    """The architecture of a machine as ``uname -m`` names it; empty where there is no probe for it."""
-    return _OF_KERNEL.get(machine, "")
 
 
 def find_probe_for(arch: str) -> Path:
@@ -75,7 +64,7 @@ def find_audit_for(arch: str, own: Callable[[], Path]) -> Path:
 
 def _find_for(arch: str, name: str, variable: str, room: str, own: Callable[[], Path]) -> Path:
     variable = f"{variable}_{arch.upper()}"
-    if arch == architecture(platform.machine()) and not os.environ.get(variable):
+    if arch == of_machine(platform.machine()) and not os.environ.get(variable):
         return own()
     package = Path(__file__).resolve().parents[1]
     stem, dot, suffix = name.partition(".")

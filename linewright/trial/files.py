@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from linewright.errors import UserError
+from linewright.output.file import cannot_write
 from linewright.records import files as records
 from linewright.records.kinds import DECODE_ERRORS, kind_of
 
@@ -153,7 +154,5 @@ def append_to(file: TrialFile, where: str) -> records.Writer:
         fd = os.open(file.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         os.ftruncate(fd, file.good_end)
     except OSError as error:
-        raise UserError(
-            f"cannot write {file.path}: {error.strerror}", where, "name a file that can be written"
-        ) from None
+        raise cannot_write(file.path, error, where) from None
     return records.Writer(fd, file.path, created=False)

@@ -15,17 +15,7 @@ from linewright.output.columns import Column, table
 from linewright.output.one_screen import print_blocks
 from linewright.schema import Estimate
 from linewright.trial.files import Sample, Session
-
-
-def value_text(value: float | None, unit: str) -> str:
-    """The metric with its unit."""
-    if value is None:
-        return "–"
-    if unit == "bytes":
-        return f"{value / 2**20:.1f} MiB"
-    if unit == "s":
-        return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.4g} ms"
-    return f"{value:.6g}"
+from linewright.units import many, value_text
 
 
 def change_text(change: Estimate | None) -> str:
@@ -97,10 +87,7 @@ def failures(session: Session, samples: Sequence[Sample]) -> list[str]:
     answer = []
     for setting in session.settings:
         reasons = Counter(s.reason for s in samples if s.setting == setting.name and not s.warm_up and s.value is None)
-        answer += [
-            f"{setting.name}: {n} failed run{'s' if n > 1 else ''} left out: {reason}"
-            for reason, n in reasons.most_common()
-        ]
+        answer += [f"{setting.name}: {many(n, 'failed run')} left out: {reason}" for reason, n in reasons.most_common()]
     return answer
 
 

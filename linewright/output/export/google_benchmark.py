@@ -10,6 +10,7 @@ import msgspec
 
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError
+from linewright.output.export.rows import intervals
 from linewright.schema import Context
 
 
@@ -48,14 +49,11 @@ def _context(c: Context) -> dict:
         "library_build_type": "release",
         "library_version": f"linewright {c.tool_version}",
         "json_schema_version": 1,
-        "cpu_model": c.cpu_model,
-        "arch": c.arch,
-        "kernel": c.kernel,
-        "governor": c.governor,
-        "virtualised": c.virtualised,
+        **{
+            name: getattr(c, name)
+            for name in ("cpu_model", "arch", "kernel", "governor", "virtualised", "compiler", "target")
+        },
         "emulated": str(c.emulated).lower(),
-        "compiler": c.compiler,
-        "target": c.target,
     }
 
 
@@ -94,7 +92,7 @@ def _entries(s: Summary, family: int) -> Iterator[dict]:
             "aggregate_unit": "percentage" if name == "cv" else "time",
             "iterations": len(values),
         }
-        yield common | aggregate | _times(value) | (_intervals(s) if name == "median" else {})
+        yield common | aggregate | _times(value) | (_counters(s) if name == "median" else {})
 
 
 def _failed(s: Summary) -> dict:
@@ -120,14 +118,6 @@ def _aggregates(values: Sequence[float]) -> dict[str, float]:
     return {"mean": mean, "median": statistics.median(values), "stddev": spread, "cv": spread / mean if mean else 0.0}
 
 
-def _intervals(s: Summary) -> dict[str, float]:
-    """The intervals of the three costs as counters: Google Benchmark has no field for them."""
-    counters = {}
-    for name, interval in (("issue", s.issue), ("exposed", s.exposed), ("completion", s.completion)):
-        if interval is not None:
-            counters |= {
-                f"{name}_median_ns": interval.median_ns,
-                f"{name}_low_ns": interval.low_ns,
-                f"{name}_high_ns": interval.high_ns,
-            }
-    return counters
+def _counters(s: Summary) -> dict[str, object]:
+    """The intervals of the three costs: Google Benchmark has no field for them."""
+    return {name: ns for name, ns in intervals(s).items() if ns is not None}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 
 import numpy as np
 
+from linewright.output.export import csv
 from linewright.schema import Context, Record
 
 COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns")
@@ -27,12 +26,8 @@ def as_csv(records: Iterable[Record]) -> str:
             continue
         spacing = "" if cell.contender == "none" else cell.contender_iters
         windows.setdefault((cell.form, cell.contender, spacing, cell.work_iters), []).extend(record.window_ns)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row, values in windows.items():
-        writer.writerow([*row, *(f"{value:.2f}" for value in np.percentile(values, [50, 95, 99]))])
-    return text.getvalue()
+    rows = ((*row, *(f"{ns:.2f}" for ns in np.percentile(v, [50, 95, 99]))) for row, v in windows.items())
+    return csv.text((dict(zip(COLUMNS, row, strict=True)) for row in rows), COLUMNS)
 
 
 WIDE_COLUMNS = ("form", "threads", "reads_each", "cycles_per_read")
@@ -55,9 +50,5 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
         reads.append(min(record.thread_ops))
         ticks = record.thread_ticks or [ns / tick_ns[record.context_id] for ns in record.thread_ns]
         cycles.append(float(np.mean(ticks)))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(WIDE_COLUMNS)
-    for (form, threads), (reads, cycles) in rows.items():
-        writer.writerow([form, threads, min(reads), f"{np.median(cycles):.1f}"])
-    return text.getvalue()
+    flat = ((*row, min(reads), f"{np.median(cycles):.1f}") for row, (reads, cycles) in rows.items())
+    return csv.text((dict(zip(WIDE_COLUMNS, row, strict=True)) for row in flat), WIDE_COLUMNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from linewright.analysis.summary import Summary
-from linewright.schema import Context, Record
+from linewright.schema import Cell, Context, Record
 from linewright.units import cpu_text
 
 ROWS_AT_ONCE = 50_000
@@ -29,10 +29,12 @@ WINDOW_COLUMNS: dict[str, type] = {
     "baseline_ns": float,
 }
 
+_CELL = ("operation", "form", "width_bits", "order", "contender", "contender_iters", "work_iters")
+
 
 def of_cells(summaries: Iterable[Summary]) -> list[dict[str, object]]:
     """One row per cell and machine; an absent figure is None."""
-    return [_identity(s) | _intervals(s) | _percentiles(s) | _rest(s) for s in summaries]
+    return [_identity(s) | intervals(s) | _percentiles(s) | _rest(s) for s in summaries]
 
 
 def _identity(s: Summary) -> dict[str, object]:
@@ -40,14 +42,7 @@ def _identity(s: Summary) -> dict[str, object]:
     return {
         "machine_id": s.machine_id,
         "id": s.id,
-        "operation": c.operation,
-        "form": c.form,
-        "width_bits": c.width_bits,
-        "order": c.order,
-        "contender": c.contender,
-        "contender_iters": c.contender_iters,
-        "work_iters": c.work_iters,
-        "placement": c.placement,
+        **{name: getattr(c, name) for name in (*_CELL, "placement")},
         "placement_class": s.placement_class,
         "lines": c.lines,
         "threads": c.threads,
@@ -61,7 +56,8 @@ def _identity(s: Summary) -> dict[str, object]:
     }
 
 
-def _intervals(s: Summary) -> dict[str, object]:
+def intervals(s: Summary) -> dict[str, object]:
+    """The three costs, each with the ends of its interval."""
     row: dict[str, object] = {}
     for name in ("issue", "exposed", "completion"):
         interval = getattr(s, name) if s.has_figures else None
@@ -98,21 +94,9 @@ def _rest(s: Summary) -> dict[str, object]:
 def of_windows(contexts: Mapping[str, Context], records: Iterable[Record]) -> Iterator[dict[str, object]]:
     """Every kept window of every record, as it was measured."""
     for r in records:
-        cell = r.cell
-        fixed = {
-            "machine_id": contexts[r.context_id].machine_id,
-            "context_id": r.context_id,
-            "launch": r.launch,
-            "id": r.id,
-            "operation": cell.operation,
-            "form": cell.form,
-            "width_bits": cell.width_bits,
-            "contender": cell.contender,
-            "contender_iters": cell.contender_iters,
-            "work_iters": cell.work_iters,
-            "threads": cell.threads,
-            "status": r.status,
-        }
+        fixed = {"machine_id": contexts[r.context_id].machine_id}
+        fixed |= {name: getattr(r, name) for name in WINDOW_COLUMNS if name in ("context_id", "launch", "id", "status")}
+        fixed |= {name: getattr(r.cell, name) for name in WINDOW_COLUMNS if name in Cell.__struct_fields__}
         for index, value in enumerate(r.window_ns):
             line = r.window_line[index] if r.window_line else None
             empty = r.baseline_ns[index] if index < len(r.baseline_ns) else None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from linewright.analysis.screen_data import Figure, Price
-from linewright.output.columns import Column, table
+from linewright.output.columns import Column, table, table_width
 from linewright.output.screen import words
 from linewright.schema import Interval
 
@@ -35,15 +35,11 @@ ASCII = Signs("#", "-", ">")
 
 def signs_for(encoding: str) -> Signs:
     """The signs that an encoding can express."""
-    try:
-        "".join(UNICODE).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
+    return UNICODE if words.encodes("".join(UNICODE), encoding) else ASCII
 
 
 class Scale(NamedTuple):
-    """A logarithmic scale of so many columns from `low` to `high` ns, both powers of ten."""
+    """A logarithmic scale of `columns` columns from `low` to `high` ns, both powers of ten."""
 
     low: float
     high: float
@@ -133,14 +129,11 @@ def chart(prices: Sequence[Price], width: int, encoding: str, coarse: bool = Fal
     if contended:
         columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
     columns.append(Column("vs one atomic", lambda price: ratio_text(price.ratio, price.reference, coarse)))
-    room = width - sum(max([len(c.title), *(len(c.value(p)) for p in prices)]) + 1 for c in columns)
+    room = width - table_width(columns, prices)
     scale = scale_of(prices, room)
     if scale and room >= SHORTEST_BAR:
         columns.append(Column(scale.axis(), lambda price: bar(price, scale, signs), text=True))
     made = table("", columns, prices)
-    made.title = None
-    for column in made.columns:
-        column.header_style = "bold"
     if scale and room >= SHORTEST_BAR:
         made.columns[-1].style = "cyan"
     return made

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from rich.table import Table
 
 from linewright.analysis.screen_data import Condition, Entry, Row, Screen
-from linewright.output.columns import Column, table
+from linewright.output.columns import Column, table, table_width
 from linewright.output.screen import words
 
 
@@ -70,13 +70,9 @@ def matrix(screen: Screen, width: int) -> tuple[Table, list[str]]:
         for condition in _shown(screen):
             columns += _columns(condition, shared, letters, level)
         columns = [column for column in columns if any(column.value(row) for row in screen.rows)]
-        if _needed(columns, screen.rows) <= width:
+        if table_width(columns, screen.rows) <= width + 1:
             break
-    made = table("", columns, screen.rows)
-    made.title = None
-    for column in made.columns:
-        column.header_style = "bold"
-    return made, _legend(screen, letters)
+    return table("", columns, screen.rows), _legend(screen, letters)
 
 
 def _shown(screen: Screen) -> list[Condition]:
@@ -86,10 +82,6 @@ def _shown(screen: Screen) -> list[Condition]:
         for condition in screen.conditions
         if any(entry.default for row in screen.rows if (entry := row.entries.get(condition.key)))
     ]
-
-
-def _needed(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> int:
-    return sum(max(len(c.title), *(len(c.value(row)) for row in rows)) + 1 for c in columns) - 1
 
 
 def _columns(condition: Condition, shared: str, letters: Letters, level: _Level) -> list[Column[Row]]:

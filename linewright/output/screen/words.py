@@ -19,6 +19,15 @@ _INSTRUCTIONS = {
 }
 
 
+def encodes(text: str, encoding: str) -> bool:
+    """Whether an encoding can express a text."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def form_name(form: str, default: str = "") -> str:
     """A form by its instructions; against `default` only what sets it apart, such as ``PREFETCHW``."""
     for start, prefix in _PREFIXES.items():

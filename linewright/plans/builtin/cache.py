@@ -64,17 +64,7 @@ def build(inputs: Inputs) -> Plan:
 
 
 def _plan(inputs: Inputs, cells: list[Cell], windows: int, launches: int) -> Plan:
-    return Plan(
-        linewright_plan=2,
-        name="cache",
-        cells=inputs.keep(cells),
-        budget_s=inputs.budget_s,
-        launches=launches,
-        window_ms=inputs.values["window_ms"],
-        min_windows=windows,
-        max_windows=windows * 8,
-        precision=0.02,
-    )
+    return inputs.plan("cache", cells, launches=launches, min_windows=windows, max_windows=windows * 8)
 
 
 def _published(forms: list[Form]) -> Iterator[Cell]:

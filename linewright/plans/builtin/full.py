@@ -24,16 +24,7 @@ def build(inputs: Inputs) -> Plan:
     cells = plan.cells
     if any(inputs.topology.pairs.values()):
         cells = cells + handoff.build(replace(inputs, values=settings(handoff.PLAN, chosen), keep=list)).cells
-    return Plan(
-        linewright_plan=2,
-        name="full",
-        cells=inputs.keep(cells),
-        budget_s=inputs.budget_s,
-        launches=plan.launches,
-        window_ms=plan.window_ms,
-        contended_window_ms=50.0,
-        min_windows=6,
-    )
+    return inputs.plan("full", cells, launches=plan.launches, window_ms=plan.window_ms)
 
 
 PLAN = BuiltIn(

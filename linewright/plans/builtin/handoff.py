@@ -44,16 +44,7 @@ def build(inputs: Inputs) -> Plan:
         for form in forms
         for work in values["work"]
     ]
-    return Plan(
-        linewright_plan=2,
-        name="handoff",
-        cells=inputs.keep(cells),
-        budget_s=inputs.budget_s,
-        launches=values["launches"],
-        contended_window_ms=values["contended_window_ms"],
-        min_windows=6,
-        max_windows=64,
-    )
+    return inputs.plan("handoff", cells, max_windows=64)
 
 
 PLAN = BuiltIn(

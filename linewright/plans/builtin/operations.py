@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from linewright import architectures
 from linewright.plans.definition import BuiltIn, Inputs, Parameter
 from linewright.plans.grid import common
 from linewright.schema import Cell, Plan
@@ -58,22 +59,13 @@ def build(inputs: Inputs) -> Plan:
         and form.order in values["orders"]
         for cell in _cells(form, inputs.topology.arch, values)
     ]
-    return Plan(
-        linewright_plan=2,
-        name="operations",
-        cells=inputs.keep(sorted(cells, key=lambda cell: (cell.contender, cell.work_iters, cell.width_bits))),
-        block_cells=64,
-        budget_s=inputs.budget_s,
-        launches=values["launches"],
-        window_ms=values["window_ms"],
-        contended_window_ms=values["contended_window_ms"],
-        min_windows=4,
-    )
+    cells.sort(key=lambda cell: (cell.contender, cell.work_iters, cell.width_bits))
+    return inputs.plan("operations", cells, block_cells=64, min_windows=4)
 
 
 def policies_of(operation: str, arch: str, wanted: str) -> tuple[str, ...]:
     """The settings worth a cell: on architectures with one form per operation they are all the same code."""
-    if wanted == "default" or (wanted == "machine" and arch != "arm64"):
+    if wanted == "default" or (wanted == "machine" and not architectures.of(arch).forms_differ):
         return ("default",)
     return POLICIES.get(operation, POLICIES[None])
 

@@ -38,22 +38,9 @@ def build(inputs: Inputs) -> Plan:
     for slots in values["slots"]:
         if slots & (slots - 1):
             raise UserError(f"bad value {slots}", "--set slots", "allowed: a list, each a power of two from 1 to 64")
-    width = 32 if inputs.topology.arch == "i386" else 64
-    forms = [
-        f
-        for f in inputs.forms
-        if f.operation in OPERATIONS and f.width_bits == width and f.arch in ("any", inputs.topology.arch)
-    ]
-    return Plan(
-        linewright_plan=2,
-        name="percpu",
-        cells=inputs.keep(by_point(cell for form in forms for cell in _cells(form, values))),
-        budget_s=inputs.budget_s,
-        launches=values["launches"],
-        window_ms=values["window_ms"],
-        contended_window_ms=values["contended_window_ms"],
-        min_windows=4,
-    )
+    archs, width = ("any", inputs.topology.arch), inputs.topology.word_bits
+    forms = [f for f in inputs.forms if f.operation in OPERATIONS and f.width_bits == width and f.arch in archs]
+    return inputs.plan("percpu", by_point(cell for form in forms for cell in _cells(form, values)), min_windows=4)
 
 
 def _cells(form: Form, values: dict[str, Any]) -> Iterator[Cell]:

@@ -48,7 +48,7 @@ def build(inputs: Inputs) -> Plan:
     values, arch = inputs.values, inputs.topology.arch
     if arch not in ("arm64", "x86_64", "i386"):
         raise UserError(f"no forms on {arch} that the published rows could be run with", "--plan published")
-    width = 32 if arch == "i386" else 64
+    width = inputs.topology.word_bits
     forms = {form.name: form for form in inputs.forms if form.arch == arch and form.width_bits == width}
     cells = []
     for name, points in CELLS.items():
@@ -57,17 +57,9 @@ def build(inputs: Inputs) -> Plan:
             shared = {} if spacing is None else {"contender": "same_line", "contender_iters": spacing, "threads": 2}
             kind = {"work_iters": work, "work": "nop_loop"} if work else {}
             cells.append(Cell(**common(form), lines=1, **kind, **shared))
-    return Plan(
-        linewright_plan=2,
-        name="published",
-        cells=inputs.keep(cells),
-        budget_s=inputs.budget_s,
-        launches=1,
-        window_ms=values["window_ms"],
-        contended_window_ms=values["window_ms"],
-        min_windows=values["means"],
-        max_windows=max(512, values["means"] * 2),
-    )
+    means = values["means"]
+    windows = {"contended_window_ms": values["window_ms"], "min_windows": means, "max_windows": max(512, means * 2)}
+    return inputs.plan("published", cells, launches=1, **windows)
 
 
 PLAN = BuiltIn(

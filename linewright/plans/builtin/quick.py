@@ -46,8 +46,7 @@ def build(inputs: Inputs) -> Plan:
 
 def _forms(inputs: Inputs) -> list[Form]:
     """Forms of this architecture at its own width; those that the CPU lacks stay, to be reported as such."""
-    arch, operations = inputs.topology.arch, inputs.values["operations"]
-    width = 32 if arch == "i386" else 64
+    arch, operations, width = inputs.topology.arch, inputs.values["operations"], inputs.topology.word_bits
     return [
         form
         for form in inputs.forms

@@ -58,16 +58,7 @@ def build(inputs: Inputs) -> Plan:
     for updater in values["updater"]:
         if updater != "none":
             cells += _beside_updater(forms, _room(readers, values, usable), updater, values)
-    return Plan(
-        linewright_plan=2,
-        name="readers",
-        cells=inputs.keep(cells),
-        budget_s=inputs.budget_s,
-        launches=values["launches"],
-        window_ms=values["window_ms"],
-        contended_window_ms=values["contended_window_ms"],
-        min_windows=4,
-    )
+    return inputs.plan("readers", cells, min_windows=4)
 
 
 def _by_machine(usable: int) -> list[int]:

@@ -66,16 +66,7 @@ def _mix(inputs: Inputs, forms: list[Form]) -> Plan:
         if _says_something(form, share)
         for cell in _of_share(form, share, values, inputs.topology)
     ]
-    return Plan(
-        linewright_plan=2,
-        name="wide",
-        cells=inputs.keep(by_point(cells)),
-        budget_s=inputs.budget_s,
-        launches=values["launches"],
-        contended_window_ms=values["contended_window_ms"],
-        min_windows=4,
-        max_windows=64,
-    )
+    return inputs.plan("wide", by_point(cells), min_windows=4, max_windows=64)
 
 
 def _says_something(form: Form, share: int) -> bool:
@@ -126,17 +117,8 @@ def _published(inputs: Inputs, forms: list[Form]) -> Plan:
         if name in by_name
     ]
     window_ms = min(10_000.0, values["reads"] * READ_NS * threads / 1e6)
-    return Plan(
-        linewright_plan=2,
-        name="wide",
-        cells=inputs.keep(cells),
-        budget_s=inputs.budget_s,
-        launches=values["launches"],
-        window_ms=window_ms,
-        contended_window_ms=window_ms,
-        min_windows=1,
-        max_windows=3,
-    )
+    windows = {"window_ms": window_ms, "contended_window_ms": window_ms, "min_windows": 1, "max_windows": 3}
+    return inputs.plan("wide", cells, **windows)
 
 
 PLAN = BuiltIn(

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 
 from linewright.report.material import Material
 from linewright.report.parts import Section
-from linewright.report.sections import (
-    cache,
-    fairness,
-    glance,
-    handoff,
-    lines,
-    matrix,
-    operations,
-    percpu,
-    prices,
-    readers,
-    threads,
-    wide,
-    work,
-)
 
-MAKERS: tuple[Callable[[Material], Section | None], ...] = (
-    prices.section,
-    lines.section,
-    glance.section,
-    matrix.section,
-    work.section,
-    threads.section,
-    fairness.section,
-    handoff.section,
-    readers.section,
-    percpu.section,
-    cache.section,
-    wide.section,
-    operations.section,
+ORDER = (
+    "prices",
+    "lines",
+    "glance",
+    "matrix",
+    "work",
+    "threads",
+    "fairness",
+    "handoff",
+    "readers",
+    "percpu",
+    "cache",
+    "wide",
+    "operations",
 )
+"""Modules of this package, each with a function `section`."""
 
 
 def sections(material: Material) -> list[Section]:
     """Every section that the records have something for."""
-    made = (make(material) for make in MAKERS)
+    made = (import_module(f"{__name__}.{name}").section(material) for name in ORDER)
     return [section for section in made if section is not None]

@@ -9,6 +9,7 @@ import altair as alt
 from linewright.analysis import cache_fit
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.summary import Summary
+from linewright.output.columns import Column
 from linewright.report import charts, facts
 from linewright.report.material import Material, Series, line_bytes, passes
 from linewright.report.parts import Control, Figure, Grid, Section
@@ -24,15 +25,24 @@ STATES = {
     "clean": "clean",
     "absent": "absent",
 }
+COLUMNS = (
+    Column("instruction", lambda row: row[0].group.form, text=True),
+    Column("lines are", lambda row: STATES.get(row[0].group.state, row[0].group.state), text=True),
+    Column("offset", lambda row: str(row[0].group.align_bytes)),
+    Column("ns per line", lambda row: _span(row[0].per_line)),
+    Column("ns per entry", lambda row: _span(row[0].per_entry)),
+    Column("ns per wait", lambda row: _span(row[0].per_wait)),
+    Column("lists", lambda row: str(row[0].cells)),
+    Column("misses by", lambda row: f"{row[0].worst_percent:.0f} %"),
+)
 
 
 def section(material: Material) -> Section | None:
     usable = [(s, series) for series in material.series for s in cache_fit.usable(passes(series))]
     if not usable:
         return None
-    states = sorted(
-        facts.once(_state(s) for s, _ in usable), key=lambda state: list(STATES).index(state) if state in STATES else 9
-    )
+    found = facts.once(cache_fit.group_of(s.cell).state for s, _ in usable)
+    states = [state for state in STATES if state in found] + [state for state in found if state not in STATES]
     control = Control(signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states])
     fits = [(fit, series) for series in material.series for fit in cache_fit.fits(passes(series), line_bytes(series))]
     savings = [(saving, series) for series in material.series for saving in cache_fit.savings(passes(series))]
@@ -48,12 +58,10 @@ def section(material: Material) -> Section | None:
         " line, per entry and per wait. Where the two kinds of wait meet, one wait for the list saves nothing.",
         controls=[control] if len(states) > 1 else [],
         figures=figures,
-        grids=[_terms(fits, material.several)] if fits else [],
+        grids=[Grid.of("The fit: what a line, an entry and a wait cost", material.with_machine(COLUMNS), fits)]
+        if fits
+        else [],
     )
-
-
-def _state(s: Summary) -> str:
-    return cache_fit.group_of(s.cell).state
 
 
 def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str, Any]:
@@ -97,12 +105,7 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
         .transform_filter("datum.state == state")
         .transform_calculate(key="datum.form + datum.wait + datum.series")
     )
-    x = alt.X(
-        "bytes:Q",
-        title="bytes of an entry",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
-        axis=_bytes_axis({r["bytes"] for r in rows}),
-    )
+    x = _entry_bytes(rows)
     y = alt.Y(
         "ns:Q",
         title="ns per line",
@@ -134,8 +137,7 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
         ("entries", "entries"),
         ("lines", "lines"),
         ("ns:q", "ns a line"),
-        ("ns_low:q", "from"),
-        ("ns_high:q", "to"),
+        *charts.ends("ns"),
         ("fitted:q", "fitted"),
     )
     marks = charts.shape("series", material.labels, rows) if material.several else charts.shape("wait", waits, rows)
@@ -149,12 +151,15 @@ def _per_line(rows: list[dict[str, Any]], forms: list[str], material: Material, 
     )
 
 
-def _bytes_axis(sizes: set[int]) -> alt.Axis:
+def _entry_bytes(rows: list[dict[str, Any]]) -> alt.X:
     label = (
         "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' :"
         " datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
     )
-    return alt.Axis(values=sorted(sizes), labelExpr=label, labelAngle=0, labelOverlap="greedy")
+    sizes = sorted({row["bytes"] for row in rows})
+    axis = alt.Axis(values=sizes, labelExpr=label, labelAngle=0, labelOverlap="greedy")
+    scale = alt.Scale(type="log", base=2, nice=False, padding=14)
+    return alt.X("bytes:Q", title="bytes of an entry", scale=scale, axis=axis)
 
 
 def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Material, control: Control) -> Figure:
@@ -181,12 +186,7 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
         and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
     ]
     base = alt.Chart(charts.inline(rows)).transform_filter("datum.state == state")
-    x = alt.X(
-        "bytes:Q",
-        title="bytes of an entry",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
-        axis=_bytes_axis({r["bytes"] for r in rows}),
-    )
+    x = _entry_bytes(rows)
     colour = charts.hue("form", forms)
     strokes = charts.strokes(material.labels, rows)
     detail = {"detail": "series:N"}
@@ -212,36 +212,6 @@ def _saved(savings: list[tuple[Saving, Series]], forms: list[str], material: Mat
         text="Share of the time that one wait for the list saves against one wait after each entry,"
         f" over entry size, for {', '.join(forms)}.",
         spec=charts.finish(alt.layer(band, line, points), HEIGHT, [control]),
-    )
-
-
-def _terms(fits: list[tuple[Fit, Series]], several: bool) -> Grid:
-    rows = [
-        ([series.label] if several else [])
-        + [
-            fit.group.form,
-            STATES.get(fit.group.state, fit.group.state),
-            str(fit.group.align_bytes),
-            _span(fit.per_line),
-            _span(fit.per_entry),
-            _span(fit.per_wait),
-            str(fit.cells),
-            f"{fit.worst_percent:.0f} %",
-        ]
-        for fit, series in fits
-    ]
-    columns = (["machine"] if several else []) + [
-        "instruction",
-        "lines are",
-        "offset",
-        "ns per line",
-        "ns per entry",
-        "ns per wait",
-        "lists",
-        "misses by",
-    ]
-    return Grid(
-        caption="The fit: what a line, an entry and a wait cost", columns=columns, rows=rows, left=len(columns) - 6
     )
 
 

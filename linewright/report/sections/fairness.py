@@ -17,19 +17,13 @@ from linewright.report.sections.matrix import by_operation
 def section(material: Material) -> Section | None:
     cells = [
         (s, series)
-        for series in material.series
-        for s in facts.measured(series, OPERATIONS)
-        if s.cell.contender == "same_line"
-        and len(s.thread_ops) > 1
-        and sum(s.thread_ops) > 0
-        and s.cell.operation != "read"
+        for s, series in facts.cells(material, set(OPERATIONS) - {"read"})
+        if s.cell.contender == "same_line" and len(s.thread_ops) > 1 and sum(s.thread_ops) > 0
     ]
     if not cells:
         return None
     ordered = sorted(cells, key=lambda c: (facts.contention_rank(c[0].cell), c[0].cell.work_iters))
-    control = Control(
-        signal="point", label="Point", options=[(p, p) for p in facts.once(_point(s) for s, _ in ordered)]
-    )
+    control = Control.of("point", "Point", (_point(s) for s, _ in ordered))
     return Section(
         id="fairness",
         title="Fairness",

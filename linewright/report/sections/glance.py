@@ -17,7 +17,7 @@ LANES = 3
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in facts.measured(series, OPERATIONS)]
+    cells = facts.cells(material, OPERATIONS)
     if not cells:
         return None
     works = sorted({s.cell.work_iters for s, _ in cells})

@@ -21,10 +21,9 @@ FEWEST_FOR_MAP = 3
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in facts.measured(series, ["handoff"]) if len(s.cpus) == 2]
-    if not cells:
+    rows = [_row(s, series) for s, series in facts.cells(material, ["handoff"]) if len(s.cpus) == 2]
+    if not rows:
         return None
-    rows = [_row(s, series) for s, series in cells]
     definitions = Control(
         signal="definition",
         label="A handoff is",
@@ -69,8 +68,7 @@ TIP = (
     ("pair", "cores"),
     ("place", "apart"),
     ("ns:q", "ns a handoff"),
-    ("ns_low:q", "from"),
-    ("ns_high:q", "to"),
+    *charts.ends("ns"),
     ("remark", "note"),
 )
 
@@ -122,11 +120,7 @@ def _classes(rows: list[dict[str, Any]], material: Material) -> Figure:
     points = base.mark_point(filled=True).encode(
         x=x, y=y, yOffset=offset, color=colour, shape=charts.shape("series", labels, rows), tooltip=charts.tip(*TIP)
     )
-    marks = (
-        base.transform_filter("datum.mark != ''")
-        .mark_text(style="doubt", align="left", dx=5)
-        .encode(x="ns_high:Q", y=y, yOffset=offset, text="mark:N")
-    )
+    marks = charts.doubts(base, {"x": "ns_high:Q", "y": y, "yOffset": offset}, align="left", dx=5)
     return Figure(
         id="handoff",
         title="By distance and definition",

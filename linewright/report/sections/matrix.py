@@ -36,8 +36,8 @@ def section(material: Material) -> Section | None:
     return Section(
         id="matrix",
         title="The matrix",
-        lead="Every form at every contention and work length: alone, beside a placebo, and contended with so many"
-        " iterations of contender spacing. ◆ marks metastable cells, whose launches fall into groups; ? marks"
+        lead="Every form at every contention and work length: alone, beside a placebo, and contended at each"
+        " contender spacing. ◆ marks metastable cells, whose launches fall into groups; ? marks"
         " unreliable cells.",
         controls=[metric],
         figures=[_figure(label, mine, domain, metric, material) for label, mine in rows.items() if mine],

@@ -6,12 +6,13 @@ from typing import Any
 
 import altair as alt
 
+from linewright.analysis.findings import ORDERS
 from linewright.analysis.summary import Summary
+from linewright.families import LIBRARY
 from linewright.report import charts, facts
 from linewright.report.material import Material, Series
 from linewright.report.parts import Control, Figure, Section
 
-ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "full")
 TIP = (
     ("operation", "operation"),
     ("form", "form"),
@@ -25,18 +26,13 @@ TIP = (
 
 
 def section(material: Material) -> Section | None:
-    rows = [
-        _row(s, series)
-        for series in material.series
-        for s in series.summaries
-        if s.cell.operation.startswith("library_") and s.has_figures
-    ]
+    rows = [_row(s, series) for s, series in facts.cells(material, LIBRARY.operations)]
     if not rows:
         return None
     rows = [r for r in rows if r["ns"] is not None]
     domain = _domain([r["ns"] for r in rows])
-    point = Control(signal="point", label="Show", options=[(p, p) for p in facts.once(r["point"] for r in rows)])
-    machine = Control(signal="machine", label="Machine", options=[(s.label, s.label) for s in material.series])
+    point = Control.of("point", "Show", (r["point"] for r in rows))
+    machine = Control.of("machine", "Machine", material.labels)
     policy = Control(
         signal="policy",
         label="LINEWRIGHT_ATOMICS",

@@ -6,23 +6,21 @@ from typing import Any
 
 import altair as alt
 
+from linewright.families import PERCPU
 from linewright.report import charts, facts
 from linewright.report.material import Material
 from linewright.report.parts import Control, Figure, Section
 
-OPERATIONS = ("percpu_add", "percpu_cmpxchg")
-METRICS = {"ns": "back to back", "exposed": "exposed"}
+OPERATIONS = PERCPU.operations
 
 
 def section(material: Material) -> Section | None:
-    cells = [(s, series) for series in material.series for s in facts.measured(series, OPERATIONS)]
+    cells = facts.cells(material, OPERATIONS)
     if not cells:
         return None
     rows = [facts.of_cell(s, series) | facts.interval("exposed", s.exposed) | _point(s) for s, series in cells]
-    words = Control(
-        signal="words", label="Counters", options=[(w, w) for w in facts.once(row["words"] for row in rows)]
-    )
-    point = Control(signal="point", label="Cost", options=[(p, p) for p in facts.once(row["point"] for row in rows)])
+    words = Control.of("words", "Counters", (row["words"] for row in rows))
+    point = Control.of("point", "Cost", (row["point"] for row in rows))
     figures = [_figure(o, [r for r in rows if r["operation"] == o], material, [point, words]) for o in OPERATIONS]
     return Section(
         id="percpu",
@@ -39,23 +37,12 @@ def _point(s) -> dict[str, Any]:
     """Which cost at which work; with work around it the exposed cost is the figure."""
     slots = s.cell.params.get("slots", 1)
     words = "one word" if slots == 1 else f"{slots} words in turn"
-    if s.cell.work_iters == 0 or s.exposed is None:
-        return {
-            "words": words,
-            "point": "back to back" if s.cell.work_iters == 0 else f"work {s.cell.work_iters} included",
-            **{
-                f"shown{end}": value
-                for end, value in zip(("", "_low", "_high"), facts.interval("x", s.issue).values(), strict=True)
-            },
-        }
-    return {
-        "words": words,
-        "point": f"exposed with {s.cell.work_iters} units of work",
-        **{
-            f"shown{end}": value
-            for end, value in zip(("", "_low", "_high"), facts.interval("x", s.exposed).values(), strict=True)
-        },
-    }
+    work = s.cell.work_iters
+    if work and s.exposed is not None:
+        point, shown = f"exposed with {work} units of work", s.exposed
+    else:
+        point, shown = f"work {work} included" if work else "back to back", s.issue
+    return {"words": words, "point": point, **facts.interval("shown", shown)}
 
 
 def _figure(operation: str, rows: list[dict[str, Any]], material: Material, controls: list[Control]) -> Figure | None:
@@ -81,8 +68,7 @@ def _figure(operation: str, rows: list[dict[str, Any]], material: Material, cont
             *charts.CELL_TIP,
             ("point", "cost"),
             ("shown:q", "ns"),
-            ("shown_low:q", "from"),
-            ("shown_high:q", "to"),
+            *charts.ends("shown"),
             *charts.NS_TIP[3:],
         ),
         ["datum.point == point", "datum.words == words"],

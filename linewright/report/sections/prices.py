@@ -58,9 +58,7 @@ def _figure(screen: Screen, name: str, title: str) -> Figure:
         x=x,
         x2="least:Q",
         color=charts.hue("side", sides),
-        tooltip=charts.tip(
-            ("name", "remedy"), ("side", "condition"), ("ns:q", "ns"), ("ns_low:q", "from"), ("ns_high:q", "to")
-        ),
+        tooltip=charts.tip(("name", "remedy"), ("side", "condition"), ("ns:q", "ns"), *charts.ends("ns")),
         **shared,
     )
     labels = base.mark_text(align="left", dx=5, fontSize=11).encode(x=x, text="text:N", **shared)

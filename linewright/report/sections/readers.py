@@ -30,16 +30,15 @@ def section(material: Material) -> Section | None:
             "delay": delay_of(s.cell),
             "which": facts.params_text(s.cell, ("updater", "read_delay", "instances")),
         }
-        for series in material.series
-        for s in facts.measured(series, GROUPS)
+        for s, series in facts.cells(material, GROUPS)
         if s.issue.median_ns > 0
     ]
     if not rows:
         return None
     for row in rows:
         row["point"] = _point(row)
-    shown = facts.once(r["point"] for r in rows if r["operation"] != GRACE)
-    control = Control(signal="point", label="Readers", options=[(p, p) for p in shown or [""]])
+    shown = [row["point"] for row in rows if row["operation"] != GRACE]
+    control = Control.of("point", "Readers", shown or [""])
     figures = [_both(rows, material)]
     figures += [_group(operation, title, rows, material, control) for operation, title in GROUPS.items()]
     return Section(
@@ -77,12 +76,8 @@ def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "series": label,
             "form": form,
             "name": form + ("" if updater == "synchronize" else f", {updater}"),
-            "pair": pair["ns"],
-            "pair_low": pair["ns_low"],
-            "pair_high": pair["ns_high"],
-            "grace": wait["ns"],
-            "grace_low": wait["ns_low"],
-            "grace_high": wait["ns_high"],
+            **{f"pair{end}": pair[f"ns{end}"] for end in ("", "_low", "_high")},
+            **{f"grace{end}": wait[f"ns{end}"] for end in ("", "_low", "_high")},
             "waited": wait["point"],
         }
         for (label, form, updater), wait in waits.items()
@@ -113,11 +108,9 @@ def _both(rows: list[dict[str, Any]], material: Material) -> Figure | None:
         ("series", "machine"),
         ("name", "form"),
         ("pair:q", "ns enter and leave"),
-        ("pair_low:q", "from"),
-        ("pair_high:q", "to"),
+        *charts.ends("pair"),
         ("grace:q", "ns a grace period"),
-        ("grace_low:q", "from"),
-        ("grace_high:q", "to"),
+        *charts.ends("grace"),
         ("waited", "measured with"),
     )
     across = base.mark_rule().encode(x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour)
@@ -170,9 +163,7 @@ def _group(
         text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
         spec=charts.finish(
             chart,
-            charts.pixels(len(forms)) + 8 * max(0, len(lanes) - 2) * len(forms)
-            if by == "point"
-            else charts.pixels(len(forms)),
+            charts.pixels(len(forms)) + (8 * max(0, len(lanes) - 2) * len(forms) if by == "point" else 0),
             [control] if filters else [],
             left=charts.beside(forms),
         ),

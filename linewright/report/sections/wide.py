@@ -18,15 +18,13 @@ HEIGHT = 260
 def section(material: Material) -> Section | None:
     cells = [
         (s, series)
-        for series in material.series
-        for s in facts.measured(series, OPERATIONS)
+        for s, series in facts.cells(material, OPERATIONS)
         if "write_percent" in s.cell.params and s.cell.params.get("rounds") != "counted" and s.issue.median_ns > 0
     ]
     if not cells:
         return None
     ordered = sorted(cells, key=lambda c: facts.contention_rank(c[0].cell))
-    names = facts.once(_class(s) for s, _ in reversed(ordered))
-    control = Control(signal="threads", label="Threads", options=[(name, name) for name in names])
+    control = Control.of("threads", "Threads", (_class(s) for s, _ in reversed(ordered)))
     shown = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
     widths = "/".join(str(w) for w in sorted({s.cell.width_bits for s, _ in cells}))
     return Section(
@@ -34,7 +32,7 @@ def section(material: Material) -> Section | None:
         title="Wide atomics",
         lead=f"{widths}-bit reads and writes mixed: every thread does the same share of both."
         " Time of one operation of the mix.",
-        controls=[control] if len(names) > 1 else [],
+        controls=[control] if len(control.options) > 1 else [],
         figures=[_figure(o, [c for c in cells if c[0].cell.operation == o], material, control) for o in shown],
     )
 
@@ -73,7 +71,7 @@ def _figure(operation: str, cells: list[tuple[Summary, Series]], material: Mater
     points = base.mark_point(filled=True).encode(
         x=x, y=y, color=colour, tooltip=charts.tip(*charts.CELL_TIP[:3], ("writes", "% writes"), *charts.NS_TIP)
     )
-    marks = base.transform_filter("datum.mark != ''").mark_text(style="doubt", dy=-11).encode(x=x, y=y, text="mark:N")
+    marks = charts.doubts(base, {"x": x, "y": y}, dy=-11)
     return Figure(
         id=f"wide-{operation.removeprefix('wide_')}",
         title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",

@@ -9,6 +9,7 @@ import altair as alt
 from linewright.analysis.crossovers import Crossover, crossovers
 from linewright.analysis.findings import findings
 from linewright.analysis.summary import Summary
+from linewright.output.columns import Column
 from linewright.plans.grid import OPERATIONS
 from linewright.report import charts, facts
 from linewright.report.material import Material, Series
@@ -16,20 +17,23 @@ from linewright.report.parts import Control, Figure, Grid, Section
 from linewright.units import ns_text
 
 HEIGHT = 260
+COLUMNS = (
+    Column("operation", lambda row: row[0].operation, text=True),
+    Column("contention", lambda row: row[0].where, text=True),
+    Column("cheaper below", lambda row: row[0].cheaper_below, text=True),
+    Column("cheaper above", lambda row: row[0].cheaper_above, text=True),
+    Column("up to", lambda row: str(row[0].below)),
+    Column("from", lambda row: str(row[0].above)),
+    Column("apart by, ns", lambda row: f"{ns_text(row[0].margin_below_ns)} to {ns_text(row[0].margin_above_ns)}"),
+)
 
 
 def section(material: Material) -> Section | None:
-    cells = [
-        (s, series) for series in material.series for s in facts.measured(series, OPERATIONS) if s.exposed is not None
-    ]
+    cells = [(s, series) for s, series in facts.cells(material, OPERATIONS) if s.exposed is not None]
     if len({s.cell.work_iters for s, _ in cells}) < 2:
         return None
     ordered = sorted(cells, key=lambda c: facts.contention_rank(c[0].cell))
-    control = Control(
-        signal="contention",
-        label="Contention",
-        options=[(c, c) for c in facts.once(facts.contention(s.cell) for s, _ in ordered)],
-    )
+    control = Control.of("contention", "Contention", (facts.contention(s.cell) for s, _ in ordered))
     crossed = [
         (c, series)
         for series in material.series
@@ -45,7 +49,7 @@ def section(material: Material) -> Section | None:
         f" One unit of work takes {iteration} ns. Bands are intervals; a dashed line marks where two forms cross over.",
         controls=[control] if len(control.options) > 1 else [],
         figures=[_figure(o, _serving(o, cells), crossed, material, control) for o in operations],
-        grids=[_crossings(crossed, material.several)] if crossed else [],
+        grids=[Grid.of("Crossovers, by units of work", material.with_machine(COLUMNS), crossed)] if crossed else [],
     )
 
 
@@ -55,10 +59,6 @@ def _serving(operation: str, cells: list[tuple[Summary, Series]]) -> list[tuple[
     return [c for c in cells if c[0].cell.operation in wanted]
 
 
-def _row(s: Summary, series: Series) -> dict[str, Any]:
-    return facts.of_cell(s, series) | facts.interval("exposed", s.exposed) | {"mark": facts.doubt(s)}
-
-
 def _figure(
     operation: str,
     cells: list[tuple[Summary, Series]],
@@ -66,7 +66,7 @@ def _figure(
     material: Material,
     control: Control,
 ) -> Figure:
-    rows = [_row(s, series) for s, series in cells]
+    rows = [facts.of_cell(s, series) | facts.interval("exposed", s.exposed) for s, series in cells]
     base = alt.Chart(charts.inline(rows)).transform_filter("datum.contention == contention")
     x = alt.X(
         "work:Q",
@@ -83,19 +83,9 @@ def _figure(
     line = base.mark_line().encode(
         x=x, y=alt.Y("exposed:Q", title="ns exposed per operation"), color=colour, **strokes, **detail
     )
-    fields = (
-        *charts.CELL_TIP,
-        ("exposed:q", "ns exposed"),
-        ("exposed_low:q", "from"),
-        ("exposed_high:q", "to"),
-        ("remark", "note"),
-    )
+    fields = (*charts.CELL_TIP, ("exposed:q", "ns exposed"), *charts.ends("exposed"), ("remark", "note"))
     points = base.mark_point(filled=True).encode(x=x, y="exposed:Q", color=colour, tooltip=charts.tip(*fields))
-    marks = (
-        base.transform_filter("datum.mark != ''")
-        .mark_text(style="doubt", dy=-11)
-        .encode(x=x, y="exposed:Q", text="mark:N")
-    )
+    marks = charts.doubts(base, {"x": x, "y": "exposed:Q"}, dy=-11)
     layers = [band, line, points, marks]
     mine = _marks(operation, cells, crossed)
     if mine:
@@ -143,29 +133,3 @@ def _rules(rows: list[dict[str, Any]], x: alt.X) -> list[alt.Chart]:
             x=where, y=alt.value(6), tooltip=tooltip
         ),
     ]
-
-
-def _crossings(crossed: list[tuple[Crossover, Series]], several: bool) -> Grid:
-    rows = [
-        ([series.label] if several else [])
-        + [
-            c.operation,
-            c.where,
-            c.cheaper_below,
-            c.cheaper_above,
-            str(c.below),
-            str(c.above),
-            f"{ns_text(c.margin_below_ns)} to {ns_text(c.margin_above_ns)}",
-        ]
-        for c, series in crossed
-    ]
-    columns = (["machine"] if several else []) + [
-        "operation",
-        "contention",
-        "cheaper below",
-        "cheaper above",
-        "up to",
-        "from",
-        "apart by, ns",
-    ]
-    return Grid(caption="Crossovers, by units of work", columns=columns, rows=rows, left=len(columns) - 3)

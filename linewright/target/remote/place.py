@@ -18,11 +18,12 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from linewright import __version__
+from linewright.architectures import PROBED, of_machine
 from linewright.errors import RunError, UserError, one_line
 from linewright.target import probe
 from linewright.target.local import LOST, Tether
 from linewright.target.process import die_with_parent
-from linewright.target.programs import ARCHITECTURES, NAME, architecture, find_probe_for
+from linewright.target.programs import NAME, find_probe_for
 from linewright.target.remote.transport import Behind, Transport, last_line, run
 
 PREPARE_S = 60.0
@@ -96,10 +97,10 @@ class Copied:
         self._keeper: subprocess.Popen | None = None
         try:
             machine, self.folder = self._make_folder()
-            self.arch = architecture(machine)
+            self.arch = of_machine(machine)
             if not self.arch:
                 raise UserError(
-                    f"no probe for architecture {machine!r}", self.name, f"there is one for {', '.join(ARCHITECTURES)}"
+                    f"no probe for architecture {machine!r}", self.name, f"there is one for {', '.join(PROBED)}"
                 )
             self.answers = self._copy(find_probe_for(self.arch))
         except BaseException:
@@ -243,7 +244,7 @@ def behind(text: str) -> Place:
 
 
 def _probes_here() -> Iterable[tuple[str, Path]]:
-    for arch in ARCHITECTURES:
+    for arch in PROBED:
         try:
             yield arch, find_probe_for(arch)
         except UserError:

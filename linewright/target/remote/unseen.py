@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from linewright.architectures import of
 from linewright.schema import Cpu
 from linewright.target import probe
 from linewright.target.probe import Form, Topology
@@ -26,8 +27,8 @@ class Unseen:
         return [msgspec.structs.replace(form, available=True, reason="") for form in here]
 
     def _shares_generic(self, form: Form) -> bool:
-        """As `belongs_to` in wire/forms.hpp: generic forms of 64 bits are no instruction of i386."""
-        return form.arch == "generic" and not (self._arch == "i386" and form.width_bits > 32)
+        """As `belongs_to` in wire/forms.hpp: generic forms wider than a register are no instruction."""
+        return form.arch == "generic" and form.width_bits <= of(self._arch).word_bits
 
     def topology(self) -> Topology:
         cpus = [Cpu(cpu=n, core=n, l3=0, socket=0, node=0, allowed=True) for n in range(CPUS)]

@@ -11,12 +11,14 @@ import pytest
 
 from linewright import policy
 from linewright.advice.advice import advise
+from linewright.analysis import summarise
 from linewright.schema import Cpu
 from support.analysis_samples import cell, constructed, contexts_of, launches, points, published, record, together
 
 
 def one(records, contexts=None, **changes):
-    (answer,) = advise(contexts or contexts_of(records, **changes), records)
+    known = contexts or contexts_of(records, **changes)
+    (answer,) = advise(known, summarise(known, records))
     policy.check(answer.setting.value, "test")
     return answer
 
@@ -295,7 +297,7 @@ def test_an_emulator_and_a_missing_context_give_no_setting():
     _, records = constructed({"stadd": 29.0, "llsc_add": 6.6, "ldadd": 69.6}, "00000000000000c1")
     emulated = one(records, contexts_of(records, emulated=True))
     assert (emulated.setting.why, emulated.choices) == ("emulated", []) and section(emulated, "near_far") is None
-    silent = advise([], launches(cell("stadd"), 10.0, np.random.default_rng(5), count=1))
+    silent = advise([], summarise([], launches(cell("stadd"), 10.0, np.random.default_rng(5), count=1)))
     assert all("context is missing" in text(a) and not a.setting.supported for a in silent)
 
 

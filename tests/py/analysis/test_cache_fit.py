@@ -202,7 +202,8 @@ def test_forms_and_machines():
 def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     rng = np.random.default_rng(8)
     records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
-    [advice] = advise(contexts_of(records, arch="x86_64"), records)
+    contexts = contexts_of(records, arch="x86_64")
+    [advice] = advise(contexts, summarise(contexts, records))
     [section] = [s for s in advice.sections if s.name == "cache"]
     assert any(
         line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line for line in section.lines
@@ -211,4 +212,4 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     assert {fit.group.form for fit in section.data["terms"]} == {"clwb", "clflush"} and section.data["savings"]
     # An emulator's times mean nothing.
     emulated = contexts_of(records, arch="x86_64", emulated=True)
-    assert not any(s.name == "cache" for s in advise(emulated, records)[0].sections)
+    assert not any(s.name == "cache" for s in advise(emulated, summarise(emulated, records))[0].sections)

@@ -150,7 +150,7 @@ def compared(before, after) -> str:
     contexts = contexts_of(before + after)
     times = [msgspec.structs.replace(c, started_utc=f"2026-01-01T00:00:{i:02d}Z") for i, c in enumerate(contexts)]
     sides = [summarise(times, records) for records in (before, after)]
-    return compare(*sides, times)[0].finding
+    return compare(sides[0], sides[1:], times)[0][0].finding
 
 
 def short(rng, median, prefix):

@@ -42,7 +42,8 @@ def contexts_of(made: list[Record], **changes: object):
 
 
 def advice_of(made: list[Record], **changes: object):
-    (answer,) = advise(contexts_of(made, **changes), made)
+    contexts = contexts_of(made, **changes)
+    (answer,) = advise(contexts, summarise(contexts, made))
     return next((s for s in answer.sections if s.name == "readers"), None)
 
 
@@ -128,7 +129,8 @@ def test_an_emulator_says_nothing() -> None:
 
 def test_other_sections_keep_out_of_it() -> None:
     made = records()
-    (answer,) = advise(contexts_of(made), made)
+    contexts = contexts_of(made)
+    (answer,) = advise(contexts, summarise(contexts, made))
     assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.sections}
 
 

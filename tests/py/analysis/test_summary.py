@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linewright.analysis import findings, histogram, summarise, verdict
+from linewright.analysis import findings, summarise, verdict
 from linewright.schema import Discarded, Quantiles
 from support.analysis_samples import cell, context, contexts_of, launches, record
+from support.buckets import encode
 
 
 def quantiles(values_ns, of="batch_mean"):
     return Quantiles(
         of=of, ops_per_sample=100, samples=len(values_ns), p50_ns=0, p95_ns=0, p99_ns=0, max_ns=max(values_ns),
-        histogram=histogram.encode(values_ns),
+        histogram=encode(values_ns),
     )  # fmt: skip
 
 

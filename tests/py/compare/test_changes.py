@@ -33,7 +33,7 @@ def changes(before, after, in_turns=False, **options):
         if in_turns
         else (at_times(before, 0, 10), at_times(after, 60, 10))
     )
-    return compare(summarise(one, before), summarise(two, after), [*one, *two], **options)
+    return compare(summarise(one, before), [summarise(two, after)], [*one, *two], **options)[0]
 
 
 def pair(rng, costs, factors=None, in_turns=False, count=5, **options):
@@ -150,9 +150,9 @@ def test_what_cannot_be_compared_says_why():
     )  # fmt: skip
     contexts, table = published()
     summaries = summarise(contexts, table)
-    assert {c.reason for c in compare(summaries, summaries, contexts)} == {"before: no windows, only percentiles"}
+    assert {c.reason for c in compare(summaries, [summaries], contexts)[0]} == {"before: no windows, only percentiles"}
     emulated = summarise([context(emulated=True)], [record(cell("stadd"), [5.0] * 9)])
-    assert "emulator" in compare(emulated, emulated)[0].reason
+    assert "emulator" in compare(emulated, [emulated])[0][0].reason
     assert changes(good, []) == []
 
 
@@ -160,4 +160,4 @@ def test_two_machines_on_one_side_are_refused():
     records = [record(cell("stadd"), [5.0] * 9, c * 16) for c in "ab"]
     both = summarise([context("a" * 16, "1" * 16), context("b" * 16, "2" * 16)], records)
     with pytest.raises(ValueError, match="two machines"):
-        compare(both, both)
+        compare(both, [both])

@@ -233,7 +233,7 @@ def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: lis
             loaded = loading.load([str(path)], lambda text: None)
             contexts = list(loaded.contexts.values())
             told = csv.of_cells(loaded.summaries) + as_json.of_cells(loaded.summaries, contexts).decode()
-            advice.advise_summaries(contexts, loaded.summaries)
+            advice.advise(contexts, loaded.summaries)
             found = compare_files.compare([str(path), str(path)], compare_files.Options(True, 0.05), lambda text: None)
             told += comparison.as_json(found).decode()
     except LinewrightError as error:
