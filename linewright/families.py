@@ -27,7 +27,8 @@ class Family(Struct, frozen=True, kw_only=True):
     table: str = "common"
     """``common`` (the tables of one operation each), ``cache`` or ``readers``."""
     verdict: str = "forms"
-    """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or many) or ``readers`` (forms, scaling and updaters)."""
+    """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or many) or
+    ``readers`` (forms, scaling and updaters)."""
     advice: str = ""
     """Name of the section of `linewright advise` that speaks of it; empty: the sections about a choice of form."""
     contended: bool = True
@@ -135,8 +136,11 @@ _BY_OPERATION = {
 }  # fmt: skip
 
 _X86_PAIRS = (
-    ("lock_add", "builtin_add"), ("lock_xadd", "builtin_fetch_add"), ("xchg", "builtin_xchg"), ("mov_read", "builtin_read"),
-)  # fmt: skip
+    ("lock_add", "builtin_add"),
+    ("lock_xadd", "builtin_fetch_add"),
+    ("xchg", "builtin_xchg"),
+    ("mov_read", "builtin_read"),
+)
 IDENTICAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "x86_64": (*_X86_PAIRS, ("cmpxchg_loop_read_first", "builtin_cmpxchg_loop_read_first")),
     "i386": _X86_PAIRS,

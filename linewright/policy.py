@@ -1,4 +1,5 @@
-"""The grammar of LINEWRIGHT_ATOMICS, as the library reads it (src/atomic/policy_parse.c; a test holds the two together)."""
+"""The grammar of LINEWRIGHT_ATOMICS, as the library reads it (src/atomic/policy_parse.c; a test holds the two
+together)."""
 
 from __future__ import annotations
 

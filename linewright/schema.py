@@ -31,9 +31,9 @@ Order = Literal["relaxed", "acquire", "release", "acq_rel", "seq_cst", "full"]
 """``full`` is the kernel's meaning: nothing before moves after, nothing after moves before."""
 
 Work = Literal["chain", "nop_loop"]
-"""``chain``: a unit is one instruction of one cycle that depends on the one before it, in a straight line, so that latency
-sets its time.  ``nop_loop``: a unit is one iteration of a loop around one NOP, the stand-in of published tables; its time
-is not proportional to the number of units."""
+"""``chain``: a unit is one instruction of one cycle that depends on the one before it, in a straight line, so that
+latency sets its time.  ``nop_loop``: a unit is one iteration of a loop around one NOP, the stand-in of published
+tables; its time is not proportional to the number of units."""
 
 PLACEMENTS = ("auto", "smt_sibling", "same_l3", "other_l3", "other_socket")
 Placement = Annotated[str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")]
@@ -44,7 +44,8 @@ Params = dict[Name, ParamValue]
 
 
 Event = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
-"""A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of the CPU's own list."""
+"""A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of the CPU's own
+list."""
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -103,24 +104,28 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Length of a timed window without a contender that touches the line."""
     contended_window_ms: Annotated[float, Meta(gt=0, le=10_000)] = 50.0
     min_windows: Annotated[int, Meta(ge=1, le=100_000)] = 6
-    """Fewest windows of a cell in one launch; an uncontended cell also visits each of its lines `line_windows` times."""
+    """Fewest windows of a cell in one launch; an uncontended cell also visits each of its lines `line_windows`
+    times."""
     line_windows: Annotated[int, Meta(ge=1, le=1000)] = 1
     """Fewest windows on each line of an uncontended cell; 3 where lines are to be told apart."""
     max_windows: Annotated[int, Meta(ge=1, le=100_000)] = 512
     cpus: list[Annotated[int, Meta(ge=0, le=65_535)]] = []
     """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
     launch: Annotated[int, Meta(ge=0, le=1000)] = 0
-    """Which launch this is; in a plan of several the first one's number. Placement of code and the seed's order follow it."""
+    """Which launch this is; in a plan of several the first one's number. Placement of code and the seed's order follow
+    it."""
     counters: Annotated[list[Event], Meta(max_length=16)] = []
-    """Events to count; empty: cycles, instructions and what the CPU names for snoops and exclusives; ``none``: nothing."""
+    """Events to count; empty: cycles, instructions and what the CPU names for snoops and exclusives; ``none``:
+    nothing."""
 
 
 class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Percentiles with the log-linear histogram that they were read from.
 
     ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, the cost of reading the
-    clock subtracted) or ``small_batch`` (a few operations, the time of as many iterations of the baseline loop subtracted).
-    ``histogram`` maps bucket index to count; buckets hold picoseconds with 7 sub-bucket bits (relative width below 0.8 %):
+    clock subtracted) or ``small_batch`` (a few operations, the time of as many iterations of the baseline loop
+    subtracted). ``histogram`` maps bucket index to count; buckets hold picoseconds with 7 sub-bucket bits (relative
+    width below 0.8 %):
     values below 256 are their own index, above that index = (e << 7) + (value >> e), e = floor(log2(value)) - 7.
     """
 
@@ -274,7 +279,8 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     work_unit_ns: float | None = None
     """One unit of ``chain`` work; None where the probe did not measure it."""
     work_linearity: float | None = None
-    """Largest deviation of the baseline loop's time from proportionality to the units of work, as a share (0.02 is 2 %)."""
+    """Largest deviation of the baseline loop's time from proportionality to the units of work, as a share (0.02 is 2
+    %)."""
     work_spread: float | None = None
     """90th less 10th percentile of repeated windows of one baseline loop with work, as a share of their median."""
     nop_iter_ns: float
@@ -298,9 +304,11 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     other_probe: bool = False
     """Another probe was running a plan on this machine when the launch began."""
     other_load: float | None = None
-    """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer; None where that is not known."""
+    """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer; None where that is not
+    known."""
     command: str = ""
-    """The options that `linewright measure` was given, but for target and output; empty where something else ran the plan."""
+    """The options that `linewright measure` was given, but for target and output; empty where something else ran the
+    plan."""
     program: str = ""
     """The first 16 hexadecimal digits of the SHA-256 of the probe; empty where `command` is."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints a header with its block comments as Doxygen reads them: the first one describes the file, the others what follows."""
+"""Prints a header with its block comments as Doxygen reads them: the first one describes the file, the others what
+follows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes PACKAGE.md, the page that a package index shows: README.md without what works in the repository only.
 
-The picture becomes its text, and a link to a file becomes the file's name or the link's words: an index has neither file.
+The picture becomes its text, and a link to a file becomes the file's name or the link's words: an index has neither
+file.
 """
 
 from __future__ import annotations

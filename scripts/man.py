@@ -1,7 +1,7 @@
 """Writes the manual pages: one for each command, from its help, and one for each public header, from its comments.
 
-Usage: man.py FOLDER [--headers]. The pages go into FOLDER/man1 and FOLDER/man3. With --headers the headers' alone, which
-needs nothing but Python: a distribution's build has no Typer of the right version.
+Usage: man.py FOLDER [--headers]. The pages go into FOLDER/man1 and FOLDER/man3. With --headers the headers' alone,
+which needs nothing but Python: a distribution's build has no Typer of the right version.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def tagged(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def value_of(parameter: typer.core.TyperOption) -> str:
-    """What stands behind an option: nothing for a flag. Newer versions of Typer know a Python type, older ones Click's."""
+    """What stands behind an option: nothing for a flag. Newer versions of Typer know a Python type, older ones
+    Click's."""
     if getattr(parameter, "is_flag", False) or getattr(parameter, "bare_type", None) is bool:
         return ""
     number = getattr(parameter, "min", None) is not None or isinstance(parameter.default, int)
@@ -170,7 +171,10 @@ def header_page(path: Path) -> str:
     lines = comment_lines(opening[1])
     name = f"linewright_{path.stem}"
     page = head(name, 3) + named(name, first_sentence(lines))
-    page += f".SH LIBRARY\nLinewright (liblinewright, \\-llinewright)\n.SH SYNOPSIS\n.nf\n.B #include <linewright/{escaped(path.name)}>\n.fi\n"
+    page += (
+        ".SH LIBRARY\nLinewright (liblinewright, \\-llinewright)\n.SH SYNOPSIS\n.nf\n.B #include"
+        f" <linewright/{escaped(path.name)}>\n.fi\n"
+    )
     page += ".SH DESCRIPTION\n" + prose(lines)
     functions = ""
     for match in others:

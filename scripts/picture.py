@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `linewright show RECORDS` prints for README: picture.py RECORDS [FOLDER] writes SVG, light and dark, and text.
+"""Draws what `linewright show RECORDS` prints for README: picture.py RECORDS [FOLDER] writes SVG, light and dark, and
+text.
 
 The text is for readers without pictures: the front page of the package (scripts/front_page.py) shows it.
 

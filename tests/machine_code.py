@@ -1,4 +1,5 @@
-"""The machine code of a program as functions of instructions, read from the disassembler: for every test that looks at code."""
+"""The machine code of a program as functions of instructions, read from the disassembler: for every test that looks at
+code."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Instruction:
 def disassemble(
     program: str | Path, objdump: str = "objdump", options: Sequence[str] = ("-d",)
 ) -> dict[str, list[Instruction]]:
-    """Function -> its instructions in address order. Functions of one name (static ones, archive members) are joined."""
+    """Function -> its instructions in address order. Functions of one name (static ones, archive members) are
+    joined."""
     command = [objdump, *options, "--no-show-raw-insn", str(program)]
     listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     functions: dict[str, list[Instruction]] = {}

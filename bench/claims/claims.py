@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How often verdict, advise and compare claim what is false, and how often they find what is true, on simulated records.
+"""How often verdict, advise and compare claim what is false, and how often they find what is true, on simulated
+records.
 
     bench/claims/claims.py [--runs N] [--seed N] [--only WORD] [--jobs N]
 
@@ -60,7 +61,8 @@ def rate(hits: int, runs: int) -> str:
     return f"{hits:3d} of {runs} ({100 * hits / runs:5.1f} %, {100 * low:.1f} to {100 * high:.1f} %)"
 
 
-# ----------------------------------------------------------------------------------------------------------- false claims
+# ----------------------------------------------------------------------------------------------------------- false
+# claims
 
 
 def verdict_is_false(noise: Noise, rng: np.random.Generator, arch: str = "x86_64") -> bool:
@@ -109,7 +111,8 @@ def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> 
     return any(c.finding in ("slower", "faster") for c in compared(two_runs(noise, rng, in_turns, {})))
 
 
-# ------------------------------------------------------------------------------------------------------------------ power
+# ------------------------------------------------------------------------------------------------------------------
+# power
 
 
 def verdict_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
@@ -124,7 +127,8 @@ def verdict_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
 
 
 def advice_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
-    """LDADD costs `times` as much as every other form everywhere: is a setting advised for operations without a value?"""
+    """LDADD costs `times` as much as every other form everywhere: is a setting advised for operations without a
+    value?"""
     plan = cells("arm64", works=(0,), spacings=(0,))
     costs = {c.id: (16.0 if c.contender == "same_line" else 5.0) * (times if c.form == "ldadd" else 1.0) for c in plan}
     contexts, records = run(plan, costs, noise, rng, "arm64")
@@ -139,7 +143,8 @@ def compare_finds(noise: Noise, rng: np.random.Generator, times: float, in_turns
     return next(c for c in found if c.id == planted).finding == "slower"
 
 
-# ------------------------------------------------------------------------------------------------------------------ report
+# ------------------------------------------------------------------------------------------------------------------
+# report
 
 
 class Tally:
@@ -159,7 +164,8 @@ class Tally:
             self.missed.append(what)
 
     def _answers(self, one: Callable[[int], bool]) -> list[bool]:
-        """Every run's answer; a run's luck depends on the seed and its number alone, not on how many processes there are."""
+        """Every run's answer; a run's luck depends on the seed and its number alone, not on how many processes there
+        are."""
         _Forked.one = one
         with multiprocessing.get_context("fork").Pool(self.jobs) as pool:
             return pool.map(_Forked.run, range(self.runs), chunksize=4)

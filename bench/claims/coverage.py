@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How often a repeat of a measurement has its median inside the interval that the first one stated, on simulated launches.
+"""How often a repeat of a measurement has its median inside the interval that the first one stated, on simulated
+launches.
 
     bench/claims/coverage.py [--pairs N] [--seed N]
 

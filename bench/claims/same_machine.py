@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A/A on this machine: the same command on both sides of a comparison, in turns, again and again; what is called different?
+"""A/A on this machine: the same command on both sides of a comparison, in turns, again and again; what is called
+different?
 
 LINEWRIGHT_PAIRS comparisons (10), five turns each, LINEWRIGHT_BUDGET a launch (8s).  Every difference is false, since
 both sides are one program; a run that holds one counts.  Exit 1 when more runs do than the promised 5 % makes likely.
@@ -43,7 +44,8 @@ def pair(number: int) -> Counter[str]:
     for row in found.rows:
         if row.finding in ("worse", "better"):
             print(
-                f"  pair {number + 1}: {row.label}: {row.finding}, {row.before:.4g} and {row.after:.4g} ns, p {row.p:.2g}"
+                f"  pair {number + 1}: {row.label}: {row.finding}, {row.before:.4g} and {row.after:.4g} ns, p"
+                f" {row.p:.2g}"
             )
     return Counter(row.finding for row in found.rows)
 

@@ -1,4 +1,5 @@
-"""Machines whose truth is known: records with launch luck, drift, states and autocorrelated windows, by one description."""
+"""Machines whose truth is known: records with launch luck, drift, states and autocorrelated windows, by one
+description."""
 
 from __future__ import annotations
 
@@ -14,17 +15,32 @@ UNIT_NS = 0.25
 """Time of one unit of work."""
 FORMS = {
     "x86_64": {
-        "lock_add": "add", "builtin_add": "add", "prefetchw_lock_add": "add", "lock_xadd": "fetch_add",
-        "builtin_fetch_add": "fetch_add", "prefetchw_lock_xadd": "fetch_add", "xchg": "xchg", "builtin_xchg": "xchg",
-        "prefetchw_xchg": "xchg", "cmpxchg_loop_read_first": "cmpxchg", "builtin_cmpxchg_loop_read_first": "cmpxchg",
-        "prefetchw_cmpxchg_loop_read_first": "cmpxchg", "cmpxchg_loop_guess_first": "cmpxchg",
+        "lock_add": "add",
+        "builtin_add": "add",
+        "prefetchw_lock_add": "add",
+        "lock_xadd": "fetch_add",
+        "builtin_fetch_add": "fetch_add",
+        "prefetchw_lock_xadd": "fetch_add",
+        "xchg": "xchg",
+        "builtin_xchg": "xchg",
+        "prefetchw_xchg": "xchg",
+        "cmpxchg_loop_read_first": "cmpxchg",
+        "builtin_cmpxchg_loop_read_first": "cmpxchg",
+        "prefetchw_cmpxchg_loop_read_first": "cmpxchg",
+        "cmpxchg_loop_guess_first": "cmpxchg",
     },
     "arm64": {
-        "ldadd": "fetch_add", "prfm_strm_ldadd": "fetch_add", "stadd": "add", "prfm_strm_stadd": "add", "llsc_add": "add",
-        "swp": "xchg", "prfm_strm_swp": "xchg", "cas_loop_read_first": "cmpxchg",
+        "ldadd": "fetch_add",
+        "prfm_strm_ldadd": "fetch_add",
+        "stadd": "add",
+        "prfm_strm_stadd": "add",
+        "llsc_add": "add",
+        "swp": "xchg",
+        "prfm_strm_swp": "xchg",
+        "cas_loop_read_first": "cmpxchg",
         "prfm_strm_cas_loop_read_first": "cmpxchg",
     },
-}  # fmt: skip
+}
 """Forms of plan `quick` on one line, with their operations."""
 
 
@@ -49,7 +65,8 @@ class Noise:
 
 
 def noise_of(spread: float, own_share: float = 1 / 3, **more: float) -> Noise:
-    """A spread between launches of which a third (or `own_share`) is each cell's own and the rest falls on all alike."""
+    """A spread between launches of which a third (or `own_share`) is each cell's own and the rest falls on all
+    alike."""
     own = spread * own_share
     return Noise(shared=(spread**2 - own**2) ** 0.5, own=own, **more)
 
@@ -73,13 +90,38 @@ def cells(arch: str, works: Sequence[int] = (0, 20, 200), spacings: Sequence[int
 def context(context_id: str, arch: str, started_s: int) -> Context:
     features = ["lse"] if arch == "arm64" else ["prefetchw"]
     return Context(
-        linewright_context=2, context_id=context_id, machine_id="00000000000000bb", target="simulated:claims",
-        started_utc=f"2026-01-01T{started_s // 3600:02d}:{started_s // 60 % 60:02d}:{started_s % 60:02d}Z", plan="quick",
-        launch=0, tool_version="0.1.0", compiler="none", arch=arch, cpu_model="simulated", cpu_ids=[], features=features,
-        kernel="none", virtualised="no", emulated=False, cpus=[], line_bytes=64, page_bytes=4096, time_source="tsc",
-        tick_ns=1.0, timer_cost_ns=10.0, work_unit_ns=UNIT_NS, nop_iter_ns=UNIT_NS, cycle_ns=UNIT_NS, governor="",
-        smt="off", counters="unavailable", rseq="libc", locked_memory=False, realtime=False,
-    )  # fmt: skip
+        linewright_context=2,
+        context_id=context_id,
+        machine_id="00000000000000bb",
+        target="simulated:claims",
+        started_utc=f"2026-01-01T{started_s // 3600:02d}:{started_s // 60 % 60:02d}:{started_s % 60:02d}Z",
+        plan="quick",
+        launch=0,
+        tool_version="0.1.0",
+        compiler="none",
+        arch=arch,
+        cpu_model="simulated",
+        cpu_ids=[],
+        features=features,
+        kernel="none",
+        virtualised="no",
+        emulated=False,
+        cpus=[],
+        line_bytes=64,
+        page_bytes=4096,
+        time_source="tsc",
+        tick_ns=1.0,
+        timer_cost_ns=10.0,
+        work_unit_ns=UNIT_NS,
+        nop_iter_ns=UNIT_NS,
+        cycle_ns=UNIT_NS,
+        governor="",
+        smt="off",
+        counters="unavailable",
+        rseq="libc",
+        locked_memory=False,
+        realtime=False,
+    )
 
 
 def _windows(rng: np.random.Generator, noise: Noise) -> np.ndarray:
@@ -97,7 +139,8 @@ def launch(
     state: float,
     place: tuple[str, str, int, int],
 ) -> tuple[Context, list[Record]]:
-    """One launch in a machine's state (a logarithm that falls on every cell); `place`: context, architecture, number, start."""
+    """One launch in a machine's state (a logarithm that falls on every cell); `place`: context, architecture, number,
+    start."""
     context_id, arch, number, at = place
     luck = noise.drift * number + state
     records = []
@@ -127,7 +170,8 @@ def run(
     prefix: str = "a",
     states: Sequence[float] | None = None,
 ) -> tuple[list[Context], list[Record]]:
-    """Launches at these numbers in the machine's drift and time (10 s each), each in a state of its own or in the given."""
+    """Launches at these numbers in the machine's drift and time (10 s each), each in a state of its own or in the
+    given."""
     contexts, records = [], []
     for i, number in enumerate(numbers):
         state = rng.normal(0, noise.shared) if states is None else states[i]

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help, and of a case that it must.
+"""Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help, and of a case that it
+must.
 
     pad_trials [--trials N] [--runs N] [--kinds A/B] [--operations N]
 
-Every trial is the command's own: unpadded and padded launches in turns, in random order within each round, four interim analyses that
-share an error rate of 5 %. Of a decoy each difference is false; the case with two counters of false sharing must be found. Rates have
-exact intervals (Clopper-Pearson, 95 %). The mean change over trials, with Student's t, shows an effect too small to be called.
+Every trial is the command's own: unpadded and padded launches in turns, in random order within each round, four interim
+analyses that share an error rate of 5 %. Of a decoy each difference is false; the case with two counters of false
+sharing must be found. Rates have exact intervals (Clopper-Pearson, 95 %). The mean change over trials, with Student's
+t, shows an effect too small to be called.
 
 Exit 1 when more decoys are called different than 5 % makes likely, or when the planted case is found in less than 95 %.
 """
@@ -54,10 +56,21 @@ def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
     if kind == SAME:
         settings = [settings[0], Named(name="again", environment=settings[0].environment)]
     return Session(
-        linewright_trial=1, session=secrets.token_hex(8), started_utc="", tool_version="", command=[str(path), kind.split(",")[0], str(options.operations)],
-        metric="wall", unit="s", higher_is_better=False, settings=settings, planned_rounds=options.runs, precision=0.01, warmup_rounds=1,
-        seed=secrets.randbits(53), **here(),
-    )  # fmt: skip
+        linewright_trial=1,
+        session=secrets.token_hex(8),
+        started_utc="",
+        tool_version="",
+        command=[str(path), kind.split(",")[0], str(options.operations)],
+        metric="wall",
+        unit="s",
+        higher_is_better=False,
+        settings=settings,
+        planned_rounds=options.runs,
+        precision=0.01,
+        warmup_rounds=1,
+        seed=secrets.randbits(53),
+        **here(),
+    )
 
 
 def trial(kind: str, options: argparse.Namespace, path: Path, interrupts: Interrupts) -> Paired:
@@ -95,7 +108,8 @@ def main() -> int:
     options = parser.parse_args()
     path, wrong, total, found = program(), 0, 0, []
     os.environ.setdefault("LINEWRIGHT_FIND_HEAP_LIBRARY", str(path.parents[3] / "find" / "liblinewright_find_heap.so"))
-    print(f"{options.trials} trials of {options.runs} rounds each, {options.operations} operations a thread, {os.cpu_count()} CPUs,"
+    print(f"{options.trials} trials of {options.runs} rounds each, {options.operations} operations a thread,"
+          f" {os.cpu_count()} CPUs,"
           f" load {os.getloadavg()[0]:.1f} at the beginning")  # fmt: skip
     with Interrupts() as interrupts:
         for kind in (*DECOYS, PLANTED):
@@ -104,7 +118,8 @@ def main() -> int:
             began = time.monotonic()
             answers = [trial(kind, options, path, interrupts) for _ in range(options.trials)]
             better, worse = (sum(a.different and a.better is side for a in answers) for side in (True, False))
-            print(f"{kind:32s} better {better}, worse {worse} of {len(answers)}; {mean_change(answers)}; {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
+            print(f"{kind:32s} better {better}, worse {worse} of {len(answers)}; {mean_change(answers)};"
+                  f" {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
             if kind == PLANTED:
                 found = [a.different and a.better for a in answers]
             else:

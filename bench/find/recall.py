@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How much of what is planted does `linewright find` report, and how much of what it reports is planted? Counts with exact intervals.
+"""How much of what is planted does `linewright find` report, and how much of what it reports is planted? Counts with
+exact intervals.
 
     recall [--repeats N] [--seconds S] [--threads N] [--sources timer,signal,exact] [--only WORD]
 
-Recall: runs in which the planted line is named and its kind is right. Precision: reported lines that are planted, among all that are
-reported; in the controls nothing may be. The table is Markdown, as docs/guide/find.md has it.
+Recall: runs in which the planted line is named and its kind is right. Precision: reported lines that are planted, among
+all that are reported; in the controls nothing may be. The table is Markdown, as docs/guide/find.md has it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,20 @@ def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[
     before = [str(PLANTED.with_name("find_deny_perf"))] if source == "signal" else []
     more = ["--exact"] if source == "exact" else []
     seconds = options.seconds if source != "signal" else 2 * options.seconds  # it has a quarter of the samples
-    command = [*before, sys.executable, "-m", "linewright", "find", "--json", *more, "--", str(PLANTED), kind, str(options.threads), str(seconds)]  # fmt: skip
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "linewright",
+        "find",
+        "--json",
+        *more,
+        "--",
+        str(PLANTED),
+        kind,
+        str(options.threads),
+        str(seconds),
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
     lines = json.loads(done.stdout)["lines"]
     return [(line["object"], line["kind"]) for line in lines if line["kind"] in ("true", "false")]
@@ -106,7 +120,10 @@ def main() -> int:
         if some:
             cells = [rate(sum(counts[s].found[k] for k in some), sum(counts[s].runs[k] for k in some)) for s in sources]
             print(f"| **{title}** | {' | '.join(cells)} |")
-    print(f"| **precision** | {' | '.join(rate(c.right, c.reported) if c.reported else 'nothing reported' for c in counts.values())} |")  # fmt: skip
+    print(
+        "| **precision** |"
+        f" {' | '.join(rate(c.right, c.reported) if c.reported else 'nothing reported' for c in counts.values())} |"
+    )
     for source, found in counts.items():
         for said, number in found.wrong.most_common():
             print(f"{source}: {number} times reported and not planted: {said}", file=sys.stderr)

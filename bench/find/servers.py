@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What does `linewright find` say of real servers under load? Debian's redis, memcached, PostgreSQL and nginx, each with two workers.
+"""What does `linewright find` say of real servers under load? Debian's redis, memcached, PostgreSQL and nginx, each
+with two workers.
 
     servers [--seconds S] [NAME…]
 
-Needs redis-server redis-tools memcached libmemcached-tools postgresql-15 nginx-light apache2-utils, and root. A server that is not installed is
-skipped. Every server listens on this machine alone, in a folder of its own that is removed.
+Needs redis-server redis-tools memcached libmemcached-tools postgresql-15 nginx-light apache2-utils, and root. A server
+that is not installed is skipped. Every server listens on this machine alone, in a folder of its own that is removed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ PORT = 17_760
 POSTGRES = "/usr/lib/postgresql/15/bin"
 NGINX = """daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/error;
 events {{ worker_connections 256; }}
-http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder}; uwsgi_temp_path {folder};
-scgi_temp_path {folder}; limit_req_zone $server_port zone=all:1m rate=1000000r/s;
+http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+uwsgi_temp_path {folder}; scgi_temp_path {folder}; limit_req_zone $server_port zone=all:1m rate=1000000r/s;
 server {{ listen 127.0.0.1:{port}; limit_req zone=all burst=100000 nodelay; location / {{ return 200 "hello"; }} }} }}
 """
 
@@ -47,7 +48,21 @@ class Server(NamedTuple):
 
 SERVERS = {
     "redis": Server(
-        ("redis-server", "--port", "{port}", "--bind", "127.0.0.1", "--io-threads", "2", "--io-threads-do-reads", "yes", "--save", "", "--dir", "{folder}"),
+        (
+            "redis-server",
+            "--port",
+            "{port}",
+            "--bind",
+            "127.0.0.1",
+            "--io-threads",
+            "2",
+            "--io-threads-do-reads",
+            "yes",
+            "--save",
+            "",
+            "--dir",
+            "{folder}",
+        ),
         ("redis-benchmark", "-p", "{port}", "-c", "32", "-P", "8", "-n", "100000000", "-t", "set,get", "-q"),
     ),
     "memcached": Server(
@@ -56,8 +71,23 @@ SERVERS = {
         heap=True,
     ),
     "postgres": Server(
-        (f"{POSTGRES}/postgres", "-D", "{folder}/data", "-k", "{folder}", "-p", "{port}", "-c", "listen_addresses=127.0.0.1"),
-        ("sh", "-c", "pgbench -h 127.0.0.1 -p {port} -U postgres -i -q postgres && exec pgbench -h 127.0.0.1 -p {port} -U postgres -S -c 8 -j 1 -T 600 postgres"),
+        (
+            f"{POSTGRES}/postgres",
+            "-D",
+            "{folder}/data",
+            "-k",
+            "{folder}",
+            "-p",
+            "{port}",
+            "-c",
+            "listen_addresses=127.0.0.1",
+        ),
+        (
+            "sh",
+            "-c",
+            "pgbench -h 127.0.0.1 -p {port} -U postgres -i -q postgres && exec pgbench -h 127.0.0.1 -p {port}"
+            " -U postgres -S -c 8 -j 1 -T 600 postgres",
+        ),
         prepare=(f"{POSTGRES}/initdb", "-D", "{folder}/data", "-A", "trust", "-N"),
         user="postgres",
     ),
@@ -65,7 +95,7 @@ SERVERS = {
         ("nginx", "-c", "{folder}/conf", "-e", "{folder}/error"),
         ("ab", "-q", "-k", "-c", "16", "-n", "100000000", "http://127.0.0.1:{port}/"),
     ),
-}  # fmt: skip
+}
 
 
 def wait_for(port: int) -> None:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Does a repeat fall where the first run said it would? Measures a few cells again and again and counts.
 
-Uncontended: the spread of medians over runs. Contended: launches one after the other for LINEWRIGHT_MINUTES (default 20),
-of which runs are then made as different plans spread theirs: five in a row, five 10 s apart (`quick`), eight 30 s apart
-(`rmw`). For each way: how often one run's interval covers the median of another run that does not overlap it in time.
-Exit 1 when intervals that promise a repeat cover fewer than they promise (docs/reference/method.md); those that hold for
-their own run only are counted beside them.
+Uncontended: the spread of medians over runs. Contended: launches one after the other for LINEWRIGHT_MINUTES (default
+20), of which runs are then made as different plans spread theirs: five in a row, five 10 s apart (`quick`), eight 30 s
+apart (`rmw`). For each way: how often one run's interval covers the median of another run that does not overlap it in
+time. Exit 1 when intervals that promise a repeat cover fewer than they promise (docs/reference/method.md); those that
+hold for their own run only are counted beside them.
 LINEWRIGHT_TRACE names a file of earlier launches to count instead of measuring.
 """
 
@@ -99,7 +99,8 @@ def uncontended() -> bool:
         wide = float((np.percentile(values, 90) - np.percentile(values, 10)) / middle)
         failed |= spread >= 0.01
         print(
-            f"alone      {cell:72s} {middle:8.3f} ns, median deviation {spread:6.2%}, 10th to 90th percentile {wide:6.2%}"
+            f"alone      {cell:72s} {middle:8.3f} ns, median deviation {spread:6.2%}, 10th"
+            f" to 90th percentile {wide:6.2%}"
         )
     return failed
 
@@ -131,7 +132,8 @@ def trace() -> list[Launch]:
 def runs(
     launches: list[Launch], count: int, apart_s: float, every_s: float
 ) -> list[tuple[float, float, list[Summary]]]:
-    """Runs of `count` launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the last."""
+    """Runs of `count` launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the
+    last."""
     made, begin = [], launches[0][0]
     while True:
         chosen: list[Launch] = []
@@ -153,7 +155,8 @@ def covers(first: list[Summary], second: list[Summary]) -> list[bool]:
 
 
 def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
-    """Whether too few repeats were covered, over all pairs of runs apart in time; exact bounds over runs in succession."""
+    """Whether too few repeats were covered, over all pairs of runs apart in time; exact bounds over runs in
+    succession."""
     apart = [(a, b) for a in made for b in made if b[0] > a[1] or a[0] > b[1]]
     pairs = [c for a, b in apart for c in covers(a[2], b[2])]
     after, following = [], made[:1]
@@ -167,7 +170,8 @@ def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
         return False
     low, high = stats.binomtest(sum(after), len(after)).proportion_ci(0.95, "exact") if after else (0.0, 1.0)
     print(
-        f"{name}: {len(made)} runs, promise {'/'.join(promised)}; the interval covered {np.mean(pairs):.1%} of {len(pairs)} pairs,"
+        f"{name}: {len(made)} runs, promise {'/'.join(promised)}; the interval covered {np.mean(pairs):.1%} of"
+        f" {len(pairs)} pairs,"
         f" {sum(after)} of {len(after)} in succession (exact 95 % bounds {low:.1%} to {high:.1%})"
     )
     return promised == ["repeat"] and bool(np.mean(pairs) < 0.95)

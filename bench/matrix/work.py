@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Is the work around an operation a measure of time? Runs the baseline loop, a plain add and a locked add among more and
-more units of it, in eight launches, whose loops stand at four places.
+"""Is the work around an operation a measure of time? Runs the baseline loop, a plain add and a locked add among more
+and more units of it, in eight launches, whose loops stand at four places.
 
     bench/matrix/work.py [--records FILE]
 
-Exit 1 when the baseline loop's time is not proportional to the units within 5 %, when a window of 0.2 ms does not repeat
-the one right before it, of the same loop, within 2 % (10th to 90th percentile in a launch, median over launches), when
-launches differ by more than 2 % in how many of its own units a length takes, or when a plain add costs less than nothing
-by more than 2 % of the loop around it. A core's clock may move from one millisecond to the next and between launches.
-That is no fault of the loop, but it is in every figure of 2 ms: column "windows" has it over the second of a launch (below
-the table beside it a locked add without any work, which has the same), column "launches" between launches.
-For an idle machine: another program's load is in the figures, and the control of each launch shows it.
+Exit 1 when the baseline loop's time is not proportional to the units within 5 %, when a window of 0.2 ms does not
+repeat the one right before it, of the same loop, within 2 % (10th to 90th percentile in a launch, median over
+launches), when launches differ by more than 2 % in how many of its own units a length takes, or when a plain add costs
+less than nothing by more than 2 % of the loop around it. A core's clock may move from one millisecond to the next and
+between launches. That is no fault of the loop, but it is in every figure of 2 ms: column "windows" has it over the
+second of a launch (below the table beside it a locked add without any work, which has the same), column "launches"
+between launches. For an idle machine: another program's load is in the figures, and the control of each launch shows
+it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def probe() -> Path:
 
 
 def measure(arch: str) -> tuple[list[Context], list[Record]]:
-    """Every form among every number of units, in every launch; then the loop alone, each window right after its baseline's."""
+    """Every form among every number of units, in every launch; then the loop alone, each window right after its
+    baseline's."""
     cells = [
         Cell(operation=operation, form=form, order=order, work_iters=work, lines=4)
         for work in WORKS
@@ -62,9 +64,19 @@ def measure(arch: str) -> tuple[list[Context], list[Record]]:
     for launch in range(LAUNCHES):
         for name, members, block, ms, windows in (("work", cells, 16, 2.0, 12), (ADJACENT, loops, 1, 0.2, 40)):
             plan = Plan(
-                linewright_plan=2, name=name, cells=members, seed=launch, launch=launch, launches=LAUNCHES, budget_s=30.0,
-                min_windows=windows, max_windows=windows, precision=0.0001, block_cells=block, window_ms=ms,
-            )  # fmt: skip
+                linewright_plan=2,
+                name=name,
+                cells=members,
+                seed=launch,
+                launch=launch,
+                launches=LAUNCHES,
+                budget_s=30.0,
+                min_windows=windows,
+                max_windows=windows,
+                precision=0.0001,
+                block_cells=block,
+                window_ms=ms,
+            )
             answer = subprocess.run([probe()], input=msgspec.json.encode(plan), capture_output=True, check=True)
             values = [decode_line(line, "probe") for line in answer.stdout.splitlines()]
             contexts += [value for value in values if isinstance(value, Context)]
@@ -157,7 +169,8 @@ def main(words: Sequence[str]) -> int:
         )
     locked = LOCKED[arch][1]
     print(
-        f"{'units':>6} {'baseline ns':>12} {'of units':>9} {'windows':>9} {'repeats':>9} {'launches':>9} {'in units':>9}"
+        f"{'units':>6} {'baseline ns':>12} {'of units':>9} {'windows':>9} {'repeats':>9} {'launches':>9}"
+        f" {'in units':>9}"
         f" {'plain add':>10} {locked:>10}  (exposed ns)"
     )
     found = lengths(records, locked)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Sets what a calibrated x86-64 machine predicts of a contended matrix against records of it, by where its CPUs really were.
+"""Sets what a calibrated x86-64 machine predicts of a contended matrix against records of it, by where its CPUs really
+were.
 
     bench/model/host.py RECORDS [MACHINE]      # plan quick of the machine; default x86-server-2025
 
 A hypervisor moves virtual CPUs between cores under one last-level cache and cores under two, and the guest does not see
-it. Each launch's cells of one point (they are interleaved) are taken to have been in the one placement that fits them all
-better: one bit for fifteen figures.
+it. Each launch's cells of one point (they are interleaved) are taken to have been in the one placement that fits them
+all better: one bit for fifteen figures.
 """
 
 from __future__ import annotations
@@ -115,13 +116,16 @@ def main() -> int:
         abs(statistics.median(fitting[cell_id]) / statistics.median(values) - 1) for cell_id, values in measured.items()
     ]
     print(
-        f"\n{len(of_medians)} cells, medians over launches: error {100 * statistics.median(of_medians):.0f} % median, {100 * max(of_medians):.0f} % worst"
+        f"\n{len(of_medians)} cells, medians over launches: error {100 * statistics.median(of_medians):.0f} % median,"
+        f" {100 * max(of_medians):.0f} % worst"
     )
     print(
-        f"{len(every)} cells of single launches: error {100 * statistics.median(every):.0f} % median, {100 * max(every):.0f} % worst"
+        f"{len(every)} cells of single launches: error {100 * statistics.median(every):.0f} % median,"
+        f" {100 * max(every):.0f} % worst"
     )
     print(
-        f"load first over guess first, {len(ratios)} pairs: error {100 * statistics.median(map(abs, ratios)):.0f} % median,"
+        f"load first over guess first, {len(ratios)} pairs: error {100 * statistics.median(map(abs, ratios)):.0f} %"
+        " median,"
         f" {100 * max(map(abs, ratios)):.0f} % worst"
     )
     return 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints, as Markdown, what the described machines say of cells that were not measured: docs/results/model-predictions.md."""
+"""Prints, as Markdown, what the described machines say of cells that were not measured:
+docs/results/model-predictions.md."""
 
 from __future__ import annotations
 
@@ -85,7 +86,10 @@ def listed(name: str, cells: list[Cell]) -> None:
     for c, band in zip(cells, bands(simulated(name, cells)), strict=True):
         remark = ""
         if band.modes:
-            remark = f"metastable in {100 * band.metastable_share:.0f} % of the draws: {band.modes[0]:.3g} to {band.modes[1]:.3g} ns"
+            remark = (
+                f"metastable in {100 * band.metastable_share:.0f} % of the draws: {band.modes[0]:.3g} to"
+                f" {band.modes[1]:.3g} ns"
+            )
         print(f"| `{c.id}` | {band.p05:.3g} | {band.p50:.3g} | {band.p95:.3g} | {remark} |")
 
 

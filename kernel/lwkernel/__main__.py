@@ -1,15 +1,16 @@
 """kernel/build: makes a small bootable kernel from Debian's sources, with and without our patches.
 
     kernel/build SERIES ARCH [--patch NAME]… [--fragment NAME]… [--jobs N]     builds; prints the folder
-    kernel/build SERIES ARCH --tree FOLDER [--patch NAME]…                     the patched sources alone, for a build of your own
-    kernel/build SERIES ARCH --diff [--patch NAME]…                            the change as a unified diff, on standard output
-    kernel/build --list                                                        patches and fragments
+    kernel/build SERIES ARCH --tree FOLDER [--patch NAME]…                     the patched sources alone, for a build of
+    your own kernel/build SERIES ARCH --diff [--patch NAME]…                            the change as a unified diff, on
+    standard output kernel/build --list                                                        patches and fragments
 
-SERIES is 6.1 or 6.12, ARCH arm64, x86_64, i386 or riscv; `--patch all` takes every patch that this kernel can have. The folder holds
-vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built against (KDIR=FOLDER/source/out).
-Debian's sources are fetched once, by apt, into ${XDG_CACHE_HOME:-~/.cache}/linewright.
+SERIES is 6.1 or 6.12, ARCH arm64, x86_64, i386 or riscv; `--patch all` takes every patch that this kernel can have. The
+folder holds vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built against
+(KDIR=FOLDER/source/out). Debian's sources are fetched once, by apt, into ${XDG_CACHE_HOME:-~/.cache}/linewright.
 
-Exit code: 0 done; 2 the request was wrong; 3 a step failed (says where its log is); 77 something is missing here (names the package).
+Exit code: 0 done; 2 the request was wrong; 3 a step failed (says where its log is); 77 something is missing here (names
+the package).
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ class Request:
 
     @property
     def additions(self) -> str:
-        """Patches and fragments, which also end the kernel's release, so that records of two boots can be kept apart."""
+        """Patches and fragments, which also end the kernel's release, so that records of two boots can be kept
+        apart."""
         shorter = (name.removeprefix(f"{self.arch}_") for name in sorted(self.patches))
         return "".join(f"+{name}" for name in (*shorter, *self.fragments))
 
@@ -100,7 +101,8 @@ def tools() -> None:
 
 
 def patched_source(request: Request, folder: Path) -> tuple[Path, list[patches.Patch]]:
-    """The tree of a request: a copy of the sources by hard links, with its patches; patched again when a patch has changed."""
+    """The tree of a request: a copy of the sources by hard links, with its patches; patched again when a patch has
+    changed."""
     wanted = patches.chosen(list(request.patches), request.series, request.arch)
     tree, version = sources.fetch(request.series)
     source, stamp, diff = folder / "source", folder / "applied", folder / "patches.diff"
@@ -153,7 +155,8 @@ def configure(request: Request, wanted: list[patches.Patch], source: Path, out: 
 
 
 def build(request: Request, folder: Path | None = None) -> Path:
-    """Build a kernel; the folder that holds vmlinuz, patches.diff, source/ and source/out/ (vmlinux, .config, modules)."""
+    """Build a kernel; the folder that holds vmlinuz, patches.diff, source/ and source/out/ (vmlinux, .config,
+    modules)."""
     if request.arch not in ARCHES:
         raise Refused(f"no architecture {request.arch}; there are {', '.join(ARCHES)}")
     arch = ARCHES[request.arch]

@@ -1,7 +1,9 @@
-"""The configuration of a small kernel: everything off, then the lines of our fragments, each of which has to be granted.
+"""The configuration of a small kernel: everything off, then the lines of our fragments, each of which has to be
+granted.
 
-A fragment is a file of ../config with lines as a kernel's .config has them. A line may end in ``# 6.12`` (other series leave it
-out). What Kconfig does not grant, because a dependency is missing or a name is wrong, stops the build with the line.
+A fragment is a file of ../config with lines as a kernel's .config has them. A line may end in ``# 6.12`` (other series
+leave it out). What Kconfig does not grant, because a dependency is missing or a name is wrong, stops the build with the
+line.
 """
 
 from __future__ import annotations

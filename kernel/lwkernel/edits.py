@@ -1,9 +1,9 @@
 """Changes files of a kernel's source tree by edits that hold our own lines and find their place by an anchor.
 
-A patch of ours holds no line of the kernel: an edit names the file, a pattern that matches one line (or a stated number of
-lines), and what to insert before or after it, or to put in its place. A kernel in which the pattern matches another number of
-lines is refused, so that an edit never lands elsewhere without notice. Files may be hard links to a tree that other builds
-share: every change writes a new file and renames it.
+A patch of ours holds no line of the kernel: an edit names the file, a pattern that matches one line (or a stated number
+of lines), and what to insert before or after it, or to put in its place. A kernel in which the pattern matches another
+number of lines is refused, so that an edit never lands elsewhere without notice. Files may be hard links to a tree that
+other builds share: every change writes a new file and renames it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Edit:
     path: str
     """From the top of the source tree."""
     text: str
-    """Our lines; with `replace`, what takes the place of the part of the line that matched (``\\1`` is its first group)."""
+    """Our lines; with `replace`, what takes the place of the part of the line that matched (``\\1`` is its first
+    group)."""
     after: str = ""
     """Pattern, searched in each line: our lines follow one that matches. Inside a macro they get its backslash."""
     before: str = ""
@@ -51,7 +52,8 @@ def written(path: Path, text: str) -> None:
 
 
 def continued(text: str) -> list[str]:
-    """Lines of a macro: a backslash at the usual column, reached by tabs, or behind one blank where the line is longer."""
+    """Lines of a macro: a backslash at the usual column, reached by tabs, or behind one blank where the line is
+    longer."""
     lines = []
     for line in text.removesuffix("\n").split("\n"):
         width = len(line.expandtabs(8))

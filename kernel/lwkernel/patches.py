@@ -1,4 +1,5 @@
-"""Reads the patches of ../patches: each a Python file whose page head says what, why, switch, kernels and upstream state.
+"""Reads the patches of ../patches: each a Python file whose page head says what, why, switch, kernels and upstream
+state.
 
 A patch file defines
 
@@ -73,7 +74,8 @@ def chosen(wanted: list[str], series: str, arch: str) -> list[Patch]:
 
 
 def apply(tree: Path, patches: list[Patch], series: str) -> str:
-    """Patch a tree. Returns the change as a unified diff, with three lines of context, for a reader or for checkpatch."""
+    """Patch a tree. Returns the change as a unified diff, with three lines of context, for a reader or for
+    checkpatch."""
     before: dict[Path, list[str]] = {}
 
     def note(path: Path) -> None:

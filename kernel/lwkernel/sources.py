@@ -1,4 +1,5 @@
-"""Debian's kernel sources: fetched once by apt under the package's name, unpacked into the user's cache, never changed there."""
+"""Debian's kernel sources: fetched once by apt under the package's name, unpacked into the user's cache, never changed
+there."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
 """arm64: prefetch for write before LSE atomics, chosen at boot
 
-What: every atomic operation of the kernel that is one LSE instruction gets `PRFM PSTL1STRM` on its location before it: the operations
-without a value (`STADD`, `STCLR`, `STSET`, `STEOR`), those that fetch or return (`LDADD`, `LDCLR`, `LDSET`, `LDEOR`, in all four orders,
-32 and 64 bits), `SWP` and `CAS` of 8 to 64 bits, `CASP`, and the loop of `atomic64_dec_if_positive`. The instruction itself stays. What is
-built of these, `atomic_add_unless`, locks, reference counts, bit operations, gets it with them. Operations on per-CPU memory are the
-other patch's (arm64_percpu_form), but for those that are a `SWP` or `CAS`.
+What: every atomic operation of the kernel that is one LSE instruction gets `PRFM PSTL1STRM` on its location before it:
+the operations without a value (`STADD`, `STCLR`, `STSET`, `STEOR`), those that fetch or return (`LDADD`, `LDCLR`,
+`LDSET`, `LDEOR`, in all four orders, 32 and 64 bits), `SWP` and `CAS` of 8 to 64 bits, `CASP`, and the loop of
+`atomic64_dec_if_positive`. The instruction itself stays. What is built of these, `atomic_add_unless`, locks, reference
+counts, bit operations, gets it with them. Operations on per-CPU memory are the other patch's (arm64_percpu_form), but
+for those that are a `SWP` or `CAS`.
 
-Why: on some cores an atomic whose line is not held exclusively is performed far away, at the interconnect, and a prefetch for write first
-has it performed near. Published with it on: futex wake-ups 5 to 17 % better, tbench 2 to 7 %, lock torture 1 to 3 % worse. So it is a
-choice for a machine and a workload, not a default.
+Why: on some cores an atomic whose line is not held exclusively is performed far away, at the interconnect, and a
+prefetch for write first has it performed near. Published with it on: futex wake-ups 5 to 17 % better, tbench 2 to 7 %,
+lock torture 1 to 3 % worse. So it is a choice for a machine and a workload, not a default.
 
-Switch: CONFIG_ARM64_LSE_PREFETCH, off by default, compiles it in; then the boot option `lse_prefetch=on` turns it on. Without the option each
-site is a `NOP`; exchanges and what has spare room in its LL/SC loop gain no instruction. Any other value is refused in the kernel's log,
-and the option stays off.
+Switch: CONFIG_ARM64_LSE_PREFETCH, off by default, compiles it in; then the boot option `lse_prefetch=on` turns it on.
+Without the option each site is a `NOP`; exchanges and what has spare room in its LL/SC loop gain no instruction. Any
+other value is refused in the kernel's log, and the option stays off.
 
 Kernels: 6.1 and 6.12. A kernel whose headers look different is refused by name of the file.
 
@@ -78,13 +79,14 @@ EDITS = (
         after=r"^#include <asm/atomic_ll_sc\.h>$",
         text="#include <asm/lse_prefetch.h>",
     ),
-    # Every asm statement of the LSE operations begins with the preamble: two widths of operations without a value and of fetching
-    # ones, dec_if_positive, and compare-and-swap of one and of two words.
+    # Every asm statement of the LSE operations begins with the preamble: two widths of operations without a value and
+    # of fetching ones, dec_if_positive, and compare-and-swap of one and of two words.
     Edit(path="arch/arm64/include/asm/atomic_lse.h", after=r"^\t__LSE_PREAMBLE\b", text="\tLSE_PREFETCH", times=7),
     # swp, three NOPs and, with full order, a fourth in the place of the barrier: the prefetch takes the place of one.
     Edit(
         path="arch/arm64/include/asm/cmpxchg.h",
         after=r"#nop_lse\)",
-        text='\tLSE_ALSO_PREFETCH("\\tswp" #acq_lse #rel #sfx "\\t%" #w "3, %" #w "0, %2\\n"\n\t\t__nops(2) "\\t" #nop_lse)',
+        text='\tLSE_ALSO_PREFETCH("\\tswp" #acq_lse #rel #sfx "\\t%" #w "3, %" #w "0, %2\\n"\n\t\t__nops(2) "\\t"'
+        " #nop_lse)",
     ),
 )

@@ -35,7 +35,12 @@ def _of(machine_id: str, summaries: list[Summary], contexts: list[Context]) -> A
     machine = Machine(contexts, summaries)
     made = [found for make in SECTIONS if (found := make(machine))]
     return Advice(
-        linewright_advice=VERSION, machine_id=machine_id, cpu_model=machine.context.cpu_model if machine.context else "",
-        arch=machine.arch, target=machine.context.target if machine.context else "", setting=setting.setting(machine),
-        choices=machine.choices, sections=made,
-    )  # fmt: skip
+        linewright_advice=VERSION,
+        machine_id=machine_id,
+        cpu_model=machine.context.cpu_model if machine.context else "",
+        arch=machine.arch,
+        target=machine.context.target if machine.context else "",
+        setting=setting.setting(machine),
+        choices=machine.choices,
+        sections=made,
+    )

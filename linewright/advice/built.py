@@ -18,7 +18,8 @@ def compile_time(m: Machine) -> Topic | None:
     if not changed and m.default == "load":
         flags = ["-DLW_NO_POLICY", "-march=armv8-a+lse"]
         lines.append(
-            f"the default, fixed at compile time: {' '.join(flags)} (load forms inline, no branch; the program then needs LSE)"
+            f"the default, fixed at compile time: {' '.join(flags)} (load forms inline, no branch;"
+            " the program then needs LSE)"
         )
     elif set(chosen.values()) == {"llsc"}:
         flags = ["-DLW_NO_POLICY", "-march=armv8-a", "-mno-outline-atomics"]
@@ -48,7 +49,8 @@ def compile_time(m: Machine) -> Topic | None:
 
 
 IDEAS = {
-    "prefetch": "the option that prefetches before LSE atomics (a compile-time option with a boot parameter, off by default,"
+    "prefetch": "the option that prefetches before LSE atomics (a compile-time option with a boot"
+    " parameter, off by default,"
     " in kernels that have that patch)",
     "percpu_load": "a kernel whose per-CPU operations use load forms (merged upstream; older kernels use STADD there)",
 }
@@ -77,6 +79,7 @@ def kernel(m: Machine) -> Topic | None:
         )
     if lines:
         lines.append(
-            "these cannot be switched from user space: `linewright trial --save` on each boot, then `linewright compare`"
+            "these cannot be switched from user space: `linewright trial --save` on each"
+            " boot, then `linewright compare`"
         )
     return Topic(name="kernel", title="Kernel-side options", lines=lines, data=data) if lines else None

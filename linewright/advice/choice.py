@@ -1,4 +1,5 @@
-"""Which setting of the library a machine's measurements support: each class of operations against what it does by default.
+"""Which setting of the library a machine's measurements support: each class of operations against what it does by
+default.
 
 A setting holds for a whole process.  It is recommended only if it is shown not to be worse at every measured point, of
 which at least one is contended, and shown to be better at one.
@@ -79,9 +80,9 @@ class Choice(Struct, frozen=True, kw_only=True):
     choice: str
     """What to set; equal to `default` when no setting is supported."""
     why: str
-    """``better`` (a setting is supported), ``default_best`` (each candidate is shown to be worse somewhere or the same),
-    ``depends`` (better here, worse there), ``measure_more`` (undecided, or no contended point), ``published`` (no
-    intervals), ``default_unmeasured`` (the form taken by default is not in the records)."""
+    """``better`` (a setting is supported), ``default_best`` (each candidate is shown to be worse somewhere or the
+    same), ``depends`` (better here, worse there), ``measure_more`` (undecided, or no contended point), ``published``
+    (no intervals), ``default_unmeasured`` (the form taken by default is not in the records)."""
     also: list[str]
     """Other choices that are supported."""
     points: list[Point]
@@ -252,7 +253,8 @@ def core_types(found: Iterable[Finding], contexts: Iterable[Context], default: s
 
 
 def one_setting(types: Sequence[CoreType]) -> list[OneSetting]:
-    """For every setting that some type wants, and the default: what it is shown to cost on each type at the worst point."""
+    """For every setting that some type wants, and the default: what it is shown to cost on each type at the worst
+    point."""
     wanted: dict[str, dict[str, str]] = {"default": {}}
     for t in types:
         wanted[t.setting] = {c.operations: c.choice for c in t.choices}

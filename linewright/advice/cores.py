@@ -73,7 +73,8 @@ def cores(m: Machine) -> Topic | None:
     """Cores that differ; on mixed chips a setting per type and what one setting for all costs each."""
     differing, types = _differences(m), m.core_types
     lines = [
-        f"{d.form}: {number(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, {number(d.costliest_ns)} ns on CPU {d.costliest_cpu}"
+        f"{d.form}: {number(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, {number(d.costliest_ns)} ns on CPU"
+        f" {d.costliest_cpu}"
         for d in differing
     ]
     costs: list[choice.OneSetting] = []

@@ -1,4 +1,5 @@
-"""What to write in code: each operation's forms against the default by contention and work, and where the answer turns."""
+"""What to write in code: each operation's forms against the default by contention and work, and where the answer
+turns."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def code(m: Machine) -> Topic | None:
 
 
 def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
-    """What the findings of one need support writing: a form, any of several, or (no text) nothing yet but the default."""
+    """What the findings of one need support writing: a form, any of several, or (no text) nothing yet but the
+    default."""
     default = found[0].default
     names = list(dict.fromkeys(r.form for f in found for r in f.rows))
     rows = {name: [(f, r) for f in found for r in f.rows if r.form == name] for name in names}

@@ -87,7 +87,8 @@ def _either(figures: Sequence[float]) -> str:
 def _instead(
     ratios: Sequence[Across], texts: Mapping[tuple[str, str], tuple[str, str]], alone: Sequence[tuple[str, str]] = ()
 ) -> list[Sentence]:
-    """What is shown to be cheaper than what; contended, or for the pairs in `alone` without contention where need be."""
+    """What is shown to be cheaper than what; contended, or for the pairs in `alone` without contention where need
+    be."""
     answers = []
     for names, (family, text) in texts.items():
         found = [

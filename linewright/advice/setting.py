@@ -1,4 +1,5 @@
-"""The setting for a process: its value, the sentence that says why, and each class of operations against the default."""
+"""The setting for a process: its value, the sentence that says why, and each class of operations against the
+default."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from linewright.analysis.words import all_within_text, change_text, more_text, w
 
 _SILENT = {
     "default_best": "no setting: nothing measured is shown to be better than what is done by default",
-    "depends": "no one setting for every program: it depends on contention or on the work between operations, see below",
+    "depends": "no one setting for every program: it depends on contention or on the work"
+    " between operations, see below",
     "published": "no setting: published percentiles have no intervals, so no difference is shown",
     "default_unmeasured": "no setting: the form taken by default is not in the records, so no gain over it is shown",
 }
@@ -132,7 +134,10 @@ def _missing(c: Choice, machine: Machine) -> str:
     few = [p for p in open_points if p.judged.why in ("one_launch", "few_launches")]
     which = ", ".join(sorted(_words(x) for x in candidates))
     reason = "too few launches" if few else more_text([p.judged for p in open_points], NOT_WORSE)
-    return f"{which} not shown to be as good as the default at {len(open_points)} of {len(own)} points ({reason}): {machine.measure}"
+    return (
+        f"{which} not shown to be as good as the default at {len(open_points)} of {len(own)} points ({reason}):"
+        f" {machine.measure}"
+    )
 
 
 def _turns(c: Choice, machine: Machine) -> list[str]:
@@ -146,7 +151,8 @@ def _turns(c: Choice, machine: Machine) -> list[str]:
             for word, most in (("better", better), ("worse", worse)):
                 where = _places([p for p in rows if (p.judged.cheaper if word == "better" else p.judged.slower)])
                 lines.append(
-                    f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {where}; most: {point_text(most, machine)}"
+                    f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {where}; most:"
+                    f" {point_text(most, machine)}"
                 )
     return lines
 

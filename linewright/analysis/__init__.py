@@ -12,4 +12,5 @@ __all__ = [
 ]  # fmt: skip
 
 numpy.seterr(over="ignore", invalid="ignore")
-"""Numbers that no machine measured (a hostile file's 1e308) overflow; what comes of them is not finite and not shown."""
+"""Numbers that no machine measured (a hostile file's 1e308) overflow; what comes of them is not finite and not
+shown."""

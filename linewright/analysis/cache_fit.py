@@ -4,9 +4,9 @@ The time of a pass over a list is taken to be
 
     lines · a + entries · b + waits · c        (waits = entries, or 1)
 
-for each instruction, line state and alignment.  The terms are fitted by least squares of the *relative* errors, since passes
-span five orders of magnitude; the intervals are Student's t from the residuals, so they widen where the three terms do not
-describe the machine, and `worst_percent` says by how much the worst cell misses.
+for each instruction, line state and alignment.  The terms are fitted by least squares of the *relative* errors, since
+passes span five orders of magnitude; the intervals are Student's t from the residuals, so they widen where the three
+terms do not describe the machine, and `worst_percent` says by how much the worst cell misses.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ def vanishes_at(of_group: Sequence[Saving]) -> int | None:
 
 
 def sentences(summaries: Iterable[Summary], line_bytes: int) -> list[Sentence]:
-    """Which instruction, what one wait is worth, at which entry size it stops to matter; only what the intervals support."""
+    """Which instruction, what one wait is worth, at which entry size it stops to matter; only what the intervals
+    support."""
     passes = usable(summaries)
     found = fits(passes, line_bytes)
     arch = passes[0].arch if passes else ""
@@ -247,7 +248,8 @@ def _ns(value: Estimate) -> str:
 
 
 def published_layout(summaries: Iterable[Summary]) -> list[tuple[str, float, float, Estimate | None]]:
-    """The published experiment's rows: map and unmap, µs a pass with a wait behind each entry and with one, change in percent.
+    """The published experiment's rows: map and unmap, µs a pass with a wait behind each entry and with one, change in
+    percent.
 
     Map is for-device (a clean), unmap is for-CPU (an invalidation); 2560 entries of 4 KiB.
     """
@@ -255,8 +257,12 @@ def published_layout(summaries: Iterable[Summary]) -> list[tuple[str, float, flo
     for saving in savings(summaries):
         if (saving.entry_bytes, saving.entries, saving.group.align_bytes) != (4096, 2560, 0):
             continue
-        role = {("clwb", "dirty_beyond"): "map", ("dc_cvac", "dirty_beyond"): "map",
-                ("clflushopt", "clean"): "unmap", ("dc_civac", "clean"): "unmap"}.get((saving.group.form, saving.group.state))  # fmt: skip
+        role = {
+            ("clwb", "dirty_beyond"): "map",
+            ("dc_cvac", "dirty_beyond"): "map",
+            ("clflushopt", "clean"): "unmap",
+            ("dc_civac", "clean"): "unmap",
+        }.get((saving.group.form, saving.group.state))
         if role:
             change = saving.percent and Estimate(
                 value=-saving.percent.value, low=-saving.percent.high, high=-saving.percent.low

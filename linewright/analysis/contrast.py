@@ -1,7 +1,7 @@
 """One cell against another, launch by launch: ratio or difference with its interval, and one of three answers.
 
-The launch is the unit.  Cells that ran in the same launches are paired: a launch's luck falls on both and cancels.  Runs
-that were made one after the other cannot be paired; a drift as steep as the one inside them is then allowed for.
+The launch is the unit.  Cells that ran in the same launches are paired: a launch's luck falls on both and cancels.
+Runs that were made one after the other cannot be paired; a drift as steep as the one inside them is then allowed for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ QUESTIONS: Mapping[str, float] = {"forms": 0.03, "readers": 0.01, "cores": 0.005
 """How the questions asked of one run share `ALPHA`: form against default at every point (crossovers follow from it),
 readers against their number and updaters, core against core, operation against operation."""
 IN_SEQUENCE = 0.2
-"""Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of drift holds only nearly."""
+"""Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of drift holds only
+nearly."""
 FEWEST_LAUNCHES = 5
 """Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
 FEWEST_ALIKE = 3
@@ -32,7 +33,8 @@ SAME_ALONE = 0.05
 SAME_CONTENDED = 0.10
 """Relative difference below which two costs are called the same, alone and contended."""
 SAME_NS = 0.5
-"""Exposed costs that differ by less are called the same, about two cycles: a share of a cost that work hides is nothing."""
+"""Exposed costs that differ by less are called the same, about two cycles: a share of a cost that work hides is
+nothing."""
 
 Answer = Literal["different", "same", "undecided"]
 ByLaunch = Mapping[str, float]
@@ -112,7 +114,8 @@ def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "r
 
 
 def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Contrast | None:
-    """Ratio of two sets of independent figures (Welch's t on logarithms); `floor`: relative deviation added to each side.
+    """Ratio of two sets of independent figures (Welch's t on logarithms); `floor`: relative deviation added to each
+    side.
 
     None unless one side has two positive figures, or a floor stands for what one figure cannot show.
     """
@@ -151,21 +154,24 @@ def in_sequence(
 
 
 LIKE_USUAL = 2.4
-"""Ratio of a contrast's variance to the usual one up to which four degrees of freedom do not tell them apart (F test, 5 %)."""
+"""Ratio of a contrast's variance to the usual one up to which four degrees of freedom do not tell them apart (F test, 5
+%)."""
 
 
 def steadied(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
     """Contrasts of forms, each with the spread between launches that it has in common with the others of its kind.
 
-    Five launches tell little of a spread.  On a machine whose cells have two states, five that all fell the same way agree
-    to the last digit, so a spread below the usual one counts as the usual one.  Where a spread is larger by no more than
-    chance makes it, the variance is the mean of both.  Both count twice the degrees of freedom; a larger one is kept.
+    Five launches tell little of a spread.  On a machine whose cells have two states, five that all fell the same way
+    agree to the last digit, so a spread below the usual one counts as the usual one.  Where a spread is larger by no
+    more than chance makes it, the variance is the mean of both.  Both count twice the degrees of freedom; a larger one
+    is kept.
     """
     return _by_kind(found, kinds, _borrowed)
 
 
 def no_surer(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
-    """Contrasts of unlike cells, none more certain than the usual spread of its kind allows: nothing is borrowed but doubt."""
+    """Contrasts of unlike cells, none more certain than the usual spread of its kind allows: nothing is borrowed but
+    doubt."""
     return _by_kind(
         found, kinds, lambda c, usual: _respread(c, usual, c.launches - 1) if c.spread < usual else c
     )  # fmt: skip
@@ -198,7 +204,8 @@ def _respread(c: Contrast, spread: float, degrees: int) -> Contrast:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjusted p values, in the order given: the chance of one false claim among all stays below alpha."""
+    """Holm's step-down adjusted p values, in the order given: the chance of one false claim among all stays below
+    alpha."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [1.0] * len(p_values)
     running = 0.0
@@ -220,9 +227,9 @@ class Judged(Struct, frozen=True, kw_only=True):
 
     answer: Answer
     why: str
-    """Of an undecided one: ``one_launch``, ``few_launches``, ``noise_floor`` (identical code differed as much), ``wide``
-    (the interval holds both same and different), ``baseline`` (the loop without the operation is no measure here),
-    ``no_figure``, ``published`` (percentiles only).  Empty otherwise."""
+    """Of an undecided one: ``one_launch``, ``few_launches``, ``noise_floor`` (identical code differed as much),
+    ``wide`` (the interval holds both same and different), ``baseline`` (the loop without the operation is no measure
+    here), ``no_figure``, ``published`` (percentiles only).  Empty otherwise."""
     contrast: Contrast | None
     p: float | None
     """Corrected over the question's family."""

@@ -1,4 +1,5 @@
-"""What a run says about itself: how far identical machine code differed, and whether the loop without an operation is a measure."""
+"""What a run says about itself: how far identical machine code differed, and whether the loop without an operation is a
+measure."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from linewright.schema import Cell, Context
 LINEAR = 0.05
 """Relative difference between work lengths in the time of one unit of work, from which the unit is no unit."""
 STEADY = 0.10
-"""Relative distance from the 10th to the 90th percentile of the baseline loop's windows, from which it is not repeatable."""
+"""Relative distance from the 10th to the 90th percentile of the baseline loop's windows, from which it is not
+repeatable."""
 LEAST_NS = 0.5
 """Differences of baselines below this are the clock's, not the loop's."""
 
@@ -44,11 +46,13 @@ class Baseline(Struct, frozen=True, kw_only=True):
     spread: float
     """Distance from the 10th to the 90th percentile of one launch's windows, over the median."""
     why: str
-    """Why exposed costs are withheld at this length: ``not_proportional``, ``not_steady``; empty where they are shown."""
+    """Why exposed costs are withheld at this length: ``not_proportional``, ``not_steady``; empty where they are
+    shown."""
 
 
 class WorkLoop(Struct, frozen=True, kw_only=True):
-    """The loop around operations as the probe itself measures it at the start of every launch; medians over launches."""
+    """The loop around operations as the probe itself measures it at the start of every launch; medians over
+    launches."""
 
     unit_ns: float
     bent: float

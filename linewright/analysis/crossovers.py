@@ -35,7 +35,8 @@ def crossing_text(c: Crossover, time: str = "") -> str:
     """One crossover in words; `time`: how long the work from which the other form is cheaper takes."""
     unit = "units of work" if c.axis == "work_iters" else "iterations between the contender's operations"
     return (
-        f"{c.operation} {c.where}: {c.cheaper_below} is cheaper up to {c.below} {unit} (by {number(c.margin_below_ns)} ns),"
+        f"{c.operation} {c.where}: {c.cheaper_below} is cheaper up to {c.below} {unit} (by {number(c.margin_below_ns)}"
+        " ns),"
         f" {c.cheaper_above} from {c.above}{time} (by {number(c.margin_above_ns)} ns)"
     )
 

@@ -1,8 +1,10 @@
-"""Whether a kernel waits once for a whole scatter list or behind each entry, told from the same list by explicit instructions.
+"""Whether a kernel waits once for a whole scatter list or behind each entry, told from the same list by explicit
+instructions.
 
-The time of a mapping operation less that of the same call for a coherent device is what its maintenance costs.  It is compared
-with explicit passes over the same entries with one wait and with a wait behind each: where the two passes separate, a
-maintenance time whose whole interval lies below the middle of them has one wait, and one whose interval lies above has many.
+The time of a mapping operation less that of the same call for a coherent device is what its maintenance costs.  It is
+compared with explicit passes over the same entries with one wait and with a wait behind each: where the two passes
+separate, a maintenance time whose whole interval lies below the middle of them has one wait, and one whose interval
+lies above has many.
 """
 
 from __future__ import annotations

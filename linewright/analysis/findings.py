@@ -50,7 +50,8 @@ class Against(Struct, frozen=True, kw_only=True):
     id: str
     order: str
     ns: Interval
-    """What is compared: the issue interval, or with work around the operation the exposed cost (see `Finding.figure`)."""
+    """What is compared: the issue interval, or with work around the operation the exposed cost (see
+    `Finding.figure`)."""
     judged: Judged
     """Form over default (issue intervals), or form minus default in ns (exposed costs)."""
     rate_note: str
@@ -147,10 +148,16 @@ def point_of(cell: Cell) -> tuple:
     Of library operations the settings are compared, so the setting is no part of the point and the operation is.
     """
     return (
-        cell.width_bits, cell.contender, cell.contender_iters, cell.work_iters, cell.placement, cell.lines, cell.threads,
+        cell.width_bits,
+        cell.contender,
+        cell.contender_iters,
+        cell.work_iters,
+        cell.placement,
+        cell.lines,
+        cell.threads,
         tuple(sorted((key, value) for key, value in cell.params.items() if key != "policy")),
         cell.form if policy_of(cell) else "",
-    )  # fmt: skip
+    )
 
 
 class _Choice(Struct, frozen=True):
@@ -163,7 +170,8 @@ class _Choice(Struct, frozen=True):
 
 
 def _callers(members: Sequence[Summary], arch: str) -> list[_Choice]:
-    """For each operation and each distinct set of forms that serve an order: the default and what it is compared with."""
+    """For each operation and each distinct set of forms that serve an order: the default and what it is compared
+    with."""
     answers: list[_Choice] = []
     for operation in dict.fromkeys(s.cell.operation for s in members):
         allowed = _MAY_USE.get(operation, (operation,))
@@ -200,7 +208,8 @@ def contrast_of(first: Summary, second: Summary) -> Contrast | None:
 
 
 def tolerance(summary: Summary) -> float:
-    """Below which a difference from this cell is called the same: a share of an issue interval, ns of an exposed cost."""
+    """Below which a difference from this cell is called the same: a share of an issue interval, ns of an exposed
+    cost."""
     share = SAME_CONTENDED if summary.cell.contender == "same_line" else SAME_ALONE
     if figure_of(summary) == "issue":
         return share
@@ -226,7 +235,8 @@ def asked(
 ) -> list[Judged]:
     """The answers of one of `QUESTIONS`: pairs of cells of one run by their issue intervals, corrected together.
 
-    `same`: the difference from a pair's second cell below which they are called the same; `floor`: up to which it is noise.
+    `same`: the difference from a pair's second cell below which they are called the same; `floor`: up to which it is
+    noise.
     """
     contrasts = no_surer(
         [paired(first.by_launch, second.by_launch) for first, second in pairs],

@@ -1,8 +1,8 @@
 """Intervals of medians: from order statistics, and for launches that each had their own luck.
 
 Everything works on *groups*: a list of arrays, one array of values (window times, ns) per launch, or per line when
-there is one launch only.  A cell's figure is the median of its groups' medians.  docs/reference/method.md says what each
-interval promises; tests/py/analysis/test_intervals.py checks the promise by simulation.
+there is one launch only.  A cell's figure is the median of its groups' medians.  docs/reference/method.md says what
+each interval promises; tests/py/analysis/test_intervals.py checks the promise by simulation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def median(values: np.ndarray) -> float:
 
 
 def between(values: np.ndarray, low: float, high: float) -> float:
-    """From one quantile to another of a non-empty array, as NumPy interpolates them; several times faster for short ones."""
+    """From one quantile to another of a non-empty array, as NumPy interpolates them; several times faster for short
+    ones."""
     ordered = np.sort(values)
     ends = []
     for share in (low, high):
@@ -55,7 +56,8 @@ def between(values: np.ndarray, low: float, high: float) -> float:
 
 @lru_cache(maxsize=4096)
 def order_ranks(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float]:
-    """Ranks (from 0) of the narrowest symmetric pair of order statistics that cover the median, and their exact coverage.
+    """Ranks (from 0) of the narrowest symmetric pair of order statistics that cover the median, and their exact
+    coverage.
 
     Coverage of [x(k), x(n-1-k)] is 1 - 2·P(Binomial(n, 1/2) <= k).  Below six values no pair reaches 95 %: the
     outermost pair is returned with the coverage it has.
@@ -104,10 +106,10 @@ def _median_variance(medians: np.ndarray) -> float:
 def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, logarithmic: bool = True) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
 
-    Predicted from the spread between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's t,
-    above by order statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's median
-    could reasonably land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for times,
-    which vary by factors; differences of times do not.
+    Predicted from the spread between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's
+    t, above by order statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's
+    median could reasonably land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for
+    times, which vary by factors; differences of times do not.
     """
     groups = [values for values in groups if values.size]
     if not groups:

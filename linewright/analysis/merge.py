@@ -19,7 +19,8 @@ from linewright.schema import Context, Interval, Quantiles, Record
 CLUSTER_S = 25.0
 """Launches that began closer together than this saw the machine in one state: together they are one cluster."""
 CLUSTER_VIRTUAL_S = 300.0
-"""The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to 10 minutes, 28 of 33 less than 130 s."""
+"""The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to 10 minutes, 28 of
+33 less than 130 s."""
 FEWEST_CLUSTERS = 8
 """Clusters from which an interval promises that a repeat falls inside."""
 FEWEST_LINES = 8
@@ -30,7 +31,8 @@ SHARES = (0.50, 0.95, 0.99)
 
 
 def _less_baseline(values: list[float], baseline: list[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Each window minus the baseline's window beside it, and which windows were kept; unequal counts pair the nearest."""
+    """Each window minus the baseline's window beside it, and which windows were kept; unequal counts pair the
+    nearest."""
     a, b = np.asarray(values, dtype=float), np.asarray(baseline, dtype=float)
     if not a.size or not b.size:
         return np.empty(0), np.zeros(a.size, dtype=bool)
@@ -237,7 +239,8 @@ def _by_launch(records: Sequence[Record], values: Iterable[np.ndarray]) -> dict[
 
 
 def _line_modes(windows: Sequence[tuple[np.ndarray, np.ndarray]], medians: Sequence[float]) -> list[Mode]:
-    """Groups of lines; none where the order of time explains them as well, as a slowdown halfway through a launch does."""
+    """Groups of lines; none where the order of time explains them as well, as a slowdown halfway through a launch
+    does."""
     found = modes(medians, LINE_SHARE, LINE_ALARM)
     if len(found) < 2:
         return []

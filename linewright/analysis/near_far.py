@@ -20,10 +20,11 @@ from linewright.analysis.summary import PREFETCHED, Summary, judged_near_or_far
 from linewright.schema import Context
 
 NEAR_CYCLES = 30
-"""Back to back, an operation on a line that the core holds takes fewer core cycles than this (near atomics on arm64 take
-4 to 20); a trip to a home node takes more."""
+"""Back to back, an operation on a line that the core holds takes fewer core cycles than this (near atomics on arm64
+take 4 to 20); a trip to a home node takes more."""
 FAR_TIMES = 2.0
-"""An instruction that behaves as if performed at the interconnect costs at least this many times as much as the prefetched one."""
+"""An instruction that behaves as if performed at the interconnect costs at least this many times as much as the
+prefetched one."""
 FEWEST_WINDOWS = 3
 """Windows on one line, of both forms, before anything is said of that line: one window is no interval."""
 MIXED_SHARE = 0.1
@@ -54,7 +55,8 @@ class CoreClass(Struct, frozen=True, kw_only=True):
     reference: str
     """The same instruction behind a prefetch."""
     where: str
-    """``near``, ``far``, ``all_far`` (expensive even behind the prefetch), ``mixed`` (lines differ) or ``undecided``."""
+    """``near``, ``far``, ``all_far`` (expensive even behind the prefetch), ``mixed`` (lines differ) or
+    ``undecided``."""
     ratio: Contrast | None
     """The form over the prefetched one, paired within launches."""
     near: int

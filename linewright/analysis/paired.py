@@ -3,9 +3,9 @@
 A round runs every setting once, in random order.  Settings are compared with the baseline round by round (the
 logarithm of their ratio), by the Hodges-Lehmann estimate with its exact Wilcoxon interval, so that drift and a few
 wild runs do no harm.  The data may be analysed up to four times (a quarter, half, three quarters and all of the
-planned rounds); each interim analysis spends its part of the error rate, as the O'Brien-Fleming spending function of Lan and
-DeMets allots it, and the settings share that part equally.  Whatever is claimed at any of them is false with a chance
-of at most `ALPHA` in all.
+planned rounds); each interim analysis spends its part of the error rate, as the O'Brien-Fleming spending function of
+Lan and DeMets allots it, and the settings share that part equally.  Whatever is claimed at any of them is false with a
+chance of at most `ALPHA` in all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Paired(Struct, frozen=True, kw_only=True):
     rounds: int
     """Rounds in which both ran."""
     change_percent: Estimate | None
-    """Change of the metric; its interval holds at this interim analysis and for all settings together. None: too few rounds."""
+    """Change of the metric; its interval holds at this interim analysis and for all settings together. None: too few
+    rounds."""
     different: bool
     better: bool | None
     """None where no difference was found."""
@@ -126,7 +127,8 @@ def _rank_bound(n: int, tail: float) -> int:
 
 
 def hodges_lehmann(differences: Sequence[float], confidence: float) -> tuple[float, float, float] | None:
-    """Median of the pairwise means and its exact distribution-free interval; None where n cannot give that confidence."""
+    """Median of the pairwise means and its exact distribution-free interval; None where n cannot give that
+    confidence."""
     d = np.asarray(differences, dtype=float)
     if not d.size:
         return None

@@ -14,17 +14,24 @@ from linewright.schema import Cell, Context
 MEANING: dict[str, str] = {
     "metastable": "The launches fall into separate groups: read the modes and their shares, not one number.",
     "bimodal_lines": "Lines fall into separate groups: their home nodes, or their positions in a cache, differ.",
-    "one_launch": "Only one launch: its luck is not in the interval, and nothing is claimed; measure with at least 5 launches.",
-    "short_span": "All launches lie close together in time: another run may meet the machine in another state. Join runs made at other times.",
-    "baseline_not_proportional": "The loop around the operation does not take time in proportion to its work, so exposed costs are withheld.",
+    "one_launch": "Only one launch: its luck is not in the interval, and nothing is claimed; measure with"
+    " at least 5 launches.",
+    "short_span": "All launches lie close together in time: another run may meet the machine in another state. Join"
+    " runs made at other times.",
+    "baseline_not_proportional": "The loop around the operation does not take time in proportion to its work, so"
+    " exposed costs are withheld.",
     "baseline_not_steady": "The loop around the operation does not repeat within 10 %, so exposed costs are withheld.",
-    "same_cpu": "The contender ran on the timed thread's CPU: the figure is of two threads sharing one CPU, not of contention.",
+    "same_cpu": "The contender ran on the timed thread's CPU: the figure is of two threads sharing one"
+    " CPU, not of contention.",
     "emulated": "Run by an emulator: the times mean nothing, only the sums do.",
-    "faster_than_floor": "Cheaper than a plain add or than one core cycle: most likely the loop does not hold the operation.",
+    "faster_than_floor": "Cheaper than a plain add or than one core cycle: most likely the loop does"
+    " not hold the operation.",
     "doubled": "Exactly 2.00 times the uncontended figure: most likely two threads share one CPU or one core.",
-    "negative_cost": "Below its baseline loop by more than noise: most likely the two loops are placed or clocked differently.",
+    "negative_cost": "Below its baseline loop by more than noise: most likely the two loops are"
+    " placed or clocked differently.",
     "zero_cost": "No cost at all where the operation cannot be free: most likely it was optimised away.",
-    "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are in the contended figures too.",
+    "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are"
+    " in the contended figures too.",
     "coarse_clock": "A batch lasts fewer than 100 ticks of the clock: percentiles are quantised.",
     "simulated": "Simulated on a described machine: what the model says, and no measurement.",
     "starved": "Simulated, and a thread got no operation done while the window waited for it.",
@@ -80,7 +87,8 @@ def _below_floor(summary: Summary, neighbours: Neighbours, cycle: float) -> bool
 
 
 def _may_share(summary: Summary, contexts: Mapping[str, Context]) -> bool:
-    """Could two of the cell's threads have shared a CPU or a core?  Only recorded CPUs on different cores exclude it."""
+    """Could two of the cell's threads have shared a CPU or a core?  Only recorded CPUs on different cores exclude
+    it."""
     if len(summary.cpus) < 2 or len(set(summary.cpus)) < len(summary.cpus):
         return True
     known = next((contexts[i].cpus for i in summary.context_ids if i in contexts), [])
@@ -114,13 +122,15 @@ def _zero(summary: Summary, cycle: float) -> bool:
 
 
 def _negative(members: Iterable[Summary]) -> set[str]:
-    """Ids of cells whose exposed cost is shown to be below zero, corrected over all cells of a machine that have one."""
+    """Ids of cells whose exposed cost is shown to be below zero, corrected over all cells of a machine that have
+    one."""
     costs = {s.id: paired(s.exposed_by_launch, dict.fromkeys(s.exposed_by_launch, 0.0), "ns") for s in members}
     return {i for i, c in _shown(costs.items()) if c.high < 0}
 
 
 def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[str]:
-    """Ids of placebos that are shown to differ from no contender by more than is worth a warning, corrected likewise."""
+    """Ids of placebos that are shown to differ from no contender by more than is worth a warning, corrected
+    likewise."""
     pairs = [(s, o) for s in members if s.cell.contender == "placebo" for o in neighbours.get(_key(s.cell, "none"), [])]
     found = _shown([(s.id, paired(s.by_launch, other.by_launch)) for s, other in pairs])
     return {i for i, c in found if c.nearest > PLACEBO_MARGIN}

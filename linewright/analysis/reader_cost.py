@@ -98,10 +98,14 @@ def sides(summaries: Iterable[Summary]) -> list[Side]:
 
     def find(machine: str, operation: str, form: str, updater: str, readers: int, delay: int | None) -> Summary | None:
         fits = (
-            s for s in usable
-            if s.machine_id == machine and (s.cell.operation, s.cell.form) == (operation, form) and updater_of(s.cell) == updater
-            and readers_of(s.cell) == readers and delay in (None, delay_of(s.cell))
-        )  # fmt: skip
+            s
+            for s in usable
+            if s.machine_id == machine
+            and (s.cell.operation, s.cell.form) == (operation, form)
+            and updater_of(s.cell) == updater
+            and readers_of(s.cell) == readers
+            and delay in (None, delay_of(s.cell))
+        )
         return next(fits, None)
 
     rows: dict[tuple, None] = {}
@@ -134,8 +138,8 @@ class Trade(Struct, frozen=True, kw_only=True):
     waited_ns: Interval
     """Per update, more than `cheap_update`."""
     sections_per_update: Estimate
-    """With more read-side critical sections than this between two updates `cheap_reader` costs less in all; the interval
-    is that of the two intervals' ends."""
+    """With more read-side critical sections than this between two updates `cheap_reader` costs less in all; the
+    interval is that of the two intervals' ends."""
 
 
 class _Rival(NamedTuple):
@@ -212,12 +216,19 @@ def _trades(rivals: Sequence[_Rival]) -> list[Trade]:
 
 def _trade(cheap: Side, other: Side, saved: Interval, waited: Interval) -> Trade:
     return Trade(
-        cheap_reader=cheap.form, cheap_update=other.form, updater=cheap.updater, read_delay=cheap.read_delay,
-        readers=cheap.readers, saved_ns=saved, waited_ns=waited,
+        cheap_reader=cheap.form,
+        cheap_update=other.form,
+        updater=cheap.updater,
+        read_delay=cheap.read_delay,
+        readers=cheap.readers,
+        saved_ns=saved,
+        waited_ns=waited,
         sections_per_update=Estimate(
-            value=waited.median_ns / saved.median_ns, low=waited.low_ns / saved.high_ns, high=waited.high_ns / saved.low_ns
+            value=waited.median_ns / saved.median_ns,
+            low=waited.low_ns / saved.high_ns,
+            high=waited.high_ns / saved.low_ns,
         ),
-    )  # fmt: skip
+    )
 
 
 def _negative(interval: Interval) -> Interval:

@@ -1,4 +1,5 @@
-"""Summaries of whole files: every cell merged, then what only its neighbours can tell: near or far, modes, controls, flags."""
+"""Summaries of whole files: every cell merged, then what only its neighbours can tell: near or far, modes, controls,
+flags."""
 
 from __future__ import annotations
 

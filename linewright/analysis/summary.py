@@ -1,4 +1,5 @@
-"""One cell on one machine, all its launches merged: the figures that every table, comparison and sentence starts from."""
+"""One cell on one machine, all its launches merged: the figures that every table, comparison and sentence starts
+from."""
 
 from __future__ import annotations
 
@@ -19,18 +20,20 @@ PREFETCHED: Mapping[str, tuple[str, ...]] = {
     "ldadd": ("prfm_strm_ldadd", "prfm_keep_ldadd"),
     "swp": ("prfm_strm_swp",),
 }
-"""Single LSE instructions, and the same ones behind a prefetch for write, the first measured of which is the reference."""
+"""Single LSE instructions, and the same ones behind a prefetch for write, the first measured of which is the
+reference."""
 
 
 def judged_near_or_far(cell: Cell) -> bool:
-    """Whether a cell tells where its form is performed: uncontended, back to back, an LSE instruction or its reference."""
+    """Whether a cell tells where its form is performed: uncontended, back to back, an LSE instruction or its
+    reference."""
     plain = cell.contender == "none" and not cell.work_iters and cell.operation in ("add", "fetch_add", "xchg")
     return plain and any(cell.form in (form, *references) for form, references in PREFETCHED.items())
 
 
 def has_work(cell: Cell) -> bool:
-    """Whether something around the operation is in its baseline too: work, a delay inside a read-side critical section, the
-    walk of a scatter list."""
+    """Whether something around the operation is in its baseline too: work, a delay inside a read-side critical section,
+    the walk of a scatter list."""
     worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0") or cell.operation in DMA.operations
     return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
 
@@ -67,7 +70,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     launches: int
     """Launches that gave values."""
     clusters: int
-    """Groups of launches close in time, which share the machine's state; 0 where the records do not say when they were."""
+    """Groups of launches close in time, which share the machine's state; 0 where the records do not say when they
+    were."""
     launch_span_s: float | None
     """From the first launch's first window to the last one's."""
     promise: str
@@ -77,8 +81,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """``ok``, ``unavailable``, ``error`` or ``unreliable``."""
     reason: str
     issue: Interval | None
-    """Issue interval, work included: median of the launches' medians, and where a repeat's falls as far as `promise` says.
-    Of published percentiles the median alone: both ends are it and the confidence is 0."""
+    """Issue interval, work included: median of the launches' medians, and where a repeat's falls as far as `promise`
+    says. Of published percentiles the median alone: both ends are it and the confidence is 0."""
     exposed: Interval | None
     """Against the baseline loop; only with work around the operation. Negative within noise stays negative."""
     completion: Interval | None
@@ -101,7 +105,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     placement_class: str
     stop: str
     unit: str
-    """What `unit_ns` holds one median of: ``launch`` (launches of one cluster are one), or in one launch ``line``, ``block`` or ``window``; ``none``."""
+    """What `unit_ns` holds one median of: ``launch`` (launches of one cluster are one), or in one launch ``line``,
+    ``block`` or ``window``; ``none``."""
     unit_ns: list[float]
     """Medians of the issue interval that the interval is made of."""
     by_launch: dict[str, float]
@@ -112,7 +117,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     baseline_reach_ns: float
     """From the 10th to the 90th percentile of the baseline loop's windows, median over launches."""
     line_figures: dict[str, dict[int, tuple[float, float, float, int]]]
-    """Least, median and most of the windows on each line, and their number, by launch; only where `judged_near_or_far`."""
+    """Least, median and most of the windows on each line, and their number, by launch; only where
+    `judged_near_or_far`."""
     windows: int
     discarded: int
     metrics: dict[str, float]
@@ -120,7 +126,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     withheld: str = ""
     """Why there is no exposed cost: the baseline loop is ``not_proportional`` or ``not_steady`` at this work length."""
     nearness: str = ""
-    """``near``, ``far``, ``all_far``, ``mixed`` or ``undecided`` on this CPU (see near_far); set back to back and uncontended."""
+    """``near``, ``far``, ``all_far``, ``mixed`` or ``undecided`` on this CPU (see near_far); set back to back and
+    uncontended."""
     near_lines: int = 0
     far_lines: int = 0
     published: bool
@@ -137,7 +144,8 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def equal_loops(self) -> bool:
-        """Whether all threads run the same loop: with work or spacing on one side shares are unequal by construction."""
+        """Whether all threads run the same loop: with work or spacing on one side shares are unequal by
+        construction."""
         return self.cell.work_iters == 0 and self.cell.contender_iters == 0
 
     @property

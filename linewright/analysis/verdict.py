@@ -68,7 +68,8 @@ def _published(found: Sequence[Finding]) -> list[Sentence]:
         order = ", ".join(f"{name} {number(ns)}" for ns, name in ranked)
         ratio = f", {ranked[-1][0] / ranked[0][0]:.3g} times from first to last" if ranked[0][0] > 0 else ""
         clause = Clause(
-            text=f"{work_text(f.work_iters)}, {caller_of(f)}: published medians, work included, in order: {order} ns{ratio}",
+            text=f"{work_text(f.work_iters)}, {caller_of(f)}: published medians, work included, in order: {order}"
+            f" ns{ratio}",
             numbers={name: ns for ns, name in ranked},
         )
         answers.append(Sentence(lead=condition(f), clauses=[clause], family=family_of(f.operation).name))
@@ -78,7 +79,8 @@ def _published(found: Sequence[Finding]) -> list[Sentence]:
 
 
 _OPEN = {
-    "one_launch": f"one launch only, and a claim needs {FEWEST_LAUNCHES}: measure with --set launches={FEWEST_LAUNCHES}",
+    "one_launch": f"one launch only, and a claim needs {FEWEST_LAUNCHES}: measure with --set"
+    f" launches={FEWEST_LAUNCHES}",
     "few_launches": f"fewer than {FEWEST_LAUNCHES} launches: measure with --set launches={FEWEST_LAUNCHES}",
     "noise_floor": "identical machine code differed as much in this run",
     "baseline": "the loop around the operation is no measure of its work here, so exposed costs are withheld",
@@ -127,7 +129,8 @@ def control_sentences(members: Sequence[Summary], contexts: Sequence[Context]) -
         pairs = max(f.pairs for f in found.values())
         answers.append(
             said(
-                f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}: nothing smaller is claimed"
+                f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}:"
+                " nothing smaller is claimed"
             )
         )
     loop = work_loop(contexts)
@@ -144,7 +147,8 @@ def control_sentences(members: Sequence[Summary], contexts: Sequence[Context]) -
         lengths = join([str(work) for work in failed])
         answers.append(
             said(
-                f"exposed costs at {lengths} units of work are withheld: the loop without an operation is no measure there"
+                f"exposed costs at {lengths} units of work are withheld: the loop without an operation"
+                " is no measure there"
             )
         )
     return answers

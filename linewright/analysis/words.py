@@ -1,4 +1,5 @@
-"""The phrases that verdict and advice share: callers, conditions, figures, savings, and what an undecided answer leaves open."""
+"""The phrases that verdict and advice share: callers, conditions, figures, savings, and what an undecided answer leaves
+open."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ def figure_text(ns: float, f: Finding) -> str:
 
 
 def shown_text(f: Finding) -> str:
-    """What is shown at one point: the best form or the default, those that cost more, those that cost the same; or nothing."""
+    """What is shown at one point: the best form or the default, those that cost more, those that cost the same; or
+    nothing."""
     best, slower, same = f.best, f.of("slower"), f.of("same")
     if not (best or slower or same):
         return ""

@@ -63,7 +63,8 @@ class Where(Protocol):
         ...
 
     def watched(self) -> Any:
-        """For the time of a trial with such settings; gives a function from settings to the names of those in which no block came."""
+        """For the time of a trial with such settings; gives a function from settings to the names of those in which no
+        block came."""
         ...
 
     def runs(self, session: Session, interrupts: Interrupts, limit_s: float | None) -> Runs: ...

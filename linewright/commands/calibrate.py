@@ -39,7 +39,8 @@ def calibrate(
         bool,
         typer.Option(
             "--moved",
-            help="A hypervisor moved the CPUs: handoffs in two groups are pairs under one last-level cache and under two.",
+            help="A hypervisor moved the CPUs: handoffs in two groups are pairs under one last-level"
+            " cache and under two.",
         ),
     ] = False,
     cross_validate: Annotated[

@@ -242,15 +242,16 @@ def _name(name: str, pid: int) -> str:
 
 
 def period_us(cpus: int) -> float:
-    """CPU time between samples, at least: never more samples than the command can read.  The sampler lengthens it where samples cost
-    more than their share."""
+    """CPU time between samples, at least: never more samples than the command can read.  The sampler lengthens it where
+    samples cost more than their share."""
     by_reading = 1e6 * cpus / MOST_PER_SECOND
     # Not a multiple of the kernel's tick: a program that works in ticks would be met at one place only.
     return max(by_reading, 997.0)
 
 
 def signal_period_ns(share: float, cpus: int) -> float:
-    """The same for the fall-back, whose signals cannot be tried out beforehand; what they took is measured as they run."""
+    """The same for the fall-back, whose signals cannot be tried out beforehand; what they took is measured as they
+    run."""
     return max(SIGNAL_NS / (share / 2), period_us(cpus) * 1000)
 
 

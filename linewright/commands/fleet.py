@@ -36,7 +36,8 @@ def fleet(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Dask scheduler, such as tcp://HOST:8786: each line of HOSTS is then the name, host or address of one of its workers, "
+            help="Dask scheduler, such as tcp://HOST:8786: each line of HOSTS is then the name, host or address of one"
+            " of its workers, "
             "which measures its own machine.",
             show_default="ssh",
         ),
@@ -49,7 +50,8 @@ def fleet(
     settings: SetOption = None,
     seed: SeedOption = None,
 ) -> int:
-    """Measure many machines at once, and group them by how they behave. Repeat the command to continue a fleet that was stopped."""
+    """Measure many machines at once, and group them by how they behave. Repeat the command to continue a fleet that was
+    stopped."""
     bound = units.share(alike, "--alike")
     limit = several.limit_s(plan, budget)
     members = hosts.read_workers(file) if scheduler else hosts.read_hosts(file)

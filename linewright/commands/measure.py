@@ -111,7 +111,8 @@ AgainstOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Compare with this record file, measured again in turns where that is possible; exit 1 if anything differs.",
+        help="Compare with this record file, measured again in turns where that is possible; exit"
+        " 1 if anything differs.",
     ),
 ]
 AgainstProbeOption = Annotated[
@@ -193,7 +194,8 @@ def _on_one(
     shape: Shape,
     again: dict[str, object],
 ) -> int:
-    """Measure on one target; `files` is where to write, what to resume, whether to replace, whether only to describe."""
+    """Measure on one target; `files` is where to write, what to resume, whether to replace, whether only to
+    describe."""
     out, resume, force, dry_run = files
     chosen = resolve(request, target)
     with ExitStack() as stack:
@@ -224,7 +226,8 @@ def _compared(
     shape: Shape,
     again: dict[str, object],
 ) -> int:
-    """Measure and compare with an earlier file: in turns where that side can be measured again, else as of two times."""
+    """Measure and compare with an earlier file: in turns where that side can be measured again, else as of two
+    times."""
     from linewright.compare import against, in_turns  # imports NumPy, which takes longer than a refusal may
 
     chosen = resolve(request, target)
@@ -293,7 +296,8 @@ def _take_printed(path: str, out: str | None, force: bool, shape: Shape) -> int:
 
 
 def _doubts(contexts: list[Context]) -> list[str]:
-    """What a reader should know of a file that was made elsewhere: another version's probe, launches that are missing."""
+    """What a reader should know of a file that was made elsewhere: another version's probe, launches that are
+    missing."""
     lines = []
     versions = {context.tool_version for context in contexts} - {__version__}
     if versions:

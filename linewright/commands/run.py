@@ -21,8 +21,8 @@ from linewright.target.programs import AUDIT as LIBRARY
 ORDER = 70
 TLS_TUNABLE = "glibc.rtld.optional_static_tls"
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries,
-and keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis would
-not start. The setting is in bytes for each thread; glibc before 2.33 has none."""
+and keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis
+would not start. The setting is in bytes for each thread; glibc before 2.33 has none."""
 TLS_LEAST = 16384
 """Bytes asked for even where the libraries need less: libraries that the program opens later want some, too."""
 CHANGED = ("LD_AUDIT", "LINEWRIGHT_ATOMICS", "GLIBC_TUNABLES")
@@ -45,8 +45,8 @@ def run(
 ) -> int:
     """Run an already-built arm64 program with its outlined atomics in another form.
 
-    Nothing is written to the program's files. The program takes this command's place: signals reach it, and its exit code
-    is the answer.
+    Nothing is written to the program's files. The program takes this command's place: signals reach it, and its exit
+    code is the answer.
     """
     policy.check(atomics, "--atomics")
     program = find_program(command[0])

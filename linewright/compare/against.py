@@ -1,4 +1,5 @@
-"""`linewright measure --against FILE`: which side of an earlier measurement can be measured again, in turns with the new one.
+"""`linewright measure --against FILE`: which side of an earlier measurement can be measured again, in turns with the
+new one.
 
 Nothing that a record file names is run: its options are read by this program's own rules, and the probe is this one or
 the one that the user names, known by its digest.
@@ -35,8 +36,8 @@ class Side(NamedTuple):
 def other_side(path: str, plan: Plan, words: Sequence[str], target: Target, named: str | None) -> Side | str:
     """What the earlier file's side runs, or in words why it cannot be measured again.
 
-    `words` are the options of the new measurement, and `plan` what they give; `named`, where given, is the probe that the
-    file was measured with.  UserError where the two have no cell in common.
+    `words` are the options of the new measurement, and `plan` what they give; `named`, where given, is the probe that
+    the file was measured with.  UserError where the two have no cell in common.
     """
     reader = records.Reader(path)
     seen = {line.value.id for line in reader if isinstance(line.value, Record)}

@@ -21,14 +21,32 @@ class Unlike(Struct, frozen=True, kw_only=True):
 
 
 FIELDS = (
-    "target", "arch", "cpu_model", "cpu_ids", "cpus", "emulated", "virtualised", "kernel", "boot_parameters", "governor",
-    "smt", "tool_version", "compiler", "features", "line_bytes", "page_bytes", "time_source", "realtime", "locked_memory",
+    "target",
+    "arch",
+    "cpu_model",
+    "cpu_ids",
+    "cpus",
+    "emulated",
+    "virtualised",
+    "kernel",
+    "boot_parameters",
+    "governor",
+    "smt",
+    "tool_version",
+    "compiler",
+    "features",
+    "line_bytes",
+    "page_bytes",
+    "time_source",
+    "realtime",
+    "locked_memory",
     "rseq",
-)  # fmt: skip
+)
 """Conditions in the order in which they are reported, the weightiest first.
 
 Left out: what names one launch (`context_id`, `started_utc`, `plan`, `launch`), and what is measured afresh each time
-(`tick_ns`, `timer_cost_ns`, `cycle_ns`, the work's figures), how the launch was laid out (`loop_offset_bytes`, `launches`).
+(`tick_ns`, `timer_cost_ns`, `cycle_ns`, the work's figures), how the launch was laid out (`loop_offset_bytes`,
+`launches`).
 """
 IN_MACHINE_ID = {"arch", "cpu_model", "cpu_ids", "cpus", "kernel"}
 """What `machine_id` is made of, beside the system's own id: where one of these differs, it says nothing new."""
@@ -67,4 +85,7 @@ def frequency_warning(before: Iterable[Context], after: Iterable[Context]) -> st
     a, b = one[len(one) // 2], two[len(two) // 2]
     if abs(b / a - 1) < FREQUENCY_SHARE:
         return ""
-    return f"a core cycle took {a:.3f} ns before and {b:.3f} ns after: the frequency changed by {a / b - 1:+.0%}, which moves every cell"
+    return (
+        f"a core cycle took {a:.3f} ns before and {b:.3f} ns after: the frequency changed by {a / b - 1:+.0%},"
+        " which moves every cell"
+    )

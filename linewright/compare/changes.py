@@ -1,4 +1,5 @@
-"""Two sets of summaries, cell by cell: what changed, what is the same, what is undecided, corrected for every cell compared.
+"""Two sets of summaries, cell by cell: what changed, what is the same, what is undecided, corrected for every cell
+compared.
 
 Launches that both sides ran in turns are paired.  Of runs made one after the other the drift inside them is allowed
 for.  With work around the operation the exposed costs are compared, in ns.
@@ -83,7 +84,10 @@ def _obstacle(before: Summary, after: Summary) -> str:
         if not summary.by_launch:
             return f"{name}: no windows, only percentiles"
         if figure_of(summary) == "exposed" and summary.withheld:
-            return f"{name}: the loop around the operation is no measure of its work ({summary.withheld.replace('_', ' ')})"
+            return (
+                f"{name}: the loop around the operation is no measure of its work"
+                f" ({summary.withheld.replace('_', ' ')})"
+            )
         if figure_of(summary) == "exposed" and not summary.exposed_by_launch:
             return f"{name}: no baseline loop to take off"
     return ""
@@ -111,8 +115,8 @@ def compare(
 ) -> list[list[Change]]:
     """Every cell that the baseline and a run both have, run by run, corrected over all cells of all runs together.
 
-    `contexts` of both sides say which launches ran in turns.  Cells are matched by id; a side that holds several machines
-    must be split by the caller (ValueError otherwise).  The largest changes come first, then the others by id.
+    `contexts` of both sides say which launches ran in turns.  Cells are matched by id; a side that holds several
+    machines must be split by the caller (ValueError otherwise).  The largest changes come first, then the others by id.
     """
     known = {c.context_id: c for c in contexts}
     left = _by_id(before, "before")

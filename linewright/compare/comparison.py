@@ -89,7 +89,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     baseline: Side
     others: list[Side]
     rows: list[Row]
-    """By file in the order given, the largest certain changes first, then the undecided, then what cannot be compared."""
+    """By file in the order given, the largest certain changes first, then the undecided, then what cannot be
+    compared."""
     fail_above: float | None
     undecided_fails: bool = True
     """Whether a check with undecided rows counts as failed."""
@@ -159,7 +160,8 @@ def sentences(comparison: Comparison, side: Side) -> list[str]:
     rows = comparison.of(side.file)
     family = sum(row.p is not None for row in comparison.rows)
     said = [
-        f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} (95 %, corrected for {family} comparisons)"
+        f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} (95 %,"
+        f" corrected for {family} comparisons)"
     ]
     said += _open(rows)
     if side.missing:

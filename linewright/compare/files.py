@@ -218,7 +218,8 @@ def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None])
     found = boots.across_boots(baseline, others)
     session = baseline.sessions[0]
     return Comparison(
-        what=f"{' '.join(session.command)}: {session.metric}, {'higher' if session.higher_is_better else 'lower'} is better; medians of boots",
+        what=f"{' '.join(session.command)}: {session.metric}, {'higher' if session.higher_is_better else 'lower'} is"
+        " better; medians of boots",
         words=("worse", "better"),
         higher_is_better=session.higher_is_better,
         baseline=_trial_side(baseline, baseline, [], []),
@@ -253,9 +254,16 @@ def _trial_side(
     first = own.sessions[0]
     boots_seen = len({s.boot_id or s.session for s in own.sessions})
     return Side(
-        file=own.path, conditions=[f"{first.cpu_model} ({first.arch}), {first.cpus} CPUs, {first.kernel}, {boots_seen} boot{'s' if boots_seen > 1 else ''} from {first.started_utc}"],
-        missing=[n for n in expected if n not in names], added=[n for n in names if n not in expected], unlike=found, warnings=warnings,
-    )  # fmt: skip
+        file=own.path,
+        conditions=[
+            f"{first.cpu_model} ({first.arch}), {first.cpus} CPUs, {first.kernel}, {boots_seen}"
+            f" boot{'s' if boots_seen > 1 else ''} from {first.started_utc}"
+        ],
+        missing=[n for n in expected if n not in names],
+        added=[n for n in names if n not in expected],
+        unlike=found,
+        warnings=warnings,
+    )
 
 
 def _trial_warnings(
@@ -269,7 +277,8 @@ def _trial_warnings(
     ]
     if any(a.unit == "run" for a in rows):
         said.append(
-            f"fewer than {boots.FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval (1 % is assumed); save several boots for a claim"
+            f"fewer than {boots.FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval (1 % is"
+            " assumed); save several boots for a claim"
         )
     return said
 

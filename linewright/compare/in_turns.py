@@ -1,7 +1,7 @@
 """Two commands that write records, run in turns: launch by launch A then B, or B then A, so that drift falls on both.
 
-Each command is run once per launch and writes to the file that ``{output}`` in it stands for.  The number of the turn is
-in its environment, for `linewright measure --launch`: turns differ in it, so that the placement of code is in the
+Each command is run once per launch and writes to the file that ``{output}`` in it stands for.  The number of the turn
+is in its environment, for `linewright measure --launch`: turns differ in it, so that the placement of code is in the
 interval, and the two sides of a turn do not.  The launches of each side are joined into one record file.
 """
 

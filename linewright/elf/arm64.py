@@ -48,7 +48,8 @@ def target(word: int, address: int) -> int:
 
 
 def veneers(words: np.ndarray, address: int) -> dict[int, int]:
-    """Long-branch veneers, which linkers put where a target is out of a branch's reach: the address of each and its target.
+    """Long-branch veneers, which linkers put where a target is out of a branch's reach: the address of each and its
+    target.
 
     `adrp x16, page; add x16, x16, #low; br x16`, or `ldr x16, 8 bytes on; br x16` and the target's address.
     """

@@ -1,4 +1,5 @@
-"""The outlined helpers of arm64 by their exact machine code: those that the auditing library changes, and Linewright's own.
+"""The outlined helpers of arm64 by their exact machine code: those that the auditing library changes, and Linewright's
+own.
 
 The same sequences as src/outline/audit/signature.c describes for the library that edits them; a test holds both against
 the compiler's own helpers.
@@ -32,7 +33,8 @@ class Body:
     end: int
     kind: str
     """known: the compiler's, which an auditing library can edit. own: linked from liblinewright_outline, so the setting
-    governs it without one. fixed: LL/SC without a test of the CPU, as Rust's compiler_builtins has it; nothing governs it."""
+    governs it without one. fixed: LL/SC without a test of the CPU, as Rust's compiler_builtins has it; nothing governs
+    it."""
 
 
 def _body(op: str, size: int, order: str) -> tuple[int, ...]:
@@ -134,7 +136,8 @@ def _compilers(words: np.ndarray, i: int) -> tuple[str, int, str] | None:
 
 
 def _own(words: np.ndarray, i: int) -> tuple[str, int, str] | None:
-    """Linewright's: bit 1 of the byte to the prefetch behind the body, bit 0 clear to the LL/SC path behind the return."""
+    """Linewright's: bit 1 of the byte to the prefetch behind the body, bit 0 clear to the LL/SC path behind the
+    return."""
     if (
         i + 6 >= len(words)
         or words[i + 2] & _TB_MASK != _TBNZ_W16_1

@@ -181,7 +181,10 @@ def _read(path: str) -> bytes:
 def _beginning(path: str, elf: ELFFile, segments: list) -> Beginning:
     machine, kind = elf["e_machine"], elf["e_type"]
     if machine not in MACHINES or not elf.little_endian or (elf.elfclass == 32) != (machine == "EM_386"):
-        code = f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass} bits{'' if elf.little_endian else ', big-endian'}"
+        code = (
+            f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass}"
+            f" bits{'' if elf.little_endian else ', big-endian'}"
+        )
         raise UserError(code, path, f"allowed: {', '.join(MACHINES.values())}")
     if kind not in KINDS:
         raise UserError(
@@ -299,7 +302,8 @@ def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, .
 
 
 def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str:
-    """The same of a library, which names no dynamic linker, by the C library that it wants (a name in its dynamic strings)."""
+    """The same of a library, which names no dynamic linker, by the C library that it wants (a name in its dynamic
+    strings)."""
     dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
     _, names = _table(elf, raw, dynamic, sections) if dynamic is not None else (None, b"")
     if b"\0libc.so.6\0" in names:
@@ -378,24 +382,28 @@ def _unwound(raw: bytes, segments: list) -> list[Symbol]:
     if header is None:
         return []
     data = _slice(raw, header["p_offset"], header["p_filesz"], "the unwind index")
-    # Version 1; pointer to .eh_frame in 4 relative bytes; count in 4 bytes; entries of two 4-byte offsets from the header.
+    # Version 1; pointer to .eh_frame in 4 relative bytes; count in 4 bytes; entries of two 4-byte offsets from the
+    # header.
     if len(data) < 12 or data[0] != 1 or data[1] & 15 not in (3, 11) or data[2] != 0x03 or data[3] != 0x3B:
         return []
     count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
     entries = np.frombuffer(data, dtype="<i4", count=2 * count, offset=12).astype(np.int64) + header["p_vaddr"]
     starts, places = entries[::2], entries[1::2] + (header["p_offset"] - header["p_vaddr"])
     return [
-        Symbol(int(start), _unwound_size(raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]),
-               f"function at {int(start):#x}")
+        Symbol(
+            int(start),
+            _unwound_size(raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]),
+            f"function at {int(start):#x}",
+        )
         for start, place in zip(starts, places, strict=False)
-    ]  # fmt: skip
+    ]
 
 
 def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
     """A function's size from its unwind entry at file offset `place`, which is loaded at `address`; 0: not understood.
 
-    The entry is length, offset of its common part, beginning and size. How the beginning is encoded stands in the common
-    part; here each of the usual encodings is tried, and the one that gives the known beginning is right.
+    The entry is length, offset of its common part, beginning and size. How the beginning is encoded stands in the
+    common part; here each of the usual encodings is tried, and the one that gives the known beginning is right.
     """
     if not 0 <= place <= len(raw) - 24:
         return 0

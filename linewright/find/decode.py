@@ -304,9 +304,33 @@ class _Arm64:
 
 
 _ARM64_ATOMIC = (
-    "ldadd", "ldclr", "ldset", "ldeor", "ldsmax", "ldsmin", "ldumax", "ldumin", "stadd", "stclr", "stset", "steor",
-    "stsmax", "stsmin", "stumax", "stumin", "swp", "cas", "ldxr", "ldaxr", "stxr", "stlxr", "ldxp", "ldaxp", "stxp", "stlxp",
-)  # fmt: skip
+    "ldadd",
+    "ldclr",
+    "ldset",
+    "ldeor",
+    "ldsmax",
+    "ldsmin",
+    "ldumax",
+    "ldumin",
+    "stadd",
+    "stclr",
+    "stset",
+    "steor",
+    "stsmax",
+    "stsmin",
+    "stumax",
+    "stumin",
+    "swp",
+    "cas",
+    "ldxr",
+    "ldaxr",
+    "stxr",
+    "stlxr",
+    "ldxp",
+    "ldaxp",
+    "stxp",
+    "stlxp",
+)
 
 
 def is_arm64_atomic(mnemonic: str) -> bool:

@@ -1,4 +1,5 @@
-"""What is known of each 64-byte line: who touches which bytes, from where, and whether they do so in the same stretch of time."""
+"""What is known of each 64-byte line: who touches which bytes, from where, and whether they do so in the same stretch
+of time."""
 
 from __future__ import annotations
 
@@ -196,8 +197,8 @@ def put(lines: Lines, sample: Sample, operand: Operand) -> None:
 
 
 def collect_near(samples: Iterable[Sample], decoder: Decoder, lines: Lines, wanted: set[Place]) -> None:
-    """Count the samples that fall near a plain access of a line that watchpoints have shown to be shared: an upper bound of
-    the time that those accesses take.  The masks stay as the watchpoints made them."""
+    """Count the samples that fall near a plain access of a line that watchpoints have shown to be shared: an upper
+    bound of the time that those accesses take.  The masks stay as the watchpoints made them."""
     for sample in samples:
         if sample.kernel or not sample.bits or decoder.sure(sample.pid, sample.ip, sample.bits):
             continue

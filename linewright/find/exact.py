@@ -1,4 +1,5 @@
-"""Every access of a program under qemu-user: which lines are shared is exact for that run, how often they move is not shown."""
+"""Every access of a program under qemu-user: which lines are shared is exact for that run, how often they move is not
+shown."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ def _notes(judge: Judge) -> list[str]:
     notes = ["Lines are in the order in which they changed hands most under emulation: that is no measure of time."]
     if judge.seldom:
         notes.append(
-            f"{judge.seldom} more lines changed hands fewer than {FEWEST_TAKEOVERS} times, as at starts and ends of threads."
+            f"{judge.seldom} more lines changed hands fewer than {FEWEST_TAKEOVERS} times, as at starts"
+            " and ends of threads."
         )
     return notes
 

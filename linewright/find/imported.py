@@ -29,10 +29,19 @@ def result_of(table: Table, path: str) -> Result:
     travelling.sort(key=lambda h: -h.accesses)
     blind = [*BLIND, *([] if _stores(table) else [NO_STORES]), *([] if table.knows_threads else [NO_THREADS])]
     return Result(
-        linewright_find_result=2, source=table.layout, program=path, arch="unknown", seconds=0.0,
-        samples=round(sum(r.loads + r.stores for r in table.rows)), lost=0, threads=len({r.tid for r in table.rows if r.tid}),
-        lines=travelling[:MOST_LISTED], alone=[], overhead=None, blind=blind,
-    )  # fmt: skip
+        linewright_find_result=2,
+        source=table.layout,
+        program=path,
+        arch="unknown",
+        seconds=0.0,
+        samples=round(sum(r.loads + r.stores for r in table.rows)),
+        lost=0,
+        threads=len({r.tid for r in table.rows if r.tid}),
+        lines=travelling[:MOST_LISTED],
+        alone=[],
+        overhead=None,
+        blind=blind,
+    )
 
 
 def _stores(table: Table) -> bool:
@@ -47,14 +56,30 @@ def _hot(line: int, rows: list[Row], table: Table) -> Hot:
     if moved and kind not in ("true", "false"):
         kind = _by_offsets(rows, _stores(table))
     touches = [
-        Touch(thread=tid, name=next((r.name for r in rows if r.tid == tid), ""), bytes=runs(t.touched), writes=bool(t.written), reads=bool(t.read))
+        Touch(
+            thread=tid,
+            name=next((r.name for r in rows if r.tid == tid), ""),
+            bytes=runs(t.touched),
+            writes=bool(t.written),
+            reads=bool(t.read),
+        )
         for tid, t in sorted(threads.items())
-    ]  # fmt: skip
+    ]
     return Hot(
-        address=line, pid=rows[0].pid, line_bytes=64, kind=kind, kind_128=kind, certainty="imported",
-        object=f"line at {line:#x}", object_kind="unknown", share=None, touches=touches[:MOST_TOUCHES], threads=len(threads),
-        sites=_sites(rows), accesses=round(moved),
-    )  # fmt: skip
+        address=line,
+        pid=rows[0].pid,
+        line_bytes=64,
+        kind=kind,
+        kind_128=kind,
+        certainty="imported",
+        object=f"line at {line:#x}",
+        object_kind="unknown",
+        share=None,
+        touches=touches[:MOST_TOUCHES],
+        threads=len(threads),
+        sites=_sites(rows),
+        accesses=round(moved),
+    )
 
 
 def _by_offsets(rows: list[Row], stores_known: bool) -> Kind:
@@ -91,9 +116,15 @@ def _sites(rows: list[Row]) -> list[Site]:
         examples[key] = row
     return [
         Site(
-            instruction="", module=row.module, function=row.symbol, offset=ip, source=row.source, access=access, share=0.0,
+            instruction="",
+            module=row.module,
+            function=row.symbol,
+            offset=ip,
+            source=row.source,
+            access=access,
+            share=0.0,
             accesses=number,
         )
         for (ip, access), number in counts.most_common(MOST_SITES)
         for row in [examples[ip, access]]
-    ]  # fmt: skip
+    ]

@@ -1,4 +1,5 @@
-"""Runs the sampler on a program or process: reads its lines, asks for watchpoints, gives back everything for the judgement."""
+"""Runs the sampler on a program or process: reads its lines, asks for watchpoints, gives back everything for the
+judgement."""
 
 from __future__ import annotations
 
@@ -169,11 +170,13 @@ def _converse(process: subprocess.Popen, lines, sender: _Sender, watch: bool, fi
     return gathered, code
 
 
-# Lines and requests have pipes of their own, since the program has the standard streams; its input is empty. The end of our
-# input, also when the connection is lost, ends the sampler, and that the program.
+# Lines and requests have pipes of their own, since the program has the standard streams; its input is empty. The end of
+# our input, also when the connection is lost, ends the sampler, and that the program.
 SCRIPT = (
-    'f=%s; exec 3<&0 4>"$f/lines"; "$f/sampler" --to 4 --commands 5 %s </dev/null 3<&- 5<>"$f/commands" & p=$!; exec 4>&-; '
-    '{ cat <&3 >"$f/commands"; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w 2>/dev/null; exit $s'
+    'f=%s; exec 3<&0 4>"$f/lines"; "$f/sampler" --to 4 --commands 5 %s </dev/null 3<&- 5<>"$f/commands" & p=$!; exec'
+    " 4>&-; "
+    '{ cat <&3 >"$f/commands"; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w 2>/dev/null; exit'
+    " $s"
 )
 
 

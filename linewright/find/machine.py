@@ -102,7 +102,8 @@ class Here:
 
 
 class There:
-    """Another machine: the sampler is copied there, runs the program, and is removed by `close` or with the connection."""
+    """Another machine: the sampler is copied there, runs the program, and is removed by `close` or with the
+    connection."""
 
     preloaded = ""
 

@@ -1,7 +1,8 @@
-"""Text that perf prints, read by its headings: `perf c2c report --stdio`, `perf script` with data sources, `perf mem report -D`.
+"""Text that perf prints, read by its headings: `perf c2c report --stdio`, `perf script` with data sources,
+`perf mem report -D`.
 
-perf's columns have moved and changed names between versions, so no column is taken by its place: the ruler of dots under the
-headings says where each begins and ends, and the headings say what it is.
+perf's columns have moved and changed names between versions, so no column is taken by its place: the ruler of dots
+under the headings says where each begins and ends, and the headings say what it is.
 """
 
 from __future__ import annotations
@@ -201,11 +202,21 @@ def _pareto_row(cells: list[str], roles: list[str], totals: list[float], address
     tid, _, name = by_role.get("tid", "").partition(":")
     moved, stores, records = summed("moved"), summed("store"), _number(by_role.get("records", ""))
     return Row(
-        line=address, offset=_hex(by_role["offset"]) % 64, pid=int(_number(by_role.get("pid", ""))), tid=int(_number(tid)), name=name,
-        ip=_hex(by_role["code address"]), symbol=by_role.get("symbol", "").removeprefix("[.] ").removeprefix("[k] "),
-        module=by_role.get("object", ""), source=_source(by_role.get("source:line", "")), moved=moved, stores=stores,
-        loads=max(0.0, records - stores), locked=False, cpus=int(_number(by_role.get("cpus", ""))),
-    )  # fmt: skip
+        line=address,
+        offset=_hex(by_role["offset"]) % 64,
+        pid=int(_number(by_role.get("pid", ""))),
+        tid=int(_number(tid)),
+        name=name,
+        ip=_hex(by_role["code address"]),
+        symbol=by_role.get("symbol", "").removeprefix("[.] ").removeprefix("[k] "),
+        module=by_role.get("object", ""),
+        source=_source(by_role.get("source:line", "")),
+        moved=moved,
+        stores=stores,
+        loads=max(0.0, records - stores),
+        locked=False,
+        cpus=int(_number(by_role.get("cpus", ""))),
+    )
 
 
 def _source(cell: str) -> str:
@@ -263,10 +274,21 @@ def _script_row(line: str) -> Row | None:
     store = "STORE" in operation
     moved = "SNP HITM" in said or "PEER" in said
     return Row(
-        line=address & ~63, offset=address & 63, pid=int(about["pid"] or about["tid"]), tid=int(about["tid"]), name=about["name"],
-        ip=int(site["ip"], 16), symbol=symbol, module=(site["module"] or "").rpartition("/")[2], source="",
-        moved=float(moved and not store), stores=float(store), loads=float(not store), locked="LCK YES" in said, cpus=0,
-    )  # fmt: skip
+        line=address & ~63,
+        offset=address & 63,
+        pid=int(about["pid"] or about["tid"]),
+        tid=int(about["tid"]),
+        name=about["name"],
+        ip=int(site["ip"], 16),
+        symbol=symbol,
+        module=(site["module"] or "").rpartition("/")[2],
+        source="",
+        moved=float(moved and not store),
+        stores=float(store),
+        loads=float(not store),
+        locked="LCK YES" in said,
+        cpus=0,
+    )
 
 
 # perf mem report -D
@@ -296,11 +318,21 @@ def _mem_row(cells: dict[str, str]) -> Row | None:
     store = bool(source & _OP_STORE)
     module, _, symbol = cells.get("symbol", "").strip().rpartition(":")
     return Row(
-        line=address & ~63, offset=address & 63, pid=int(_number(cells.get("pid", ""))), tid=int(_number(cells.get("tid", ""))), name="",
-        ip=_hex(cells.get("ip", "")), symbol=symbol, module=module.rpartition("/")[2], source="",
-        moved=float(bool(source & (_SNOOP_HITM | _PEER)) and not store), stores=float(store), loads=float(not store),
-        locked=bool(source & _LOCKED), cpus=0,
-    )  # fmt: skip
+        line=address & ~63,
+        offset=address & 63,
+        pid=int(_number(cells.get("pid", ""))),
+        tid=int(_number(cells.get("tid", ""))),
+        name="",
+        ip=_hex(cells.get("ip", "")),
+        symbol=symbol,
+        module=module.rpartition("/")[2],
+        source="",
+        moved=float(bool(source & (_SNOOP_HITM | _PEER)) and not store),
+        stores=float(store),
+        loads=float(not store),
+        locked=bool(source & _LOCKED),
+        cpus=0,
+    )
 
 
 def _is_mem(line: str) -> bool:

@@ -1,4 +1,5 @@
-"""What an operation costs alone and contended on this machine, from its records, and so what ending the contention could bring.
+"""What an operation costs alone and contended on this machine, from its records, and so what ending the contention
+could bring.
 
 Ceiling = share of time at the site × (contended − alone) / contended: were the line never taken by another thread, each
 operation would cost what it costs alone.  Both costs and the share have intervals, and so has the ceiling.
@@ -24,15 +25,27 @@ MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
 FORMS = {
     "x86_64": (
-        ("lock xadd", "lock_xadd"), ("xchg", "xchg"), ("lock cmpxchg8b", "cmpxchg8b_loop"), ("lock cmpxchg16b", "cmpxchg16b_loop"),
-        ("lock cmpxchg", "cmpxchg_loop_read_first"), ("lock ", "lock_add"),
+        ("lock xadd", "lock_xadd"),
+        ("xchg", "xchg"),
+        ("lock cmpxchg8b", "cmpxchg8b_loop"),
+        ("lock cmpxchg16b", "cmpxchg16b_loop"),
+        ("lock cmpxchg", "cmpxchg_loop_read_first"),
+        ("lock ", "lock_add"),
     ),
     "arm64": (
-        ("ld", "ldadd"), ("stadd", "stadd"), ("stclr", "stadd"), ("stset", "stadd"), ("steor", "stadd"), ("swp", "swp"),
-        ("cas", "cas_loop_read_first"), ("stxr", "llsc_add"), ("stlxr", "llsc_add"),
+        ("ld", "ldadd"),
+        ("stadd", "stadd"),
+        ("stclr", "stadd"),
+        ("stset", "stadd"),
+        ("steor", "stadd"),
+        ("swp", "swp"),
+        ("cas", "cas_loop_read_first"),
+        ("stxr", "llsc_add"),
+        ("stlxr", "llsc_add"),
     ),
-}  # fmt: skip
-"""Instructions by how they begin, and the measured form that stands for them: the same sequence, or the nearest there is."""
+}
+"""Instructions by how they begin, and the measured form that stands for them: the same sequence, or the nearest there
+is."""
 _EXCLUSIVE = ("ldxr", "ldaxr", "ldxp", "ldaxp")
 
 
@@ -118,7 +131,8 @@ def from_files(paths: Sequence[str], cpu_model: str, named: bool = False) -> tup
 
 
 def _of_a_model(contexts: Sequence[Context], records: Sequence[Record]) -> tuple[Prices | None, str]:
-    """Prices of a described machine, when nothing was measured on this one: what they are is said with every ceiling."""
+    """Prices of a described machine, when nothing was measured on this one: what they are is said with every
+    ceiling."""
     names = sorted({c.target.removeprefix("simulated:") for c in contexts})
     if len(names) > 1:
         return None, f"No ceiling: the records are of several simulated machines, {', '.join(names)}; name one file."

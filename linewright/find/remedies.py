@@ -21,9 +21,15 @@ def advised(lines: Sequence[Hot], command: Sequence[str], on: str = "local") -> 
 
 def _remedy(hot: Hot) -> str:
     if hot.kind == "false" and hot.one_block:
-        return "Separate within the block: its fields or elements share the line (alignas(128) on them); trial --pad parts blocks only."
+        return (
+            "Separate within the block: its fields or elements share the line (alignas(128) on them); trial --pad"
+            " parts blocks only."
+        )
     if hot.kind == "false":
-        return "Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing else has to change."
+        return (
+            "Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing"
+            " else has to change."
+        )
     if hot.kind != "true":
         if hot.kind_128 in ("true", "false"):
             return "Nothing on 64-byte lines; alignas(128) where lines have 128 bytes or are fetched in pairs."
@@ -43,7 +49,10 @@ def _bystanders(hot: Hot) -> str:
     if not alone or hot.threads > len(hot.touches):
         return ""
     one = len(alone) == 1
-    return f" Thread{'' if one else 's'} {' '.join(map(str, alone[:4]))}{' and others' if len(alone) > 4 else ''} use{'s' if one else ''} other bytes only: move them to a line of their own."
+    return (
+        f" Thread{'' if one else 's'} {' '.join(map(str, alone[:4]))}{' and others' if len(alone) > 4 else ''}"
+        f" use{'s' if one else ''} other bytes only: move them to a line of their own."
+    )
 
 
 def _for_true_sharing(sites: Sequence[Site]) -> str:
@@ -56,7 +65,10 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
     if any(s.instruction.startswith(_COUNTING) for s in sites if s.access == "atomic"):
         return "Counting: a per-CPU counter (<linewright/percpu.h>) or batches per thread, summed up when read."
     if any(s.access == "atomic" for s in sites):
-        return "The same word is fought for: fewer operations on it, or another form (linewright measure shows what each costs contended)."
+        return (
+            "The same word is fought for: fewer operations on it, or another form (linewright measure shows what"
+            " each costs contended)."
+        )
     return "Written by one thread and read by others: write it less often, or let readers keep a copy."
 
 

@@ -21,7 +21,8 @@ FEWEST_SAMPLES = 3
 
 
 FEWEST_TAKEOVERS = 32
-"""Times that a line changes hands under emulation before it is called travelling: what a thread is given at its start moves once."""
+"""Times that a line changes hands under emulation before it is called travelling: what a thread is given at its start
+moves once."""
 
 
 def share(part: int, whole: int) -> Estimate | None:
@@ -99,20 +100,32 @@ class Judge:
         merged = self._sites(e)
         touches = sorted(e.threads.items(), key=lambda pair: (runs(pair[1].touched), pair[0]))
         return Hot(
-            address=e.address, pid=e.pid, line_bytes=LINE if kind in ("true", "false", "alone") else 128, kind=kind, kind_128=wide,
+            address=e.address,
+            pid=e.pid,
+            line_bytes=LINE if kind in ("true", "false", "alone") else 128,
+            kind=kind,
+            kind_128=wide,
             certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
-            object=self._objects.all_names(e.pid, where), object_kind=object_.kind, allocated_in=object_.site, one_block=self._objects.one_block(e.pid, where),
+            object=self._objects.all_names(e.pid, where),
+            object_kind=object_.kind,
+            allocated_in=object_.site,
+            one_block=self._objects.one_block(e.pid, where),
             share=None if e.accesses else share(e.samples, self._total),
-            at_most=2 * e.near > e.samples, accesses=e.accesses,
+            at_most=2 * e.near > e.samples,
+            accesses=e.accesses,
             touches=[
                 Touch(
-                    thread=tid, name=self._spaces.names.get(tid, ""), bytes=runs(t.touched), writes=bool(t.written),
+                    thread=tid,
+                    name=self._spaces.names.get(tid, ""),
+                    bytes=runs(t.touched),
+                    writes=bool(t.written),
                     reads=bool(t.read),
                 )
                 for tid, t in touches[:MOST_TOUCHES]
             ],
-            threads=len(touches), sites=merged[:MOST_SITES],
-        )  # fmt: skip
+            threads=len(touches),
+            sites=merged[:MOST_SITES],
+        )
 
     def _sites(self, e: Evidence) -> list[Site]:
         """Sites of one file and address are one, whichever process ran them."""
@@ -133,10 +146,16 @@ class Judge:
             said = above.function + (f" ({above.source.rpartition('/')[2]})" if above.source else "")
         exact = bool(e.accesses)
         return Site(
-            instruction=key.mnemonic or self._decoder.mnemonic(key.pid, key.ip), module=named.module, function=named.function, offset=offset, source=named.source,
-            caller=said if caller else "", access=key.access,
-            share=0.0 if exact or not self._total else min(1.0, number / self._total), accesses=number if exact else 0,
-        )  # fmt: skip
+            instruction=key.mnemonic or self._decoder.mnemonic(key.pid, key.ip),
+            module=named.module,
+            function=named.function,
+            offset=offset,
+            source=named.source,
+            caller=said if caller else "",
+            access=key.access,
+            share=0.0 if exact or not self._total else min(1.0, number / self._total),
+            accesses=number if exact else 0,
+        )
 
     def _caller(self, key: SiteKey, e: Evidence) -> int:
         """For a site in a system library or an outline helper: the first return address outside of them, or 0."""

@@ -1,4 +1,5 @@
-"""The one definition of what a source of samples writes and of what `linewright find` says; the C++ side is checked against it.
+"""The one definition of what a source of samples writes and of what `linewright find` says; the C++ side is checked
+against it.
 
 Addresses are those of the process; times are CLOCK_MONOTONIC in nanoseconds.  A stream is JSON lines, each with its
 ``type``; a result is one JSON document whatever its source was.
@@ -21,8 +22,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Arch = Literal["x86_64", "arm64"]
 Kind = Literal["true", "false", "alone", "read", "unknown"]
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other bytes of the line;
-``alone``: one thread; ``read``: several threads, and no write was seen; ``unknown``: it travels, and an imported text does
-not say which bytes are written."""
+``alone``: one thread; ``read``: several threads, and no write was seen; ``unknown``: it travels, and an imported text
+does not say which bytes are written."""
 Certainty = Literal["exact", "sampled", "watched", "imported"]
 """``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``: confirmed by watchpoints;
 ``imported``: as another tool says."""
@@ -52,7 +53,8 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     sample_ns: U64 = 0
     hit_ns: U64 = 0
     arm_ns: U64 = 0
-    """What a sample, a watchpoint's hit and the setting of one cost here, as far as the sampler could measure it at its start."""
+    """What a sample, a watchpoint's hit and the setting of one cost here, as far as the sampler could measure it at its
+    start."""
     measured: bool = False
     """False: some of the three are assumed."""
     command: list[str]
@@ -150,7 +152,8 @@ class Access(Line, frozen=True, kw_only=True, tag="access"):
     ip: U64
     """The accessing instruction itself."""
     caller: U64 = 0
-    """The call instruction that the thread ran last before an atomic one: of an outline helper or a lock, its caller."""
+    """The call instruction that the thread ran last before an atomic one: of an outline helper or a lock, its
+    caller."""
     reads: U64
     writes: U64
     atomics: U64
@@ -184,7 +187,8 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
 
 
 class Failure(Line, frozen=True, kw_only=True, tag="failure"):
-    """Why there is nothing more: the request was wrong (2), the run broke off (3), or perf_event_open is refused (4)."""
+    """Why there is nothing more: the request was wrong (2), the run broke off (3), or perf_event_open is refused
+    (4)."""
 
     why: str
     code: Literal[2, 3, 4]
@@ -233,7 +237,8 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     form: str
     alone_ns: Interval
     contended_ns: Interval
-    """Both reach over all launches; with n of them, that interval covers the median with a confidence of 1 - 2 / 2^n."""
+    """Both reach over all launches; with n of them, that interval covers the median with a confidence of 1 - 2 /
+    2^n."""
 
 
 class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

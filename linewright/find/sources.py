@@ -18,7 +18,8 @@ BLIND = {
         "lines that move rarely: below a few samples nothing is said",
     ),
     "signal": (
-        "plain stores and loads: without perf_event_open there are no watchpoints, so false sharing between plain stores is unseen",
+        "plain stores and loads: without perf_event_open there are no watchpoints, so false sharing between plain"
+        " stores is unseen",
         "statically linked programs, threads that block the signal or were not made by pthread_create",
         "time inside the kernel and what the kernel touches",
         "lines that move rarely: below a few samples nothing is said",
@@ -45,12 +46,21 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
     if heap is not None:
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
     return Result(
-        linewright_find_result=2, source=gathered.start.source, program=PurePath(program).name, arch=gathered.start.arch,
-        seconds=end.elapsed_ns / 1e9 if end else 0.0, samples=total, lost=end.lost if end else 0,
-        threads=len({s.tid for s in gathered.samples}), lines=judge.shared(), alone=judge.alone(),
-        overhead=_overhead(gathered), blind=[*BLIND[gathered.start.source], *_unknown_pointers(gathered)], notes=[*(notes or []), *_notes(gathered)],
+        linewright_find_result=2,
+        source=gathered.start.source,
+        program=PurePath(program).name,
+        arch=gathered.start.arch,
+        seconds=end.elapsed_ns / 1e9 if end else 0.0,
+        samples=total,
+        lost=end.lost if end else 0,
+        threads=len({s.tid for s in gathered.samples}),
+        lines=judge.shared(),
+        alone=judge.alone(),
+        overhead=_overhead(gathered),
+        blind=[*BLIND[gathered.start.source], *_unknown_pointers(gathered)],
+        notes=[*(notes or []), *_notes(gathered)],
         exit_code=end.exit_code if end and end.ending == "exit" else None,
-    )  # fmt: skip
+    )
 
 
 def _unknown_pointers(gathered: Gathered) -> list[str]:
@@ -77,7 +87,8 @@ def _notes(gathered: Gathered) -> list[str]:
     if gathered.damaged:
         notes.append(f"Broken off: {gathered.damaged}; what came before counts.")
     if start.left_out:
-        notes.append(f"{start.left_out} threads are not sampled: too few file descriptors (ulimit -n), and no permission for the whole machine.")  # fmt: skip
+        notes.append(f"{start.left_out} threads are not sampled: too few file descriptors (ulimit -n), and no"
+                     " permission for the whole machine.")  # fmt: skip
     if start.scope == "machine":
         notes.append(
             "Too many threads for an event each: every CPU was sampled, other programs' samples were left out."

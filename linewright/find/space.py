@@ -13,7 +13,8 @@ PAGE = 4096
 
 
 class Key(NamedTuple):
-    """A place in memory that is the same for all who share it: a process's own address, or an offset in a shared mapping."""
+    """A place in memory that is the same for all who share it: a process's own address, or an offset in a shared
+    mapping."""
 
     space: tuple[int, ...]
     """(process,) for private memory, (device, inode) for a shared mapping."""
@@ -87,7 +88,8 @@ class Spaces:
         return list(dict.fromkeys(m.path for m in self._maps[pid] if m.executable and m.path.startswith("/")))
 
     def thread_block(self, pid: int, address: int) -> tuple[int, int] | None:
-        """The thread whose pointer is the next one above an address, and how far above; None without one within a MiB."""
+        """The thread whose pointer is the next one above an address, and how far above; None without one within a
+        MiB."""
         above = ((pointer - address, tid) for tid, pointer in self.pointers.get(pid, {}).items() if pointer > address)
         distance, tid = min(above, default=(1 << 20, 0))
         return (tid, distance) if distance < 1 << 20 else None

@@ -169,8 +169,9 @@ class Names:
         return bool(path) and self._module(path).interpreted
 
     def thread_local(self, pid: int, below: int) -> str | None:
-        """The program's thread-local variable that lies `below` bytes below a thread's pointer (x86-64's layout: the program's
-        own block ends at the pointer); empty without a symbol, None beyond that block.  Libraries' blocks lie further below."""
+        """The program's thread-local variable that lies `below` bytes below a thread's pointer (x86-64's layout: the
+        program's own block ends at the pointer); empty without a symbol, None beyond that block.  Libraries' blocks lie
+        further below."""
         file = next((self._module(p) for p in self._spaces.files(pid) if self.is_program(p)), None)
         if file is None or file.thread_data is None:
             return None

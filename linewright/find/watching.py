@@ -1,7 +1,7 @@
 """Which lines are worth watchpoints, which watchpoints to ask for, and what their outcomes add to the evidence.
 
-A line is watched in two rounds: writes of every word in every thread concerned, then, if a thread wrote, reads.  Hits of two
-threads in one round are what confirms sharing: they used the line within the same few hundredths of a second.
+A line is watched in two rounds: writes of every word in every thread concerned, then, if a thread wrote, reads.  Hits
+of two threads in one round are what confirms sharing: they used the line within the same few hundredths of a second.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from linewright.find.space import Spaces
 
 WORD = 8
 ROUND_MS = 20
-"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms (docs/guide/find.md); the rest is for
-threads that wait for a CPU."""
+"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms (docs/guide/find.md); the rest
+is for threads that wait for a CPU."""
 MOST_LINES = 64
 MOST_THREADS = 8
 """Threads watched on one line: those that were seen on it, then the ones with most samples."""

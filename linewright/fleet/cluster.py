@@ -1,4 +1,5 @@
-"""A fleet whose machines are the workers of a Dask cluster: each measures its own machine, as a task that is bound to it."""
+"""A fleet whose machines are the workers of a Dask cluster: each measures its own machine, as a task that is bound to
+it."""
 
 from __future__ import annotations
 

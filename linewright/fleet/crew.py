@@ -1,4 +1,5 @@
-"""Runs one `linewright measure` for each machine, a bounded number at a time; what is done is remembered in the folder."""
+"""Runs one `linewright measure` for each machine, a bounded number at a time; what is done is remembered in the
+folder."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Member(Struct):
 
 
 class Crew:
-    """The machines of one folder. `changed` is called with a line whenever one ends; `share` and `running` say how far it is."""
+    """The machines of one folder. `changed` is called with a line whenever one ends; `share` and `running` say how far
+    it is."""
 
     def __init__(self, hosts: Sequence[Host], folder: Path, options: Sequence[str], resume: bool) -> None:
         self.folder = folder

@@ -1,4 +1,5 @@
-"""Groups of machines that behave alike: within a group no kind of cell differs by more than a bound beyond its intervals."""
+"""Groups of machines that behave alike: within a group no kind of cell differs by more than a bound beyond its
+intervals."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Machine(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """What a kind of cell costs in one group: the median over machines and cells, in ns, and its ratio to the first group."""
+    """What a kind of cell costs in one group: the median over machines and cells, in ns, and its ratio to the first
+    group."""
 
     kind: Kind
     words: str
@@ -78,8 +80,8 @@ def group(machines: Sequence[Machine], alike: float = ALIKE) -> Groups:
 def distances(middle: np.ndarray, half: np.ndarray, kinds: Sequence[Kind]) -> np.ndarray:
     """Distance of every two machines: the largest over kinds of the median excess over the kind's cells.
 
-    The excess of a cell is by how much the logarithms of two medians differ beyond both half-widths, at least 0: what the
-    intervals explain is no difference. One odd cell of many does not make a kind odd.
+    The excess of a cell is by how much the logarithms of two medians differ beyond both half-widths, at least 0: what
+    the intervals explain is no difference. One odd cell of many does not make a kind odd.
     `middle` and `half` have a row for each machine and a column for each cell, NaN where it was not measured.
     """
     count = len(middle)

@@ -49,7 +49,8 @@ def _lines(path: str) -> list[str]:
 
 
 def named(targets: Iterable[str], where: str) -> list[Host]:
-    """The targets with names of their own; one that is named twice is refused: two runs on one machine disturb each other."""
+    """The targets with names of their own; one that is named twice is refused: two runs on one machine disturb each
+    other."""
     hosts: dict[str, Host] = {}
     names: set[str] = set()
     for target in targets:

@@ -27,7 +27,8 @@ def text(found: Groups, failed: dict[str, Outcome]) -> list[str]:
     what = "one group" if len(found.groups) == 1 else f"{len(found.groups)} groups"
     lines = (
         [
-            f"{count} machine{'s' if count != 1 else ''}, {what}: within a group no kind of operation differs by more than "
+            f"{count} machine{'s' if count != 1 else ''}, {what}: within a group no kind of operation"
+            " differs by more than "
             f"{found.alike:.0%} beyond its intervals."
         ]
         if count

@@ -48,7 +48,8 @@ def limit_s(plan: str, budget: object) -> float:
 
 
 def run(team: Crew, jobs: int, limit: float) -> None:
-    """Measure what a crew has left, with progress on standard error; raises where it was stopped or refused as a whole."""
+    """Measure what a crew has left, with progress on standard error; raises where it was stopped or refused as a
+    whole."""
     meter = CrewMeter(team)
     with fitting(meter) as shown:
         team.run(jobs, limit, shown.say, lambda: shown.show(meter))

@@ -1,4 +1,5 @@
-"""What runs on a Dask worker: one `linewright measure` of its own machine, whose records the fleet's command comes and reads.
+"""What runs on a Dask worker: one `linewright measure` of its own machine, whose records the fleet's command comes and
+reads.
 
 A run belongs to the command that asked for it: it ends when that command has not been heard of for a while.
 """

@@ -1,4 +1,5 @@
-"""Calibration: constants fitted to observations on logarithmic error, what the data pin of them, and cross-validation."""
+"""Calibration: constants fitted to observations on logarithmic error, what the data pin of them, and
+cross-validation."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ STEP = 0.03
 """Relative step of the derivatives: above the simulation's own noise, below the width of what matters."""
 POSTERIOR_DRAWS = 40
 RESIDUAL_CUT = 2.0
-"""In units of `SIGMA`: larger errors count less than their square (soft L1): one mechanism that is missing moves no constant."""
+"""In units of `SIGMA`: larger errors count less than their square (soft L1): one mechanism that is missing moves no
+constant."""
 
 Note = Callable[[str], None]
 
@@ -75,9 +77,11 @@ class Fit(Struct, frozen=True, kw_only=True):
     covariance: list[list[float]]
     evaluations: int
     scale: float = 1.0
-    """How many times `SIGMA` the errors are taken to be: where the model misses by more, the posterior is as much wider."""
+    """How many times `SIGMA` the errors are taken to be: where the model misses by more, the posterior is as much
+    wider."""
     sampled: Sampled | None = None
-    """The posterior as a chain found it; without one it is taken to be the Gaussian of `covariance` around the values."""
+    """The posterior as a chain found it; without one it is taken to be the Gaussian of `covariance` around the
+    values."""
 
     def draw(self) -> dict[str, float]:
         """The fitted constants by name."""
@@ -103,7 +107,8 @@ def plan_of(observations: Sequence[Observation]) -> Plan:
 
 
 def obstacles(machine: Machine, observations: Sequence[Observation], simulator: Simulator) -> list[str]:
-    """Why an observation has no one figure to fit; empty where it has: measured steady, one mode in the model, no starving."""
+    """Why an observation has no one figure to fit; empty where it has: measured steady, one mode in the model, no
+    starving."""
     figures = simulator.ask(resolve(machine), plan_of(observations))
     return [_obstacle(observation, figure) for observation, figure in zip(observations, figures, strict=True)]
 
@@ -257,7 +262,8 @@ def known_sums(fit: Fit) -> list[tuple[list[str], float, float]]:
 
 
 def posterior(fit: Fit, machine: Machine, count: int = POSTERIOR_DRAWS) -> list[dict[str, float]]:
-    """Draws of the fitted constants together, kept within the machine file's intervals: the chain's, or of the Gaussian."""
+    """Draws of the fitted constants together, kept within the machine file's intervals: the chain's, or of the
+    Gaussian."""
     if fit.sampled is not None and fit.sampled.settled:
         thetas = np.array(fit.sampled.draws)
     else:

@@ -1,4 +1,5 @@
-"""What a calibration came to, in sentences and one table: errors by kind of cell, constants pinned, cross-validation."""
+"""What a calibration came to, in sentences and one table: errors by kind of cell, constants pinned,
+cross-validation."""
 
 from __future__ import annotations
 
@@ -101,9 +102,11 @@ def posterior_lines(fit: Fit) -> list[str]:
     slowest = min(zip(chain.effective, fit.names, strict=True))
     farthest = max(zip(chain.drift, fit.names, strict=True))
     text = [
-        f"The posterior was sampled with the model itself: {chain.walkers} walkers, {chain.steps} steps each behind their "
+        f"The posterior was sampled with the model itself: {chain.walkers} walkers, {chain.steps}"
+        " steps each behind their "
         f"beginnings, {100 * chain.accepted:.0f} % of the steps accepted. As independent draws that is at least "
-        f"{slowest[0]:.0f} ({slowest[1]}); the means of its halves differ by at most {farthest[0]:.2f} standard deviations "
+        f"{slowest[0]:.0f} ({slowest[1]}); the means of its halves differ by at most {farthest[0]:.2f} standard"
+        " deviations "
         f"({farthest[1]})."
     ]
     if not chain.settled:
@@ -146,7 +149,10 @@ def with_summary(
     said = "; ".join(error_lines(observations, fitting, figures))
     summaries = [line.strip() for line in fold_lines(folds)[1:] if "left out" in line]
     left = sum(not fitted for fitted in fitting)
-    text = f"Fitted to {sum(fitting)} cells ({said}); {left} cells are left out: they have no one figure, or are kept as a test."
+    text = (
+        f"Fitted to {sum(fitting)} cells ({said}); {left} cells are left out: they have no one figure,"
+        " or are kept as a test."
+    )
     if summaries:
         text += f" Cells that a fit had not seen: {'; '.join(summaries)}."
     return msgspec.structs.replace(machine, calibration=text)

@@ -74,7 +74,8 @@ class Sweep(Struct, frozen=True):
 
 
 SWEEP_WINDOWS, SWEEP_OPS = 4, 600
-"""Windows of a contended cell and operations of a window under each draw: the spread over draws is wider than theirs."""
+"""Windows of a contended cell and operations of a window under each draw: the spread over draws is wider than
+theirs."""
 
 
 def share(sweep: Sweep, first: int, step: int) -> list[list[Figures]]:

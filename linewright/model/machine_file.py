@@ -212,7 +212,8 @@ def _check_topology(machine: Machine, where: str) -> None:
 
 
 def _round_trips(topology: Topology, where: str = "") -> list[list[float]]:
-    """The matrix of round trips, spelled out where the file gives one for each class; UserError where a class is missing."""
+    """The matrix of round trips, spelled out where the file gives one for each class; UserError where a class is
+    missing."""
     given = topology.round_trips_ns
     if isinstance(given, list):
         return given
@@ -276,7 +277,8 @@ def _between(machine: Machine, values: Mapping[str, float]) -> list[list[int]]:
 
 
 def _to_centre(topology: Topology, between: list[list[int]], core: int, first: int) -> int:
-    """One way from a core to the home half-way between the last-level caches of the socket that begins with core `first`."""
+    """One way from a core to the home half-way between the last-level caches of the socket that begins with core
+    `first`."""
     socket = range(first, first + topology.cores_per_socket)
     half = max(between[a][b] for a in socket for b in socket) // 2
     return half if core in socket else between[core][first] - half
@@ -285,11 +287,13 @@ def _to_centre(topology: Topology, between: list[list[int]], core: int, first: i
 CROSSINGS = 8
 """One-way distances in a round trip of two handoffs: request, snoop, data and acknowledgement of each."""
 CENTRAL_CROSSINGS = 4
-"""The same where homes stand half-way: two halves and one whole in each handoff, while the next request is waiting already."""
+"""The same where homes stand half-way: two halves and one whole in each handoff, while the next request is waiting
+already."""
 
 
 def _class(topology: Topology, a: int, b: int) -> int | None:
-    """How far two cores lie apart: 0 same last-level cache, 1 same socket, 2 other socket; None for one and the same."""
+    """How far two cores lie apart: 0 same last-level cache, 1 same socket, 2 other socket; None for one and the
+    same."""
     if a == b:
         return None
     if a // topology.cores_per_l3 == b // topology.cores_per_l3:

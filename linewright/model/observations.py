@@ -21,7 +21,8 @@ from linewright.target.probe import Form
 COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns")
 MOST_BYTES = 1 << 22
 UNSTEADY = 1.4
-"""Ratio of the 95th percentile of a cell's means (or of its launches) to their median, from which it has no one figure."""
+"""Ratio of the 95th percentile of a cell's means (or of its launches) to their median, from which it has no one
+figure."""
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -58,7 +59,8 @@ def read(path: str, forms: list[Form], moved: bool = False) -> list[Observation]
 
 
 def read_table(data: bytes, where: str, forms: list[Form]) -> list[Observation]:
-    """Rows in the columns of the published table, behind lines that begin with ``#``; the work and the contender's spacing are NOP-loop iterations."""
+    """Rows in the columns of the published table, behind lines that begin with ``#``; the work and the contender's
+    spacing are NOP-loop iterations."""
     if len(data) > MOST_BYTES:
         raise UserError(f"larger than {MOST_BYTES} bytes", where, "expected a table")
     try:
@@ -125,7 +127,8 @@ Launches = dict[int, list[float]]
 
 
 def from_records(values: Iterable[object], where: str, moved: bool = False) -> list[Observation]:
-    """Cells of measured records: the median over launches of each launch's median window. Simulated ones are refused."""
+    """Cells of measured records: the median over launches of each launch's median window. Simulated ones are
+    refused."""
     windows: dict[str, Launches] = defaultdict(lambda: defaultdict(list))
     cells: dict[str, Cell] = {}
     for value in values:
@@ -151,9 +154,10 @@ def _observed(cell: Cell, launches: Launches) -> Observation:
 def placements(cells: list[tuple[Cell, Launches]]) -> list[tuple[Cell, Launches]]:
     """Handoffs by where their two CPUs really were: one cell for each placement; other cells stay as they are.
 
-    Virtual CPUs are moved between cores, and the guest does not see it. The windows of a handoff then fall into two groups:
-    the faster one is a pair under one last-level cache, the slower one a pair under two. A handoff with one group has the
-    placement that others show for its launches, if they show one.
+    Virtual CPUs are moved between cores, and the guest does not see it. The windows of a handoff then fall into two
+    groups:
+    the faster one is a pair under one last-level cache, the slower one a pair under two. A handoff with one group has
+    the placement that others show for its launches, if they show one.
     """
     parts = {cell.id: _split(launches) for cell, launches in cells if cell.operation == "handoff"}
     shown: dict[int, set[str]] = defaultdict(set)

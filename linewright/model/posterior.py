@@ -1,4 +1,5 @@
-"""The posterior of a fit's constants, sampled with the model itself: their intervals, and draws of them taken together."""
+"""The posterior of a fit's constants, sampled with the model itself: their intervals, and draws of them taken
+together."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ WALKERS = 2.5
 START_WIDTH = 0.3
 """Walkers begin around the fit, this share of the Gaussian's width away: outwards is quicker found than inwards."""
 WINDOWS, OPS = 1, 400
-"""Windows of a contended cell and operations of a window in each evaluation: there are thousands of them, and what a short
-window adds is less than `SIGMA`."""
+"""Windows of a contended cell and operations of a window in each evaluation: there are thousands of them, and what a
+short window adds is less than `SIGMA`."""
 
 
 class _Density:
@@ -63,8 +64,8 @@ def sample(
     """The fit with the posterior's draws in place of the Gaussian's covariance.
 
     Differential evolution over an ensemble of walkers (emcee), with errors that are simulated and not linearised; the
-    posterior is that of `fit`: errors of SIGMA * scale with its soft loss, the machine file's intervals as what is believed
-    before and as bounds.
+    posterior is that of `fit`: errors of SIGMA * scale with its soft loss, the machine file's intervals as what is
+    believed before and as bounds.
     """
     with ExitStack() as stack:
         simulators = [stack.enter_context(Simulator(program, windows=WINDOWS, ops=OPS)) for _ in range(jobs)]

@@ -1,4 +1,5 @@
-"""A file that a command makes for its user: an existing one is replaced on request only, and a failure names the option."""
+"""A file that a command makes for its user: an existing one is replaced on request only, and a failure names the
+option."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def check_new(path: str, force: bool, where: str = "--output") -> None:
 
 
 def open_new(path: str, force: bool, mode: int = 0o666) -> BinaryIO:
-    """Open `path` to write, with `mode` for a file that is new. UserError if it exists, but for `force`, or cannot be written."""
+    """Open `path` to write, with `mode` for a file that is new. UserError if it exists, but for `force`, or cannot be
+    written."""
     try:
         return open(path, "wb" if force else "xb", opener=lambda name, flags: os.open(name, flags, mode))
     except FileExistsError:

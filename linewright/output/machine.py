@@ -9,7 +9,8 @@ from linewright.schema import Context
 from linewright.units import ns_text
 
 LEAST_LOAD = 0.25
-"""CPUs kept busy by others, mean of the launches, that are worth a line: counting in clock ticks alone gives up to a tenth."""
+"""CPUs kept busy by others, mean of the launches, that are worth a line: counting in clock ticks alone gives up to a
+tenth."""
 LEAST_SHARE = 0.02
 """The same as a share of all CPUs: a large machine is never quite idle."""
 _KIND = {"yes": ", virtual machine", "no": "", "unknown": ""}

@@ -114,7 +114,8 @@ SIMULATED = (
     Column(
         "away",
         _distance,
-        meaning="distance to the nearest cell that the constants were fitted to, in doublings of work, spacing or threads.",
+        meaning="distance to the nearest cell that the constants were fitted to, in doublings of"
+        " work, spacing or threads.",
     ),
 )
 """Columns of simulated cells only."""

@@ -14,7 +14,8 @@ from linewright.target.probe import Form, Topology
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a plan, set with ``--set name=value``. `kind` is one of ``count``, ``counts``, ``ms``, ``word``, ``words``.
+    """A parameter of a plan, set with ``--set name=value``. `kind` is one of ``count``, ``counts``, ``ms``, ``word``,
+    ``words``.
 
     ``counts`` and ``words`` take lists separated by commas; `low` and `high` bound numbers, `choices` words.
     """

@@ -47,8 +47,8 @@ THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
     ((0, 1000), (0, 100), 3),
     ((0,), (0, 100), 3),
 )
-"""Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them, for
-every form alike, so that forms stay comparable cell by cell."""
+"""Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them,
+for every form alike, so that forms stay comparable cell by cell."""
 
 
 def by_point(cells: Iterable[Cell]) -> list[Cell]:

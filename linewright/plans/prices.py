@@ -1,4 +1,5 @@
-"""The price list: a few cells each of what may stand in for a locked operation, for plans that compare across remedies."""
+"""The price list: a few cells each of what may stand in for a locked operation, for plans that compare across
+remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from linewright.target.probe import Form, Topology
 ALONE = ("percpu_empty", "percpu_thread_local_add", "percpu_rseq_add", "percpu_shared_c11_add")
 """Counters of one thread, and their baseline loop."""
 TOGETHER = ("percpu_rseq_add", "percpu_shared_c11_add", "percpu_false_sharing_add", "percpu_padded_add")
-"""Counters of two threads: one for each CPU, one for all, one for each thread on one line, and on lines of their own."""
+"""Counters of two threads: one for each CPU, one for all, one for each thread on one line, and on lines of their
+own."""
 READERS = ("srcu_fast", "srcu", "rwlock", "mutex")
 CLEANING = ("clwb", "dc_cvac", "clflushopt")
 """Instructions that write a line back, the first that the CPU has."""

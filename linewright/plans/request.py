@@ -43,7 +43,8 @@ class Request:
 
 
 def request_of(words: Sequence[str]) -> Request:
-    """Options of `measure` that shape the plan, each with its value behind it, parsed; ValueError where one is none of them."""
+    """Options of `measure` that shape the plan, each with its value behind it, parsed; ValueError where one is none of
+    them."""
     given: dict[str, list[str]] = {}
     for option, value in zip(words[::2], words[1::2], strict=True):
         if option not in OPTIONS:
@@ -132,7 +133,8 @@ def check_cpus(cpus: Sequence[int], topology: Topology, where: str = "--cpus") -
 def check_threads(plan: Plan, topology: Topology) -> None:
     """No cell pins more threads than there are CPUs: two pinned to one would show exactly doubled times.
 
-    Pairs of threads are the plans' own: where a machine or cpuset has one CPU, the probe leaves those cells out and says so.
+    Pairs of threads are the plans' own: where a machine or cpuset has one CPU, the probe leaves those cells out and
+    says so.
     """
     usable = list(plan.cpus) or topology.usable()
     widest = max(plan.cells, key=lambda cell: cell.threads)

@@ -6,7 +6,8 @@ from linewright.errors import UserError
 
 
 def read(path: str, most: int, expected: str) -> bytes:
-    """Everything in a file. UserError, which says what was expected, if it cannot be read or has more than `most` bytes."""
+    """Everything in a file. UserError, which says what was expected, if it cannot be read or has more than `most`
+    bytes."""
     try:
         with open(path, "rb") as stream:
             data = stream.read(most + 1)

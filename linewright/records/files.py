@@ -233,7 +233,8 @@ class Reader:
         return known
 
     def _shared(self, value: Context) -> Context:
-        """The same with the list of CPUs of the machine's earlier launch, where it is equal: it is most of a context."""
+        """The same with the list of CPUs of the machine's earlier launch, where it is equal: it is most of a
+        context."""
         cpus = self._cpus.setdefault(value.machine_id, value.cpus)
         return value if cpus is value.cpus or cpus != value.cpus else msgspec.structs.replace(value, cpus=cpus)
 

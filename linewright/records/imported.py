@@ -38,7 +38,8 @@ def _operation(form: str) -> str:
 
 
 def _context(name: str, text: str, arch: str, features: list[str]) -> Context:
-    """A context that says what is not known; its ids come from the data, so that the same table gives the same records."""
+    """A context that says what is not known; its ids come from the data, so that the same table gives the same
+    records."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Context(
         linewright_context=2, context_id=digest[:16], machine_id=digest[16:32], started_utc="1970-01-01T00:00:00Z",
@@ -53,10 +54,15 @@ def _context(name: str, text: str, arch: str, features: list[str]) -> Context:
 def _record(context_id: str, form: str, contender_iters: int | None, work_iters: int, ns: Sequence[float]) -> Record:
     contended = contender_iters is not None
     cell = Cell(
-        operation=_operation(form), form=form, contender="same_line" if contended else "none",
-        contender_iters=contender_iters or 0, work_iters=work_iters, work="nop_loop" if work_iters else "chain", lines=1,
+        operation=_operation(form),
+        form=form,
+        contender="same_line" if contended else "none",
+        contender_iters=contender_iters or 0,
+        work_iters=work_iters,
+        work="nop_loop" if work_iters else "chain",
+        lines=1,
         threads=2 if contended else 1,
-    )  # fmt: skip
+    )
     p50, p95, p99 = ns
     batch = Quantiles(
         of="batch_mean", ops_per_sample=OPERATIONS_EACH, samples=MEANS, p50_ns=p50, p95_ns=p95, p99_ns=p99, max_ns=p99,
@@ -134,11 +140,16 @@ _UPSTREAM = re.compile(
 )
 UPSTREAM_FORMS = {
     "arm64": {
-        "LSE": "stadd", "LL/SC": "llsc_add", "LDADD": "ldadd", "PFRM_KEEP+STADD": "prfm_keep_stadd",
-        "PRFM_KEEP+STADD": "prfm_keep_stadd", "PFRM_STRM+STADD": "prfm_strm_stadd", "PRFM_STRM+STADD": "prfm_strm_stadd",
+        "LSE": "stadd",
+        "LL/SC": "llsc_add",
+        "LDADD": "ldadd",
+        "PFRM_KEEP+STADD": "prfm_keep_stadd",
+        "PRFM_KEEP+STADD": "prfm_keep_stadd",
+        "PFRM_STRM+STADD": "prfm_strm_stadd",
+        "PRFM_STRM+STADD": "prfm_strm_stadd",
     },
     "x86_64": {"LSE": "lock_add", "LL/SC": "cmpxchg_loop_read_first", "LDADD": "lock_xadd"},
-}  # fmt: skip
+}
 """The upstream tool's names of its variants (two spellings of PRFM), and the forms that they are.  On x86 it keeps the
 names; its prefetches there are loads, which no form of ours is."""
 
@@ -163,7 +174,8 @@ def from_percpu_bench(text: str, where: str) -> tuple[list[Context], list[Record
 
 
 def _upstream(context_id: str, form: str, found: re.Match[str], cpu: int) -> Record:
-    """One line.  Its contention of 0 means no contender; its contender is on CPU 32 for CPU 0 and on CPU 0 for others."""
+    """One line.  Its contention of 0 means no contender; its contender is on CPU 32 for CPU 0 and on CPU 0 for
+    others."""
     spacing = int(found["c"] or 0)
     try:
         ns = [float(found[name]) for name in ("p50", "p95", "p99")]

@@ -23,7 +23,8 @@ _decode = msgspec.json.Decoder(_Shapes).decode
 
 
 def kind_of(data: bytes) -> tuple[str, str]:
-    """``context``, ``record``, ``plan``, ``trial`` or ``trial_run``, and the version's text; two empty texts for others.
+    """``context``, ``record``, ``plan``, ``trial`` or ``trial_run``, and the version's text; two empty texts for
+    others.
 
     `DECODE_ERRORS` for what is no JSON object.
     """

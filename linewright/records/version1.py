@@ -18,7 +18,8 @@ RENAMED = {
 def convert(data: bytes, kind: str) -> Context | Record:
     """A line of version 1 in the present version's shape; msgspec's errors for what is neither.
 
-    Version 1 knew one kind of work, the loop around one NOP: cells with work get that kind, and with it their present id.
+    Version 1 knew one kind of work, the loop around one NOP: cells with work get that kind, and with it their present
+    id.
     """
     fields = msgspec.json.decode(data)
     fields[f"linewright_{kind}"] = 2

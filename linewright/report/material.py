@@ -86,8 +86,8 @@ class _Part(Struct):
 
 
 def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
-    """Read every file; UserError for one that is neither a record file nor a result of `linewright find`, or when there is no
-    finished cell in any."""
+    """Read every file; UserError for one that is neither a record file nor a result of `linewright find`, or when there
+    is no finished cell in any."""
     warnings: list[str] = []
 
     def tolerate(text: str) -> None:

@@ -51,7 +51,8 @@ def cells_s(plan: Plan, cells: Sequence[Cell]) -> float:
 
 
 def blocks(plan: Plan, cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
-    """Cells that the probe interleaves: about `block_cells`, and the forms of one point together, up to `MOST_OF_A_BLOCK`."""
+    """Cells that the probe interleaves: about `block_cells`, and the forms of one point together, up to
+    `MOST_OF_A_BLOCK`."""
     block: list[Cell] = []
     for _, members in groupby(cells, point_of):
         point = list(members)

@@ -1,7 +1,7 @@
 """The inside of this machine's kernel as a target: ``--on kernel`` runs a plan's cells in linewright.ko.
 
-The module and the program that talks to it are built by `make -C kmod`; that program alone runs as root. A launch is new memory
-and new threads in the loaded module, not a new module: its code lies where it lies.
+The module and the program that talks to it are built by `make -C kmod`; that program alone runs as root. A launch is
+new memory and new threads in the loaded module, not a new module: its code lies where it lies.
 """
 
 from __future__ import annotations
@@ -326,7 +326,8 @@ class _Progress(Struct):
 
 
 class _Launch:
-    """One launch of a plan: rounds over the cells of each block, in random order, until they are precise or time is up."""
+    """One launch of a plan: rounds over the cells of each block, in random order, until they are precise or time is
+    up."""
 
     def __init__(self, target: KernelTarget, plan: Plan, interrupts: Interrupts) -> None:
         self.target, self.plan, self.interrupts = target, plan, interrupts

@@ -227,7 +227,8 @@ class _Conversation:
             self._context_id = value.context_id
         elif value.context_id != self._context_id or value.id not in self.missing:
             raise RunError(
-                f"{self.program}, line {self._lines} of its output: a record of a cell that the plan does not have: {value.id}"
+                f"{self.program}, line {self._lines} of its output: a record of a cell that the plan"
+                f" does not have: {value.id}"
             )
         else:
             self.missing.discard(value.id)

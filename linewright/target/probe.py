@@ -1,4 +1,5 @@
-"""Questions to linewright-probe that need no measurement: its forms, the machine's topology, whether a plan is valid."""
+"""Questions to linewright-probe that need no measurement: its forms, the machine's topology, whether a plan is
+valid."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ QUESTION_TIMEOUT_S = 60
 """Far above what a question takes, emulated too: the probe calibrates its clock for a fraction of a second."""
 
 Program = Path | Sequence[str | Path] | Callable[[str], Sequence[str]]
-"""A program that answers as the probe does: its path, a command with what is always said to it, or the command of an option."""
+"""A program that answers as the probe does: its path, a command with what is always said to it, or the command of an
+option."""
 
 
 class Form(Struct, frozen=True, kw_only=True):

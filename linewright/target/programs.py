@@ -70,7 +70,10 @@ def _find_for(arch: str, name: str, variable: str, room: str, own: Callable[[], 
     stem, dot, suffix = name.partition(".")
     places = (package / "bin" / f"{stem}-{arch}{dot}{suffix}", package.parent / "build" / arch / room / name)
     target = stem.removeprefix("lib") if suffix else name
-    advice = f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {target}`, or name it in {variable}"
+    advice = (
+        f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target {target}`, or"
+        f" name it in {variable}"
+    )
     return _first(places, variable, f"{name} for {arch}", advice)
 
 
@@ -95,7 +98,8 @@ def find_model() -> Path:
 
 
 def find_preload(part: str) -> Path:
-    """A library that `linewright find` loads into programs, ``timer`` or ``heap``, or the emulator's plugin ``exact``."""
+    """A library that `linewright find` loads into programs, ``timer`` or ``heap``, or the emulator's plugin
+    ``exact``."""
     return _find(f"liblinewright_find_{part}.so", _preload_variable(part), "find")
 
 

@@ -1,4 +1,5 @@
-"""The targets that ``--on`` can name: this machine, its kernel, others over ssh or behind a command, and simulated ones."""
+"""The targets that ``--on`` can name: this machine, its kernel, others over ssh or behind a command, and simulated
+ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A trial's runs on another machine: a helper there starts and times the program, so that no connection is in the figures."""
+"""A trial's runs on another machine: a helper there starts and times the program, so that no connection is in the
+figures."""
 
 from __future__ import annotations
 

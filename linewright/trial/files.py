@@ -15,7 +15,8 @@ from linewright.records import files as records
 from linewright.records.kinds import DECODE_ERRORS, kind_of
 
 FOLDER = "$LINEWRIGHT_FOLDER"
-"""In a setting's environment on another machine: the folder that holds what was copied there, which is another one each time."""
+"""In a setting's environment on another machine: the folder that holds what was copied there, which is another one each
+time."""
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 

@@ -1,7 +1,7 @@
 """`trial --pad`: blocks of a named call site on lines of their own, through the interposed malloc of `linewright find`.
 
-Both settings run with the interposed malloc, which looks for the same blocks in both, and with environments of one length
-(an environment's length moves the stack), so that they differ in the padding alone.
+Both settings run with the interposed malloc, which looks for the same blocks in both, and with environments of one
+length (an environment's length moves the stack), so that they differ in the padding alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ UNPADDED = "unpadded"
 _TO, _BLOCKS = "LINEWRIGHT_FIND_PAD_TO", "LINEWRIGHT_FIND_PAD"
 _AS, SEEN = "LINEWRIGHT_FIND_PAD_AS", "LINEWRIGHT_FIND_PAD_SEEN"
 """Variables that the preloaded library reads (find/preload/heap.cpp)."""
-ALLOWED = "allowed: a function of the program that allocates, MODULE+0xADDRESS, or MODULE+0xBEGIN-0xEND, as linewright find prints"
+ALLOWED = (
+    "allowed: a function of the program that allocates, MODULE+0xADDRESS, or"
+    " MODULE+0xBEGIN-0xEND, as linewright find prints"
+)
 _RANGE = re.compile(r"^(?P<module>[^,/]+)\+0x(?P<begin>[0-9a-f]{1,16})(?:-0x(?P<end>[0-9a-f]{1,16}))?$")
 
 
@@ -44,8 +47,8 @@ def settings(sites: list[str], program: str, library: str, before: str) -> list[
 
 @contextmanager
 def watched() -> Iterator[Callable[[Sequence[Named]], list[str]]]:
-    """For the time of a trial, the library marks each setting in which it found a block; asked afterwards, the names of padded settings in
-    which it found none."""
+    """For the time of a trial, the library marks each setting in which it found a block; asked afterwards, the names of
+    padded settings in which it found none."""
     with tempfile.TemporaryDirectory(prefix="linewright-pad-") as folder:
         os.environ[SEEN] = folder
         try:

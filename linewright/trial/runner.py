@@ -136,8 +136,8 @@ class Runs:
 
 
 class Process(Runs):
-    """Runs a command here; called once per run.  The caller's `Interrupts` end the program with a first signal politely and
-    with a second one at once."""
+    """Runs a command here; called once per run.  The caller's `Interrupts` end the program with a first signal politely
+    and with a second one at once."""
 
     def __init__(
         self, program: str, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None

@@ -3,7 +3,8 @@
     function_length.py [--limit 60] [FILE…]         without files: every tracked one
 
 A function's lines run from its signature to its closing brace or last statement. C and C++ are read without a compiler:
-comments, literals and preprocessor lines are blanked, then a brace counts as a function's if a parameter list stands before it.
+comments, literals and preprocessor lines are blanked, then a brace counts as a function's if a parameter list stands
+before it.
 """
 
 from __future__ import annotations

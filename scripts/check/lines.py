@@ -1,4 +1,5 @@
-"""Counts lines of source and prose per room in two commits: `lines.py BASE [HEAD]`. Blank lines count; generated files do not exist."""
+"""Counts lines of source and prose per room in two commits: `lines.py BASE [HEAD]`. Blank lines count; generated files
+do not exist."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Checks that every source file opens with a comment or docstring that says what it is for; exit code 1 if one does not.
+"""Checks that every source file opens with a comment or docstring that says what it is for; exit code 1 if one does
+not.
 
 What opens a file is its first text after an interpreter line, include guard or licence tag: a module docstring in
-Python, a comment in C, C++, assembly, CMake, shell and TOML. Whether the sentence is a good one is for a reader to judge.
+Python, a comment in C, C++, assembly, CMake, shell and TOML. Whether the sentence is a good one is for a reader to
+judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Refuses words that docs/glossary.md replaces by others: private ones, and subjects that hide who acts; exit code 1 if there is one."""
+"""Refuses words that docs/glossary.md replaces by others: private ones, and subjects that hide who acts; exit code 1 if
+there is one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an arm64 kernel's alternatives make of its code: reads vmlinux, applies the entries of chosen CPU features.
 
-An entry names a site, a replacement of the same length, and a feature; entries are applied in order where the feature is there
-(struct alt_instr of the kernel: two self-relative offsets, feature, two lengths).
+An entry names a site, a replacement of the same length, and a feature; entries are applied in order where the feature
+is there (struct alt_instr of the kernel: two self-relative offsets, feature, two lengths).
 """
 
 from __future__ import annotations

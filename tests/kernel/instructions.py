@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Instructions that an operation executes inside small kernels: counted by the emulator, a property of the code and not of a machine.
+"""Instructions that an operation executes inside small kernels: counted by the emulator, a property of the code and not
+of a machine.
 
-    instructions.py SERIES [OPTIONS…]      without OPTIONS: the unpatched kernel, and the patched one with each boot option
+    instructions.py SERIES [OPTIONS…]      without OPTIONS: the unpatched kernel, and the patched one with each boot
+    option
 
-QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that the windows of linewright.ko, less those of
-its baseline loop, count instructions. Nothing here is a time.
+QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that the windows of
+linewright.ko, less those of its baseline loop, count instructions. Nothing here is a time.
 """
 
 from __future__ import annotations

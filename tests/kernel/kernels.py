@@ -4,9 +4,9 @@
     kernels.py fetch SERIES ARCH                    prints the folder
     kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT, prints what the build said
 
-SERIES is 6.1 or 6.12 (by the Debian suite that carries it), ARCH amd64, arm64 or i386. Nothing is installed: packages are fetched
-through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64 module is built by a cross compiler and
-the amd64 build tools of the same release.
+SERIES is 6.1 or 6.12 (by the Debian suite that carries it), ARCH amd64, arm64 or i386. Nothing is installed: packages
+are fetched through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64 module is built by
+a cross compiler and the amd64 build tools of the same release.
 
 Exit code: 0 done; 1 the build failed; 77 something that is needed is missing here (says what).
 """
@@ -123,8 +123,9 @@ def fetch(series: str, architecture: str, beside: Path) -> Path:
 
 
 def builder(architecture: str, compiler: str) -> list[str]:
-    """Words of `make` that choose the compiler. A distribution's headers carry the options of the gcc that built the kernel, which
-    is this machine's for its own Debian's kernels: `known_options.sh` leaves out those that another compiler does not know."""
+    """Words of `make` that choose the compiler. A distribution's headers carry the options of the gcc that built the
+    kernel, which is this machine's for its own Debian's kernels: `known_options.sh` leaves out those that another
+    compiler does not know."""
     words = [f"ARCH={KERNEL_ARCH[architecture]}"]
     if CROSS[architecture]:
         words.append(f"CROSS_COMPILE={CROSS[architecture]}")

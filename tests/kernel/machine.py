@@ -1,4 +1,5 @@
-"""An emulated machine with linewright.ko in it: boots one of Debian's kernels and hands cells to the module's runner in there."""
+"""An emulated machine with linewright.ko in it: boots one of Debian's kernels and hands cells to the module's runner in
+there."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from run_arm64 import initramfs, tool  # noqa: E402
 CPUS = 2
 """As many as the machines have that run the tests: a lock whose next owner waits for a host CPU takes seconds."""
 CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0", "i386": "ttyS0"}
-# CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold part of RAX: a panic in some boots.
+# CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold part of RAX: a panic
+# in some boots.
 QEMU = {
     "amd64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"]),
     "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"]),
@@ -45,7 +47,8 @@ class Machine:
         options: str = "",
         more: tuple[str, ...] = (),
     ) -> None:
-        """`guest`, a program or a command, runs before the runner, `options` end the kernel's command line, `more` words go to the emulator."""
+        """`guest`, a program or a command, runs before the runner, `options` end the kernel's command line, `more`
+        words go to the emulator."""
         self.architecture, self.built = architecture, built
         module = (built / "linewright.ko").read_bytes()
         runner = [str(built / "linewright-kernel"), "--module", "/linewright.ko"]

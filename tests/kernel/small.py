@@ -1,4 +1,5 @@
-"""Small kernels of ours for tests: built by kernel/build, booted in an emulated machine, each command's output and exit code read back."""
+"""Small kernels of ours for tests: built by kernel/build, booted in an emulated machine, each command's output and exit
+code read back."""
 
 from __future__ import annotations
 

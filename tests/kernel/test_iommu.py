@@ -1,4 +1,5 @@
-"""Lists behind an IOMMU: the module takes a PCI device of the emulated machine, and CPU and device find what the other has stored."""
+"""Lists behind an IOMMU: the module takes a PCI device of the emulated machine, and CPU and device find what the other
+has stored."""
 
 from __future__ import annotations
 

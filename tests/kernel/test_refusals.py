@@ -1,4 +1,5 @@
-"""What the module's runner says where Debian's kernel refuses the module: signed modules only, lockdown, another kernel, not root."""
+"""What the module's runner says where Debian's kernel refuses the module: signed modules only, lockdown, another
+kernel, not root."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def built(tmp_path_factory) -> tuple[Path, Path, Path]:
 def said(
     built: tuple[Path, Path, Path], options: str, change=bytes, load: str = "/linewright.ko"
 ) -> tuple[str, int | None]:
-    """The runner's first line and exit code in a kernel booted with the options; `change` is made to the module's bytes."""
+    """The runner's first line and exit code in a kernel booted with the options; `change` is made to the module's
+    bytes."""
     tree, folder, init = built
     files = {"linewright.ko": change((folder / "linewright.ko").read_bytes())}
     boot = small.boot(tree, "x86_64", init, [[str(folder / "linewright-kernel"), "--module", load]], options, files)

@@ -3,10 +3,10 @@
 
     run_arm64.py --init INIT [--limit S] [--timeout S] COMMAND [COMMAND…]
 
-A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in front for its environment.
-INIT is the static program built from init.c.  The kernel is Debian's cloud kernel, fetched once through apt into a private
-state (the system's own package lists are not touched) and kept in ``${XDG_CACHE_HOME:-~/.cache}/linewright``, or beside INIT where that
-cannot be written.
+A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in front for its
+environment. INIT is the static program built from init.c.  The kernel is Debian's cloud kernel, fetched once through
+apt into a private state (the system's own package lists are not touched) and kept in
+``${XDG_CACHE_HOME:-~/.cache}/linewright``, or beside INIT where that cannot be written.
 
 Exit code: 0 every command ended with 0; 1 one did not; 2 the request was wrong; 3 the machine did not come to its end;
 77 skipped, because qemu-system-aarch64 or the kernel is missing here (says which).
@@ -125,7 +125,8 @@ def kernel(beside: Path) -> Path:
 
 
 def cpio_entry(name: str, mode: int, data: bytes, inode: int) -> bytes:
-    """One file of a "newc" archive: a header of hexadecimal fields, the name and the data, each padded to four bytes."""
+    """One file of a "newc" archive: a header of hexadecimal fields, the name and the data, each padded to four
+    bytes."""
     fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
     return head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)

@@ -3,9 +3,9 @@
 
     run_dax.py --init INIT --setup SETUP COMMAND [COMMAND…]
 
-The machine's kernel takes part of its memory for persistent memory (boot parameter memmap). SETUP is built from dax_setup.c: it
-loads the modules and mounts the file system at /dax. The kernel is Debian's cloud kernel, fetched and kept as by run_arm64.py;
-the file system is made by mkfs.ext4. COMMANDs and exit codes are those of run_arm64.py, too.
+The machine's kernel takes part of its memory for persistent memory (boot parameter memmap). SETUP is built from
+dax_setup.c: it loads the modules and mounts the file system at /dax. The kernel is Debian's cloud kernel, fetched and
+kept as by run_arm64.py; the file system is made by mkfs.ext4. COMMANDs and exit codes are those of run_arm64.py, too.
 """
 
 from __future__ import annotations
@@ -86,8 +86,14 @@ def main(argv: list[str]) -> int:
             "none",
             "-no-reboot",
         ]
-        machine += ["-kernel", str(folder / "vmlinuz"), "-initrd", archive.name, "-append",
-                    f"console=ttyS0 quiet panic=-1 limit_s={options.limit} memmap={PMEM_MB}M!{PMEM_AT_MB}M"]  # fmt: skip
+        machine += [
+            "-kernel",
+            str(folder / "vmlinuz"),
+            "-initrd",
+            archive.name,
+            "-append",
+            f"console=ttyS0 quiet panic=-1 limit_s={options.limit} memmap={PMEM_MB}M!{PMEM_AT_MB}M",
+        ]
         return run_arm64.report(run_arm64.console_of(machine, options.timeout), commands)
 
 

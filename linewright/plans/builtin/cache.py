@@ -68,7 +68,8 @@ def _plan(inputs: Inputs, cells: list[Cell], windows: int, launches: int) -> Pla
 
 
 def _published(forms: list[Form]) -> Iterator[Cell]:
-    """10 MiB in 2560 entries of 4 KiB: map (for the device) and unmap (for the CPU), a wait behind each entry and one for all.
+    """10 MiB in 2560 entries of 4 KiB: map (for the device) and unmap (for the CPU), a wait behind each entry and one
+    for all.
 
     Mapped lines are dirty; lines that come back from a device were cleaned before, and nothing stored to them since.
     """
@@ -98,7 +99,8 @@ def _grid(forms: list[Form], values: dict[str, Any]) -> Iterator[Cell]:
 
 
 def _dma(inputs: Inputs) -> Iterator[Cell]:
-    """The kernel's mappings of a list, and over the same lists the explicit instructions with a wait behind each entry and one.
+    """The kernel's mappings of a list, and over the same lists the explicit instructions with a wait behind each entry
+    and one.
 
     What the kernel hands to a device is dirty before; what it takes back was not stored to.
     """
@@ -138,7 +140,8 @@ def _cell(form: Form, wait: str, size: int, entries: int, state: str, align: int
 
 PLAN = BuiltIn(
     name="cache",
-    summary="cache maintenance over lists: instruction, wait per entry or once, entry size, count, line state, alignment",
+    summary="cache maintenance over lists: instruction, wait per entry or once, entry size,"
+    " count, line state, alignment",
     parameters=PARAMETERS,
     build=build,
     budget_s=120.0,

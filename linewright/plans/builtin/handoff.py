@@ -49,7 +49,8 @@ def build(inputs: Inputs) -> Plan:
 
 PLAN = BuiltIn(
     name="handoff",
-    summary="core to core: blind compare-and-swap, load first, plain store seen by a load; an operation is a round trip",
+    summary="core to core: blind compare-and-swap, load first, plain store seen by a load; an operation"
+    " is a round trip",
     parameters=PARAMETERS,
     build=build,
     budget_s=60.0,

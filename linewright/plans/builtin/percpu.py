@@ -1,7 +1,7 @@
 """Plan `percpu`: what counting on the current CPU costs, by a sequence and by everything that is used instead.
 
-Each form is run back to back (work 0) and with work around it (what is left after the baseline loop is subtracted is its exposed
-cost), on one word and going round many words, alone and with every thread counting at once.
+Each form is run back to back (work 0) and with work around it (what is left after the baseline loop is subtracted is
+its exposed cost), on one word and going round many words, alone and with every thread counting at once.
 """
 
 from __future__ import annotations

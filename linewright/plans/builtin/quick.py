@@ -1,4 +1,5 @@
-"""Plan `quick`: every form alone, beside a placebo and contended, at a few work lengths, and the price list, in a minute."""
+"""Plan `quick`: every form alone, beside a placebo and contended, at a few work lengths, and the price list, in a
+minute."""
 
 from __future__ import annotations
 

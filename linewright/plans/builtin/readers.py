@@ -1,5 +1,5 @@
-"""Plan `readers`: what entering and leaving a read-side critical section costs, alone and with many readers at once, what
-stands beside it, and what an updater waits who has to be sure that no reader is left."""
+"""Plan `readers`: what entering and leaving a read-side critical section costs, alone and with many readers at once,
+what stands beside it, and what an updater waits who has to be sure that no reader is left."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def _by_machine(usable: int) -> list[int]:
 
 
 def _room(readers: Sequence[int], values: dict[str, Any], usable: int) -> list[int]:
-    """Readers that leave a CPU for the updater; those the user named are kept, so that the probe can say what it lacks."""
+    """Readers that leave a CPU for the updater; those the user named are kept, so that the probe can say what it
+    lacks."""
     if values["readers"]:
         return list(readers)
     return sorted({min(count, usable - 1) for count in readers if usable > 1})
@@ -87,7 +88,8 @@ def _params(form: Form, delay: int, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alone_and_together(forms: Sequence[Form], readers: Sequence[int], values: dict[str, Any]) -> Iterator[Cell]:
-    """Cells that differ in nothing but the form stand together: they share blocks, so drift, and their baseline loops."""
+    """Cells that differ in nothing but the form stand together: they share blocks, so drift, and their baseline
+    loops."""
     for count in readers:
         for delay in values["read_delay"]:
             for form in forms:
@@ -101,7 +103,8 @@ def _alone_and_together(forms: Sequence[Form], readers: Sequence[int], values: d
 def _beside_updater(
     forms: Sequence[Form], readers: Sequence[int], updater: str, values: dict[str, Any]
 ) -> Iterator[Cell]:
-    """The updater timed, alone and against readers; then the readers timed while it runs. Both only where an updater can wait."""
+    """The updater timed, alone and against readers; then the readers timed while it runs. Both only where an updater
+    can wait."""
     waited = [
         f
         for f in forms

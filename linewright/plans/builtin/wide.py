@@ -1,5 +1,5 @@
-"""Plan `wide`: reads and writes wider than a register, 8 bytes on i386 and 16 elsewhere, in every share of writes; and the
-experiment of 2009: N threads that do nothing but read one location."""
+"""Plan `wide`: reads and writes wider than a register, 8 bytes on i386 and 16 elsewhere, in every share of writes; and
+the experiment of 2009: N threads that do nothing but read one location."""
 
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ def _published(inputs: Inputs, forms: list[Form]) -> Plan:
 
 PLAN = BuiltIn(
     name="wide",
-    summary="8 bytes on i386, 16 elsewhere: every form in every share of writes, or the 2009 experiment (experiment=published)",
+    summary="8 bytes on i386, 16 elsewhere: every form in every share of writes, or the 2009 experiment"
+    " (experiment=published)",
     parameters=PARAMETERS,
     build=build,
     budget_s=240.0,

@@ -46,8 +46,8 @@ KEEP = (
     'cd "${d:-/nowhere}" 2>/dev/null || { echo "no folder there in which a program can be started" >&2; exit 2; }; '
     'd=$(pwd); trap "" HUP; echo "linewright-there $(uname -m) $d"; cat >/dev/null; cd /; rm -rf "$d"'
 )
-# The plan comes by length, and the end of the input is the request to stop. Descriptor 3, because the input of what runs in
-# the background is empty.
+# The plan comes by length, and the end of the input is the request to stop. Descriptor 3, because the input of what
+# runs in the background is empty.
 HELD = "& p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w 2>/dev/null; exit $s"
 RUN = (
     "cd %s || exit; echo " + BEGIN.decode() + '; read -r n; head -c "$n" >plan || exit; exec 3<&0; '
@@ -80,7 +80,8 @@ class Place(Protocol):
         ...
 
     def program(self, find: Callable[[str], Path], words: Sequence[str], environment: dict[str, str]) -> list[str]:
-        """The command that runs another static program there, found by its architecture; the end of the input ends it."""
+        """The command that runs another static program there, found by its architecture; the end of the input ends
+        it."""
         ...
 
     def close(self) -> None: ...
@@ -285,7 +286,8 @@ def without_sections(data: bytes) -> bytes:
 
 
 def _until(process: subprocess.Popen, mark: bytes, timeout_s: float) -> bytes:
-    """Standard output up to the end of the line that begins with a mark, or what there was until the end or the time."""
+    """Standard output up to the end of the line that begins with a mark, or what there was until the end or the
+    time."""
     said, end = b"", time.monotonic() + timeout_s
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

@@ -80,7 +80,8 @@ class RemoteTarget:
 
 
 def open_machine(name: str) -> Copied:
-    """The machine that ``ssh:REST`` or ``exec:REST`` names, to run other programs than plans there. It needs a shell."""
+    """The machine that ``ssh:REST`` or ``exec:REST`` names, to run other programs than plans there. It needs a
+    shell."""
     scheme, _, rest = name.partition(":")
     transports = {"ssh": Ssh, "exec": Behind}
     if scheme not in transports:

@@ -188,7 +188,8 @@ def run(command: Sequence[str], data: bytes, timeout_s: float) -> subprocess.Com
 
 
 def _deaf_to_ctrl_c() -> Callable[[], None]:
-    """For the connection: it ends with the command, and not by what the terminal sends to all, which the command answers."""
+    """For the connection: it ends with the command, and not by what the terminal sends to all, which the command
+    answers."""
     die = die_with_parent()
 
     def prepare() -> None:

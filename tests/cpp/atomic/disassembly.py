@@ -5,8 +5,9 @@ Usage: disassembly.py INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; 
 A caller is one function per operation, width and order. Its atomic instructions (anything locked, exclusive,
 LSE, barrier, prefetch, acquire or release) are taken in address order and compared with the expected ones.
 With --expect=lse or --expect=llsc among the flags the forms of that build are expected, whatever is built (a control).
-With --barriers among the flags a caller stores to a plain variable before and after instead. Around an ordered operation
-both stores must be there: the compiler kept them apart. Around some relaxed ones only the second is, or nothing was shown.
+With --barriers among the flags a caller stores to a plain variable before and after instead. Around an ordered
+operation both stores must be there: the compiler kept them apart. Around some relaxed ones only the second is, or
+nothing was shown.
 """
 
 from __future__ import annotations
@@ -118,8 +119,14 @@ def caller(name: str, bits: int, order: str, barriers: bool = False) -> str:
     called = function(name, bits, order)
     keep = '__attribute__((noinline, used, visibility("default")))'
     if barriers:
-        return f"{keep} void t_{called}({', '.join(parameters)})\n{{ plain = 1; (void){called}({arguments}); plain = 2; }}\n"
-    return f"{keep} {returned} t_{called}({', '.join(parameters)})\n{{ {'' if returned == 'void' else 'return '}{called}({arguments}); }}\n"
+        return (
+            f"{keep} void t_{called}({', '.join(parameters)})\n{{ plain = 1; (void){called}({arguments}); plain ="
+            " 2; }\n"
+        )
+    return (
+        f"{keep} {returned} t_{called}({', '.join(parameters)})\n{{"
+        f" {'' if returned == 'void' else 'return '}{called}({arguments}); }}\n"
+    )
 
 
 def size_suffix(bits: int) -> str:
@@ -155,7 +162,8 @@ def arm64_forms(name: str, bits: int, order: str) -> tuple[list[str], list[str],
 
 
 def arm64_wide(policy: str, name: str, order: str) -> list[str]:
-    """Sixteen bytes: by LDP and STP, by CASP, by the exclusive pair; all of them where the choice is made at run time."""
+    """Sixteen bytes: by LDP and STP, by CASP, by the exclusive pair; all of them where the choice is made at run
+    time."""
     if name == "read":
         return {"": ["ldar", "ldp", "dmb ishld"], "relaxed": ["ldp"], "acquire": ["ldp", "dmb ishld"]}[order]
     vector: list[str] = []
@@ -279,7 +287,8 @@ def wrongs(arch: str, policy: str, functions: dict[str, list[str]], optimised: b
             bad.append(f"{called}: not in the object")
         elif (optimised or bits == 128) and is_copied(arch, name, bits, found, wanted):
             continue
-        # With a choice the layout is the compiler's business; without, a barrier stands behind its pair and nowhere else.
+        # With a choice the layout is the compiler's business; without, a barrier stands behind its pair and nowhere
+        # else.
         elif sorted(found) != sorted(wanted) if policy == "word" else found != wanted:
             bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected {', '.join(wanted) or 'nothing'}")
     return bad

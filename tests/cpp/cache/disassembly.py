@@ -89,7 +89,8 @@ class Check:
         return local + ([] if jump else after), [], False
 
     def leaks(self, name: str, barrier: str, tainted: bool = False, seen: frozenset = frozenset()) -> bool:
-        """Can `name` return with maintenance issued and no barrier after it? `tainted`: some was issued before entry."""
+        """Can `name` return with maintenance issued and no barrier after it? `tainted`: some was issued before
+        entry."""
         code = self.functions.get(name)
         if code is None or (name, tainted) in seen:
             return False

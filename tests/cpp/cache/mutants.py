@@ -1,4 +1,5 @@
-"""Writes the cache library, or the example log, with one deliberate mistake in it; the model's tests must fail on every one.
+"""Writes the cache library, or the example log, with one deliberate mistake in it; the model's tests must fail on every
+one.
 
 usage: mutants.py --list library|log | mutants.py NAME SOURCE TARGET
 A mutant whose original text is not in the source exactly once is an error: it must move with the code.
@@ -25,7 +26,8 @@ LIBRARY = {
         "batch->last}, lw_word_line(batch->word));\n",
     ),
     "batch_forgets_the_last_range": (
-        "        issue_ordered(a.insn, (struct lines){batch->first, batch->last}, lw_word_line(batch->word));\n        wait_for",
+        "        issue_ordered(a.insn, (struct lines){batch->first, batch->last}, lw_word_line(batch->word));\n       "
+        " wait_for",
         "        wait_for",
     ),
     "head_missed": (
@@ -50,7 +52,8 @@ LIBRARY = {
         "        (void)i;\n",
     ),
     "empty_piece_touches_a_line": (
-        "        if (!at->iov_len)\n            continue;\n        next = lines_of((uintptr_t)at->iov_base, at->iov_len, line);",
+        "        if (!at->iov_len)\n            continue;\n        next = lines_of((uintptr_t)at->iov_base,"
+        " at->iov_len, line);",
         "        next = lines_of((uintptr_t)at->iov_base, at->iov_len ? at->iov_len : 1, line);",
     ),
     "merge_around_the_end_of_the_address_space": (" & (b.first != 0))", ")"),
@@ -101,14 +104,17 @@ LOG = {
     "log_checks_no_bytes": ("return check == header->check;", "(void)check;\n    return true;"),
     "log_ignores_epochs": (" && header.epoch >= epoch) {", ") {"),
     "log_epoch_not_durable": (
-        "    put(log, position, &slot.magic, sizeof(slot.magic));\n    return make_range_durable(log, position, sizeof(slot));",
+        "    put(log, position, &slot.magic, sizeof(slot.magic));\n    return make_range_durable(log, position,"
+        " sizeof(slot));",
         "    put(log, position, &slot.magic, sizeof(slot.magic));\n    return 0;",
     ),
     "log_one_slot": ("size_t position = epoch % 2 * SLOT_BYTES;", "size_t position = 0;"),
     "log_slot_written_at_once": ("    put(log, position, &none, sizeof(none));\n", "    (void)none;\n"),
     "log_believes_a_damaged_slot_away": (
-        "        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)\n            return -EBADMSG;",
-        "        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)\n            continue;",
+        "        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)\n     "
+        "       return -EBADMSG;",
+        "        if (slot.magic != LOG_MAGIC || slot.check != check_of_slot(&slot) || slot.bytes != log->bytes)\n     "
+        "       continue;",
     ),
     "log_accepts_what_is_not_durable": (
         "make_range_durable(log, 0, log->tail);",

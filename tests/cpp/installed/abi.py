@@ -1,8 +1,8 @@
 """The shared library's binary interface is the one that is stored for its version: a program linked before still runs.
 
-Usage: abi.py BUILD ARCH [--write]. The stored interface (src/abi/NAME-ARCH.abi, as libabigail's abidw writes it) belongs to
-the library's name, which changes with the minor version. Within one name a change of it is a mistake; before the first
-release of that name it may be meant: then --write stores it, and CHANGELOG.md says what changed.
+Usage: abi.py BUILD ARCH [--write]. The stored interface (src/abi/NAME-ARCH.abi, as libabigail's abidw writes it)
+belongs to the library's name, which changes with the minor version. Within one name a change of it is a mistake; before
+the first release of that name it may be meant: then --write stores it, and CHANGELOG.md says what changed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,21 @@ def write(library: Path, file: Path) -> None:
     """The interface: what is exported, with the types that the public headers define."""
     file.parent.mkdir(exist_ok=True)
     run(
-        "abidw", "--exported-interfaces-only", "--drop-private-types", "--headers-dir", HEADERS, "--no-show-locs",
-        "--no-corpus-path", "--no-comp-dir-path", "--no-elf-needed", "--type-id-style", "hash", "--out-file", file, library,
-    )  # fmt: skip
+        "abidw",
+        "--exported-interfaces-only",
+        "--drop-private-types",
+        "--headers-dir",
+        HEADERS,
+        "--no-show-locs",
+        "--no-corpus-path",
+        "--no-comp-dir-path",
+        "--no-elf-needed",
+        "--type-id-style",
+        "hash",
+        "--out-file",
+        file,
+        library,
+    )
 
 
 def differences(library: Path, stored: Path) -> str:

@@ -1,4 +1,5 @@
-"""The library inside other people's builds: as a subdirectory, fetched, with link-time optimisation, freestanding, with musl.
+"""The library inside other people's builds: as a subdirectory, fetched, with link-time optimisation, freestanding, with
+musl.
 
 Usage: elsewhere.py SOURCE_DIR. Everything is built in a temporary folder whose name has a space.
 """
@@ -67,17 +68,36 @@ def with_link_time_optimisation(source: Path, folder: Path) -> int:
         if not all(map(shutil.which, (cc, cxx, ar))):
             continue
         archive = library(
-            source, folder / f"lto {cc}", f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}", "-DCMAKE_C_FLAGS=-flto",
-            f"-DCMAKE_AR={shutil.which(ar)}", f"-DCMAKE_RANLIB={shutil.which(ar.replace('ar', 'ranlib'))}",
-        )  # fmt: skip
+            source,
+            folder / f"lto {cc}",
+            f"-DCMAKE_C_COMPILER={cc}",
+            f"-DCMAKE_CXX_COMPILER={cxx}",
+            "-DCMAKE_C_FLAGS=-flto",
+            f"-DCMAKE_AR={shutil.which(ar)}",
+            f"-DCMAKE_RANLIB={shutil.which(ar.replace('ar', 'ranlib'))}",
+        )
         for standard in STANDARDS:
             language = "c" if standard == "c11" else "c++"
             program = folder / f"lto-{cc}-{standard}"
             linker = ["-fuse-ld=lld-19"] if cc.startswith("clang") else []
             run(
-                cc if language == "c" else cxx, f"-std={standard}", *WARNINGS, "-O2", "-flto", *linker, f"-I{source}/include",
-                "-x", language, HERE / "use.c", "-x", "none", archive, "-pthread", "-o", program,
-            )  # fmt: skip
+                cc if language == "c" else cxx,
+                f"-std={standard}",
+                *WARNINGS,
+                "-O2",
+                "-flto",
+                *linker,
+                f"-I{source}/include",
+                "-x",
+                language,
+                HERE / "use.c",
+                "-x",
+                "none",
+                archive,
+                "-pthread",
+                "-o",
+                program,
+            )
             run(program)
             count += 1
     return count
@@ -102,10 +122,23 @@ def freestanding(source: Path, folder: Path) -> int:
                 continue  # one compiler's C++ front end is enough: its freestanding headers are the C ones
             made = folder / "freestanding.o"
             run(
-                *compiler, f"-std={standard}", *WARNINGS, "-O2", "-ffreestanding", "-fno-builtin", "-mno-outline-atomics"
-                if "aarch64" in compiler[0] else "-fno-common", f"-I{source}/include", "-DLW_NO_POLICY", "-c", "-x", language, "-",
-                "-o", made, input=FREESTANDING.format(more="int nothing_else(void);\nint nothing_else(void) { return 0; }"),
-            )  # fmt: skip
+                *compiler,
+                f"-std={standard}",
+                *WARNINGS,
+                "-O2",
+                "-ffreestanding",
+                "-fno-builtin",
+                "-mno-outline-atomics" if "aarch64" in compiler[0] else "-fno-common",
+                f"-I{source}/include",
+                "-DLW_NO_POLICY",
+                "-c",
+                "-x",
+                language,
+                "-",
+                "-o",
+                made,
+                input=FREESTANDING.format(more="int nothing_else(void);\nint nothing_else(void) { return 0; }"),
+            )
             assert not run("nm", "--undefined-only", made).strip(), f"{compiler}: {run('nm', '--undefined-only', made)}"
             count += 1
     return count

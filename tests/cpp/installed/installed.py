@@ -124,7 +124,8 @@ def built_by_find_package(prefix: Path, folder: Path, compilers: list[tuple[str,
 
 
 def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
-    """Every installed header compiles by itself, first in a file, as C11 and as C++17; parts of another say so at their head."""
+    """Every installed header compiles by itself, first in a file, as C11 and as C++17; parts of another say so at their
+    head."""
     count = 0
     include = prefix / "include"
     for header in sorted((include / "linewright").rglob("*.h")):
@@ -194,7 +195,8 @@ def exported(prefix: Path) -> str:
     unmarked: set[str] = set()
     for statement in (" ".join(piece.split()) for piece in re.split(r"[;{}]", text)):
         name = re.fullmatch(
-            rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b(lw_\w+)(?:\(.*\)| __attribute__\(\(tls_model.*\)\))?",
+            rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b"
+            r"(lw_\w+)(?:\(.*\)| __attribute__\(\(tls_model.*\)\))?",
             statement,
         )
         if name and MARK in statement:

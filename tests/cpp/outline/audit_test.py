@@ -1,4 +1,5 @@
-"""The auditing library under emulation: what it finds against nm, what it changes against the file, what it must not touch."""
+"""The auditing library under emulation: what it finds against nm, what it changes against the file, what it must not
+touch."""
 
 from __future__ import annotations
 
@@ -14,8 +15,18 @@ from emulated import AUDIT, PROGRAMS, SYSROOT, TRIPLET, Emulated, Object, audite
 
 TELL = str(PROGRAMS / "tell.c")
 WORDS_PER_HELPER = 3
-SETTINGS = ("default", "store", "load", "store,prefetch", "prefetch", "llsc", "llsc,prefetch", "cas=llsc", "prefetch,cas=llsc",
-            "fetch=prefetch")  # fmt: skip
+SETTINGS = (
+    "default",
+    "store",
+    "load",
+    "store,prefetch",
+    "prefetch",
+    "llsc",
+    "llsc,prefetch",
+    "cas=llsc",
+    "prefetch,cas=llsc",
+    "fetch=prefetch",
+)
 
 
 def names(entry: Object) -> list[str]:
@@ -74,7 +85,8 @@ class Auditing(Emulated):
         self.assertEqual(names(entry), wanted)
 
     def test_system_libraries(self) -> None:
-        """libc, libstdc++ and the dynamic linker have no symbols left; their helpers are counted in their disassembly."""
+        """libc, libstdc++ and the dynamic linker have no symbols left; their helpers are counted in their
+        disassembly."""
         done = self.emulate(self.link("gcc", "bfd", "shared.cpp"), setting="prefetch", verbose=True, audit=AUDIT)
         self.assertEqual(done.stdout, "sums exact\n")
         objects = {Path(name).name: entry for name, entry in audited(done.stderr).items()}
@@ -82,7 +94,8 @@ class Auditing(Emulated):
             with self.subTest(name):
                 listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SYSROOT / "lib" / name).stdout
                 in_a_row = re.findall(
-                    r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n.*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
+                    r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n"
+                    r".*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
                     listing,
                 )
                 self.assertGreater(len(in_a_row), 0)
@@ -90,7 +103,8 @@ class Auditing(Emulated):
         self.assertEqual(objects["libm.so.6"].found, 0)
 
     def program_with_libraries(self, count: int) -> Path:
-        """A program that does nothing and needs `count` libraries, each with the helpers of one source file of atomics."""
+        """A program that does nothing and needs `count` libraries, each with the helpers of one source file of
+        atomics."""
         one = self.dir / "lib0.so"
         if not one.exists():
             source = self.dir / "library.c"
@@ -329,7 +343,8 @@ class Auditing(Emulated):
         self.assertEqual(audited(done.stderr)["the program"].changed, len(helper_symbols(program)))
 
     def test_system_calls_refused(self) -> None:
-        """A filter inherited at exec that refuses what editing needs: the program runs unchanged, or without the barrier."""
+        """A filter inherited at exec that refuses what editing needs: the program runs unchanged, or without the
+        barrier."""
         program = self.link("gcc", "bfd", "sums.c", TELL, "-DTELL")
         count = len(helper_symbols(program))
         refuse = (sys.executable, str(Path(__file__).parent / "refuse.py"))

@@ -17,7 +17,8 @@ AUDIT = LIBRARIES / "liblinewright_audit.so"
 TRIPLET = "aarch64-linux-gnu"
 SYSROOT = Path(f"/usr/{TRIPLET}")
 CPUS = ("max", "cortex-a57")
-# As the arm64 test preset does, for who runs a script by itself: glib's slice allocator can stop a child of the emulator's fork().
+# As the arm64 test preset does, for who runs a script by itself: glib's slice allocator can stop a child of the
+# emulator's fork().
 os.environ.setdefault("G_SLICE", "always-malloc")
 
 COMPILERS = {
@@ -90,9 +91,18 @@ class Emulated(unittest.TestCase):
         return out
 
     def emulate(
-        self, program: Path, *args: str | Path, cpu: str = "max", setting: str | None = None, verbose: bool = False,
-        audit: Path | None = None, wrap: tuple[str, ...] = (), flags: tuple[str | Path, ...] = (), emulator: str = "qemu-aarch64", **options,
-    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+        self,
+        program: Path,
+        *args: str | Path,
+        cpu: str = "max",
+        setting: str | None = None,
+        verbose: bool = False,
+        audit: Path | None = None,
+        wrap: tuple[str, ...] = (),
+        flags: tuple[str | Path, ...] = (),
+        emulator: str = "qemu-aarch64",
+        **options,
+    ) -> subprocess.CompletedProcess[str]:
         # The emulator hands its own environment on; LD_AUDIT there would be obeyed by its own dynamic linker.
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "LD_"))}
         if setting is not None:

@@ -1,4 +1,5 @@
-"""Links real programs with the outline archive and shared library in every way it is meant for, and runs them emulated."""
+"""Links real programs with the outline archive and shared library in every way it is meant for, and runs them
+emulated."""
 
 from __future__ import annotations
 
@@ -172,7 +173,8 @@ class Linking(Emulated):
                     self.assertEqual(done.stdout, f"sum 2000, forms 0 then {form}\n")
 
     def test_instructions_by_order(self) -> None:
-        """Each helper's listing: landing pad, suffixes of both forms, the barrier of _sync, the line that is prefetched."""
+        """Each helper's listing: landing pad, suffixes of both forms, the barrier of _sync, the line that is
+        prefetched."""
         listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SHARED).stdout
         bodies = re.findall(
             r"^[0-9a-f]+ <__aarch64_(cas|swp|ld\w+?)(\d+)_(\w+)>:\n(.*?)(?=^\n|\Z)", listing, re.M | re.S

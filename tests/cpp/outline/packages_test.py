@@ -26,7 +26,8 @@ SERVERS = ("memcached", "redis-server")
 COMPILER_LIBRARIES = ("libclang-rt-14-dev", "libclang-rt-19-dev", "libgcc-11-dev", "libgcc-12-dev")
 THREADS, ROUNDS = 4, 150
 WORDS_PER_HELPER = 3
-# As `linewright run` sets it: under any auditing library the dynamic linker has little room for jemalloc's thread-locals.
+# As `linewright run` sets it: under any auditing library the dynamic linker has little room for jemalloc's
+# thread-locals.
 TLS_ROOM = "glibc.rtld.optional_static_tls=16384"
 
 
@@ -185,9 +186,21 @@ class Packages(Emulated):
             audit = ["-E", f"LD_AUDIT={AUDIT}"]
         with said.open("w") as stderr:
             process = subprocess.Popen(
-                ["qemu-aarch64", "-cpu", "max", "-L", self.root, *audit, self.root / "usr/bin" / program, *[a.format(path=path) for a in arguments]],
-                stdout=subprocess.DEVNULL, stderr=stderr, env=environment, cwd=self.dir,
-            )  # fmt: skip
+                [
+                    "qemu-aarch64",
+                    "-cpu",
+                    "max",
+                    "-L",
+                    self.root,
+                    *audit,
+                    self.root / "usr/bin" / program,
+                    *[a.format(path=path) for a in arguments],
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=environment,
+                cwd=self.dir,
+            )
             try:
                 self.wait_for(path, process, said)
                 yield path, said
@@ -215,7 +228,8 @@ class Packages(Emulated):
         listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", path).stdout
         return len(
             re.findall(
-                r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n.*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
+                r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n"
+                r".*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
                 listing,
             )
         )
@@ -238,11 +252,15 @@ class Packages(Emulated):
         self.check("memcached", ["-u", "root", "-s", "{path}", "-t", "4", "-m", "64"], load_memcached)
 
     def test_redis(self) -> None:
-        arguments = "--port 0 --unixsocket {path} --save {none} --io-threads 4 --io-threads-do-reads yes --ignore-warnings ARM64-COW-BUG"
+        arguments = (
+            "--port 0 --unixsocket {path} --save {none} --io-threads 4 --io-threads-do-reads yes"
+            " --ignore-warnings ARM64-COW-BUG"
+        )
         self.check("redis-server", [a.replace("{none}", "") for a in arguments.split()], load_redis)
 
     def test_helpers_of_other_compilers(self) -> None:
-        """compiler-rt of two LLVMs, without landing pads, and the libgcc of another gcc, put before the compiler's own."""
+        """compiler-rt of two LLVMs, without landing pads, and the libgcc of another gcc, put before the compiler's
+        own."""
         for pattern in (
             "usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.builtins-aarch64.a",
             f"usr/lib/gcc*/{TRIPLET}/*/libgcc.a",

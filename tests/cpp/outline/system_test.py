@@ -1,4 +1,5 @@
-"""The auditing library under a real arm64 kernel, in an emulated machine: edits through the kernel, filters, set-user-id.
+"""The auditing library under a real arm64 kernel, in an emulated machine: edits through the kernel, filters,
+set-user-id.
 
 Exit code 77 (skipped) where the emulator or the kernel is missing.
 """
@@ -25,7 +26,8 @@ WORDS_PER_HELPER = 3
 
 class UnderAKernel(Emulated):
     def outputs(self, commands: list[str], files: dict[str, tuple[int, bytes]]) -> list[str]:
-        """What each command printed in one boot; every one must end with 0. `files` lie beside the programs, with their mode."""
+        """What each command printed in one boot; every one must end with 0. `files` lie beside the programs, with their
+        mode."""
         words = [command.split() for command in commands]
         folders = sorted({str(Path(name).parent) for name in files})
         extra = b"".join(run_arm64.cpio_entry(name, 0o040755, b"", i) for i, name in enumerate(folders, 5000))

@@ -1,4 +1,5 @@
-"""Writes SRCU's step machine (src/srcu/gp.h) with one deliberate mistake in it; the interleaver and the tests must see each.
+"""Writes SRCU's step machine (src/srcu/gp.h) with one deliberate mistake in it; the interleaver and the tests must see
+each.
 
 usage: mutants.py --list            names of those that the directed cases of linewright-torture see, for CMake
        mutants.py NAME SOURCE TARGET       that mutant; as_it_is: the original

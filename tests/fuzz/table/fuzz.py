@@ -1,4 +1,5 @@
-"""Damages published tables and machine files for FUZZ_SECONDS: whatever the bytes, a reader answers or raises UserError."""
+"""Damages published tables and machine files for FUZZ_SECONDS: whatever the bytes, a reader answers or raises
+UserError."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The two arm64 patches: that they leave no operation out, and what the booted kernel's code is with each boot option.
 
-Builds and boots small kernels: `make kernel-test`. LINEWRIGHT_SMALL_KERNELS names the series (default 6.12), LINEWRIGHT_ARM64_WORKLOAD
-the workload program for arm64 (default: the one of the preset).
+Builds and boots small kernels: `make kernel-test`. LINEWRIGHT_SMALL_KERNELS names the series (default 6.12),
+LINEWRIGHT_ARM64_WORKLOAD the workload program for arm64 (default: the one of the preset).
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def width(patched, tmp_path_factory) -> bytes:
 
 
 def test_every_lse_atomic_of_the_kernel_has_its_place_for_a_prefetch(kernel):
-    """All LSE instructions outside of replacements stand within five instructions behind a NOP that becomes their prefetch."""
+    """All LSE instructions outside of replacements stand within five instructions behind a NOP that becomes their
+    prefetch."""
     slots = {}
     for entry in kernel.entries_of("LSE_PREFETCH"):
         first = int.from_bytes(entry.replacement[:4], "little")
@@ -102,7 +103,8 @@ def _words(code: bytes) -> list[int]:
 
 
 def _per_cpu_sites(kernel) -> dict[int, int]:
-    """Sites of per-CPU operations without a value, with the instruction of the unpatched kernel: it and three NOPs, no exchange."""
+    """Sites of per-CPU operations without a value, with the instruction of the unpatched kernel: it and three NOPs, no
+    exchange."""
     rows = [(entry.site, _words(entry.replacement)) for entry in kernel.entries_of("HAS_LSE_ATOMICS")]
     return {
         site: words[0]
@@ -183,8 +185,8 @@ BOOTS = [
 
 @pytest.mark.parametrize("options, chosen, said", BOOTS, ids=[row[0] or "none" for row in BOOTS])
 def test_the_booted_code_is_what_the_option_asks_for(kernel, patched, series, programs, width, options, chosen, said):
-    """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations and a workload of ours on futexes pass;
-    and the kernel complains of nothing."""
+    """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations and a workload of
+    ours on futexes pass; and the kernel complains of nothing."""
     init, guest = programs
     expected = kernel.applied({"HAS_LSE_ATOMICS", *chosen}, OURS)
     # Code that is thrown away after the boot cannot be read back.

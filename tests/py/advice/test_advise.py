@@ -81,11 +81,13 @@ def test_a_power_of_half_as_much_again_is_used():
     assert sum(supported) >= 8
 
 
-# ------------------------------------------------------------------------------------------------- what is not supported
+# ------------------------------------------------------------------------------------------------- what is not
+# supported
 
 
 def test_the_published_table_supports_no_setting():
-    """Replayed as one launch it once gave "certainly better … certainly worse at none" for a form at ten times LDADD."""
+    """Replayed as one launch it once gave "certainly better … certainly worse at none" for a form at ten times
+    LDADD."""
     contexts, records = published()
     answer = one(records, contexts)
     assert (answer.setting.value, answer.setting.supported, answer.setting.why) == ("default", False, "published")

@@ -30,7 +30,8 @@ def test_nothing_is_claimed_below_what_identical_code_differed_by():
 
 
 def test_launches_that_fell_alike_are_no_difference():
-    """Cells with two states, each by its own chance: five launches of one pair fell the same way, as one in a thousand do."""
+    """Cells with two states, each by its own chance: five launches of one pair fell the same way, as one in a thousand
+    do."""
     slow = {"lock_xadd": "00000", "lock_add": "01011", "xchg": "10100", "cmpxchg_loop_read_first": "11111"}
     records = [
         record(cell(form), [5.0 * 1.5 ** int(state)] * 12, f"{launch:016x}", launch)

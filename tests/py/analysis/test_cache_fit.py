@@ -1,4 +1,5 @@
-"""Plan `cache` and what is read out of its records: terms that were put in come out, and nothing is said beyond the intervals."""
+"""Plan `cache` and what is read out of its records: terms that were put in come out, and nothing is said beyond the
+intervals."""
 
 from __future__ import annotations
 

@@ -118,7 +118,8 @@ def test_a_virtual_machine_is_given_longer_between_clusters():
 
 
 def test_joined_runs_count_the_time_between_them():
-    """Four runs of two launches each, minutes apart: each launch has its own start, the contexts say when a run began."""
+    """Four runs of two launches each, minutes apart: each launch has its own start, the contexts say when a run
+    began."""
     rng = np.random.default_rng(5)
     contexts, records = [], []
     for i in range(8):

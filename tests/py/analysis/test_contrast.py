@@ -87,7 +87,8 @@ def test_a_lucky_row_of_launches_is_no_more_certain_than_its_neighbours():
 
 
 def test_states_that_fell_alike_in_every_launch_are_no_difference():
-    """Six conditions of eight cells, each cell 1.5 times slower in half of the launches: of five, all may fall the same way."""
+    """Six conditions of eight cells, each cell 1.5 times slower in half of the launches: of five, all may fall the same
+    way."""
     rng = np.random.default_rng(8)
     alarms = 0
     for _ in range(300):

@@ -1,4 +1,5 @@
-"""One wait a list or one an entry: said where the times show it, and where they would show the opposite the opposite is said."""
+"""One wait a list or one an entry: said where the times show it, and where they would show the opposite the opposite is
+said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Near and far: judged only for arm64's single LSE instructions, against the same one behind a prefetch, by cost alone."""
+"""Near and far: judged only for arm64's single LSE instructions, against the same one behind a prefetch, by cost
+alone."""
 
 from __future__ import annotations
 

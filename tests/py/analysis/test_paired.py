@@ -1,4 +1,5 @@
-"""Trials of settings: no false claims beyond the promised rate whatever the number of interim analyses; planted differences found."""
+"""Trials of settings: no false claims beyond the promised rate whatever the number of interim analyses; planted
+differences found."""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ def test_a_placebo_that_is_not_neutral():
 
 
 def test_a_whole_run_is_seldom_accused():
-    """Thirty placebos and thirty operations that work hides: the chance of one false flag is the run's, not each cell's."""
+    """Thirty placebos and thirty operations that work hides: the chance of one false flag is the run's, not each
+    cell's."""
     rng, accused = RNG(6), 0
     for _ in range(60):
         costs = [(cell("lock_add", work_iters=work), 0.0 if work else 5.0) for work in range(31)]

@@ -155,9 +155,15 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
 def test_a_delay_is_taken_off_with_the_empty_loop(delay: int) -> None:
     rng = np.random.default_rng(3)
     made = launches(
-        cell("srcu_fast", operation="readers_pair", width_bits=8, order="acq_rel", lines=8, params={"read_delay": delay}),
-        20.0, rng, count=1, baseline_ns=18.0, between=0.0,
-    )  # fmt: skip
+        cell(
+            "srcu_fast", operation="readers_pair", width_bits=8, order="acq_rel", lines=8, params={"read_delay": delay}
+        ),
+        20.0,
+        rng,
+        count=1,
+        baseline_ns=18.0,
+        between=0.0,
+    )
     (summary,) = summarise(contexts_of(made), made)
     assert (summary.exposed is not None) == bool(delay)
     if delay:

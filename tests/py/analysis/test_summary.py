@@ -162,9 +162,11 @@ def odd_records(draw):
     for i in range(draw(st.integers(1, 6))):
         form = draw(st.sampled_from(["stadd", "ldadd", "plain_add", "empty"]))
         a_cell = cell(
-            form, operation="none" if form == "empty" else cell(form).operation,
-            contender=draw(st.sampled_from(["none", "placebo", "same_line"])), work_iters=draw(st.sampled_from([0, 10])),
-        )  # fmt: skip
+            form,
+            operation="none" if form == "empty" else cell(form).operation,
+            contender=draw(st.sampled_from(["none", "placebo", "same_line"])),
+            work_iters=draw(st.sampled_from([0, 10])),
+        )
         windows = draw(st.lists(any_number, max_size=6))
         batch = draw(
             st.sampled_from([None, quantiles([1.0, 2.0]), msgspec.structs.replace(quantiles([1.0]), histogram=[])])

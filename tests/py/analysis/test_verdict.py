@@ -34,7 +34,8 @@ def found_in(records, **context):
     return findings(summarise(contexts_of(records, **context), records))
 
 
-# ------------------------------------------------------------------------------------------------------ published tables
+# ------------------------------------------------------------------------------------------------------ published
+# tables
 
 
 def test_a_published_table_is_ordered_and_nothing_is_claimed_of_it():
@@ -114,7 +115,8 @@ def test_distrusted_cells_make_no_crossover():
     assert crossovers(found_in(records)) == []
 
 
-# ------------------------------------------------------------------------------------- what is not shown must not be said
+# ------------------------------------------------------------------------------------- what is not shown must not be
+# said
 
 
 def test_one_launch_and_few_launches_are_not_judged():

@@ -1,4 +1,5 @@
-"""`linewright measure --against FILE`: in turns where that side can be measured again, and a plain word where it cannot."""
+"""`linewright measure --against FILE`: in turns where that side can be measured again, and a plain word where it
+cannot."""
 
 from __future__ import annotations
 
@@ -76,9 +77,19 @@ def test_another_build_of_the_probe_has_to_be_named(command, old):
     answer = against(command, "--set", "lines=2")
     assert "another build of the probe" in answer.stderr and "as of two times" in answer.stderr
     answer = command(
-        "measure", *SMALL, "--set", "lines=2", "--against", "old.jsonl", "--against-probe", str(FAKE_PROBE), "-o", "x.jsonl",
-        "--format", "json",
-    )  # fmt: skip
+        "measure",
+        *SMALL,
+        "--set",
+        "lines=2",
+        "--against",
+        "old.jsonl",
+        "--against-probe",
+        str(FAKE_PROBE),
+        "-o",
+        "x.jsonl",
+        "--format",
+        "json",
+    )
     assert answer.returncode == 0, answer.stderr
     assert "in turns" in json.loads(answer.stdout)["verdict"][1]
     programs = [

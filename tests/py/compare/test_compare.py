@@ -1,4 +1,5 @@
-"""`linewright compare` as users run it: what differs, what does not, what must not be compared, and pages that run nothing."""
+"""`linewright compare` as users run it: what differs, what does not, what must not be compared, and pages that run
+nothing."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ out, factor = pathlib.Path(sys.argv[1]), float(sys.argv[2])
 turn = len(list(out.parent.glob("calls-*")))
 (out.parent / f"calls-{{turn}}").touch()
 rng = numpy.random.default_rng(turn // 2)
-records = together(points({{"stadd": 5.0 * factor, "ldadd": 7.0}}), rng, count=1, prefix=f"{{turn:x}}", drift=0, shared=0.2, own=0.001)
+cells = points({{"stadd": 5.0 * factor, "ldadd": 7.0}})
+records = together(cells, rng, count=1, prefix=f"{{turn:x}}", drift=0, shared=0.2, own=0.001)
 started = f"2026-01-01T00:00:{{turn:02d}}Z"
 write(out, [msgspec.structs.replace(c, started_utc=started) for c in contexts_of(records)], records)
 """

@@ -1,4 +1,5 @@
-"""The documentation holds together: links lead somewhere, files that it names exist, command lines that it shows parse."""
+"""The documentation holds together: links lead somewhere, files that it names exist, command lines that it shows
+parse."""
 
 from __future__ import annotations
 
@@ -104,7 +105,8 @@ def missing_files(text: str) -> Iterator[str]:
 
 
 def command_lines(text: str) -> Iterator[str]:
-    """Lines of code blocks that call the command, continued ones joined, and code spans, which become a synopsis (` …`)."""
+    """Lines of code blocks that call the command, continued ones joined, and code spans, which become a synopsis
+    (` …`)."""
     blocks = [block.split("\n", 1)[1].rsplit("\n", 1)[0] for block in FENCE.findall(text)]
     blocks += re.findall(r"(?:^    .*\n?)+", prose(text), re.MULTILINE)
     lines = [line.strip() for block in blocks for line in re.sub(r"\\\n\s*", " ", block).split("\n")]
@@ -115,7 +117,8 @@ def command_lines(text: str) -> Iterator[str]:
 
 
 def complaint(line: str) -> str:
-    """Why the command would refuse a line, empty if it would not. A synopsis (`[…]`, `…`) need only name real options."""
+    """Why the command would refuse a line, empty if it would not. A synopsis (`[…]`, `…`) need only name real
+    options."""
     name, _, rest = COMMAND.sub("", line, count=1).partition(" ")
     synopsis = line.endswith(" …") or (re.search(r"…|\.\.\.|\[", rest) and "'" not in rest)
     if name.startswith("-"):
@@ -259,10 +262,16 @@ def test_the_glossary_names_what_exists():
 def test_mistakes_are_found(tmp_path):
     """The checks above, on a page in which everything is wrong."""
     page = tmp_path / "page.md"
-    text = "# One heading\n\n[a](gone.md) [b](#no-heading) [c](#one-heading) `src/gone.c` `src/srcu` `linewright/atomic.h`\n"
+    text = (
+        "# One heading\n\n[a](gone.md) [b](#no-heading) [c](#one-heading) `src/gone.c` `src/srcu`"
+        " `linewright/atomic.h`\n"
+    )
     assert list(broken_links(page, text)) == ["gone.md: there is no such file", "#no-heading: there is no such heading"]
     assert list(missing_files(text)) == ["src/gone.c"]
-    shown = "    linewright measure --zzz quick\n    linewright shaw a.jsonl\n\n```\n$ linewright workload ticket --treads 2 \\\n   -c 3\n```\n"
+    shown = (
+        "    linewright measure --zzz quick\n    linewright shaw a.jsonl\n\n```\n$ linewright workload ticket"
+        " --treads 2 \\\n   -c 3\n```\n"
+    )
     assert [complaint(line) for line in command_lines(shown)] == [
         "no option --treads",
         "No such option: --zzz",

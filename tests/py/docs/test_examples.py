@@ -1,4 +1,5 @@
-"""The examples of the pages for users run: code fences marked `run` are executed as a reader would, in the order of the page."""
+"""The examples of the pages for users run: code fences marked `run` are executed as a reader would, in the order of the
+page."""
 
 from __future__ import annotations
 

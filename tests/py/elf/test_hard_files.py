@@ -34,9 +34,26 @@ def one_text_named_often(path: Path, table: str) -> Path:
     """A 5 MB arm64 program whose 65,000 headers all name the same megabyte of text."""
     end = 64 + TEXT_BYTES
     segments, sections = (HEADERS, 0) if table == "segments" else (0, HEADERS)
-    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
-        "<HHIQQQIHHHHHH", 2, 183, 1, 0x400000, end if segments else 0, end if sections else 0, 0, 64, 56, segments, 64, sections, 0
-    )  # fmt: skip
+    head = (
+        b"\x7fELF\2\1\1"
+        + bytes(9)
+        + struct.pack(
+            "<HHIQQQIHHHHHH",
+            2,
+            183,
+            1,
+            0x400000,
+            end if segments else 0,
+            end if sections else 0,
+            0,
+            64,
+            56,
+            segments,
+            64,
+            sections,
+            0,
+        )
+    )
     segment = struct.pack("<IIQQQQQQ", 1, 5, 64, 0x400000, 0x400000, TEXT_BYTES, TEXT_BYTES, 4096)
     section = struct.pack("<IIQQQQIIQQ", 0, 1, 6, 0x400000, 64, TEXT_BYTES, 0, 0, 4, 0)
     path.write_bytes(head + bytes(TEXT_BYTES) + (segment if segments else section) * HEADERS)
@@ -81,7 +98,8 @@ def test_data_in_x86_text_is_not_shown_as_atomics(tmp_path):
 def test_data_in_arm64_text_is_not_shown_as_atomics(command, tmp_path):
     (tmp_path / "source.c").write_text(
         TABLE.format(word="0xb8200020")  # ldadd w0, w0, [x1]
-        + 'int main(void) { int v = 0; __asm__ volatile(".arch_extension lse\\n ldadd w0, w1, [%0]" :: "r"(&v) : "w0", "w1"); return v; }'
+        + 'int main(void) { int v = 0; __asm__ volatile(".arch_extension lse\\n ldadd w0, w1, [%0]" :: "r"(&v) : "w0",'
+        ' "w1"); return v; }'
     )
     program = build(tmp_path / "program", tmp_path / "source.c")
     for path in (program, strip(program)):

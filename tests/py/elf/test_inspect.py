@@ -99,13 +99,16 @@ def test_inlined_forms_by_function(tmp_path):
     source.write_text(
         """
         #define FORM(name, text) __attribute__((noinline)) void name(long *p) { \\
-            register long *x1 __asm__("x1") = p; __asm__ volatile(".arch_extension lse\\n" text :: "r"(x1) : "x0","x2","x3","x4","x5","memory"); }
+            register long *x1 __asm__("x1") = p; \\
+            __asm__ volatile(".arch_extension lse\\n" text :: "r"(x1) : "x0","x2","x3","x4","x5","memory"); }
         FORM(stores, "stadd x0, [x1]\\nstclrb w0, [x1]\\nstsetl w0, [x1]\\nldadd x0, xzr, [x1]")
         FORM(loads, "ldadda x0, xzr, [x1]\\nldsmax x0, x2, [x1]\\nldeoralh w0, w2, [x1]")
         FORM(swaps, "swp x0, x2, [x1]\\nswpalb w0, wzr, [x1]")
         FORM(compares, "cas x0, x2, [x1]\\ncasalb w0, w2, [x1]\\ncasp x2, x3, x4, x5, [x1]")
-        FORM(loops, "1: ldaxr x0, [x1]\\nstlxr w2, x0, [x1]\\ncbnz w2, 1b\\n2: ldxp x2, x3, [x1]\\nstxp w0, x2, x3, [x1]\\ncbnz w0, 2b")
-        FORM(neither, "ldapr x0, [x1]\\nldar x0, [x1]\\nstlr x0, [x1]\\nldr x0, [x1]\\nldp x2, x3, [x1]\\nclrex\\nldrb w0, [x1, w2, uxtw]")
+        FORM(loops, "1: ldaxr x0, [x1]\\nstlxr w2, x0, [x1]\\ncbnz w2, 1b\\n"
+              "2: ldxp x2, x3, [x1]\\nstxp w0, x2, x3, [x1]\\ncbnz w0, 2b")
+        FORM(neither, "ldapr x0, [x1]\\nldar x0, [x1]\\nstlr x0, [x1]\\nldr x0, [x1]\\n"
+              "ldp x2, x3, [x1]\\nclrex\\nldrb w0, [x1, w2, uxtw]")
         int main(void) { long v[2] = {0}; stores(v); return 0; }
         """
     )
@@ -131,9 +134,12 @@ def test_encodings_agree_with_the_disassembler(sums):
     wanted: dict[str, int] = {"store": 0, "load": 0, "swap": 0, "cas": 0, "ll": 0}
     for mnemonic in re.findall(r"^ +[0-9a-f]+:\t[0-9a-f]{8} \t(\w+)", listing, re.M):
         for form, pattern in (
-            ("store", r"st(add|clr|set|eor|[su]max|[su]min)l?[bh]?$"), ("load", r"ld(add|clr|set|eor|[su]max|[su]min)(a|l|al)?[bh]?$"),
-            ("swap", r"swp(a|l|al)?[bh]?$"), ("cas", r"casp?(a|l|al)?[bh]?$"), ("ll", r"lda?x[rp][bh]?$"),
-        ):  # fmt: skip
+            ("store", r"st(add|clr|set|eor|[su]max|[su]min)l?[bh]?$"),
+            ("load", r"ld(add|clr|set|eor|[su]max|[su]min)(a|l|al)?[bh]?$"),
+            ("swap", r"swp(a|l|al)?[bh]?$"),
+            ("cas", r"casp?(a|l|al)?[bh]?$"),
+            ("ll", r"lda?x[rp][bh]?$"),
+        ):
             wanted[form] += bool(re.match(pattern, mnemonic))
     found = {"store": 0, "load": 0, "swap": 0, "cas": 0, "ll": 0}
     loaded = image.load(str(library))
@@ -282,8 +288,16 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.one_of(st.sampled_from((0x90000010, 0x39400210, 0x34000070, 0xF8E00020, 0xD65F03C0, 0xD503245F)), st.integers(0, 2**32 - 1)), max_size=60),
-       st.integers(0, 2**48).map(lambda a: a & ~3))  # fmt: skip
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from((0x90000010, 0x39400210, 0x34000070, 0xF8E00020, 0xD65F03C0, 0xD503245F)),
+            st.integers(0, 2**32 - 1),
+        ),
+        max_size=60,
+    ),
+    st.integers(0, 2**48).map(lambda a: a & ~3),
+)
 def test_no_words_upset_the_search(words, address):
     array = np.array(words, dtype="<u4")
     helpers.find(array, address, ((0, 2**64),))

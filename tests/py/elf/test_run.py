@@ -1,4 +1,5 @@
-"""`linewright run`: the program takes the command's place, with the environment that switches it; refusals are one line."""
+"""`linewright run`: the program takes the command's place, with the environment that switches it; refusals are one
+line."""
 
 from __future__ import annotations
 
@@ -185,7 +186,8 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypat
 
 @pytest.fixture(scope="module")
 def wants_much_tls(tmp_path_factory):
-    """A program two of whose libraries want 40,000 and 15,000 bytes of thread-local memory, the first from the start."""
+    """A program two of whose libraries want 40,000 and 15,000 bytes of thread-local memory, the first from the
+    start."""
     folder = tmp_path_factory.mktemp("tls")
     for name, size, model in (("first", 40_000, "initial-exec"), ("second", 15_000, "global-dynamic")):
         source = folder / f"{name}.c"
@@ -193,7 +195,8 @@ def wants_much_tls(tmp_path_factory):
         build(folder / f"lib{name}.so", source, "-shared", "-fPIC", f"-ftls-model={model}", f"-Wl,-soname,lib{name}.so")
     (folder / "main.c").write_text(
         "#include <stdio.h>\nchar *first(void), *second(void);\n"
-        'int main(void) { first()[1] = second()[1] = 1; static int v; __atomic_fetch_add(&v, 1, 5); return !puts("runs"); }'
+        "int main(void) { first()[1] = second()[1] = 1; static int v; __atomic_fetch_add(&v, 1, 5); return"
+        ' !puts("runs"); }'
     )
     return build(
         folder / "program", folder / "main.c", folder / "libfirst.so", folder / "libsecond.so", "-Wl,-rpath,$ORIGIN"

@@ -1,8 +1,9 @@
-"""The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages and watchpoints, decoded here.
+"""The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages and watchpoints,
+decoded here.
 
-Emulation interrupts between blocks of translated code, so where samples fall and what anything costs says nothing about a core.
-For the same reason the C library's locks cannot be tried here: their helpers' atomic instruction stands before a return, where a
-block ends, and every sample falls into the caller.
+Emulation interrupts between blocks of translated code, so where samples fall and what anything costs says nothing about
+a core. For the same reason the C library's locks cannot be tried here: their helpers' atomic instruction stands before
+a return, where a block ends, and every sample falls into the caller.
 """
 
 from __future__ import annotations

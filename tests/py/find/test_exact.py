@@ -1,4 +1,5 @@
-"""Under the emulator every access is seen: kinds and bytes are exact, controls give none, arm64 programs run here too."""
+"""Under the emulator every access is seen: kinds and bytes are exact, controls give none, arm64 programs run here
+too."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ int main(int argc, char **argv) {
     void *p; CHECK(posix_memalign(&p, 24, 8) == EINVAL);
     CHECK(posix_memalign(&p, 4096, 100) == 0 && (uintptr_t)p % 4096 == 0); free(p);
     char *z = calloc(10, 100); for (int i = 0; i < 1000; i++) CHECK(z[i] == 0); free(z);
-    char *grown = malloc(10); strcpy(grown, "kept"); grown = realloc(grown, 100000); CHECK(!strcmp(grown, "kept")); free(grown);
+    char *grown = malloc(10); strcpy(grown, "kept");
+    grown = realloc(grown, 100000); CHECK(!strcmp(grown, "kept")); free(grown);
     pthread_t t[4];
     for (long i = 0; i < 4; i++) pthread_create(&t[i], 0, churn, (void *)i);
     for (int i = 0; i < 4; i++) pthread_join(t[i], 0);

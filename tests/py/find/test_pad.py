@@ -78,7 +78,8 @@ def test_a_decoy_of_true_sharing_stays_on_one_line(program, tmp_path) -> None:
 
 
 def test_the_same_on_another_machine(program, tmp_path) -> None:
-    """The library goes there, the function is looked up in the program's file from there, and the marks are read there."""
+    """The library goes there, the function is looked up in the program's file from there, and the marks are read
+    there."""
     words = ["--on", "exec:env", "--pad", "counter", "--pad", "count", "--runs", 2, "--metric", r"apart (\d)"]
     done = trial(tmp_path, *words, "--", program, "false")
     assert values(done) == {"unpadded": 1.0, "pad counter": 2.0, "pad count": 1.0}

@@ -1,4 +1,5 @@
-"""Programs with planted lines: what must be found is found and rightly called, and controls without sharing give none."""
+"""Programs with planted lines: what must be found is found and rightly called, and controls without sharing give
+none."""
 
 from __future__ import annotations
 

@@ -22,8 +22,15 @@ def record(
 ) -> Record:
     cell = Cell(operation="add", form=form, contender=contender, work_iters=work)
     return Record(
-        linewright_record=VERSION, context_id=f"{launch:016x}", id=cell.id, cell=cell, plan="rmw", launch=launch, status=status, window_ns=[ns] * 3
-    )  # fmt: skip
+        linewright_record=VERSION,
+        context_id=f"{launch:016x}",
+        id=cell.id,
+        cell=cell,
+        plan="rmw",
+        launch=launch,
+        status=status,
+        window_ns=[ns] * 3,
+    )
 
 
 def hot(
@@ -34,9 +41,17 @@ def hot(
     )
     about = {"object": "x", "object_kind": "static", "kind_128": kind} | more
     return Hot(
-        address=64, pid=1, line_bytes=64, kind=kind, certainty="sampled", share=Estimate(value=share, low=share - 0.1, high=share + 0.1),
-        touches=[], threads=2, sites=[site], **about,
-    )  # fmt: skip
+        address=64,
+        pid=1,
+        line_bytes=64,
+        kind=kind,
+        certainty="sampled",
+        share=Estimate(value=share, low=share - 0.1, high=share + 0.1),
+        touches=[],
+        threads=2,
+        sites=[site],
+        **about,
+    )
 
 
 def test_the_ceiling_is_the_share_times_what_contention_adds() -> None:
@@ -99,10 +114,17 @@ def test_plain_stores_have_no_price() -> None:
 
 @pytest.mark.parametrize(
     ("instruction", "arch", "form"),
-    [("lock xadd", "x86_64", "lock_xadd"), ("lock inc", "x86_64", "lock_add"), ("lock cmpxchg", "x86_64", "cmpxchg_loop_read_first"),
-     ("ldaddal", "arm64", "ldadd"), ("ldaxr", "arm64", "llsc_add"), ("stlxr", "arm64", "llsc_add"), ("casal", "arm64", "cas_loop_read_first"),
-     ("mov", "x86_64", None)],
-)  # fmt: skip
+    [
+        ("lock xadd", "x86_64", "lock_xadd"),
+        ("lock inc", "x86_64", "lock_add"),
+        ("lock cmpxchg", "x86_64", "cmpxchg_loop_read_first"),
+        ("ldaddal", "arm64", "ldadd"),
+        ("ldaxr", "arm64", "llsc_add"),
+        ("stlxr", "arm64", "llsc_add"),
+        ("casal", "arm64", "cas_loop_read_first"),
+        ("mov", "x86_64", None),
+    ],
+)
 def test_instructions_and_their_forms(instruction: str, arch: str, form: str | None) -> None:
     assert form_of(instruction, arch) == form
 

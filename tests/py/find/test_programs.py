@@ -1,4 +1,5 @@
-"""Kinds of programs: at a fixed address, static, with a library loaded later, with thread-local data shared, with very many threads."""
+"""Kinds of programs: at a fixed address, static, with a library loaded later, with thread-local data shared, with very
+many threads."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from support.places import ROOT
 SECONDS = "1.2"
 MANY = 10_000
 MOST_S, MOST_BYTES = 90, 700 << 20
-"""Of one run on a program of very many threads, start to page: an order above what an idle machine of two CPUs takes."""
+"""Of one run on a program of very many threads, start to page: an order above what an idle machine of two CPUs
+takes."""
 
 
 @pytest.mark.parametrize("program", ["find_planted_fixed", "find_planted_static"])

@@ -1,6 +1,8 @@
-"""linewright.ko in Debian's kernels, in emulated machines: every kind of cell, what it counts and promises, and what it refuses.
+"""linewright.ko in Debian's kernels, in emulated machines: every kind of cell, what it counts and promises, and what it
+refuses.
 
-`make test` boots one kernel of each architecture; `make kernel-test` sets LINEWRIGHT_KERNELS for the others and for clang.
+`make test` boots one kernel of each architecture; `make kernel-test` sets LINEWRIGHT_KERNELS for the others and for
+clang.
 """
 
 from __future__ import annotations
@@ -156,7 +158,8 @@ WIDE = {"read_once": [], "verify": ["mov", "mov"], "torn_first": ["mov", "mov"],
 
 
 def loop_of(form: dict[str, str]) -> tuple[str, list[str]] | None:
-    """A form's timed function and its memory instructions; None for the kernel's own operations, which each kernel makes differently."""
+    """A form's timed function and its memory instructions; None for the kernel's own operations, which each kernel
+    makes differently."""
     name, width = form["name"], form["width"]
     if name.startswith("percpu_own_"):
         name = name.removeprefix("percpu_own_")

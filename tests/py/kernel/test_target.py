@@ -1,4 +1,5 @@
-"""`measure --on kernel`, with a runner that answers as the module would: requests, records, refusals, and what is missing."""
+"""`measure --on kernel`, with a runner that answers as the module would: requests, records, refusals, and what is
+missing."""
 
 from __future__ import annotations
 

@@ -107,7 +107,14 @@ def test_a_sum_is_known_where_its_members_are_not() -> None:
 
 def bare(names: list[str], values: list[float], covariance: list[list[float]]) -> Fit:
     sigma = np.sqrt(np.diag(covariance)).tolist()
-    return Fit(names=names, values=values, sigma_before=[1.0] * len(names), sigma_after=sigma, covariance=covariance, evaluations=1)  # fmt: skip
+    return Fit(
+        names=names,
+        values=values,
+        sigma_before=[1.0] * len(names),
+        sigma_after=sigma,
+        covariance=covariance,
+        evaluations=1,
+    )
 
 
 def test_a_posterior_that_is_no_gaussian_is_found_from_a_wrong_one() -> None:
@@ -137,7 +144,9 @@ def test_a_short_chain_says_that_it_is_short(recovered) -> None:
     found = posterior.sample(fit, machine_file.find(START), seen, find_model(), 2, lambda text: None, 6)
     assert not found.sampled.settled
     assert "not settled" in calibration_report.posterior_lines(found)[1]
-    for name, low, value, high in zip(found.names, calibration.intervals(found)[0], found.values, calibration.intervals(found)[1], strict=True):  # fmt: skip
+    for name, low, value, high in zip(
+        found.names, calibration.intervals(found)[0], found.values, calibration.intervals(found)[1], strict=True
+    ):
         assert low <= value <= high, name
     result = calibration.fitted(machine_file.find(START), found, seen, "a test", "")
     assert len(result.posterior) == calibration.POSTERIOR_DRAWS
@@ -147,8 +156,15 @@ def test_a_short_chain_says_that_it_is_short(recovered) -> None:
 def handoff(launch: int, windows: list[float]) -> Record:
     cell = Cell(operation="handoff", form="cmpxchg_blind", contender="same_line", threads=2, placement="cpus:0,1")
     return Record(
-        linewright_record=2, context_id="c", id=cell.id, cell=cell, plan="handoff", launch=launch, status="ok", window_ns=windows
-    )  # fmt: skip
+        linewright_record=2,
+        context_id="c",
+        id=cell.id,
+        cell=cell,
+        plan="handoff",
+        launch=launch,
+        status="ok",
+        window_ns=windows,
+    )
 
 
 def test_handoffs_of_cpus_that_were_moved_are_two_placements() -> None:

@@ -1,4 +1,5 @@
-"""A simulated machine as a target: the same plan in, the same records out, marked, and nothing in ns without calibration."""
+"""A simulated machine as a target: the same plan in, the same records out, marked, and nothing in ns without
+calibration."""
 
 from __future__ import annotations
 

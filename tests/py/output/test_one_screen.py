@@ -96,11 +96,26 @@ def test_of_many_functions_those_with_most_operations_are_shown(command, tmp_pat
 def test_a_trial_of_many_settings_is_one_screen():
     names = [f"A={n}" for n in range(16)]
     session = Session(
-        linewright_trial=1, session="0" * 16, started_utc="", tool_version="", command=["server"], metric="wall", unit="s",
-        higher_is_better=False, settings=[Named(name=name, environment={}) for name in names], planned_rounds=30,
-        precision=0.01, warmup_rounds=0, seed=1, arch="x86_64", cpu_model="", cpus=2, kernel="", boot_id="",
+        linewright_trial=1,
+        session="0" * 16,
+        started_utc="",
+        tool_version="",
+        command=["server"],
+        metric="wall",
+        unit="s",
+        higher_is_better=False,
+        settings=[Named(name=name, environment={}) for name in names],
+        planned_rounds=30,
+        precision=0.01,
+        warmup_rounds=0,
+        seed=1,
+        arch="x86_64",
+        cpu_model="",
+        cpus=2,
+        kernel="",
+        boot_id="",
         boot_parameters="",
-    )  # fmt: skip
+    )
     noise = random.Random(1)
     runs = [Run(setting=name, round=n, value=1.0 + noise.random() / 10, reason="") for name in names for n in range(30)]
     stream = io.StringIO()

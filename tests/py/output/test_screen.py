@@ -1,7 +1,7 @@
 """The one screen: its text for eight synthetic machines, its size at every width, and records that lack parts of it.
 
-The golden texts are read by a person before they are kept: LINEWRIGHT_GOLDEN=write pytest tests/py/output/test_screen.py
-writes them anew.
+The golden texts are read by a person before they are kept: LINEWRIGHT_GOLDEN=write pytest
+tests/py/output/test_screen.py writes them anew.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def test_far_store_forms_are_said_and_not_crowned():
 
 
 def test_findings_that_have_no_room_are_counted():
-    """Of records without the matrix the first findings stand at the top: one that is left out must not seem not to be there."""
+    """Of records without the matrix the first findings stand at the top: one that is left out must not seem not to be
+    there."""
     rng = np.random.default_rng(1)
     forms = {"cmpxchg16b_read_once": 18.0, "movdqa_read": 1.0}
     contended = dict(operation="wide_read", width_bits=128, contender="same_line", threads=2, lines=8)
@@ -215,17 +216,21 @@ def test_a_coarse_run_claims_no_ratio():
 @pytest.mark.parametrize(
     ("scale", "low", "high", "signs", "in_words"),
     [
-        ("ratio", 0.38, 0.39, "-62 to -61 %", "61 to 62 % less"), ("ratio", 0.9996, 1.009, "0.0 to +0.9 %", "0.0 % less to 0.9 % more"),
-        ("ratio", 0.86, 1.09, "-14 to +9 %", "14 % less to 9 % more"), ("ns", 1.2, 1.4, "+1.2 to +1.4 ns", "1.2 to 1.4 ns more"),
-        ("ratio", 0.6, 0.6, "-40 %", "40 % less"), ("ns", None, None, "", ""),
+        ("ratio", 0.38, 0.39, "-62 to -61 %", "61 to 62 % less"),
+        ("ratio", 0.9996, 1.009, "0.0 to +0.9 %", "0.0 % less to 0.9 % more"),
+        ("ratio", 0.86, 1.09, "-14 to +9 %", "14 % less to 9 % more"),
+        ("ns", 1.2, 1.4, "+1.2 to +1.4 ns", "1.2 to 1.4 ns more"),
+        ("ratio", 0.6, 0.6, "-40 %", "40 % less"),
+        ("ns", None, None, "", ""),
     ],
-)  # fmt: skip
+)
 def test_a_change_reads_in_signs_and_in_words(scale, low, high, signs, in_words):
     versus = Versus(form="x", answer="undecided", scale=scale, low=low, high=high)
     assert (words.change(versus), words.change_in_words(versus)) == (signs, in_words)
 
 
-# --------------------------------------------------------------------------------------------------- through the command
+# --------------------------------------------------------------------------------------------------- through the
+# command
 
 
 @pytest.fixture

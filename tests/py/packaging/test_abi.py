@@ -1,4 +1,5 @@
-"""The check of the library's binary interface: it refuses a changed public type and a lost function, and nothing private."""
+"""The check of the library's binary interface: it refuses a changed public type and a lost function, and nothing
+private."""
 
 from __future__ import annotations
 

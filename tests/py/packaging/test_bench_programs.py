@@ -16,7 +16,8 @@ PROGRAMS = [path for path in sorted((ROOT / "bench").glob("*/*.py")) if path.rea
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory) -> dict[Path, tuple[int, str]]:
-    """What each says to --help, which it is asked for behind its imports; all at once, since most of the time is theirs."""
+    """What each says to --help, which it is asked for behind its imports; all at once, since most of the time is
+    theirs."""
     python = Path(sys.base_prefix) / "bin" / "python3"
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     folder = tmp_path_factory.mktemp("elsewhere")

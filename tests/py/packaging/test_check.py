@@ -1,4 +1,5 @@
-"""`make check` finds what it is there to find: long functions in three languages, files that open with code, a wrong part."""
+"""`make check` finds what it is there to find: long functions in three languages, files that open with code, a wrong
+part."""
 
 from __future__ import annotations
 

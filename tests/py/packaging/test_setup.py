@@ -35,7 +35,8 @@ def script(path: Path, text: str) -> None:
 
 
 class Machine:
-    """A pretended machine: a copy of the scripts, package lists of our own, and a PATH that holds what the test says."""
+    """A pretended machine: a copy of the scripts, package lists of our own, and a PATH that holds what the test
+    says."""
 
     def __init__(self, folder: Path, *, root: bool, apt: bool = True, python: str = "3.11.2"):
         self.checkout = folder / "checkout"
@@ -203,7 +204,8 @@ def test_an_unreachable_package_source_is_the_last_line(tmp_path):
     warning = "W: Failed to fetch http://example.invalid/InRelease  Temporary failure resolving 'example.invalid'"
     script(
         machine.bin / "apt-get",
-        f'case " $* " in *" update "*) echo "{warning}" ;; *) echo "E: Unable to locate package tool-a"; exit 100 ;; esac',
+        f'case " $* " in *" update "*) echo "{warning}" ;; *) echo "E: Unable to locate package tool-a"; exit 100 ;;'
+        " esac",
     )
     done = machine.run()
     assert done.returncode == 3

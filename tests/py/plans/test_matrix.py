@@ -1,4 +1,5 @@
-"""The plans of the matrix: the same grid for every form, the published cells exactly, pairs by class, honest estimates."""
+"""The plans of the matrix: the same grid for every form, the published cells exactly, pairs by class, honest
+estimates."""
 
 from __future__ import annotations
 

@@ -48,9 +48,12 @@ def build(
 ) -> Plan:
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)])
     inputs = definition.Inputs(
-        forms=forms(arch, count), topology=topology, values=definition.settings(quick.PLAN, []) | values, budget_s=budget_s,
+        forms=forms(arch, count),
+        topology=topology,
+        values=definition.settings(quick.PLAN, []) | values,
+        budget_s=budget_s,
         keep=lambda cells: choose(cells, only),
-    )  # fmt: skip
+    )
     return quick.PLAN.build(inputs)
 
 

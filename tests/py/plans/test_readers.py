@@ -1,4 +1,5 @@
-"""The plan of readers: which forms, how they are varied, that every loop holds what it says, and that no section saw poison."""
+"""The plan of readers: which forms, how they are varied, that every loop holds what it says, and that no section saw
+poison."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ CPUS = len(__import__("os").sched_getaffinity(0))
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_section_saw_what_it_should(arch: str) -> None:
-    """Alone, together, and beside an updater that poisons what it replaced: the counts add up and no reader saw poison."""
+    """Alone, together, and beside an updater that poisons what it replaced: the counts add up and no reader saw
+    poison."""
     if arch == "arm64" and not shutil.which("qemu-aarch64"):
         pytest.skip("no qemu-aarch64 here")
     probe_of(arch)
@@ -191,13 +193,19 @@ ARM64_TWICE = {
 }  # fmt: skip
 OTHERS = {
     "x86_64": {
-        "readers_empty": [], "refcnt": ["lock add", "lock sub"], "percpuinc": ["lock add", "lock sub"], "acqrel": ["mov", "mov"],
-        "sched_clock": ["rdtsc"], "incpercpu": ["add", "sub"],
-        "srcu_fast": ["mov", "mov", "add", "mov", "add"], "srcu_fast_updown": ["mov", "mov", "add", "mov", "add"],
-        "srcu": ["mov", "mov", "lock add", "mov", "add"], "srcu_signal_safe": ["mov", "mov", "lock add", "mov", "add"],
+        "readers_empty": [],
+        "refcnt": ["lock add", "lock sub"],
+        "percpuinc": ["lock add", "lock sub"],
+        "acqrel": ["mov", "mov"],
+        "sched_clock": ["rdtsc"],
+        "incpercpu": ["add", "sub"],
+        "srcu_fast": ["mov", "mov", "add", "mov", "add"],
+        "srcu_fast_updown": ["mov", "mov", "add", "mov", "add"],
+        "srcu": ["mov", "mov", "lock add", "mov", "add"],
+        "srcu_signal_safe": ["mov", "mov", "lock add", "mov", "add"],
     },
     "arm64": {"readers_empty": [], "acqrel": ["ldar", "stlr"], "sched_clock": ["mrs"]},
-}  # fmt: skip
+}
 OTHERS["i386"] = {name: insns for name, insns in OTHERS["x86_64"].items() if not name.startswith("srcu")}
 
 
@@ -212,7 +220,8 @@ def loops(arch: str) -> dict[str, list[Instruction]]:
 
 
 def without_delay(arch: str, form: str) -> list[str]:
-    """Memory instructions (and clock reads) of the loop without a delay: of those without work, the one with the most."""
+    """Memory instructions (and clock reads) of the loop without a delay: of those without work, the one with the
+    most."""
     code = [(i.address, i.text) for i in loops(arch)[f"lw_reader_{form}"]]
     bodies = []
     for address, text in code:

@@ -121,7 +121,8 @@ def test_the_probe_refuses_parameters_that_it_does_not_know() -> None:
     probe = ROOT / "build" / "native" / "probe" / "linewright-probe"
     if not probe.exists():
         pytest.skip("no native probe built here")
-    cell = '{"operation":"wide_read","form":"movdqa_read","width_bits":128,"order":"acquire","params":{"write_percent":101}}'
+    cell = '{"operation":"wide_read","form":"movdqa_read","width_bits":128,"order":"acquire",'
+    cell += '"params":{"write_percent":101}}'
     text = '{"linewright_plan":2,"name":"wide","cells":[' + cell + "]}"
     done = subprocess.run([probe], input=text.encode(), capture_output=True, timeout=60, check=False)
     assert done.returncode == 2

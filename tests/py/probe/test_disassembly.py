@@ -109,7 +109,8 @@ def around(code: list[tuple[int, str, str]], inside: int) -> list[tuple[str, str
 
 @pytest.mark.parametrize(("arch", "form", "bits"), CASES, ids=lambda value: str(value))
 def test_work_is_a_straight_line_of_dependent_additions(arch: str, form: str, bits: int) -> None:
-    """One line entered by a jump for the remainder and one for whole lines; each a register added to itself 512 times."""
+    """One line entered by a jump for the remainder and one for whole lines; each a register added to itself 512
+    times."""
     name = f"lw_loop_{form}_u{bits}"
     found = chains(arch, name)
     assert len(found) in (2, 3), "a compiler may rotate the loop over whole lines"
@@ -180,7 +181,8 @@ def test_places_hold_the_same_loops_sixteen_bytes_apart(arch: str, form: str, bi
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_other_family_has_places_too(arch: str) -> None:
-    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops stand.
+    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops
+    stand.
 
     Loops of updaters, which wait for readers, are not placed.
     """
@@ -199,7 +201,8 @@ def test_every_other_family_has_places_too(arch: str) -> None:
 
 
 def assert_copies(found: list[str], want: list[str], least: int = 3) -> None:
-    """The loops without work, with a NOP loop and with the chain are three copies; a compiler may rotate or unroll one."""
+    """The loops without work, with a NOP loop and with the chain are three copies; a compiler may rotate or unroll
+    one."""
     copies = len(found) // len(want) if want else 0
     assert found == want * copies
     assert not want or least <= copies <= 3 * least
@@ -291,7 +294,8 @@ def test_percpu_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
 
 
 def spills(arch: str, want: list[str]) -> set[str]:
-    """Around a call, i386 keeps the loop's own values in memory; anywhere else a load or a store would be the form's."""
+    """Around a call, i386 keeps the loop's own values in memory; anywhere else a load or a store would be the
+    form's."""
     return {"mov", "push", "sub"} if arch == "i386" and "call" in want else set()
 
 
@@ -299,7 +303,8 @@ def spills(arch: str, want: list[str]) -> set[str]:
     ("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" in c[1]], ids=lambda value: str(value)
 )
 def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) -> None:
-    """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order, with no call between."""
+    """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order, with no call
+    between."""
     steps = SEQUENCE["arm64" if arch == "arm64" else "x86"]
     code = [
         f"{mnemonic} {operands}"
@@ -383,7 +388,8 @@ def operation_function(arch: str, bits: int, op: str, order: str) -> str:
 
 @pytest.mark.parametrize(("arch", "bits", "op", "order"), OPERATION_CASES, ids=lambda value: str(value))
 def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: str) -> None:
-    """Nothing but the operation touches memory; on arm64 the policy word too, and every form of the operation is there."""
+    """Nothing but the operation touches memory; on arm64 the policy word too, and every form of the operation is
+    there."""
     name = operation_function(arch, bits, op, order)
     found = [re.sub("^movz[bw]l$", "mov", i) for i in memory_instructions(arch, name)]
     if arch != "arm64":

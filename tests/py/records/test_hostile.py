@@ -1,4 +1,5 @@
-"""Record files from strangers: any size in bounded memory, nothing run, nothing that drives a terminal, one clear refusal."""
+"""Record files from strangers: any size in bounded memory, nothing run, nothing that drives a terminal, one clear
+refusal."""
 
 from __future__ import annotations
 
@@ -195,8 +196,32 @@ WHOLE = [
     )
 ]
 NASTY = st.sampled_from(
-    [None, True, -1, 0, 1, 2**53, 2**64, 10**400, 1e308, -1e308, 5e-324, "", "x" * 5000, ATTACK, "ok", [], [[]], {}, {"a": {}}, [1e308, -1e308, 0.0], [0] * 12, "NaN", "Infinity"]
-)  # fmt: skip
+    [
+        None,
+        True,
+        -1,
+        0,
+        1,
+        2**53,
+        2**64,
+        10**400,
+        1e308,
+        -1e308,
+        5e-324,
+        "",
+        "x" * 5000,
+        ATTACK,
+        "ok",
+        [],
+        [[]],
+        {},
+        {"a": {}},
+        [1e308, -1e308, 0.0],
+        [0] * 12,
+        "NaN",
+        "Infinity",
+    ]
+)
 
 
 def places(value: object, path: tuple = ()) -> list[tuple]:

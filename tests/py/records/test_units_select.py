@@ -1,4 +1,5 @@
-"""Durations, percentages, CPU lists and cell patterns: what is read back, and that nothing else than UserError comes out."""
+"""Durations, percentages, CPU lists and cell patterns: what is read back, and that nothing else than UserError comes
+out."""
 
 from __future__ import annotations
 
@@ -92,8 +93,18 @@ def test_duration_text_is_near(seconds: float):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (float("nan"), "–"), (0.0, "0.00"), (0.004, "0.00"), (2.044, "2.04"), (-3.5, "-3.50"), (115.33, "115.3"), (7000.4, "7000"), (2.5e22, "2e22")],
-)  # fmt: skip
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (0.0, "0.00"),
+        (0.004, "0.00"),
+        (2.044, "2.04"),
+        (-3.5, "-3.50"),
+        (115.33, "115.3"),
+        (7000.4, "7000"),
+        (2.5e22, "2e22"),
+    ],
+)
 def test_ns_text(value: float | None, text: str):
     assert units.ns_text(value) == text
 

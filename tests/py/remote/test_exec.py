@@ -71,9 +71,15 @@ def test_an_emulator_runs_the_file_here(command):
 @pytest.mark.skipif(not ARM64.exists(), reason="the arm64 probe is not built")
 def test_the_arm64_probe_under_qemu(real):
     plan = {
-        "linewright_plan": 2, "name": "one", "launches": 1, "min_windows": 2, "max_windows": 2, "window_ms": 0.5, "budget_s": 60,
+        "linewright_plan": 2,
+        "name": "one",
+        "launches": 1,
+        "min_windows": 2,
+        "max_windows": 2,
+        "window_ms": 0.5,
+        "budget_s": 60,
         "cells": [{"operation": "add", "form": "stadd", "order": "relaxed", "lines": 1}],
-    }  # fmt: skip
+    }
     (real.directory / "p.json").write_text(json.dumps(plan))
     answer = real("measure", "--quiet", "--plan", "p.json", "--on", "exec:qemu-aarch64 -cpu max", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr

@@ -1,4 +1,5 @@
-"""`linewright find` on another machine: sampled there, watched from here, named by files that are fetched from there."""
+"""`linewright find` on another machine: sampled there, watched from here, named by files that are fetched from
+there."""
 
 from __future__ import annotations
 

@@ -60,9 +60,15 @@ def test_records_come_from_there_and_nothing_stays(over, start, out):
 def test_the_real_probe_over_ssh(over, start, real, out):
     server = start()
     plan = {
-        "linewright_plan": 2, "name": "one", "launches": 2, "min_windows": 2, "max_windows": 2, "window_ms": 0.5, "budget_s": 20,
+        "linewright_plan": 2,
+        "name": "one",
+        "launches": 2,
+        "min_windows": 2,
+        "max_windows": 2,
+        "window_ms": 0.5,
+        "budget_s": 20,
         "cells": [{"operation": "add", "form": "plain_add", "order": "relaxed", "lines": 1}],
-    }  # fmt: skip
+    }
     (over.directory / "p.json").write_text(json.dumps(plan))
     here = over("measure", "--quiet", "--plan", "p.json", "-o", "here.jsonl")
     assert here.returncode == 0, here.stderr
@@ -217,9 +223,15 @@ def test_a_32_bit_machine_gets_the_i386_probe(over, start, out, tmp_path, said):
     before = over.environment
     over.environment = lambda: before() | {"LINEWRIGHT_PROBE": "/absent"}
     plan = {
-        "linewright_plan": 2, "name": "one", "launches": 1, "min_windows": 2, "max_windows": 2, "window_ms": 0.5, "budget_s": 20,
+        "linewright_plan": 2,
+        "name": "one",
+        "launches": 1,
+        "min_windows": 2,
+        "max_windows": 2,
+        "window_ms": 0.5,
+        "budget_s": 20,
         "cells": [{"operation": "add", "form": "plain_add", "order": "relaxed", "lines": 1, "width_bits": 32}],
-    }  # fmt: skip
+    }
     (over.directory / "p.json").write_text(json.dumps(plan))
     answer = over("measure", "--quiet", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr

@@ -61,7 +61,22 @@ def test_a_planted_difference_is_found_over_ssh_and_nothing_stays(over, start, r
 
 def samples_of(command, *words: str, program: str) -> list[files.Sample]:
     """Runs of a shell program behind `env`, which is no other machine but another way."""
-    answer = command("trial", "--on", "exec:env", "--warmup", "0", "--runs", "2", "--save", "s.jsonl", *words, "--", "sh", "-c", program)  # fmt: skip
+    answer = command(
+        "trial",
+        "--on",
+        "exec:env",
+        "--warmup",
+        "0",
+        "--runs",
+        "2",
+        "--save",
+        "s.jsonl",
+        *words,
+        "--",
+        "sh",
+        "-c",
+        program,
+    )
     assert answer.returncode in (0, 3), answer.stderr
     kept = files.read(str(command.directory / "s.jsonl")).samples
     (command.directory / "s.jsonl").unlink()
@@ -91,7 +106,22 @@ def test_what_a_run_there_gives(real):
 def test_an_interrupt_there_and_resume(over, start, real, tmp_path):
     start()
     script = f"cd {tmp_path}; echo x >>ran; test $(wc -l <ran) -ne 6 || {{ touch waiting; sleep 612; }}; echo 5"
-    child = over.start("trial", "--on", "ssh://far", *TWO, "--runs", "4", "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script)  # fmt: skip
+    child = over.start(
+        "trial",
+        "--on",
+        "ssh://far",
+        *TWO,
+        "--runs",
+        "4",
+        "--save",
+        "t.jsonl",
+        "--metric",
+        r"(\d)",
+        "--",
+        "sh",
+        "-c",
+        script,
+    )
     wait_for(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
     os.killpg(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=60)
@@ -106,7 +136,9 @@ def test_an_interrupt_there_and_resume(over, start, real, tmp_path):
 def test_a_lost_connection_keeps_the_runs_and_ends_the_program(over, start, real, tmp_path):
     server = start()
     script = f"cd {tmp_path}; echo x >>ran; test $(wc -l <ran) -lt 6 || {{ touch waiting; sleep 613; }}; echo 5"
-    child = over.start("trial", "--on", "ssh://far", *TWO, "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script)  # fmt: skip
+    child = over.start(
+        "trial", "--on", "ssh://far", *TWO, "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script
+    )
     wait_for(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
     server.cut()
     _, said = child.communicate(timeout=60)
@@ -180,7 +212,11 @@ HELPER = ROOT / "build/native/probe/linewright-probe"
 
 def test_a_line_that_is_no_request_is_refused_by_the_helper(real):
     """It never starts what it does not understand."""
-    for line, said in ((b"{}\n", "command"), (b"nonsense\n", "parse"), (b'{"command":[],"limit_s":0,"output":0,"environment":{}}\n', "without a program")):  # fmt: skip
+    for line, said in (
+        (b"{}\n", "command"),
+        (b"nonsense\n", "parse"),
+        (b'{"command":[],"limit_s":0,"output":0,"environment":{}}\n', "without a program"),
+    ):
         done = subprocess.run([HELPER, "--programs"], input=line, capture_output=True)
         assert done.returncode == 3 and said in json.loads(done.stderr)["error"], done.stderr
     done = subprocess.run([HELPER, "--programs"], input=b"end\nkill\n", capture_output=True)

@@ -135,13 +135,33 @@ def test_everything_in_one_report(files):
 
 def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
     hot = Hot(
-        address=64, pid=1, line_bytes=64, kind="true", kind_128="true", certainty="sampled", object="counter<b>", object_kind="static", share=Estimate(value=0.5, low=0.4, high=0.6),
-        touches=[], threads=2, sites=[],
-    )  # fmt: skip
+        address=64,
+        pid=1,
+        line_bytes=64,
+        kind="true",
+        kind_128="true",
+        certainty="sampled",
+        object="counter<b>",
+        object_kind="static",
+        share=Estimate(value=0.5, low=0.4, high=0.6),
+        touches=[],
+        threads=2,
+        sites=[],
+    )
     result = Result(
-        linewright_find_result=2, source="timer", program="server", arch="x86_64", seconds=1.0, samples=100, lost=0, threads=2, lines=[hot],
-        alone=[], overhead=0.01, blind=["what it cannot see"],
-    )  # fmt: skip
+        linewright_find_result=2,
+        source="timer",
+        program="server",
+        arch="x86_64",
+        seconds=1.0,
+        samples=100,
+        lost=0,
+        threads=2,
+        lines=[hot],
+        alone=[],
+        overhead=0.01,
+        blind=["what it cannot see"],
+    )
     path = tmp_path / "find.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     report = made(files["rmw"], str(path))

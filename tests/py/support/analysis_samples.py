@@ -15,26 +15,77 @@ from support.places import DATA
 
 def context(context_id: str = "00000000000000aa", machine_id: str = "00000000000000bb", **changes: object) -> Context:
     fields: dict = dict(
-        linewright_context=2, context_id=context_id, machine_id=machine_id, started_utc="2026-01-01T00:00:00Z",
-        target="local", plan="quick", launch=0, tool_version="0.1.0", compiler="gcc", arch="arm64",
-        cpu_model="synthetic", cpu_ids=[], features=["lse"], kernel="6.1", virtualised="no", emulated=False, cpus=[],
-        line_bytes=64, page_bytes=4096, time_source="cntvct", tick_ns=1.0, timer_cost_ns=10.0, work_unit_ns=0.31, work_linearity=0.01, work_spread=0.01, nop_iter_ns=0.31,
-        cycle_ns=0.31, governor="", smt="off", counters="unavailable", rseq="libc", locked_memory=False, realtime=False,
-    )  # fmt: skip
+        linewright_context=2,
+        context_id=context_id,
+        machine_id=machine_id,
+        started_utc="2026-01-01T00:00:00Z",
+        target="local",
+        plan="quick",
+        launch=0,
+        tool_version="0.1.0",
+        compiler="gcc",
+        arch="arm64",
+        cpu_model="synthetic",
+        cpu_ids=[],
+        features=["lse"],
+        kernel="6.1",
+        virtualised="no",
+        emulated=False,
+        cpus=[],
+        line_bytes=64,
+        page_bytes=4096,
+        time_source="cntvct",
+        tick_ns=1.0,
+        timer_cost_ns=10.0,
+        work_unit_ns=0.31,
+        work_linearity=0.01,
+        work_spread=0.01,
+        nop_iter_ns=0.31,
+        cycle_ns=0.31,
+        governor="",
+        smt="off",
+        counters="unavailable",
+        rseq="libc",
+        locked_memory=False,
+        realtime=False,
+    )
     return Context(**(fields | changes))
 
 
 OPERATIONS = {
-    "stadd": "add", "llsc_add": "add", "ldadd": "fetch_add", "prfm_keep_stadd": "add", "prfm_strm_stadd": "add",
-    "plain_add": "add", "lock_add": "add", "lock_xadd": "fetch_add", "prfm_strm_ldadd": "fetch_add",
-    "prfm_keep_ldadd": "fetch_add", "llsc_fetch_add": "fetch_add", "prfm_strm_llsc_fetch_add": "fetch_add",
-    "ldaddal": "fetch_add", "builtin_add": "add", "prefetchw_lock_add": "add", "prfm_strm_llsc_add": "add", "swp": "xchg", "prfm_strm_swp": "xchg", "llsc_swp": "xchg", "xchg": "xchg",
-    "prefetchw_lock_xadd": "fetch_add", "builtin_fetch_add": "fetch_add", "builtin_xchg": "xchg", "prefetchw_xchg": "xchg",
-    "prefetchw_cmpxchg_loop_read_first": "cmpxchg", "cmpxchg_loop_read_first": "cmpxchg",
-    "cmpxchg_loop_guess_first": "cmpxchg", "builtin_cmpxchg_loop_read_first": "cmpxchg",
-    "cas_loop_read_first": "cmpxchg", "prfm_strm_cas_loop_read_first": "cmpxchg", "llsc_cas_loop_read_first": "cmpxchg",
+    "stadd": "add",
+    "llsc_add": "add",
+    "ldadd": "fetch_add",
+    "prfm_keep_stadd": "add",
+    "prfm_strm_stadd": "add",
+    "plain_add": "add",
+    "lock_add": "add",
+    "lock_xadd": "fetch_add",
+    "prfm_strm_ldadd": "fetch_add",
+    "prfm_keep_ldadd": "fetch_add",
+    "llsc_fetch_add": "fetch_add",
+    "prfm_strm_llsc_fetch_add": "fetch_add",
+    "ldaddal": "fetch_add",
+    "builtin_add": "add",
+    "prefetchw_lock_add": "add",
+    "prfm_strm_llsc_add": "add",
+    "swp": "xchg",
+    "prfm_strm_swp": "xchg",
+    "llsc_swp": "xchg",
+    "xchg": "xchg",
+    "prefetchw_lock_xadd": "fetch_add",
+    "builtin_fetch_add": "fetch_add",
+    "builtin_xchg": "xchg",
+    "prefetchw_xchg": "xchg",
+    "prefetchw_cmpxchg_loop_read_first": "cmpxchg",
+    "cmpxchg_loop_read_first": "cmpxchg",
+    "cmpxchg_loop_guess_first": "cmpxchg",
+    "builtin_cmpxchg_loop_read_first": "cmpxchg",
+    "cas_loop_read_first": "cmpxchg",
+    "prfm_strm_cas_loop_read_first": "cmpxchg",
+    "llsc_cas_loop_read_first": "cmpxchg",
     "prfm_strm_llsc_cas_loop_read_first": "cmpxchg",
-}  # fmt: skip
+}
 
 
 def cell(form: str = "stadd", **changes: object) -> Cell:
@@ -157,7 +208,8 @@ def constructed(medians_ns: dict[str, float], machine_id: str, seed: int = 1) ->
 
 
 def slow_states(times_s: Sequence[float], dwell_s: float, rng: np.random.Generator) -> np.ndarray:
-    """State (0 or 1) at rising times of a machine that changes between two states, each lasting `dwell_s` on average."""
+    """State (0 or 1) at rising times of a machine that changes between two states, each lasting `dwell_s` on
+    average."""
     gaps = np.diff(times_s, prepend=times_s[0])
     changed = rng.random(len(times_s)) < (1 - np.exp(-2 * gaps / dwell_s)) / 2
     changed[0] = rng.random() < 0.5

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A probe that can fail in ways the real one cannot be made to: it dies in mid-line, babbles, hangs, or has other CPUs.
 
-FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line), "signal" (it kills itself
-with this instead of exiting with 3), "garbage" (a line that is no record), "refuse" (a message for exit code 2),
-"skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals),
-"version", "other_probe", "other_load", "ns" (what an operation takes),
+FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line), "signal" (it kills
+itself with this instead of exiting with 3), "garbage" (a line that is no record), "refuse" (a message for exit code 2),
+"skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores
+signals), "version", "other_probe", "other_load", "ns" (what an operation takes),
 "clock" (launches begin when they do).
 """
 
@@ -52,33 +52,83 @@ def started():
 
 def context(plan_name, launch, launches=1):
     return {
-        "linewright_context": 2, "context_id": f"{os.getpid():016x}", "machine_id": KNOBS.get("machine_id", "00000000000000aa"),
-        "started_utc": started(), "target": "local", "plan": plan_name, "launch": launch, "tool_version": "0.1.0",
-        "compiler": "none", "arch": ARCH, "cpu_model": "Fake", "cpu_ids": ["0"], "features": [], "kernel": "Linux fake",
-        "virtualised": "unknown", "emulated": False, "cpus": CPUS, "line_bytes": 64, "page_bytes": 4096, "time_source": "tsc",
-        "tick_ns": 0.4, "timer_cost_ns": 9.0, "work_unit_ns": 0.3, "work_linearity": 0.01, "work_spread": 0.01, "nop_iter_ns": 0.3, "launches": launches, "cycle_ns": 0.3, "governor": "", "smt": "off",
-        "counters": "unavailable", "rseq": "libc", "locked_memory": False, "realtime": False,
-        "other_probe": KNOBS.get("other_probe", False), "other_load": KNOBS.get("other_load"),
-    }  # fmt: skip
+        "linewright_context": 2,
+        "context_id": f"{os.getpid():016x}",
+        "machine_id": KNOBS.get("machine_id", "00000000000000aa"),
+        "started_utc": started(),
+        "target": "local",
+        "plan": plan_name,
+        "launch": launch,
+        "tool_version": "0.1.0",
+        "compiler": "none",
+        "arch": ARCH,
+        "cpu_model": "Fake",
+        "cpu_ids": ["0"],
+        "features": [],
+        "kernel": "Linux fake",
+        "virtualised": "unknown",
+        "emulated": False,
+        "cpus": CPUS,
+        "line_bytes": 64,
+        "page_bytes": 4096,
+        "time_source": "tsc",
+        "tick_ns": 0.4,
+        "timer_cost_ns": 9.0,
+        "work_unit_ns": 0.3,
+        "work_linearity": 0.01,
+        "work_spread": 0.01,
+        "nop_iter_ns": 0.3,
+        "launches": launches,
+        "cycle_ns": 0.3,
+        "governor": "",
+        "smt": "off",
+        "counters": "unavailable",
+        "rseq": "libc",
+        "locked_memory": False,
+        "realtime": False,
+        "other_probe": KNOBS.get("other_probe", False),
+        "other_load": KNOBS.get("other_load"),
+    }
 
 
 def cell_id(cell):
     parts = [
-        cell["operation"], cell["form"], f"u{cell['width_bits']}", cell["order"], cell["contender"],
-        f"ci{cell['contender_iters']}", f"{'nop' if cell.get('work') == 'nop_loop' else 'w'}{cell['work_iters']}", cell["placement"], f"l{cell['lines']}", f"t{cell['threads']}",
-    ]  # fmt: skip
+        cell["operation"],
+        cell["form"],
+        f"u{cell['width_bits']}",
+        cell["order"],
+        cell["contender"],
+        f"ci{cell['contender_iters']}",
+        f"{'nop' if cell.get('work') == 'nop_loop' else 'w'}{cell['work_iters']}",
+        cell["placement"],
+        f"l{cell['lines']}",
+        f"t{cell['threads']}",
+    ]
     return "/".join(parts + [f"{key}={cell['params'][key]}" for key in sorted(cell["params"])])
 
 
 def record(cell, plan, context_id):
     ns = KNOBS.get("ns", {}).get(cell["form"], 5.0)
     value = {
-        "linewright_record": 2, "context_id": context_id, "id": cell_id(cell), "cell": cell, "plan": plan["name"],
-        "launch": plan["launch"], "status": "ok", "stop": "precision", "cpus": list(range(cell["threads"])),
-        "window_ns": [ns + 0.01 * i for i in range(8)], "window_line": list(range(8)), "baseline_ns": [0.5] * 8,
-        "issue": {"median_ns": ns + 0.035, "low_ns": ns, "high_ns": ns + 0.07}, "thread_ops": [1000] * cell["threads"],
-        "thread_ns": [ns] * cell["threads"], "total_mops": 200.0 * cell["threads"], "sum_expected": 1000, "sum_found": 1000,
-    }  # fmt: skip
+        "linewright_record": 2,
+        "context_id": context_id,
+        "id": cell_id(cell),
+        "cell": cell,
+        "plan": plan["name"],
+        "launch": plan["launch"],
+        "status": "ok",
+        "stop": "precision",
+        "cpus": list(range(cell["threads"])),
+        "window_ns": [ns + 0.01 * i for i in range(8)],
+        "window_line": list(range(8)),
+        "baseline_ns": [0.5] * 8,
+        "issue": {"median_ns": ns + 0.035, "low_ns": ns, "high_ns": ns + 0.07},
+        "thread_ops": [1000] * cell["threads"],
+        "thread_ns": [ns] * cell["threads"],
+        "total_mops": 200.0 * cell["threads"],
+        "sum_expected": 1000,
+        "sum_found": 1000,
+    }
     if cell["form"] == "stadd":
         value = {key: value[key] for key in ("linewright_record", "context_id", "id", "cell", "plan", "launch")}
         value |= {"status": "unavailable", "reason": "this CPU lacks lse"}

@@ -1,7 +1,8 @@
-"""Stands for linewright-kernel: answers as the module would, in times that are made up; FAKE_RUNNER (JSON) says what goes wrong.
+"""Stands for linewright-kernel: answers as the module would, in times that are made up; FAKE_RUNNER (JSON) says what
+goes wrong.
 
-Keys: ``interface`` (of another module), ``load`` (the message of a module that is not loaded), ``refuse`` (a form whose cells are
-refused), ``wrong_sum`` (a form that loses a count), ``die`` (a form at which it ends).
+Keys: ``interface`` (of another module), ``load`` (the message of a module that is not loaded), ``refuse`` (a form whose
+cells are refused), ``wrong_sum`` (a form that loses a count), ``die`` (a form at which it ends).
 """
 
 from __future__ import annotations
@@ -34,15 +35,18 @@ def say(*lines: str) -> None:
 
 def forms() -> list[str]:
     rows = [
-        f"form operation={operation} name={name} width={width} order=relaxed family={family} counts={counts} racy={racy} "
+        f"form operation={operation} name={name} width={width} order=relaxed family={family} counts={counts}"
+        f" racy={racy} "
         f"sleeps=0 synchronize={int(operation == 'readers_pair')} expedited=0 missing="
         for operation, name, width, family, counts, racy in FORMS
     ]
     rows.append(
-        "form operation=xchg name=xchg width=64 order=full family=rmw counts=0 racy=0 sleeps=0 synchronize=0 expedited=0 missing=this CPU has no such thing"
+        "form operation=xchg name=xchg width=64 order=full family=rmw counts=0 racy=0 sleeps=0 synchronize=0"
+        " expedited=0 missing=this CPU has no such thing"
     )
     return [
-        f"machine interface={FAULTS.get('interface', 1)} version=9.9 release=6.99-test arch=x86_64 cpus=0-1 line_bytes=64 "
+        f"machine interface={FAULTS.get('interface', 1)} version=9.9"
+        " release=6.99-test arch=x86_64 cpus=0-1 line_bytes=64 "
         "page_bytes=4096 dma=coherent clock_ns=20",
         *rows,
     ]
@@ -58,7 +62,8 @@ def cell(asked: dict[str, str]) -> list[str]:
     ns = NS.get(form, 8.0) * threads + 0.3 * int(asked["work"])
     ops = int(1e6 / ns)
     answer = [
-        f"window line={(int(asked['first_line']) + number) % lines} ns=1000000 ops={ops} batch={ops // 50} longest_ns=21000 "
+        f"window line={(int(asked['first_line']) + number) % lines} ns=1000000 ops={ops} batch={ops // 50}"
+        " longest_ns=21000 "
         f"switches=0 baseline_ns=1000000 baseline_ops={int(1e6 / (1.0 + 0.3 * int(asked['work'])))} "
         f"threads={','.join([str(ops)] * threads)}"
         for number in range(int(asked["windows"]))

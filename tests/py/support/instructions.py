@@ -1,4 +1,5 @@
-"""The memory instructions of each form of one line, for the tests that look at timed loops in the probe and in the kernel module."""
+"""The memory instructions of each form of one line, for the tests that look at timed loops in the probe and in the
+kernel module."""
 
 from __future__ import annotations
 

@@ -233,9 +233,21 @@ def _record(
     if windows is None:
         windows = ns * own * np.exp(rng.normal(0, 0.005, WINDOWS))
     return Record(
-        linewright_record=2, context_id=context_id, id=cell.id, cell=cell, plan="quick", launch=launch, status="ok",
-        started_s=0.5, stop="budget", cpus=list(range(cell.threads)), placement_class=m.placement if cell.threads > 1 else "",
-        window_ns=[round(float(x), 4) for x in windows], window_line=[i % cell.lines for i in range(WINDOWS)],
+        linewright_record=2,
+        context_id=context_id,
+        id=cell.id,
+        cell=cell,
+        plan="quick",
+        launch=launch,
+        status="ok",
+        started_s=0.5,
+        stop="budget",
+        cpus=list(range(cell.threads)),
+        placement_class=m.placement if cell.threads > 1 else "",
+        window_ns=[round(float(x), 4) for x in windows],
+        window_line=[i % cell.lines for i in range(WINDOWS)],
         baseline_ns=[round(float(x), 4) for x in baseline * np.exp(rng.normal(0, 0.001, WINDOWS))],
-        thread_ops=[10_000] * cell.threads, thread_ns=[ns] * cell.threads, total_mops=round(1000 * cell.threads / ns, 3),
-    )  # fmt: skip
+        thread_ops=[10_000] * cell.threads,
+        thread_ns=[ns] * cell.threads,
+        total_mops=round(1000 * cell.threads / ns, 3),
+    )

@@ -1,4 +1,5 @@
-"""System calls refused as containers and services refuse them: filters from the profiles that Debian's packages hold."""
+"""System calls refused as containers and services refuse them: filters from the profiles that Debian's packages
+hold."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ CONTAINERS = Path("/usr/share/containers/seccomp.json")
 """The default profile of Docker's successors, made from Docker's own; package golang-github-containers-common."""
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 UNKNOWN = -1
-OPERATORS = {"SCMP_CMP_NE": 1, "SCMP_CMP_LT": 2, "SCMP_CMP_LE": 3, "SCMP_CMP_EQ": 4, "SCMP_CMP_GE": 5, "SCMP_CMP_GT": 6, "SCMP_CMP_MASKED_EQ": 7}  # fmt: skip
+OPERATORS = {
+    "SCMP_CMP_NE": 1,
+    "SCMP_CMP_LT": 2,
+    "SCMP_CMP_LE": 3,
+    "SCMP_CMP_EQ": 4,
+    "SCMP_CMP_GE": 5,
+    "SCMP_CMP_GT": 6,
+    "SCMP_CMP_MASKED_EQ": 7,
+}
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -89,7 +98,8 @@ def missing() -> str:
 
 
 def _filter(default: int, rules: list[Rule]) -> Callable[[], None]:
-    """Built here, before the fork; the child only loads it. System calls that this kernel's library does not know are left out."""
+    """Built here, before the fork; the child only loads it. System calls that this kernel's library does not know are
+    left out."""
     library = _library()
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(default))

@@ -172,9 +172,21 @@ def test_a_full_disk(command):
     small.mkdir()
     inside = f'mount -t tmpfs -o size=16k none {small} && "$@"; code=$?; cp {small}/r.jsonl kept.jsonl; exit $code'
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", inside, "sh", *command.arguments("measure", "--only", "plain_add", "-o", "small/r.jsonl")],
-        cwd=command.directory, env=command.environment(), capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            inside,
+            "sh",
+            *command.arguments("measure", "--only", "plain_add", "-o", "small/r.jsonl"),
+        ],
+        cwd=command.directory,
+        env=command.environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 3 and "No space left on device" in done.stderr.splitlines()[-1], done.stderr
     assert rows_of(command.directory / "kept.jsonl")
 
@@ -231,7 +243,9 @@ def test_a_wall_clock_that_is_really_stepped(real, tmp_path):
     for name in ("init", "step_clock"):
         source = ROOT / f"tests/system/{name}.c"
         subprocess.run([compiler, "-O1", "-static", "-o", tmp_path / name, source], check=True)
-    plan = json.dumps(cells({}, {"form": "ldadd", "operation": "fetch_add"}, min_windows=20, max_windows=20, budget_s=120))  # fmt: skip
+    plan = json.dumps(
+        cells({}, {"form": "ldadd", "operation": "fetch_add"}, min_windows=20, max_windows=20, budget_s=120)
+    )
     commands = [[str(tmp_path / "step_clock"), plan, "/probe"]]
     archive = tmp_path / "archive"
     archive.write_bytes(run_arm64.initramfs(tmp_path / "init", commands, {"probe": probe.read_bytes()}))
@@ -283,9 +297,13 @@ def test_a_seccomp_profile(real, profile):
     every = json.loads(subprocess.run([real.probe, "--list-forms"], capture_output=True, check=True).stdout)
     known = {form["name"]: form for form in every}
     plan = cells(
-        *(form | {"width_bits": known[form["form"]]["width_bits"]} if form else form for form in forms if form.get("form", "plain_add") in known),
+        *(
+            form | {"width_bits": known[form["form"]]["width_bits"]} if form else form
+            for form in forms
+            if form.get("form", "plain_add") in known
+        ),
         counters=["cycles", "task-clock"],
-    )  # fmt: skip
+    )
     context, *rows = probed(real, plan, preexec_fn=profile)
     assert context["counters"] == "unavailable" and context["counters_reason"]
     assert all(row["status"] in ("ok", "unavailable") and (row["status"] == "ok" or row["reason"]) for row in rows), (
@@ -302,7 +320,22 @@ def test_the_commands_in_a_container(real):
     write_plan(real.directory, cells())
     measured = real.apart("measure", "--quiet", "--plan", "p.json", "-o", "r.jsonl", **inside)
     assert measured.returncode == 0 and len(rows_of(real.directory / "r.jsonl")) == 1, measured.stderr
-    tried = real.apart("trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--metric", "cpu", "--", "sh", "-c", "echo $(id)", **inside)  # fmt: skip
+    tried = real.apart(
+        "trial",
+        "--env",
+        "A=1",
+        "--runs",
+        "2",
+        "--warmup",
+        "0",
+        "--metric",
+        "cpu",
+        "--",
+        "sh",
+        "-c",
+        "echo $(id)",
+        **inside,
+    )
     assert tried.returncode == 0 and "2 of 2 rounds were run" in tried.stdout, tried.stderr
     worked = real.apart("workload", "ticket", "--threads", "2", "--duration", "50ms", **inside)
     assert worked.returncode == 0, worked.stderr
