@@ -27,7 +27,8 @@ using namespace lw::find;
 
 constexpr std::uint64_t line_bytes = 64;
 constexpr std::uint64_t window_accesses = 1 << 20; // of all threads together
-constexpr std::uint64_t counted_at_once = 1 << 12; // accesses that a thread counts by itself before it adds them to the common count
+constexpr std::uint64_t counted_at_once =
+    1 << 12; // accesses that a thread counts by itself before it adds them to the common count
 
 struct Instruction {
     std::uint64_t address;

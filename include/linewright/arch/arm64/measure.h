@@ -69,11 +69,12 @@ static inline __attribute__((always_inline)) void lw_dependent_chain(unsigned lo
 /* One compare-and-swap of a word: whether `desired` is in it now. */
 #define LW_WORD_SWAP(word, expected, desired) (lw_cas_u64(word, expected, desired) == (expected))
 /* Atomic additions that are timed on per-CPU words: entry(whose word, form). */
-#define LW_PERCPU_COUNTERS(entry) \
-    entry(own, stadd) entry(own, ldadd) entry(own, prfm_strm_stadd) entry(own, llsc_add) entry(shared, stadd) entry(shared, ldadd)
+#define LW_PERCPU_COUNTERS(entry)                                                                             \
+    entry(own, stadd) entry(own, ldadd) entry(own, prfm_strm_stadd) entry(own, llsc_add) entry(shared, stadd) \
+        entry(shared, ldadd)
 /* Increments that pairs shaped like SRCU's are made of: add(form) takes the value, inc(form) none. */
-#define LW_READER_SHAPES(add, inc) \
-    add(stadd) add(ldadd) add(prfm_keep_stadd) add(prfm_strm_stadd) add(prfm_keep_ldadd) add(prfm_strm_ldadd) \
-    add(llsc_add) add(prfm_keep_llsc_add) add(prfm_strm_llsc_add)
+#define LW_READER_SHAPES(add, inc)                                                                                          \
+    add(stadd) add(ldadd) add(prfm_keep_stadd) add(prfm_strm_stadd) add(prfm_keep_ldadd) add(prfm_strm_ldadd) add(llsc_add) \
+        add(prfm_keep_llsc_add) add(prfm_strm_llsc_add)
 
 #endif

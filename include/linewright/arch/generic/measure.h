@@ -48,7 +48,8 @@ static inline __attribute__((always_inline)) void lw_dependent_chain(unsigned lo
 }
 
 /* One compare-and-swap of a word: whether `desired` is in it now. */
-#define LW_WORD_SWAP(word, expected, desired) __atomic_compare_exchange_n(word, &(expected), desired, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#define LW_WORD_SWAP(word, expected, desired) \
+    __atomic_compare_exchange_n(word, &(expected), desired, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 /* Atomic additions that are timed on per-CPU words: entry(whose word, form). */
 #define LW_PERCPU_COUNTERS(entry)
 /* Increments that pairs shaped like SRCU's are made of: add(form) takes the value, inc(form) none. */
