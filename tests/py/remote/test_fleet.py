@@ -36,7 +36,7 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert any("3 times slower than A" in line and "lock_add" in line for line in rest)
     assert not any("plain_add" in line for line in rest)
     assert rest[-1].startswith("failed: ssh://slow:1: ssh:slow:1: ")
-    assert "1 of 5 machines failed" in answer.stderr and "the same command goes on" in answer.stderr
+    assert "1 of 5 machines failed" in answer.stderr and "repeat the command to continue" in answer.stderr
     text = (over.directory / "fleet/fleet.html").read_text()
     assert "4 machines in 2 groups" in text and "ssh://slow:1" in text and "<script" not in text
     files = {path.name: path.stat().st_mtime_ns for path in (over.directory / "fleet").glob("*.jsonl")}
