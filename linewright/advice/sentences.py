@@ -8,10 +8,10 @@ from linewright.advice.machine import Machine
 from linewright.analysis.across import COUNTERS, PADDED, READERS, Across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, Judged
 from linewright.analysis.findings import Against, Finding
-from linewright.analysis.saying import Sentence, join, number, said
+from linewright.analysis.saying import Sentence, at_most, join, number, said
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import undecided_sentences
-from linewright.analysis.words import PLACES, condition, open_text, percent, work_text
+from linewright.analysis.words import PLACES, condition, open_text, work_text
 from linewright.families import ONE_LINE
 from linewright.schema import Interval
 
@@ -195,9 +195,9 @@ def _prefetches(found: Sequence[Finding]) -> list[Sentence]:
         together = [r.judged for f, r in rows if f.contender == "same_line"]
         if not alone or any(j.answer != "same" for j in alone):
             continue
-        text = f"{name} gains nothing alone: within {percent(max(j.within for j in alone), False)}"
+        text = f"{name} gains nothing alone: within {at_most(max(j.within for j in alone))}"
         if together and all(j.answer == "same" for j in together):
-            text += f", with a second CPU within {percent(max(j.within for j in together), False)}"
+            text += f", with a second CPU within {at_most(max(j.within for j in together))}"
         elif together and not any(j.answer == "different" for j in together):
             widest = max((j.contrast for j in together if j.contrast), key=lambda c: c.farthest, default=None)
             text += f"; with a second CPU {open_text(widest)} remains possible" if widest else ""

@@ -58,3 +58,19 @@ def number(value: float) -> str:
         return "-"
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return f"{value:.{digits}f}"
+
+
+def at_most(share: float) -> str:
+    """A bound in percent, rounded up: what differs by 4.04 % is not the same within 4.0 %."""
+    points = 100 * share
+    digits = 1 if points < 10 else 0
+    return f"{_up(points, digits):.{digits}f} %"
+
+
+def at_most_ns(ns: float) -> str:
+    """The same of a time."""
+    return f"{_up(ns, 1):.1f} ns"
+
+
+def _up(value: float, digits: int) -> float:
+    return math.ceil(value * 10**digits - 1e-6) / 10**digits

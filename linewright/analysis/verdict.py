@@ -9,7 +9,7 @@ from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE
 from linewright.analysis.control import Floor, floors, work_loop
 from linewright.analysis.crossovers import crossing_text, crossovers
 from linewright.analysis.findings import Finding, findings
-from linewright.analysis.saying import Clause, Sentence, join, number, render_all, said
+from linewright.analysis.saying import Clause, Sentence, at_most, at_most_ns, join, number, render_all, said
 from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.analysis.words import (
@@ -138,7 +138,7 @@ def control_sentences(members: Sequence[Summary], contexts: Sequence[Context]) -
         answers.append(
             said(
                 f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, proportional within"
-                f" {percent(loop.bent, False)}, windows within {percent(loop.spread, False)}",
+                f" {at_most(loop.bent)}, windows within {at_most(loop.spread)}",
                 unit_ns=loop.unit_ns,
             )
         )
@@ -163,7 +163,7 @@ def _floor_where(f: Floor) -> str:
 
 
 def _floor_size(f: Floor) -> str:
-    return f"{f.ns:.1f} ns" if f.condition[2] else percent(f.share, False)
+    return at_most_ns(f.ns) if f.condition[2] else at_most(f.share)
 
 
 _READERS = ("readers_pair", "readers_shape", "readers_lookup")

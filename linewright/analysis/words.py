@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from linewright.analysis.contrast import Contrast, Judged
 from linewright.analysis.findings import Against, Finding
-from linewright.analysis.saying import join, number
+from linewright.analysis.saying import at_most, at_most_ns, join, number
 from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
 from linewright.schema import Cell
@@ -82,7 +82,7 @@ def less_text(row: Against, f: Finding) -> str:
 
 def within_text(judged: Judged) -> str:
     """Of the same cost, how far apart at most."""
-    return f"{judged.within:.1f} ns" if judged.contrast.scale == "ns" else percent(judged.within, False)
+    return at_most_ns(judged.within) if judged.contrast.scale == "ns" else at_most(judged.within)
 
 
 def all_within_text(same: Iterable[Judged]) -> str:

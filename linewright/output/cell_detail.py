@@ -11,6 +11,7 @@ from rich.text import Text
 from linewright.analysis.control import condition_of, floors
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.plausible import explain
+from linewright.analysis.saying import at_most
 from linewright.analysis.summary import Summary
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
@@ -173,7 +174,7 @@ def _control(summary: Summary, every: Sequence[Summary]) -> list[str]:
     if floor is None:
         return []
     return [
-        f"Control: identical machine code differed by up to {100 * floor.share:.1f} % under this condition"
+        f"Control: identical machine code differed by up to {at_most(floor.share)} under this condition"
         f" ({many(floor.pairs, 'pair')}); nothing smaller is called a difference."
     ]
 

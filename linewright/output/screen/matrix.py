@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from linewright.analysis.saying import at_most
 from linewright.analysis.screen_data import Condition, Entry, Row, Screen
 from linewright.output.columns import Column, table, table_width
 from linewright.output.screen import words
@@ -178,7 +179,7 @@ def _floors(screen: Screen) -> str:
 
 def _loop(screen: Screen) -> str:
     known = [c for c in _shown(screen) if c.bent is not None and c.spread is not None]
-    return "".join(f"work linear to {100 * c.bent:.1f} %, steady to {100 * c.spread:.1f} %" for c in known[:1])
+    return "".join(f"work linear to {at_most(c.bent)}, steady to {at_most(c.spread)}" for c in known[:1])
 
 
 def _short(condition: Condition) -> str:

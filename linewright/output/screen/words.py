@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from linewright.analysis.saying import at_most, at_most_ns
 from linewright.analysis.screen_data import Condition, Figure, Versus
 
 _PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_keep_": "PRFM keep", "prfm_strm_": "PRFM strm"}
@@ -133,4 +134,4 @@ def same_within(condition: Condition) -> str:
 
 def floor(condition: Condition) -> str:
     """What identical machine code differed by under a condition."""
-    return f"{condition.floor:.1f} ns" if condition.scale == "ns" else f"{100 * condition.floor:.1f} %"
+    return at_most_ns(condition.floor) if condition.scale == "ns" else at_most(condition.floor)

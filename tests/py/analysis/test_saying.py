@@ -1,0 +1,25 @@
+"""Figures in sentences: a bound that is rounded must still be one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linewright.analysis.saying import at_most, at_most_ns
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.0404, "4.1 %"), (0.04, "4.0 %"), (0.0, "0.0 %"), (0.1201, "13 %")])
+def test_a_share_is_rounded_up(share: float, text: str) -> None:
+    assert at_most(share) == text
+
+
+@pytest.mark.parametrize(("ns", "text"), [(0.04, "0.1 ns"), (0.3, "0.3 ns"), (0.0, "0.0 ns")])
+def test_a_time_is_rounded_up(ns: float, text: str) -> None:
+    assert at_most_ns(ns) == text
+
+
+@given(st.floats(0, 100))
+def test_no_bound_is_below_what_it_bounds(value: float) -> None:
+    assert float(at_most(value).removesuffix(" %")) >= 100 * value - 1e-6
+    assert float(at_most_ns(value).removesuffix(" ns")) >= value - 1e-6
