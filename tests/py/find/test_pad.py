@@ -11,6 +11,7 @@ import pytest
 
 from linewright.trial import pad
 from support.finding import SAMPLER
+from support.network import own_network
 from support.places import ROOT
 
 LIBRARY = SAMPLER.with_name("liblinewright_find_heap.so")
@@ -81,7 +82,8 @@ def test_the_same_on_another_machine(program, tmp_path) -> None:
     """The library goes there, the function is looked up in the program's file from there, and the marks are read
     there."""
     words = ["--on", "exec:env", "--pad", "counter", "--pad", "count", "--runs", 2, "--metric", r"apart (\d)"]
-    done = trial(tmp_path, *words, "--", program, "false")
+    with own_network():
+        done = trial(tmp_path, *words, "--", program, "false")
     assert values(done) == {"unpadded": 1.0, "pad counter": 2.0, "pad count": 1.0}
     said = [line for line in done.stderr.splitlines() if "nothing was padded" in line]
     assert len(said) == 1 and "pad count:" in said[0]

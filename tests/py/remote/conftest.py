@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from support.network import own_network
 from support.sshd import SSHD, Keys, Sshd
+
+
+@pytest.fixture(scope="module", autouse=True)
+def apart() -> Iterator[None]:
+    """A run of another test must not be the other run that is refused here."""
+    with own_network():
+        yield
 
 
 @pytest.fixture

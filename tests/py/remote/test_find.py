@@ -71,6 +71,7 @@ def test_false_sharing_of_plain_stores_over_ssh(over, start, sampling, tmp_path)
     """Only watchpoints see it, so requests must reach the sampler there."""
     server = start()
     found = result(sampling("--on", "ssh://far", "--", PLANTED, "false_plain", 2, 3))
+    assert found["lines"], found
     line = found["lines"][0]
     assert "plain_counters" in line["object"] and line["kind"] == "false" and line["certainty"] == "watched"
     assert "planted.cpp:" in line["sites"][0]["source"]
