@@ -2,6 +2,7 @@
 #include "find/processes.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <map>
 #include <sstream>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace lw::find {
 
@@ -66,11 +68,22 @@ unsigned long long cpu_time(pid_t tid) {
                : 0;
 }
 
+bool wants_cpu(pid_t tid) {
+    auto fields = stat_of(path(tid, "stat"));
+    return !fields.empty() && fields[0] == "R";
+}
+
 std::string name_of(pid_t tid) {
     std::ifstream file(path(tid, "comm"));
     std::string name;
     std::getline(file, name);
     return name;
+}
+
+std::string program_of(pid_t pid) {
+    char to[PATH_MAX];
+    ssize_t length = readlink(path(pid, "exe").c_str(), to, sizeof to);
+    return length < 0 ? std::string() : std::string(to, static_cast<std::size_t>(length));
 }
 
 std::vector<pid_t> family_of(pid_t pid) {

@@ -18,8 +18,12 @@ std::vector<pid_t> threads_of(pid_t pid);
 std::vector<pid_t> family_of(pid_t pid);
 // CPU time of a thread in clock ticks, 0 where it is gone.
 unsigned long long cpu_time(pid_t tid);
+// Whether a thread runs or waits for a CPU: it does not sleep.
+bool wants_cpu(pid_t tid);
 pid_t parent_of(pid_t pid);
 std::string name_of(pid_t tid);
+// The file that a process runs, as its mappings name it; empty where that is not to be seen.
+std::string program_of(pid_t pid);
 struct Mapping {
     std::uint64_t start, end, offset, device, inode; // device: major number above 32 bits of minor number
     bool executable, writable, shared;

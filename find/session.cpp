@@ -50,13 +50,17 @@ rlim_t raise_descriptors() {
     return limit.rlim_cur;
 }
 
-[[noreturn]] void refuse(int error) {
+// Why perf_event_open is refused to us; `joined`: for a process that was running.
+[[noreturn]] void refuse(int error, bool joined) {
     std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
     int paranoid = -9;
     file >> paranoid;
     std::string text = std::string("perf_event_open: ") + std::strerror(error);
     if (paranoid > 2 && (error == EACCES || error == EPERM))
         text += "; kernel.perf_event_paranoid is " + std::to_string(paranoid) + ", 2 would do";
+    else if (joined && error == EACCES)
+        text +=
+            "; the process may not be inspected (its groups or capabilities differ, or it has cleared PR_SET_DUMPABLE): root may";
     else if (error == EPERM || error == ENOSYS)
         text += "; a container's seccomp profile can be the cause";
     throw Refused(text);
@@ -133,7 +137,7 @@ void Run::begin_program() {
         timers_.emplace(out_, period_ns_);
         if (int error = timers_->add(program_->pid(), true)) {
             program_.reset();
-            refuse(error);
+            refuse(error, false);
         }
     } else
         signals_.emplace(out_, options_.signals);
@@ -177,7 +181,7 @@ void Run::join(const std::vector<pid_t> &family) {
             if (int failed = timers_->add(tid, false); failed && failed != ESRCH)
                 error = failed;
         if (timers_->events() == 0)
-            refuse(error ? error : ESRCH);
+            refuse(error ? error : ESRCH, true);
     }
     header(scope);
     for (pid_t pid : family) {

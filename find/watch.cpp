@@ -1,9 +1,12 @@
 // Hardware breakpoints through perf: each is enabled for exactly one hit (PERF_EVENT_IOC_REFRESH 1) and then closed.
 #include "find/watch.hpp"
 
+#include "find/processes.hpp"
+
 #include <cerrno>
 #include <linux/hw_breakpoint.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace lw::find {
 
@@ -17,6 +20,7 @@ perf_event_attr watch_attributes(const Request &request) {
     attributes.wakeup_events = 1;
     attributes.disabled = 1;
     attributes.exclude_kernel = 1;
+    attributes.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
     return attributes;
 }
 
@@ -74,6 +78,14 @@ void Watches::arm(const Request &request, std::uint64_t now_ns) {
         Armed{request, std::move(event), std::move(*ring), now_ns, now_ns + std::uint64_t{request.ms} * 1'000'000});
 }
 
+bool Watches::starved(const Armed &watch, std::uint64_t now_ns) {
+    constexpr std::uint64_t longest = 20; // times what was asked for
+    std::uint64_t asked_ns = std::uint64_t{watch.request.ms} * 1'000'000, counts[2]; // hits, time that the thread ran
+    if (now_ns >= watch.since_ns + longest * asked_ns || read(watch.event.get(), counts, sizeof counts) != sizeof counts)
+        return false;
+    return counts[1] < asked_ns / 2 && wants_cpu(watch.request.tid);
+}
+
 bool Watches::finished(Armed &watch, std::uint64_t now_ns) {
     bool hit = false;
     Sample sample;
@@ -84,8 +96,12 @@ bool Watches::finished(Armed &watch, std::uint64_t now_ns) {
     if (hit) {
         hits_++;
         report(watch.request, "hit", sample.time_ns - watch.since_ns, &sample);
-    } else if (now_ns >= watch.until_ns)
-        report(watch.request, "silent", now_ns - watch.since_ns, nullptr);
+    } else if (now_ns >= watch.until_ns) {
+        if (starved(watch, now_ns))
+            watch.until_ns = now_ns + std::uint64_t{watch.request.ms} * 1'000'000;
+        else
+            report(watch.request, "silent", now_ns - watch.since_ns, nullptr);
+    }
     return hit || now_ns >= watch.until_ns;
 }
 

@@ -19,7 +19,7 @@ struct Request {
     std::uint64_t address = 0;
     unsigned length = 8; // 1, 2, 4 or 8, the address aligned to it
     bool reads = false;  // reads too; x86 cannot watch reads alone
-    unsigned ms = 20;
+    unsigned ms = 20; // longer for a thread that waits for a CPU
 };
 
 // The event that serves a request, disabled.
@@ -50,6 +50,8 @@ private:
         Ring ring;
         std::uint64_t since_ns, until_ns;
     };
+    // Whether its thread wanted a CPU and had it for less than half of the time so far: a hit may still come.
+    static bool starved(const Armed &watch, std::uint64_t now_ns);
     bool affordable() const;
     void arm(const Request &request, std::uint64_t now_ns);
     bool finished(Armed &watch, std::uint64_t now_ns);

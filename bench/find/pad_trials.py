@@ -18,6 +18,7 @@ import argparse
 import os
 import secrets
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -81,6 +82,17 @@ def trial(kind: str, options: argparse.Namespace, path: Path, interrupts: Interr
     return finished.verdict.comparisons[0]
 
 
+def check_planted(path: Path) -> None:
+    """The planted words share a line of 64 bytes until they are padded: a control without its cause would prove
+    nothing."""
+    unpadded, padded = pad.settings(["make"], str(path))
+    for setting, wanted in ((unpadded, "lines 1\n"), (padded, "lines 2\n")):
+        command = [str(path), PLANTED, "1000"]
+        done = subprocess.run(command, env=os.environ | setting.environment, capture_output=True, text=True, check=True)
+        if done.stdout != wanted:
+            sys.exit(f"{PLANTED}, {setting.name}: {done.stdout.strip()!r} instead of {wanted.strip()!r}")
+
+
 def rate(hits: int, trials: int) -> str:
     low, high = stats.binomtest(hits, trials).proportion_ci(0.95, method="exact")
     return f"{hits} of {trials} (exact 95 % interval {100 * low:.1f} to {100 * high:.1f} %)"
@@ -115,6 +127,8 @@ def main() -> int:
         for kind in (*DECOYS, PLANTED):
             if options.kinds and kind not in options.kinds.split("/"):
                 continue
+            if kind == PLANTED:
+                check_planted(path)
             began = time.monotonic()
             answers = [trial(kind, options, path, interrupts) for _ in range(options.trials)]
             better, worse = (sum(a.different and a.better is side for a in answers) for side in (True, False))

@@ -6,12 +6,15 @@
 #include "find/lines.hpp"
 #include "find/plugin/qemu.hpp"
 #include "find/processes.hpp"
+#include "find/thread_blocks.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -64,6 +67,8 @@ struct Counts {
 struct Thread {
     std::uint64_t tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
     std::uint64_t last_call = 0, uncounted = 0;
+    std::uint64_t list = 0; // of robust mutexes: leads to the thread's storage
+    ThreadStorage storage;
     struct Entry {
         Key key{~0ull, 0, 0};
         Counts counts;
@@ -153,6 +158,20 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t address, void
         touch(thread, by, address + here, size - here, store, now);
 }
 
+bool is_arm64() { return target == "aarch64"; }
+
+// A thread's blocks are looked at with each of its system calls, of which there is always one at its end: behind that they are gone.
+void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64_t first, std::uint64_t, std::uint64_t,
+                    std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
+    constexpr std::int64_t set_robust_list_x86_64 = 273, set_robust_list_arm64 = 99;
+    Thread &thread = this_thread();
+    if (number == (is_arm64() ? set_robust_list_arm64 : set_robust_list_x86_64))
+        thread.list = first;
+    if (thread.list)
+        look_at_thread(getpid(), static_cast<pid_t>(thread.tid), thread.list, is_arm64() ? Arch::arm64 : Arch::x86_64,
+                       thread.storage);
+}
+
 void on_call(unsigned, void *given) { this_thread().last_call = static_cast<Instruction *>(given)->address; }
 
 // x86: a lock prefix, or xchg with memory. Prefixes stand before the opcode in any order.
@@ -195,7 +214,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb *block) {
         std::size_t size = qemu_plugin_insn_size(instruction);
         std::uint32_t word = 0;
         std::memcpy(&word, code, std::min<std::size_t>(size, 4));
-        bool arm = target == "aarch64";
+        bool arm = is_arm64();
         auto &known = instructions[address];
         if (!known)
             known = std::make_unique<Instruction>();
@@ -225,13 +244,36 @@ std::unordered_set<std::uint64_t> shared_lines() {
     return found;
 }
 
+std::string guest_program() {
+    char *named = const_cast<char *>(qemu_plugin_path_to_binary()), *whole = named ? realpath(named, nullptr) : nullptr;
+    std::string found = whole ? whole : "";
+    std::free(named);
+    std::free(whole);
+    return found;
+}
+
+// arm64: how often each call led to an atomic instruction, whatever line that went to. Most of them stand in outline helpers.
+void write_atomics(Output &output, std::uint32_t me) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> found;
+    for (auto &thread : threads)
+        for (auto &[key, counts] : thread->all)
+            if (key.caller)
+                found[{key.ip, key.caller}] += std::max(counts.reads, counts.writes);
+    for (auto &[place, count] : found)
+        Line(output, "atomic")
+            .number("pid", me)
+            .number("ip", place.first)
+            .number("caller", place.second)
+            .number("count", count);
+}
+
 void write_all(Output &output) {
     auto me = static_cast<std::uint32_t>(getpid());
     std::uint64_t total = 0;
     Line(output, "start")
         .number("linewright_find", 1)
         .text("source", "exact")
-        .text("arch", target == "aarch64" ? "arm64" : "x86_64")
+        .text("arch", is_arm64() ? "arm64" : "x86_64")
         .text("scope", "program")
         .number("pid", me)
         .number("period_ns", 0)
@@ -241,6 +283,7 @@ void write_all(Output &output) {
         .texts("command", {})
         .number("time_ns", 0);
     describe_mappings(output, getpid(), 0);
+    describe_modules(output, me, guest_program());
     auto wanted = shared_lines();
     Code code(output);
     for (auto &thread : threads) {
@@ -250,6 +293,8 @@ void write_all(Output &output) {
             .number("pid", me)
             .number("tid", thread->tid)
             .text("name", name_of(static_cast<pid_t>(thread->tid)));
+        if (thread->storage.pointer)
+            describe_thread(output, me, static_cast<std::uint32_t>(thread->tid), thread->storage);
         for (auto &[key, counts] : thread->all) {
             total += counts.reads + counts.writes;
             if (!wanted.contains(key.line))
@@ -271,6 +316,8 @@ void write_all(Output &output) {
                 .number("takeovers", counts.takeovers);
         }
     }
+    if (is_arm64())
+        write_atomics(output, me);
     Line(output, "end").number("samples", total);
 }
 
@@ -304,6 +351,7 @@ extern "C" [[gnu::visibility("default")]] int qemu_plugin_install(qemu_plugin_id
     if (file.empty() || (target != "x86_64" && target != "aarch64"))
         return -1;
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
     qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
     return 0;
 }

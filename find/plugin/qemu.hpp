@@ -21,6 +21,12 @@ enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_
 
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*call)(qemu_plugin_id_t, qemu_plugin_tb *));
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*call)(qemu_plugin_id_t, void *), void *given);
+void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id,
+                                          void (*call)(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t,
+                                                       std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                                                       std::uint64_t, std::uint64_t, std::uint64_t));
+// The program as it was named to qemu; the caller frees it.
+const char *qemu_plugin_path_to_binary();
 std::size_t qemu_plugin_tb_n_insns(const qemu_plugin_tb *block);
 qemu_plugin_insn *qemu_plugin_tb_get_insn(const qemu_plugin_tb *block, std::size_t index);
 std::uint64_t qemu_plugin_insn_vaddr(const qemu_plugin_insn *instruction);

@@ -82,6 +82,12 @@ def inspect(path: str) -> Inspection:
     )
 
 
+def helper_bodies(path: str) -> list[helpers.Body]:
+    """The outline helpers in an arm64 file, by their code. Raises UserError for a file that is none."""
+    loaded = image.load(path)
+    return _arm64(loaded, _Book(loaded)) if loaded.machine == "arm64" else []
+
+
 class _Book:
     """Functions by address, made as something is found in them."""
 

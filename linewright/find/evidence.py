@@ -74,6 +74,8 @@ class Evidence:
     samples: int = 0
     near: int = 0
     """Of the samples, those that fall only near a plain access."""
+    by_thread: Counter[int] = field(default_factory=Counter)
+    near_by_thread: Counter[int] = field(default_factory=Counter)
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
@@ -194,6 +196,7 @@ def put(lines: Lines, sample: Sample, operand: Operand) -> None:
     evidence.sites[key] += 1
     evidence.examples.setdefault(key, sample)
     evidence.samples += 1
+    evidence.by_thread[sample.tid] += 1
 
 
 def collect_near(samples: Iterable[Sample], decoder: Decoder, lines: Lines, wanted: set[Place]) -> None:
@@ -213,5 +216,7 @@ def collect_near(samples: Iterable[Sample], decoder: Decoder, lines: Lines, want
                 evidence.sites[site] += 1
                 evidence.examples.setdefault(site, sample)
                 evidence.samples += 1
+                evidence.by_thread[sample.tid] += 1
                 evidence.near += 1
+                evidence.near_by_thread[sample.tid] += 1
                 break

@@ -7,18 +7,34 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
+from linewright.elf import inspection
 from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.evidence import Lines, SiteKey
 from linewright.find.objects import Objects, Stacks
 from linewright.find.result import FEWEST_TAKEOVERS, Judge
-from linewright.find.schema import Access, Code, End, Failure, Map, Result, Start, Task
+from linewright.find.schema import (
+    Access,
+    Atomic,
+    Code,
+    End,
+    Failure,
+    HelperCall,
+    LinkMap,
+    Map,
+    Result,
+    Start,
+    Task,
+    ThreadBlock,
+)
 from linewright.find.sources import BLIND
 from linewright.find.space import Spaces
-from linewright.find.symbols import Names
+from linewright.find.symbols import Names, Where, module
 
 EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
 ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
@@ -35,7 +51,8 @@ class Run:
         self.accesses = 0
         self.threads: set[int] = set()
         self.complete = False
-        self._callers: dict[SiteKey, int] = {}
+        self.atomics: Counter[tuple[int, int, int]] = Counter()
+        """Of arm64: by process, atomic instruction and the call that led there."""
 
     def take(self, lines: stream.Iterable[bytes]) -> None:
         """One process's file."""
@@ -50,8 +67,14 @@ class Run:
                     self.threads.add(line.tid)
                 case Code():
                     self.spaces.code(line)
+                case ThreadBlock():
+                    self.spaces.threads[line.pid][line.tid] = line
+                case LinkMap():
+                    self.spaces.modules[line.pid].append(line)
                 case Access():
                     self._access(line)
+                case Atomic():
+                    self.atomics[line.pid, line.ip, line.caller] += line.count
                 case End():
                     self.accesses += line.samples
                     self.complete = True
@@ -123,10 +146,46 @@ def result_of(found: Run, program: str, exit_code: int) -> Result:
     """Judge everything that the emulated run did."""
     names = Names(found.spaces)
     objects = Objects(found.spaces, names, Stacks(found.spaces, 7), None)
-    judge = Judge(found.spaces, names, objects, found.lines, 0, found.arch)
+    judge = Judge(found.spaces, names, objects, found.lines, Counter(), found.arch)
     return Result(
         linewright_find_result=2, source="exact", program=program, arch=found.arch, seconds=0.0, samples=found.accesses,
         lost=0, threads=len(found.threads), lines=judge.shared(), alone=[], overhead=None, blind=list(BLIND["exact"]),
-        notes=_notes(judge),
-        exit_code=max(0, exit_code),
+        helpers=_helpers(found, names), notes=_notes(judge), exit_code=max(0, exit_code),
     )  # fmt: skip
+
+
+def _helpers(found: Run, names: Names) -> list[HelperCall]:
+    """Calls of outline helpers by place, whichever process made them."""
+    counts: Counter[tuple[Where, str]] = Counter()
+    example: dict[Where, tuple[int, int]] = {}
+    for (pid, ip, caller), number in found.atomics.items():
+        helper = _helper(names.where(pid, ip), names.name(pid, ip).function)
+        if helper:
+            where = names.where(pid, caller)
+            counts[where, helper] += number
+            example.setdefault(where, (pid, caller))
+    names.prepare(example.values())
+    return [
+        HelperCall(
+            helper=helper, module=named.module, function=named.function, offset=where.address, source=named.source,
+            count=number
+        )
+        for (where, helper), number in counts.most_common()
+        for named in [names.name(*example[where])]
+    ]  # fmt: skip
+
+
+def _helper(where: Where, function: str) -> str:
+    """The outline helper that an address lies in, by its symbol or in a stripped file by its code; empty for none."""
+    if function.startswith("__aarch64_") or not where.path or not module(where.path).stripped:
+        return function if function.startswith("__aarch64_") else ""
+    return next((name for name, begin, end in _bodies(where.path) if begin <= where.address < end), "")
+
+
+@lru_cache(maxsize=64)
+def _bodies(path: str) -> list[tuple[str, int, int]]:
+    """Helpers of a file: name, begin and end."""
+    try:
+        return [(body.name, body.address, body.end) for body in inspection.helper_bodies(path)]
+    except UserError:
+        return []

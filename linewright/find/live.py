@@ -16,7 +16,7 @@ from linewright.find.decode import POINTER, Decoder
 from linewright.find.evidence import Lines
 from linewright.find.files import Files
 from linewright.find.objects import Stacks
-from linewright.find.schema import AnyLine, Code, End, Failure, Map, Sample, Start, Task, ThreadBlock, Watch
+from linewright.find.schema import AnyLine, Code, End, Failure, LinkMap, Map, Sample, Start, Task, ThreadBlock, Watch
 from linewright.find.space import Spaces
 from linewright.find.stream import Damaged
 from linewright.find.watching import Watcher
@@ -81,7 +81,9 @@ class Gathered:
             case Code():
                 self.spaces.code(line)
             case ThreadBlock():
-                self.spaces.pointers[line.pid][line.tid] = line.pointer
+                self.spaces.threads[line.pid][line.tid] = line
+            case LinkMap():
+                self.spaces.modules[line.pid].append(line)
             case Watch():
                 self._add_pointer(self.spaces.process_of.get(line.tid, 0), line.tid, line.registers)
                 return self.watcher.outcome(line)
@@ -95,9 +97,9 @@ class Gathered:
 
     def _add_pointer(self, pid: int, tid: int, registers: list[int]) -> None:
         """The thread pointer behind the general registers, where the decoder expects it."""
-        pointer = self.spaces.pointers.get(pid, {}).get(tid)
-        if pointer is not None and len(registers) == POINTER:
-            registers.append(pointer)
+        block = self.spaces.threads.get(pid, {}).get(tid)
+        if block is not None and len(registers) == POINTER:
+            registers.append(block.pointer)
 
 
 def gather(

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from linewright.find.space import Spaces
 from linewright.find.symbols import Names
+from linewright.find.thread_storage import ThreadStorage
 
 MOST_NAMES = 3
 """Further variables of a line that are named."""
@@ -66,9 +67,13 @@ class Objects:
 
     def __init__(self, spaces: Spaces, names: Names, stacks: Stacks, heap: Heap | None) -> None:
         self._spaces, self._names, self._stacks, self._heap = spaces, names, stacks, heap
+        self._storage = ThreadStorage(spaces)
 
     def name(self, pid: int, address: int) -> Object:
         """What lies at an address of a process."""
+        mine = self._storage.find(pid, address)  # before the heap, which the blocks of libraries are taken from
+        if mine is not None:
+            return Object(f"thread-local {mine.variable} of thread {mine.tid}", "thread_local")
         block = self._heap.find(pid, address) if self._heap else None
         if block is not None:
             return self._block(pid, block, address)
@@ -83,9 +88,6 @@ class Objects:
         variable = self._names.variable(pid, address)
         if variable is not None:
             return Object(variable, "static")
-        mine = self._thread_local(pid, address)
-        if mine is not None:
-            return mine
         owner = self._stacks.owner(pid, address)
         if owner is not None or mapping.path == "[stack]":
             return Object(f"stack or thread-local storage of thread {owner if owner is not None else pid}", "stack")
@@ -110,17 +112,6 @@ class Objects:
         """Whether these addresses are known to lie in one heap block."""
         blocks = {self._heap.find(pid, address) for address in addresses} if self._heap else {None}
         return len(blocks) == 1 and None not in blocks
-
-    def _thread_local(self, pid: int, address: int) -> Object | None:
-        """A thread-local variable of the program's, by name where the file has one."""
-        found = self._spaces.thread_block(pid, address)
-        if found is None:
-            return None
-        thread, below = found
-        name = self._names.thread_local(pid, below)
-        if name is None:
-            return None
-        return Object(f"thread-local {name or 'storage'} of thread {thread}", "thread_local")
 
     def _block(self, pid: int, block: Block, address: int) -> Object:
         inner = next((c for c in block.callers if not self._names.is_system(pid, c)), block.callers[0])

@@ -84,13 +84,24 @@ class Prices:
         if form is None or hot.share is None or form not in self._alone or form not in self._contended:
             return None
         alone, contended = self._alone[form], self._contended[form]
+        plain, worst = _plain(hot), hot.most_slowed
+        most = _part(contended.high_ns, alone.low_ns)
         gain = Estimate(
             value=hot.share.value * _part(contended.median_ns, alone.median_ns),
-            low=hot.share.low * _part(contended.low_ns, alone.high_ns),
-            high=hot.share.high * _part(contended.high_ns, alone.low_ns),
+            low=hot.share.low * (1 - plain) * _part(contended.low_ns, alone.high_ns),
+            high=hot.share.high * ((1 - plain) * most + plain),
             confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
         )
-        return Ceiling(gain=gain, form=form, alone_ns=alone, contended_ns=contended)
+        slowed = worst.share.high * ((1 - worst.plain) * most + worst.plain) if worst else gain.high
+        return Ceiling(gain=gain, most_slowed=slowed, form=form, alone_ns=alone, contended_ns=contended, plain=plain)
+
+
+def _plain(hot: Hot) -> float:
+    """Of the line's samples, the part at plain accesses. They have no price: between nothing and all of their time may
+    be gained."""
+    all_sites = sum(site.share for site in hot.sites)
+    plain = sum(site.share for site in hot.sites if site.access != "atomic")
+    return min(1.0, plain / all_sites) if all_sites else 0.0
 
 
 def _part(contended: float, alone: float) -> float:

@@ -38,7 +38,15 @@ def _remedy(hot: Hot) -> str:
             if hot.kind == "alone"
             else "The source does not say which bytes are written: no remedy."
         )
-    return _for_true_sharing(hot.sites) + _bystanders(hot)
+    return _for_true_sharing(hot.sites) + _bystanders(hot) + (_POLICY if _switchable(hot) else "")
+
+
+_POLICY = " Without another build: the form by LINEWRIGHT_ATOMICS, which the trial compares."
+
+
+def _switchable(hot: Hot) -> bool:
+    """Whether outline helpers (arm64) do it: the form of their operation can be set from outside."""
+    return any(s.function.startswith("__aarch64_") for s in hot.sites)
 
 
 def _bystanders(hot: Hot) -> str:
@@ -79,6 +87,8 @@ def _next(hot: Hot, command: Sequence[str], on: str) -> str:
         return f"linewright trial{where} --pad {shlex.quote(hot.allocated_in)} -- {program}"
     if hot.kind == "false" and hot.object_kind == "heap" and not hot.allocated_in:
         return f"linewright find{where} --heap -- {program}"
+    if hot.kind == "true" and _switchable(hot):
+        return f"linewright trial{where} -- {program}"
     if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):
         return f"linewright measure{where}" + (" --plan percpu" if _remedy(hot).startswith("Counting") else "")
     return ""

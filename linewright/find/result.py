@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from linewright.find.decode import Decoder
 from linewright.find.evidence import LINE, Evidence, Lines, Place, SiteKey, judge, paired, runs
 from linewright.find.objects import Objects
-from linewright.find.schema import Hot, Kind, Site, Touch
+from linewright.find.schema import Hot, Kind, Site, Slowed, Touch
 from linewright.find.space import Spaces
 from linewright.find.symbols import Names
 from linewright.schema import Estimate
@@ -38,8 +38,12 @@ def share(part: int, whole: int) -> Estimate | None:
 class Judge:
     """Names and orders the lines of one run."""
 
-    def __init__(self, spaces: Spaces, names: Names, objects: Objects, lines: Lines, total: int, arch: str) -> None:
-        self._spaces, self._names, self._objects, self._lines, self._total = spaces, names, objects, lines, total
+    def __init__(
+        self, spaces: Spaces, names: Names, objects: Objects, lines: Lines, by_thread: Counter[int], arch: str
+    ) -> None:
+        self._spaces, self._names, self._objects, self._lines = spaces, names, objects, lines
+        self._by_thread, self._total = by_thread, by_thread.total()
+        """All samples of each thread; none where every access is seen."""
         self._decoder = Decoder(arch, spaces)
         self.seldom = 0
         """Shared lines that moved too seldom to be listed."""
@@ -102,7 +106,7 @@ class Judge:
         return Hot(
             address=e.address,
             pid=e.pid,
-            line_bytes=LINE if kind in ("true", "false", "alone") else 128,
+            line_bytes=128 if kind not in ("true", "false") and wide in ("true", "false") else LINE,
             kind=kind,
             kind_128=wide,
             certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
@@ -124,8 +128,18 @@ class Judge:
                 for tid, t in touches[:MOST_TOUCHES]
             ],
             threads=len(touches),
+            most_slowed=self._most_slowed(e),
             sites=merged[:MOST_SITES],
         )
+
+    def _most_slowed(self, e: Evidence) -> Slowed | None:
+        """The thread whose own share is the largest for certain: by the lower end of its interval."""
+        shares = [(tid, share(number, self._by_thread[tid])) for tid, number in e.by_thread.items()]
+        tid, own = max(((t, s) for t, s in shares if s), key=lambda pair: pair[1].low, default=(0, None))
+        if own is None:
+            return None
+        plain = e.near_by_thread[tid] / e.by_thread[tid]
+        return Slowed(thread=tid, name=self._spaces.names.get(tid, ""), share=own, plain=plain)
 
     def _sites(self, e: Evidence) -> list[Site]:
         """Sites of one file and address are one, whichever process ran them."""

@@ -119,11 +119,27 @@ class Code(Line, frozen=True, kw_only=True, tag="code"):
 
 
 class ThreadBlock(Line, frozen=True, kw_only=True, tag="thread"):
-    """Where a thread's thread pointer (x86-64: %fs) stands; not of every thread, and only before its first sample."""
+    """Where a thread's own data lie; not of every thread. A later line of a thread says more than an earlier one."""
 
     pid: U64
     tid: U64
     pointer: U64
+    """The thread pointer: %fs, or tpidr_el0."""
+    blocks: list[U64] = []
+    """Its copy of each module's thread-local data, that of module 1 first; 0 for one that it has none of yet."""
+
+
+class LinkMap(Line, frozen=True, kw_only=True, tag="module"):
+    """A module that the dynamic linker has loaded, the program first: the first words of its own entry. glibc's
+    symbols for
+    debuggers say which of them is the module's number."""
+
+    pid: U64
+    path: str
+    """Of the program, as its mappings have it; empty for libraries, whose dynamic section's address (word 2) leads to a
+    mapping."""
+    words: list[U64]
+    """None of a statically linked program, whose number is 1."""
 
 
 class Watch(Line, frozen=True, kw_only=True, tag="watch"):
@@ -169,6 +185,16 @@ class Access(Line, frozen=True, kw_only=True, tag="access"):
     """Accesses that took the line over from another thread, in the emulator's order."""
 
 
+class Atomic(Line, frozen=True, kw_only=True, tag="atomic"):
+    """Exact source, arm64: an atomic instruction, on whatever line, by the call that led there."""
+
+    pid: U64
+    ip: U64
+    caller: U64
+    """The call instruction that the thread ran last."""
+    count: U64
+
+
 class End(Line, frozen=True, kw_only=True, tag="end"):
     """The last line of a source that came to its end."""
 
@@ -194,7 +220,7 @@ class Failure(Line, frozen=True, kw_only=True, tag="failure"):
     code: Literal[2, 3, 4]
 
 
-AnyLine = Start | Map | Task | Sample | Code | ThreadBlock | Watch | Access | End | Failure
+AnyLine = Start | Map | Task | Sample | Code | ThreadBlock | LinkMap | Watch | Access | Atomic | End | Failure
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -229,16 +255,34 @@ class Touch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reads: bool
 
 
+class Slowed(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The thread that a line holds up most."""
+
+    thread: U64
+    name: str
+    share: Estimate
+    """Of the thread's own samples."""
+    plain: Share
+    """Of these, the part at plain accesses."""
+
+
 class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an end of the contention could bring, at most."""
 
     gain: Estimate
-    """Share of the program's time."""
+    """Share of the CPU time of all threads, if every thread does the same work as before."""
+    most_slowed: Share = 0.0
+    """The upper end for the thread that the line holds up most, of its own time: so much where that thread decides
+    how long the
+    program takes."""
     form: str
     alone_ns: Interval
     contended_ns: Interval
     """Both reach over all launches; with n of them, that interval covers the median with a confidence of 1 - 2 /
     2^n."""
+    plain: Share = 0.0
+    """Of the line's time, what is at plain accesses. They have no price: the gain's upper end counts their time in
+    full, its lower end not at all."""
 
 
 class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -265,11 +309,26 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     touches: list[Touch]
     threads: U64
     """All that touch it; `touches` lists the first ones."""
+    most_slowed: Slowed | None = None
     sites: list[Site]
     accesses: U64 = 0
     ceiling: Ceiling | None = None
     remedy: str = ""
     next_command: str = ""
+
+
+class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A place that an outline helper of arm64 is called from."""
+
+    helper: str
+    module: str
+    function: str
+    offset: U64
+    """Of the call, in the module's own addresses."""
+    source: str
+    """``file:line``, empty without debug information."""
+    count: U64
+    """Atomic operations: calls, and where the helper runs an LL/SC loop its rounds."""
 
 
 class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -287,6 +346,9 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     lines: list[Hot]
     alone: list[Hot]
     """Lines that one thread's atomics take time on: nothing travels, the operation itself costs."""
+    helpers: list[HelperCall] = []
+    """Of arm64 programs under the emulator: every call of an outline helper that was made, on whatever line, the most
+    frequent first."""
     overhead: float | None
     """Estimated share of the program's time that finding took."""
     blind: list[str]

@@ -74,12 +74,22 @@ def _tail(source: str) -> str:
     return "/".join(source.split("/")[-2:])
 
 
-def ceiling_text(ceiling: Ceiling) -> str:
+def ceiling_text(hot: Hot, ceiling: Ceiling) -> str:
     gain, alone, contended = ceiling.gain, ceiling.alone_ns, ceiling.contended_ns
+    plain = f"; all of the {number_text(ceiling.plain)} % at plain accesses" if ceiling.plain >= 0.005 else ""
     return (
-        f"at most {number_text(gain.high)} % to gain ({ceiling.form}: alone {alone.median_ns:.1f} ns, "
-        f"contended {contended.low_ns:.1f}-{contended.high_ns:.1f})"
+        f"at most {number_text(gain.high)} % of CPU time to gain{_slowed(hot)} "
+        f"({ceiling.form}: alone {alone.median_ns:.1f} ns, "
+        f"contended {contended.low_ns:.1f}-{contended.high_ns:.1f}{plain})"
     )
+
+
+def _slowed(hot: Hot) -> str:
+    """The thread for which it could be clearly more."""
+    ceiling, worst = hot.ceiling, hot.most_slowed
+    if ceiling is None or worst is None or ceiling.most_slowed < 1.1 * ceiling.gain.high + 0.01:
+        return ""
+    return f", {number_text(ceiling.most_slowed)} % of thread {worst.thread}'s"
 
 
 def show(result: Result, console: Console) -> None:
@@ -98,16 +108,36 @@ def show(result: Result, console: Console) -> None:
         for hot in result.alone[:3]:
             site = site_text(hot.sites[0]) if hot.sites else ""
             _line(console, f"  {percent(hot.share)}  {hot.object}: {site}")
+    _helpers(console, result)
     console.print()
     for text in result.notes:
         _line(console, text)
     _line(console, f"blind to: {'; '.join(result.blind)}")
 
 
+def _helpers(console: Console, result: Result) -> None:
+    """Where outline helpers are called from, the most frequent first."""
+    if not result.helpers:
+        return
+    console.print()
+    _line(console, "Outline helpers by call site, on whatever line:")
+    for call in result.helpers[:SHOWN]:
+        place = (
+            f"{call.function} ({_tail(call.source)})"
+            if call.source
+            else f"{call.function}, {call.module}+{call.offset:#x}"
+        )
+        _line(console, f"  {call.count}  {call.helper} from {place}")
+    if len(result.helpers) > SHOWN:
+        _line(console, f"  {len(result.helpers) - SHOWN} more call sites: --json lists them.")
+
+
 def headline(result: Result) -> str:
     """What was found, from how much, at what cost."""
-    count = len(result.lines)
+    wide = sum(hot.line_bytes == 128 for hot in result.lines)
+    count = len(result.lines) - wide
     found = "No line travels" if not count else "1 line travels" if count == 1 else f"{count} lines travel"
+    found += f", {wide} more on 128-byte lines only," if wide else ""
     timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
     cost = f", finding took about {100 * result.overhead:.1f} %" if result.overhead is not None else ""
     if result.source == "exact":
@@ -141,7 +171,7 @@ def _details(console: Console, number: int, hot: Hot) -> None:
         share = f"{number_text(site.share)} %  " if hot.share is not None else ""
         _line(console, f"   {share}{site_text(site)}")
     if hot.ceiling:
-        _line(console, f"   {ceiling_text(hot.ceiling)}")
+        _line(console, f"   {ceiling_text(hot, hot.ceiling)}")
     if hot.remedy:
         _line(console, f"   {hot.remedy}")
     if hot.next_command:

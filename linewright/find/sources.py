@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import PurePath
 
 from linewright.find.evidence import collect, collect_near
@@ -40,8 +41,8 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
     collect_near(gathered.samples, gathered.decoder, gathered.lines, gathered.watcher.confirmed)
     names = Names(gathered.spaces)
     objects = Objects(gathered.spaces, names, gathered.stacks, heap)
-    total = len(gathered.samples)
-    judge = Judge(gathered.spaces, names, objects, gathered.lines, total, gathered.start.arch)
+    total, by_thread = len(gathered.samples), Counter(s.tid for s in gathered.samples)
+    judge = Judge(gathered.spaces, names, objects, gathered.lines, by_thread, gathered.start.arch)
     end = gathered.end
     if heap is not None:
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
@@ -53,7 +54,7 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
         seconds=end.elapsed_ns / 1e9 if end else 0.0,
         samples=total,
         lost=end.lost if end else 0,
-        threads=len({s.tid for s in gathered.samples}),
+        threads=len(by_thread),
         lines=judge.shared(),
         alone=judge.alone(),
         overhead=_overhead(gathered),
@@ -65,11 +66,10 @@ def result_of(gathered: Gathered, program: str, heap: Heap | None = None, notes:
 
 def _unknown_pointers(gathered: Gathered) -> list[str]:
     """What follows from thread pointers that were not found."""
-    if gathered.start.arch == "arm64":
-        return ["names of thread-local variables"]
-    pointers = gathered.spaces.pointers
-    without = len({s.tid for s in gathered.samples if not s.kernel and s.tid not in pointers.get(s.pid, {})})
-    return [f"accesses through %fs of {without} threads, whose thread pointers were not found"] if without else []
+    threads = gathered.spaces.threads
+    without = len({s.tid for s in gathered.samples if not s.kernel and s.tid not in threads.get(s.pid, {})})
+    hidden = "names of thread-local variables" if gathered.start.arch == "arm64" else "accesses through %fs"
+    return [f"{hidden} of {without} threads, whose thread pointers were not found"] if without else []
 
 
 def _overhead(gathered: Gathered) -> float | None:

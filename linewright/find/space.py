@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from linewright.find.files import Files
-from linewright.find.schema import Code, Map, Task
+from linewright.find.schema import Code, LinkMap, Map, Task, ThreadBlock
 
 PAGE = 4096
 
@@ -32,8 +32,9 @@ class Spaces:
         self.names: dict[int, str] = {}
         self.process_of: dict[int, int] = {}
         self.parents: dict[int, int] = {}
-        self.pointers: dict[int, dict[int, int]] = defaultdict(dict)
-        """Thread pointers by process and thread, as far as they are known."""
+        self.threads: dict[int, dict[int, ThreadBlock]] = defaultdict(dict)
+        """Where threads' own data lie, by process and thread, as far as it is known."""
+        self.modules: dict[int, list[LinkMap]] = defaultdict(list)
 
     def mapping(self, line: Map) -> None:
         """A new mapping takes the place of what lay there."""
@@ -68,7 +69,8 @@ class Spaces:
             self.parents[line.pid] = line.parent
         if line.event == "exec":
             self._replace(line.pid, [])
-            self.pointers.pop(line.pid, None)
+            self.threads.pop(line.pid, None)
+            self.modules.pop(line.pid, None)
             for key in [key for key in self._code if key[0] == line.pid]:
                 del self._code[key]
 
@@ -82,17 +84,6 @@ class Spaces:
             return None
         found = self._maps[pid][index]
         return found if address < found.start + found.length else None
-
-    def files(self, pid: int) -> list[str]:
-        """The files that a process has mapped to run, in order of addresses."""
-        return list(dict.fromkeys(m.path for m in self._maps[pid] if m.executable and m.path.startswith("/")))
-
-    def thread_block(self, pid: int, address: int) -> tuple[int, int] | None:
-        """The thread whose pointer is the next one above an address, and how far above; None without one within a
-        MiB."""
-        above = ((pointer - address, tid) for tid, pointer in self.pointers.get(pid, {}).items() if pointer > address)
-        distance, tid = min(above, default=(1 << 20, 0))
-        return (tid, distance) if distance < 1 << 20 else None
 
     def beginning(self, pid: int, mapping: Map) -> Map | None:
         """The mapping of the beginning of the same file, at or below this one: where the file was loaded."""

@@ -78,6 +78,16 @@ class Module:
         return max((address + size for _, _, address, size in self.segments), default=0)
 
 
+def content(path: str, address: int, size: int) -> bytes:
+    """Bytes of a file by its own addresses; fewer where it does not hold them."""
+    for offset, in_file, begin, _ in module(path).segments:
+        if begin <= address < begin + in_file:
+            with open(path, "rb") as file:
+                file.seek(offset + address - begin)
+                return file.read(min(size, begin + in_file - address))
+    return b""
+
+
 @lru_cache(maxsize=256)
 def module(path: str) -> Module:
     """The file's symbols; an unreadable, damaged or foreign one has none."""
@@ -167,24 +177,6 @@ class Names:
     def is_program(self, path: str) -> bool:
         """Whether it is a program, and no library: what `trial --pad` can name functions of."""
         return bool(path) and self._module(path).interpreted
-
-    def thread_local(self, pid: int, below: int) -> str | None:
-        """The program's thread-local variable that lies `below` bytes below a thread's pointer (x86-64's layout: the
-        program's own block ends at the pointer); empty without a symbol, None beyond that block.  Libraries' blocks lie
-        further below."""
-        file = next((self._module(p) for p in self._spaces.files(pid) if self.is_program(p)), None)
-        if file is None or file.thread_data is None:
-            return None
-        address, size, alignment = file.thread_data
-        first = -address % alignment
-        begins = (size - first + alignment - 1) // alignment * alignment + first
-        if not 0 < below <= begins:
-            return None
-        at = begins - below
-        symbol = lookup(file.thread_locals, at)
-        if symbol is None:
-            return ""
-        return demangle(symbol.name) + (f" + {at - symbol.address}" if at > symbol.address else "")
 
     def is_code(self, pid: int, address: int) -> bool:
         found = self._spaces.find(pid, address)

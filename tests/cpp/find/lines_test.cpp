@@ -12,8 +12,10 @@
 #include <cstring>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -170,19 +172,107 @@ TEST(Watch, NoMoreAreArmedThanTheBudgetAllows) {
         EXPECT_GT(armed, 0u);
 }
 
-#if defined(__x86_64__)
-std::uint64_t thread_pointer() {
-    std::uint64_t value;
-    asm("mov %%fs:0, %0" : "=r"(value));
-    return value;
+std::uint64_t thread_pointer() { return reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()); }
+
+thread_local volatile int own = 1;
+
+// Of the calling thread.
+ThreadStorage storage_here() {
+    std::uint64_t list = 0, length = 0;
+    syscall(SYS_get_robust_list, 0, &list, &length);
+    ThreadStorage found;
+    look_at_thread(getpid(), gettid(), list, own_arch, found);
+    return found;
 }
 
+// Whether a variable of the program's is where its module's block is.
+bool holds_own(const ThreadStorage &storage) {
+    auto at = reinterpret_cast<std::uint64_t>(&own), begin = storage.blocks.empty() ? 0 : storage.blocks[0];
+    return begin && begin <= at && at < begin + 65536;
+}
+
+// qemu-user has no such list.
+bool lists_are_known() {
+    std::uint64_t list = 0, length = 0;
+    return syscall(SYS_get_robust_list, 0, &list, &length) == 0 && list;
+}
+
+TEST(ThreadBlocks, PointersAndBlocksAreFoundByTheListOfRobustMutexes) {
+    if (!lists_are_known())
+        GTEST_SKIP() << "no list of robust mutexes here (an emulator)";
+    ThreadStorage other;
+    std::uint64_t other_pointer = 1;
+    bool held = false;
+    std::thread([&] { other = storage_here(), other_pointer = thread_pointer(), held = holds_own(other); }).join();
+    EXPECT_EQ(other.pointer, other_pointer);
+    EXPECT_TRUE(held);
+    EXPECT_EQ(storage_here().pointer, thread_pointer());
+    EXPECT_TRUE(holds_own(storage_here()));
+}
+
+TEST(ThreadBlocks, AListOfAnotherThreadIsNoMatch) {
+    std::uint64_t list = 0, length = 0;
+    syscall(SYS_get_robust_list, 0, &list, &length);
+    ThreadStorage found;
+    look_at_thread(getpid(), 1 << 22, list, own_arch, found);
+    look_at_thread(getpid(), gettid(), 0, own_arch, found);
+    look_at_thread(getpid(), gettid(), reinterpret_cast<std::uint64_t>(&found) & ~15ull, own_arch, found);
+    EXPECT_EQ(found, ThreadStorage());
+}
+
+// Two real-time threads take turns of a tenth of a second on one CPU, whatever else runs; one of them stores all the time. It does so again
+// and again, but seldom within the 20 ms that a watchpoint waits for a thread that runs.
+TEST(Watch, AThreadThatWaitsForACpuIsWaitedFor) {
+    constexpr int tries = 6;
+    sched_param priority{.sched_priority = 1};
+    std::atomic<bool> stop = false;
+    std::atomic<pid_t> stores = 0;
+    std::atomic<int> allowed = 0, ready = 0;
+    static std::atomic<std::uint64_t> word;
+    auto spin = [&](bool storing) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(0, &one);
+        if (sched_setaffinity(0, sizeof one, &one) == 0 && sched_setscheduler(0, SCHED_RR, &priority) == 0)
+            allowed++;
+        if (storing)
+            stores = gettid();
+        ready++;
+        while (!stop.load(std::memory_order_relaxed))
+            if (storing)
+                word.fetch_add(1, std::memory_order_relaxed);
+    };
+    std::thread one(spin, true), two(spin, false);
+    while (ready < 2)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::string lines = written([&](Output &output) {
+        Watches watches(output, 1);
+        for (int i = 0; i < tries && allowed == 2; i++) {
+            watches.ask({.id = 1, .tid = stores, .address = reinterpret_cast<std::uint64_t>(&word)});
+            do {
+                watches.step(monotonic_ns(), 1'000'000'000);
+                std::this_thread::sleep_for(std::chrono::milliseconds(3));
+            } while (!watches.idle());
+        }
+    });
+    stop = true;
+    one.join();
+    two.join();
+    if (allowed < 2 || lines.find("refused") != std::string::npos)
+        GTEST_SKIP() << "no real-time threads, or no watchpoints";
+    int hits = 0;
+    for (auto at = lines.find("\"hit\""); at != std::string::npos; at = lines.find("\"hit\"", at + 1))
+        hits++;
+    EXPECT_EQ(hits, tries) << lines;
+}
+
+#if defined(__x86_64__)
 std::uint64_t found_from_here() {
     volatile char here = 0;
-    return find_thread_block(getpid(), gettid(), reinterpret_cast<std::uint64_t>(&here));
+    return search_thread_block(getpid(), gettid(), reinterpret_cast<std::uint64_t>(&here));
 }
 
-TEST(ThreadBlocks, TheFirstThreadsAndOthersAreFound) {
+TEST(ThreadBlocks, WithoutAListTheyAreSearchedFor) {
     std::uint64_t other_found = 0, other_pointer = 1;
     std::thread([&] { other_found = found_from_here(), other_pointer = thread_pointer(); }).join();
     EXPECT_EQ(other_found, other_pointer);
@@ -193,7 +283,7 @@ TEST(ThreadBlocks, TheFirstThreadsAndOthersAreFound) {
 
 TEST(ThreadBlocks, AnotherThreadsNumberIsNoMatch) {
     volatile char here = 0;
-    EXPECT_EQ(find_thread_block(getpid(), 1 << 22, reinterpret_cast<std::uint64_t>(&here)), 0u);
+    EXPECT_EQ(search_thread_block(getpid(), 1 << 22, reinterpret_cast<std::uint64_t>(&here)), 0u);
 }
 #endif
 

@@ -1,12 +1,14 @@
 // Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
 //
-// planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time; variables carry the names that the tests ask for.
+// planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time, on a busy machine for longer: at least until they have
+// had half of that time of the CPUs. Variables carry the names that the tests ask for.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
 #include <functional>
 #include <map>
@@ -69,6 +71,9 @@ void true_sharing(unsigned) {
 void false_sharing(unsigned thread) {
     until_stopped([to = &word(false_counters, thread)] { locked_add(*to); });
 }
+void neighbouring_lines(unsigned thread) { // the last word of one line and the first of the next, in one 128-byte line
+    until_stopped([to = &true_counter.words[7 + thread % 2]] { locked_add(*to); });
+}
 void false_plain(unsigned thread) {
     until_stopped([to = &word(plain_counters, thread)] { plain_add(*to); });
 }
@@ -122,10 +127,10 @@ void stack_private(unsigned) {
 // The first thread's own variable, which it reaches by the thread register and the others by a pointer.
 std::atomic<std::uint64_t *> first_threads;
 std::atomic<unsigned> others;
-void tls_shared(unsigned thread) {
+template <class Body> void first_ones(unsigned thread, std::uint64_t *(*mine)(), Body add) {
     if (thread == 0) {
-        first_threads.store(&own_counter);
-        until_stopped([] { locked_add(own_counter); });
+        first_threads.store(mine());
+        until_stopped(add);
         while (others.load()) // its variable must outlive them
             std::this_thread::yield();
         return;
@@ -135,6 +140,9 @@ void tls_shared(unsigned thread) {
         std::this_thread::yield();
     until_stopped([to = first_threads.load()] { locked_add(*to); });
     others.fetch_sub(1);
+}
+void tls_shared(unsigned thread) {
+    first_ones(thread, [] { return &own_counter; }, [] { locked_add(own_counter); });
 }
 
 // A lock that no library knows: one word, exchanged until it was free.
@@ -148,19 +156,25 @@ void own_lock(unsigned) {
     });
 }
 
-// A library that is loaded while the program runs, beside it (plugin.c).
+// From a library that is loaded while the program runs, beside it (plugin.c).
+template <class Function> Function *from_library(const char *name) {
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    std::string folder(path, length < 0 ? 0 : static_cast<std::size_t>(length));
+    folder.resize(folder.rfind('/'));
+    void *library = dlopen((folder + "/libfind_plugin.so").c_str(), RTLD_NOW);
+    auto *found = library ? reinterpret_cast<Function *>(dlsym(library, name)) : nullptr;
+    return found ? found : (std::fprintf(stderr, "%s\n", dlerror()), std::exit(3), nullptr);
+}
 void loaded_later(unsigned) {
-    static auto *add = [] {
-        char path[4096];
-        ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-        std::string folder(path, length < 0 ? 0 : static_cast<std::size_t>(length));
-        folder.resize(folder.rfind('/'));
-        void *library = dlopen((folder + "/libfind_plugin.so").c_str(), RTLD_NOW);
-        auto *found = library ? reinterpret_cast<void (*)(unsigned long)>(dlsym(library, "plugin_add")) : nullptr;
-        return found ? found : (std::fprintf(stderr, "%s\n", dlerror()), std::exit(3), nullptr);
-    }();
+    static auto *add = from_library<void(unsigned long)>("plugin_add");
     while (!stop.load(std::memory_order_relaxed))
         add(batch);
+}
+std::uint64_t *own_of_library;
+void tls_library(unsigned thread) {
+    auto mine = [] { return own_of_library = from_library<std::uint64_t *()>("plugin_own_counter")(); };
+    first_ones(thread, mine, [] { locked_add(*own_of_library); });
 }
 
 void tls_private(unsigned) {
@@ -212,11 +226,26 @@ void pool(unsigned) { // a queue of jobs as thread pools have them: one lock, on
     });
 }
 
+double cpu_seconds() {
+    timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+// Samples and turns come with CPU time, which other programs take a part of.
+void wait_for(unsigned threads, double seconds) {
+    constexpr double enough = 0.5, patience = 20;
+    double wanted = cpu_seconds() + enough * seconds * std::min(threads, std::max(1u, std::thread::hardware_concurrency()));
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    for (double waited = seconds; waited < patience * seconds && cpu_seconds() < wanted; waited += 0.02)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 void run_threads(unsigned threads, double seconds, const std::function<void(unsigned)> &body) {
     std::vector<std::thread> running;
     for (unsigned i = 0; i < threads; i++)
         running.emplace_back(body, i);
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    wait_for(threads, seconds);
     stop.store(true);
     for (std::thread &thread : running)
         thread.join();
@@ -264,6 +293,7 @@ void run_many(unsigned threads, double seconds) {
 
 const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"false", false_sharing},
+                                                         {"neighbouring_lines", neighbouring_lines},
                                                          {"false_plain", false_plain},
                                                          {"private", private_lines},
                                                          {"private_plain", private_plain},
@@ -276,6 +306,7 @@ const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"stack", stack_private},
                                                          {"tls", tls_private},
                                                          {"tls_shared", tls_shared},
+                                                         {"tls_library", tls_library},
                                                          {"own_lock", own_lock},
                                                          {"dlopen", loaded_later},
                                                          {"heap", heap_sharing},
@@ -299,8 +330,11 @@ int main(int argc, char **argv) {
     heap_block = static_cast<std::uint64_t *>(std::aligned_alloc(256, 256));
     for (auto &block : heap_neighbours)
         block = allocate_planted();
-    if (reinterpret_cast<std::uintptr_t>(heap_neighbours[0]) % 64 >= 32) // the first two must share a line
-        std::rotate(std::begin(heap_neighbours), std::begin(heap_neighbours) + 1, std::end(heap_neighbours));
+    // The first two must share a line, wherever malloc had room for them.
+    auto line = [](std::uint64_t *block) { return reinterpret_cast<std::uintptr_t>(block) / 64; };
+    auto pair = std::adjacent_find(std::begin(heap_neighbours), std::end(heap_neighbours),
+                                   [&](auto *one, auto *two) { return line(one) == line(two); });
+    std::rotate(std::begin(heap_neighbours), pair, std::end(heap_neighbours));
     anonymous_code = jitted();
     if (kind == "fork")
         run_processes(threads, seconds);

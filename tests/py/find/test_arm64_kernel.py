@@ -26,14 +26,17 @@ BUILD = ROOT / "build" / "arm64"
 SAMPLER = BUILD / "find" / "linewright-find"
 PROGRAM = BUILD / "tests" / "cpp" / "find" / "find_planted_static"
 THERE = "/t/0/find_planted_static"
-KINDS = ("true", "false", "jit", "private")
+KINDS = ("true", "false", "jit", "tls_shared", "private")
+NOBODY = BUILD / "tests" / "cpp" / "find" / "find_as_nobody"
+REFUSED = "refused"
+"""Run as a user without privileges: Debian's kernels refuse perf_event_open to those."""
 
 
 @pytest.fixture(scope="module")
 def streams() -> dict[str, list[bytes]]:
     """What the sampler wrote of each kind, in one boot of a machine with two CPUs."""
     init = next(BUILD.glob("**/lw_system_init"), None)
-    if init is None or not SAMPLER.exists() or not PROGRAM.exists():
+    if init is None or not all(path.exists() for path in (SAMPLER, PROGRAM, NOBODY)):
         pytest.skip("the arm64 programs are not built")
     try:
         kernel = run_arm64.kernel(init.parent)
@@ -41,11 +44,12 @@ def streams() -> dict[str, list[bytes]]:
     except run_arm64.Unavailable as missing:
         pytest.skip(str(missing))
     commands = [[str(PROGRAM), "true", "1", "0"]]
-    commands += [[str(SAMPLER), "--period-us=4000", "--", THERE, kind, "2", "3"] for kind in KINDS]
+    commands += [[str(SAMPLER), "--period-us=4000", "--", THERE, kind, "2", "2"] for kind in KINDS]
+    commands += [[str(NOBODY), "/t/1/linewright-find", "--", THERE, "true", "1", "1"]]
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(run_arm64.initramfs(init, commands))
         archive.flush()
-        console = run_arm64.boot(kernel, Path(archive.name), 2, 60, 200).replace("\r", "")
+        console = run_arm64.boot(kernel, Path(archive.name), 2, 240, 580).replace("\r", "")
     assert "@@end" in console, console[-3000:]
     parts = console.split("@@run ")[2:]
     return {
@@ -54,7 +58,7 @@ def streams() -> dict[str, list[bytes]]:
             for line in part.splitlines()
             if line.startswith('{"type"')
         ]
-        for kind, part in zip(KINDS, parts, strict=True)
+        for kind, part in zip((*KINDS, REFUSED), parts, strict=True)
     }
 
 
@@ -66,13 +70,19 @@ def result(lines: list[bytes]) -> Result:
 
 @pytest.mark.parametrize(
     ("kind", "name", "wanted"),
-    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("jit", "true_counter", "true")],
+    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("jit", "true_counter", "true"),
+     ("tls_shared", "own_counter of thread ", "true")],
 )  # fmt: skip
 def test_shared_lines_are_named_from_arm64_samples(streams, kind: str, name: str, wanted: str) -> None:
     found = result(streams[kind])
     assert found.samples > 40
     line = next((line for line in found.lines if name in line.object), None)
     assert line is not None and line.kind == wanted and line.threads == 2, [(x.object, x.kind) for x in found.lines]
+
+
+def test_a_refusal_names_the_setting_and_what_it_should_be(streams) -> None:
+    with pytest.raises(live.Refused, match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do"):
+        live.gather(streams[REFUSED])
 
 
 def test_the_control_gives_none(streams) -> None:

@@ -47,6 +47,28 @@ def test_false_sharing_of_many_threads_names_every_threads_bytes(sampling, found
     assert sorted(touch["bytes"][0][0] for touch in line["touches"]) == list(range(0, 64, 8))
 
 
+def test_plain_false_sharing_of_more_threads_than_cpus(sampling, found) -> None:
+    """Each of them waits for a CPU most of the time, also while it is watched."""
+    line = next(
+        line for line in found("--", sampling, "false_plain", 16, 4)["lines"] if "plain_counters" in line["object"]
+    )
+    assert line["kind"] == "false" and line["certainty"] == "watched" and line["threads"] > 2
+
+
+def test_neighbouring_lines_are_shared_on_128_bytes_only(sampling, run, found) -> None:
+    result = found("--", sampling, "neighbouring_lines", 2, SECONDS)
+    assert travelling(result) == []
+    assert [(line["line_bytes"], line["kind_128"]) for line in result["lines"]] == [(128, "false")] * 2
+    page = run("--", sampling, "neighbouring_lines", 2, SECONDS).stdout
+    assert page.startswith("No line travels, 2 more on 128-byte lines only, in find_planted")
+
+
+def test_a_program_is_ended_after_the_time_asked_for(sampling, found) -> None:
+    result = found("--for", "3s", "--", sampling, "true", 2, 100)
+    assert travelling(result)[0] == ("true_counter", "true")
+    assert result["seconds"] < 30 and any("Terminated" in note for note in result["notes"])
+
+
 def test_a_stripped_program_is_named_by_its_file(sampling, found, tmp_path) -> None:
     program = tmp_path / "bare"
     subprocess.run(["strip", "-o", program, sampling], check=True)
@@ -124,6 +146,9 @@ def test_costs_are_measured_before_the_program_starts(sampling) -> None:
     start = msgspec.json.decode(done.stdout.splitlines()[0], type=AnyLine)
     assert 100 < start.sample_ns < 1_000_000 and 100 < start.arm_ns < 10_000_000
     assert not start.measured or 100 < start.hit_ns < 10_000_000
+    again = [subprocess.run([SAMPLER, "--", "true"], capture_output=True, text=True, check=True) for _ in range(8)]
+    costs = [msgspec.json.decode(done.stdout.splitlines()[0], type=AnyLine).sample_ns for done in again]
+    assert max(costs) < 1.5 * min(costs)
     asked = subprocess.run([SAMPLER, "--sample-share=0.001", "--", "true"], capture_output=True, text=True, check=True)
     slow = msgspec.json.decode(asked.stdout.splitlines()[0], type=AnyLine)
     assert slow.period_ns >= 1000 * slow.sample_ns

@@ -47,6 +47,18 @@ def test_a_shared_thread_local_variable_is_named_with_its_thread(sampling, found
     assert not any("%fs" in text for text in result["blind"])
 
 
+@pytest.mark.parametrize("preloaded", [False, True])
+def test_a_librarys_thread_local_variable_is_named(sampling, found, preloaded: bool, monkeypatch) -> None:
+    """Loaded later, its block is made when a thread first uses it; loaded at the start, it lies beside the program's
+    own."""
+    if preloaded:
+        monkeypatch.setenv("LD_PRELOAD", str(sampling.with_name("libfind_plugin.so")))
+    line = found("--heap", "--", sampling, "tls_library", 2, 2)["lines"][0]
+    assert (line["object_kind"], line["kind"], line["threads"]) == ("thread_local", "true", 2)
+    assert line["object"].startswith("thread-local plugin_own of thread ")
+    assert int(line["object"].split()[-1]) in {touch["thread"] for touch in line["touches"]}
+
+
 LAUNCHER = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])

@@ -24,6 +24,7 @@ SHARING = {
     "own_lock": ("planted_spin", "true"),
     "dlopen": ("plugin_counter", "true"),
     "tls_shared": ("own_counter", "true"),
+    "tls_library": ("plugin_own", "true"),
 }
 """Kinds of find_planted: what its shared line is called and how it is shared."""
 CONTROLS = ("private", "private_plain", "read_shared", "stack", "tls", "turns")
