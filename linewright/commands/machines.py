@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.table import Table
 
@@ -56,6 +57,15 @@ def _explain(machine: Machine) -> None:
     print(f"{machine.arch}, {machine.topology.cores} cores; {kind}")
     if machine.calibration:
         print(machine.calibration)
+    shape = machine.topology
+    homes = f"{shape.homes} home{'s' if shape.homes > 1 else ''}"
+    central = " and one half-way between the caches of each socket" if shape.central_homes else ""
+    print(
+        f"{shape.cores_per_cluster} cores share a cluster, {shape.cores_per_l3} a last-level cache, "
+        f"{shape.cores_per_socket} a socket; {homes}{central}"
+    )
+    on = [name for name, chosen in msgspec.structs.asdict(machine.options).items() if chosen]
+    print(f"Mechanisms (docs/guide/model.md): {', '.join(on) or 'none'}")
     print(f"\nWhere an atomic is performed, by the state of the line in the core ({', '.join(STATES)}):")
     for of in CLASSES:
         print(f"  {of:8} {', '.join(machine.policy[of])}")

@@ -1,0 +1,89 @@
+"""What is said of described machines: `linewright machines`, the list's curve, and advice on simulated records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linewright.cli import main
+from linewright.model import machine_file
+from linewright.model.constants import KINDS
+from linewright.model.machine_file import parse, resolve
+from linewright.model.simulator import Simulator
+from linewright.schema import Cell, Plan
+from linewright.target.programs import find_model
+from support.model import CALIBRATED
+
+
+def test_every_machine_is_listed_once_with_what_it_yields(capsys) -> None:
+    assert main(["machines"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert set(lines) == set(machine_file.known())
+    for name, line in lines.items():
+        assert ("bounds only" in line) != machine_file.find(name).calibrated, name
+
+
+def test_a_machine_is_explained_down_to_the_source_of_each_constant(capsys) -> None:
+    machine = machine_file.find("xeon-2009")
+    assert main(["machines", "xeon-2009"]) == 0
+    said = capsys.readouterr().out
+    words = " ".join(said.split())
+    assert "not calibrated: it yields bounds and an ordering of forms" in said
+    assert "2 cores share a cluster, 2 a last-level cache, 4 a socket; 1 home" in words
+    assert "one_bus, clean_from_memory" in words and "far_when_contended" not in words
+    for name, constant in machine.constants.items():
+        assert f"{name} " in said and constant.provenance in said
+    for name, text in machine.sources.items():
+        assert f"{name}: {text}" in said
+    assert KINDS["write_back"].meaning.split(",")[0][:20] in words
+
+
+def test_a_machine_is_printed_for_the_simulator_and_as_a_file(capsys) -> None:
+    assert main(["machines", CALIBRATED, "--resolved"]) == 0
+    assert json.loads(capsys.readouterr().out) == resolve(machine_file.find(CALIBRATED))
+    assert main(["machines", CALIBRATED, "--toml"]) == 0
+    assert resolve(parse(capsys.readouterr().out.encode(), "file")) == resolve(machine_file.find(CALIBRATED))
+    assert main(["machines", "nowhere"]) == 2
+
+
+def test_the_saving_of_one_wait_falls_with_the_entry_and_passes_through_both_published_figures() -> None:
+    machine = machine_file.find("phone-2025")
+    cells = [
+        Cell(
+            operation="clean",
+            form="dc_cvac",
+            width_bits=8,
+            lines=1,
+            params={"wait": wait, "entry_bytes": size, "entries": 256},
+        )
+        for size in (256, 4096, 65536, 2097152)
+        for wait in ("each", "once")
+    ]
+    plan = Plan(linewright_plan=2, name="try", cells=cells)
+    with Simulator(find_model()) as simulator:
+        rows = [simulator.ask(resolve(machine, draw), plan) for draw in machine.posterior]
+    curves = [[1 - row[at + 1].p50 / row[at].p50 for at in range(0, len(cells), 2)] for row in rows]
+    for curve in curves:
+        assert curve == sorted(curve, reverse=True)
+        assert curve[-1] < 0.01
+    at_4k = [curve[1] for curve in curves]
+    assert min(at_4k) == pytest.approx(0.6461, abs=0.004) and max(at_4k) == pytest.approx(0.6660, abs=0.004)
+
+
+def test_advice_takes_simulated_records_and_says_what_they_are(tmp_path: Path, capsys) -> None:
+    cells = [
+        {"operation": "add", "form": form, "lines": 1} | beside
+        for form in ("stadd", "prfm_strm_stadd", "llsc_add")
+        for beside in ({}, {"contender": "same_line", "contender_iters": 10, "threads": 2})
+    ]
+    plan, out = tmp_path / "plan.json", tmp_path / "records.jsonl"
+    plan.write_text(json.dumps({"linewright_plan": 2, "name": "try", "launches": 5, "cells": cells}))
+    request = ["measure", "--on", f"model:{CALIBRATED}", "--plan", str(plan), "-o", str(out), "--format", "csv"]
+    assert main(request) == 0
+    capsys.readouterr()
+    assert main(["advise", str(out), "--all"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"simulated: {CALIBRATED}" in said
+    assert "what silicon does: a model produced these records" in said
