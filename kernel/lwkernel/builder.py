@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -164,11 +165,13 @@ def build(request: Request, folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     tools()
     words = compiler(arch)
-    source, wanted = patched_source(request, folder)
-    (folder / "log").write_text("")
-    out = source / "out"  # below the sources, so that paths in commands are relative and ccache finds them again
-    configure(request, wanted, source, out, words)
-    step([*words, f"-j{request.jobs}", *arch.targets, "modules"], source, out, folder / "log")
+    with open(folder / "lock", "w") as lock:  # a second build of the same kernel waits, and then finds it made
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        source, wanted = patched_source(request, folder)
+        (folder / "log").write_text("")
+        out = source / "out"  # below the sources, so that paths in commands are relative and ccache finds them again
+        configure(request, wanted, source, out, words)
+        step([*words, f"-j{request.jobs}", *arch.targets, "modules"], source, out, folder / "log")
     image = out / "arch" / ("x86" if arch.make in ("x86_64", "i386") else arch.make) / "boot" / arch.image
     shutil.copyfile(image, folder / "vmlinuz")
     return folder

@@ -80,17 +80,21 @@ class Kernel:
         return [entry for entry in self.entries if entry.feature == self.features[feature]]
 
     def instructions(self) -> Iterator[tuple[int, int]]:
-        """Address and word of all code that is no replacement."""
+        """Address and word of all code that is no replacement and no address."""
         replaced = {
             address
             for entry in self.entries
             for address in range(entry.replacement_at, entry.replacement_at + len(entry.replacement), 4)
         }
         for section in self.sections:
-            if section.code:
-                for offset in range(0, len(section.data) - 3, 4):
-                    if section.address + offset not in replaced:
-                        yield section.address + offset, struct.unpack_from("<I", section.data, offset)[0]
+            if not section.code:
+                continue
+            words = [word for (word,) in struct.iter_unpack("<I", section.data[: len(section.data) & ~3])]
+            for number, (word, after) in enumerate(zip(words, [*words[1:], 0], strict=True)):
+                address = section.address + 4 * number
+                # The upper half of a kernel address is no instruction: the pair is an entry of the global offset table.
+                if address not in replaced and after >> 16 != 0xFFFF:
+                    yield address, word
 
 
 def _sections(image: bytes) -> Iterator[Section]:

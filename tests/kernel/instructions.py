@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Instructions that an operation executes inside small kernels: counted by the emulator, a property of the code and not
-of a machine.
+"""Instructions that an operation executes inside small arm64 kernels: counted by the emulator, a property of the code, not of a machine.
 
-    instructions.py SERIES [OPTIONS…]      without OPTIONS: the unpatched kernel, and the patched one with each boot
-    option
+    instructions.py FOLDER[:OPTIONS]…      a folder that kernel/build printed, booted with OPTIONS; one column each
 
-QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that the windows of
-linewright.ko, less those of its baseline loop, count instructions. Nothing here is a time.
+QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that the windows of linewright.ko, less those of
+its baseline loop, count instructions. Nothing here is a time.
 """
 
 from __future__ import annotations
@@ -21,8 +19,6 @@ import small
 from machine import ROOT, Machine, cell, parsed
 
 ARCH = "arm64"
-PATCHES = ("arm64_lse_prefetch", "arm64_percpu_form")
-BOOTS = ("", "lse_prefetch=on", "percpu_form=load", "percpu_form=prefetch")
 WANTED = {
     "rmw": ("atomic_",),
     "percpu": ("this_cpu_", "percpu_own_"),
@@ -61,16 +57,14 @@ def main(argv: list[str]) -> int:
     if not argv:
         print(__doc__, file=sys.stderr)
         return 2
-    series, boots = argv[0], argv[1:] or BOOTS
-    with tempfile.TemporaryDirectory() as scratch:
-        columns = {"unpatched": counted(small.built(series, ARCH), "", Path(scratch))}
-    patched = small.built(series, ARCH, *(word for name in PATCHES for word in ("--patch", name)))
-    for options in boots:
+    columns = {}
+    for word in argv:
+        folder, _, options = word.partition(":")
         with tempfile.TemporaryDirectory() as scratch:
-            columns[options or "patched, no option"] = counted(patched, options, Path(scratch))
-    print("instructions per operation, executed under emulation (no time)")
+            columns[f"{Path(folder).name} {options}".strip()] = counted(Path(folder).resolve(), options, Path(scratch))
+    print("Instructions per operation, executed under emulation (not a time):")
     print(" | ".join(["operation/form/bits", *columns]))
-    for name in columns["unpatched"]:
+    for name in next(iter(columns.values())):
         print(" | ".join([name, *(f"{column[name]:.2f}" for column in columns.values())]))
     return 0
 
