@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Instructions that an operation executes inside small arm64 kernels: counted by the emulator, a property of the code, not of a machine.
 
-    instructions.py FOLDER[:OPTIONS]…      a folder that kernel/build printed, booted with OPTIONS; one column each
+    instructions.py KERNEL[:OPTIONS]…      a folder that kernel/build printed, or Debian's 6.1 or 6.12; booted with OPTIONS; a column each
 
 QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that the windows of linewright.ko, less those of
 its baseline loop, count instructions. Nothing here is a time.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import kernels
 import small
 from machine import ROOT, Machine, cell, parsed
 
@@ -36,19 +37,27 @@ def per_operation(machine: Machine, form: dict[str, str]) -> float:
     return least("ns", "ops") - least("baseline_ns", "baseline_ops")
 
 
-def counted(kernel: Path, options: str, out: Path) -> dict[str, float]:
+def made(kernel: str, out: Path) -> Path:
+    """Builds linewright.ko for a kernel into out/module; the kernel's image."""
+    if kernel in kernels.SUITES:
+        kernels.build(kernel, ARCH, out / "module")
+        return kernels.fetch(kernel, ARCH, ROOT / "build") / "vmlinuz"
+    folder = Path(kernel).resolve()
+    small.module(folder, ARCH, out / "module")
+    return folder / "vmlinuz"
+
+
+def counted(image: Path, options: str, out: Path) -> dict[str, float]:
     """Instructions by operation, form and width for one boot."""
-    built = small.module(kernel, ARCH, out / "module")
     init = small.program(ROOT / "tests/system/init.c", ARCH, out)
-    machine = Machine(kernel / "vmlinuz", ARCH, built, init, None, options, ("-icount", "shift=0,sleep=off"))
+    machine = Machine(image, ARCH, out / "module", init, None, options, ("-icount", "shift=0,sleep=off"))
     try:
         forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
-        found = {}
-        for form in forms:
-            if form["missing"] or not form["name"].startswith(WANTED.get(form["family"], ("-",))):
-                continue
-            found[f"{form['operation']}/{form['name']}/{form['width']}"] = per_operation(machine, form)
-        return found
+        return {
+            f"{form['operation']}/{form['name']}/{form['width']}": per_operation(machine, form)
+            for form in forms
+            if not form["missing"] and form["name"].startswith(WANTED.get(form["family"], ("-",)))
+        }
     finally:
         machine.close()
 
@@ -57,15 +66,20 @@ def main(argv: list[str]) -> int:
     if not argv:
         print(__doc__, file=sys.stderr)
         return 2
-    columns = {}
-    for word in argv:
-        folder, _, options = word.partition(":")
-        with tempfile.TemporaryDirectory() as scratch:
-            columns[f"{Path(folder).name} {options}".strip()] = counted(Path(folder).resolve(), options, Path(scratch))
+    columns: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for word in argv:
+            kernel, _, options = word.partition(":")
+            out = Path(scratch) / Path(kernel).name
+            if not out.exists():
+                out.mkdir()
+                image = made(kernel, out)
+            columns[word] = counted(image, options, out)
     print("Instructions per operation, executed under emulation (not a time):")
     print(" | ".join(["operation/form/bits", *columns]))
     for name in next(iter(columns.values())):
-        print(" | ".join([name, *(f"{column[name]:.2f}" for column in columns.values())]))
+        cells = (f"{column[name]:.2f}" if name in column else "-" for column in columns.values())
+        print(" | ".join([name, *cells]))
     return 0
 
 
