@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Instructions that an operation executes inside small arm64 kernels: counted by the emulator, a property of the code, not of a machine.
+"""Instructions that an operation executes inside arm64 kernels: counted by the emulator, a property of the code.
 
-    instructions.py KERNEL[:OPTIONS]…      a folder that kernel/build printed, or Debian's 6.1 or 6.12; booted with OPTIONS; a column each
+    instructions.py KERNEL[:OPTIONS]…      KERNEL: a folder that kernel/build printed, or Debian's 6.1 or 6.12
 
-QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that the windows of linewright.ko, less those of
-its baseline loop, count instructions. Nothing here is a time.
+One column a KERNEL, booted with OPTIONS. QEMU's -icount makes one executed instruction one nanosecond of the machine's
+clock, so that the windows of linewright.ko, less those of its baseline loop, count instructions. Nothing here is a time.
 """
 
 from __future__ import annotations
