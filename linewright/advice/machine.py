@@ -111,7 +111,9 @@ class Machine:
     def measure(self) -> str:
         """The command that measures this machine's plan again with enough launches."""
         plan = self.context.plan if self.context else "quick"
-        return f"linewright measure --plan {plan} --set launches=8"
+        simulated = self.context.target.partition("simulated:")[2] if self.context else ""
+        on = f" --on model:{simulated}" if simulated else ""
+        return f"linewright measure{on} --plan {plan} --set launches=8"
 
     def time_of(self, work_iters: int) -> str:
         """Units of work as a time, where the machine's own figure is known."""

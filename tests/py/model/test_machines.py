@@ -73,11 +73,9 @@ def test_the_saving_of_one_wait_falls_with_the_entry_and_passes_through_both_pub
 
 
 def test_advice_takes_simulated_records_and_says_what_they_are(tmp_path: Path, capsys) -> None:
-    cells = [
-        {"operation": "add", "form": form, "lines": 1} | beside
-        for form in ("stadd", "prfm_strm_stadd", "llsc_add")
-        for beside in ({}, {"contender": "same_line", "contender_iters": 10, "threads": 2})
-    ]
+    beside = {"contender": "same_line", "contender_iters": 10, "threads": 2}
+    stores = [{"operation": "add", "form": form, "lines": 1} for form in ("stadd", "prfm_strm_stadd")]
+    cells = [{"operation": "fetch_add", "form": "ldadd", "lines": 1}, *stores, *(cell | beside for cell in stores)]
     plan, out = tmp_path / "plan.json", tmp_path / "records.jsonl"
     plan.write_text(json.dumps({"linewright_plan": 2, "name": "try", "launches": 5, "cells": cells}))
     request = ["measure", "--on", f"model:{CALIBRATED}", "--plan", str(plan), "-o", str(out), "--format", "csv"]
@@ -86,4 +84,5 @@ def test_advice_takes_simulated_records_and_says_what_they_are(tmp_path: Path, c
     assert main(["advise", str(out), "--all"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"simulated: {CALIBRATED}" in said
+    assert f"linewright measure --on model:{CALIBRATED} --plan try" in said
     assert "what silicon does: a model produced these records" in said
