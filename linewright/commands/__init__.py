@@ -1,6 +1,7 @@
 """The sub-commands: each module here whose name has no leading underscore is one, and adding it adds the command.
 
-A module has `register(app)`, which hangs its function on the Typer app, and `ORDER`, its place in the help.
+A module NAME has a function NAME, which is the command, and `ORDER`, its place in the help.  `CONTEXT`, if it is there,
+has settings of Click's context.  A group of commands has `register(app)` instead, which hangs it on the Typer app.
 Heavy imports (NumPy, SciPy) belong inside the functions that need them: `linewright --help` must stay quick.
 """
 
@@ -17,4 +18,8 @@ def register_all(app: typer.Typer) -> None:
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     for module in sorted(modules, key=lambda module: (module.ORDER, module.__name__)):
-        module.register(app)
+        if hasattr(module, "register"):
+            module.register(app)
+        else:
+            name = module.__name__.rpartition(".")[2]
+            app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name))

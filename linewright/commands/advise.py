@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from linewright.commands._options import AsJson, Every, Records, require
 from linewright.errors import DONE
 from linewright.output.console import console_for, note, print_json
 
 ORDER = 30
-
-
-def register(app: typer.Typer) -> None:
-    app.command("advise")(advise)
 
 
 def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int:

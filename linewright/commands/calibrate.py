@@ -23,10 +23,6 @@ POSTERIOR_STEPS = 300
 """Steps of each walker: some minutes for a published table."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     data: Annotated[str, typer.Argument(help="Published table (.csv) or record file of the machine.")],
     start: Annotated[str, typer.Option("--from", help="Machine, or machine file, to begin with.")],

@@ -59,10 +59,6 @@ Launches = Annotated[int, typer.Option(help="Turns of --measure.")]
 Directory = Annotated[str | None, typer.Option(help="Folder for the records of --measure.", show_default="results")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("compare")(compare)
-
-
 def compare(
     files: Files = None,
     measure: Measure = None,

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 ORDER = 62
 
 
-def register(app: typer.Typer) -> None:
-    app.command("explain")(explain)
-
-
 def explain(
     cell: Annotated[str, typer.Argument(help="Id of a cell, as records and `measure --dry-run` show it.")],
     on: Annotated[str, typer.Option(help="The simulated machine: model:NAME.")],

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 ORDER = 27
 
 
-def register(app: typer.Typer) -> None:
-    app.command("export")(export)
-
-
 def export(
     files: Records,
     google: Annotated[bool, typer.Option("--google-benchmark", help="JSON as Google Benchmark writes it.")] = False,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from linewright.find.schema import Result
 
 ORDER = 34
+CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
 
@@ -31,10 +32,6 @@ OnOption = Annotated[
     str | None,
     typer.Option("--on", help="Where to sample: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local"),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("find", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})(find)
 
 
 def find(

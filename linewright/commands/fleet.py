@@ -19,10 +19,6 @@ ORDER = 12
 MOST_JOBS = 256
 
 
-def register(app: typer.Typer) -> None:
-    app.command("fleet")(fleet)
-
-
 def fleet(
     file: Annotated[
         str, typer.Argument(metavar="HOSTS", help="File with one host or target a line.", show_default=False)

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 ORDER = 71
 
 
-def register(app: typer.Typer) -> None:
-    app.command("inspect")(inspect)
-
-
 def inspect(
     path: Annotated[
         str,

@@ -18,10 +18,6 @@ from linewright.output.console import console_for
 ORDER = 60
 
 
-def register(app: typer.Typer) -> None:
-    app.command("machines")(machines)
-
-
 def machines(
     name: Annotated[
         str | None, typer.Argument(help="Machine to explain, or a machine file.", show_default="list all")

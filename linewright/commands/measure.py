@@ -40,10 +40,6 @@ from linewright.target.registry import open_target
 ORDER = 10
 
 
-def register(app: typer.Typer) -> None:
-    app.command("measure")(measure)
-
-
 PlanOption = Annotated[str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)]
 OnOption = Annotated[
     list[str] | None,

@@ -22,10 +22,6 @@ from linewright.units import duration_text
 ORDER = 30
 
 
-def register(app: typer.Typer) -> None:
-    app.command("plans")(plans)
-
-
 def plans(
     name: Annotated[
         str | None, typer.Argument(help="Show this plan's parameters and cells.", show_default=False)

@@ -18,10 +18,7 @@ from linewright.plans.request import Request, build
 from linewright.target.programs import NAME, find_probe, find_probe_for
 
 ORDER = 90
-
-
-def register(app: typer.Typer) -> None:
-    app.command("probe", context_settings={"ignore_unknown_options": True})(probe)
+CONTEXT = {"ignore_unknown_options": True}
 
 
 def probe(

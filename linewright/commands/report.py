@@ -15,10 +15,6 @@ from linewright.output.file import cannot_write
 ORDER = 25
 
 
-def register(app: typer.Typer) -> None:
-    app.command("report")(report)
-
-
 def report(
     files: Annotated[
         list[str],

@@ -19,6 +19,7 @@ from linewright.output.console import note
 from linewright.target.programs import AUDIT as LIBRARY
 
 ORDER = 70
+CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 TLS_TUNABLE = "glibc.rtld.optional_static_tls"
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the program's libraries,
 and keeps 512 bytes free for theirs. That is too little for jemalloc (2,696 bytes on Debian 12): programs like redis
@@ -27,10 +28,6 @@ TLS_LEAST = 16384
 """Bytes asked for even where the libraries need less: libraries that the program opens later want some, too."""
 CHANGED = ("LD_AUDIT", "LINEWRIGHT_ATOMICS", "GLIBC_TUNABLES")
 """What a program's environment must say for a setting to be in force, and the program to start under it."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run)
 
 
 def run(

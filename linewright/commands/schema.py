@@ -15,10 +15,6 @@ from linewright.trial.files import schemas as trial_schemas
 ORDER = 80
 
 
-def register(app: typer.Typer) -> None:
-    app.command("schema")(schema)
-
-
 def schema(
     shape: Annotated[
         str | None,

@@ -17,10 +17,6 @@ PlainOption = Annotated[bool, typer.Option("--plain", help="The screen line by l
 FormatOption = Annotated[str, typer.Option("--format", help="table, json or csv.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("show")(show)
-
-
 def show(
     files: Records,
     every: Every = False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -19,10 +18,6 @@ ORDER = 40
 COLUMNS = ("core", "cluster", "l3", "socket", "node", "capacity", "midr")
 MOST_PAIRS = 16
 """Pairs listed per class before only their number is."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("topology")(topology)
 
 
 def topology(as_json: AsJson = False) -> int:

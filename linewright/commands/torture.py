@@ -40,10 +40,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
     errors: int
 
 
-def register(app: typer.Typer) -> None:
-    app.command("torture")(torture)
-
-
 def torture(
     subject: Annotated[str, typer.Argument(metavar="srcu", help="What to torture.", show_default=False)],
     seconds: Annotated[int, typer.Option(help="How long; 0: the directed cases only.")] = 10,

@@ -20,13 +20,10 @@ from linewright.errors import DONE, RunError, UserError
 from linewright.output.console import console_for, note, print_json
 
 ORDER = 35
+CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 MOST_SETTINGS = 16
 AS_IS = "as is"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def register(app: typer.Typer) -> None:
-    app.command("trial", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})(trial)
 
 
 CommandArgument = Annotated[

@@ -15,12 +15,9 @@ from linewright.target.programs import find_workload, find_workload_for
 from linewright.target.registry import open_target
 
 ORDER = 36
+CONTEXT = {"ignore_unknown_options": True, "help_option_names": []}
 SETTINGS = ("LINEWRIGHT_ATOMICS", "LINEWRIGHT_RSEQ", "LINEWRIGHT_VERBOSE")
 """Variables of the library that go along to another machine."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("workload", context_settings={"ignore_unknown_options": True, "help_option_names": []})(workload)
 
 
 def workload(
