@@ -1,4 +1,4 @@
-/* Chooses the restartable sequences of the architecture compiled for; ABIs without any do without. */
+/* Chooses the restartable sequences of the architecture compiled for; ABIs without any do without. Included by percpu.h. */
 #ifndef LINEWRIGHT_ARCH_RSEQ_H
 #define LINEWRIGHT_ARCH_RSEQ_H
 
