@@ -131,8 +131,9 @@ def _undo(source: Path, tree: Path, diff: str) -> None:
 
 
 def _contents(patch: patches.Patch) -> str:
-    files = [patches.FOLDER / f"{patch.name}.py", *(patches.FOLDER / path for path in patch.files.values())]
-    return "".join(path.read_text() for path in files)
+    """What a patch does to a tree; its page head is no part of that."""
+    files = {place: (patches.FOLDER / source).read_text() for place, source in patch.files.items()}
+    return repr((files, patch.edits))
 
 
 def configure(request: Request, wanted: list[patches.Patch], source: Path, out: Path, words: list[str]) -> None:
@@ -172,6 +173,6 @@ def build(request: Request, folder: Path | None = None) -> Path:
         out = source / "out"  # below the sources, so that paths in commands are relative and ccache finds them again
         configure(request, wanted, source, out, words)
         step([*words, f"-j{request.jobs}", *arch.targets, "modules"], source, out, folder / "log")
-    image = out / "arch" / ("x86" if arch.make in ("x86_64", "i386") else arch.make) / "boot" / arch.image
-    shutil.copyfile(image, folder / "vmlinuz")
+        image = out / "arch" / ("x86" if arch.make in ("x86_64", "i386") else arch.make) / "boot" / arch.image
+        shutil.copyfile(image, folder / "vmlinuz")
     return folder

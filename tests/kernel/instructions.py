@@ -4,7 +4,7 @@
     instructions.py KERNEL[:OPTIONS]…      KERNEL: a folder that kernel/build printed, or Debian's 6.1 or 6.12
 
 One column a KERNEL, booted with OPTIONS. QEMU's -icount makes one executed instruction one nanosecond of the machine's
-clock, so that the windows of linewright.ko, less those of its baseline loop, count instructions. Nothing here is a time.
+clock, so that the windows of linewright.ko, less those of its baseline loop, count instructions. These are no times.
 """
 
 from __future__ import annotations
