@@ -18,7 +18,7 @@ INSTEAD = {
     r"times as (dear|much dear)": "times the cost",
 }
 _REFUSED = re.compile("|".join(rf"(?P<w{n}>\b{word}\b)" for n, word in enumerate(INSTEAD)), re.IGNORECASE)
-_MEANT = re.compile(r'"nobody"|as_nobody|\bnobody = |\{nobody\}')
+_MEANT = re.compile(r'"nobody"|as_nobody|\bnobody = |\{nobody\}|user nobody\b|\bNOBODY\b')
 """The user of that name."""
 SKIPPED = (
     ":!docs/glossary.md",

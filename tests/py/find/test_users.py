@@ -40,7 +40,7 @@ def public():
 
 @pytest.fixture
 def as_nobody(public):
-    """`linewright find` as a user without privileges, from a folder that is nobody's."""
+    """`linewright find` as a user without privileges, from a folder of the user nobody."""
 
     def start(*words: object, before: tuple[object, ...] = ()) -> subprocess.CompletedProcess[str]:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "XDG_"))} | {

@@ -124,7 +124,9 @@ def test_an_interrupt_there_and_resume(over, start, real, tmp_path):
     )
     wait_for(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
     for command in ("measure", "find"):  # two runs on one machine
-        assert "another run is measuring there" in over.refused(command, "--on", "ssh://far", *(["--", "true"] if command == "find" else []))  # fmt: skip
+        assert "another run is measuring there" in over.refused(
+            command, "--on", "ssh://far", *(["--", "true"] if command == "find" else [])
+        )
     os.killpg(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 3 and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in said, said
