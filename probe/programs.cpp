@@ -183,6 +183,7 @@ Request parse(const std::string &line) {
 
 std::vector<char *> pointers(std::vector<std::string> &words) {
     std::vector<char *> answer;
+    answer.reserve(words.size() + 1);
     for (std::string &word : words)
         answer.push_back(word.data());
     answer.push_back(nullptr);

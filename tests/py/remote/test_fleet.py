@@ -50,8 +50,8 @@ def test_machines_are_grouped_by_behaviour(over, start):
 
 
 def test_a_stopped_fleet_goes_on(over, start):
-    start("one", **knobs(pause_s=0.3))
-    start("two", **knobs(pause_s=0.3))
+    start("one", **knobs(pause_s=0.15))
+    start("two", **knobs(pause_s=0.15))
     write_hosts(over, "one", "two")
     words = ["fleet", "hosts.txt", *FEW, "-o", "fleet", "--jobs", "1"]
     process = over.start(*words)
