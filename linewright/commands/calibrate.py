@@ -6,9 +6,8 @@ import datetime
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -46,7 +45,7 @@ def calibrate(
         int,
         typer.Option(min=0, max=100_000, help="Steps of the posterior's sampling; 0 takes a Gaussian in its place."),
     ] = POSTERIOR_STEPS,
-    jobs: Annotated[int | None, typer.Option(help="Processes for the fits.", min=1, show_default="CPUs")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Simulators at once.", min=1, show_default="CPUs")] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler that runs the fits (linewright[cluster]).")
     ] = None,
@@ -55,32 +54,37 @@ def calibrate(
     """Fit constants to measurements; report what is pinned, what is not, and how left-out cells are predicted."""
     # NumPy and what needs it are heavy: `linewright --help` must stay quick.
     from linewright.model import cluster, observations
-    from linewright.target.model import ModelTarget
+    from linewright.target.model import CLUSTER_PARTS, ModelTarget
 
     check_new(output, force)
     machine = machine_file.find(start, "--from")
     found = observations.read(data, ModelTarget(machine).forms(), moved)
-    executor = cluster.executor(jobs, scheduler) if cross_validate else nullcontext()
-    with executor as run:
-        result, text = _fitted(machine, found, only or (), Path(data).name, (steps, jobs or os.cpu_count() or 1), run)
+    parts = CLUSTER_PARTS if scheduler else jobs or os.cpu_count() or 1
+    with cluster.executor(jobs, scheduler, programs=True) as run:
+        asked = _Asked(only or (), Path(data).name, cross_validate, steps, parts)
+        result, text = _fitted(machine, found, asked, run)
     write(output, machine_file.to_toml(_named(result, Path(output), title)))
     print("\n".join(text))
     note(f"the machine is in {output}")
     return DONE
 
 
-def _fitted(
-    machine: machine_file.Machine,
-    found: list,
-    only: Sequence[str],
-    table: str,
-    sampling: tuple[int, int],
-    executor: Executor | None,
-) -> tuple[machine_file.Machine, list[str]]:
-    """The machine with constants fitted to observations, and the report; no cross-validation without an executor.
+class _Asked(NamedTuple):
+    """What a calibration was asked to do."""
 
-    `sampling`: steps of the posterior's chain, and simulators that run it side by side.
-    """
+    only: Sequence[str]
+    table: str
+    cross_validate: bool
+    steps: int
+    """Of the posterior's chain; 0 takes a Gaussian."""
+    parts: int
+    """In which half of the walkers is simulated at once."""
+
+
+def _fitted(
+    machine: machine_file.Machine, found: list, asked: _Asked, executor: Executor
+) -> tuple[machine_file.Machine, list[str]]:
+    """The machine with constants fitted to observations, and the report."""
     from linewright.model import calibration, calibration_report, posterior
     from linewright.model.simulator import Simulator
     from linewright.records import select
@@ -88,7 +92,7 @@ def _fitted(
 
     program = find_model()
     with Simulator(program, windows=6, ops=1000) as simulator:
-        wanted = {cell.id for cell in select.choose([o.cell for o in found], only)}
+        wanted = {cell.id for cell in select.choose([o.cell for o in found], asked.only)}
         reasons = [
             reason if o.cell.id in wanted else "not among the cells to fit"
             for o, reason in zip(found, calibration.obstacles(machine, found, simulator), strict=True)
@@ -97,11 +101,10 @@ def _fitted(
         used = [o for o, good in zip(found, fitting, strict=True) if good]
         with Simulator(program, windows=6, ops=400) as quicker:
             fit = calibration.fit(machine, used, quicker, note)
-        steps, jobs = sampling
-        if steps:
-            fit = posterior.sample(fit, machine, used, program, jobs, note, steps)
-        folds = _folds(executor, machine, found, fitting, program) if executor else []
-        source = f"`linewright calibrate` with {len(used)} cells of {table}, {_today()}"
+        if asked.steps:
+            fit = posterior.sample(fit, machine, used, executor, asked.parts, note, asked.steps)
+        folds = _folds(executor, machine, found, fitting, program) if asked.cross_validate else []
+        source = f"`linewright calibrate` with {len(used)} cells of {asked.table}, {_today()}"
         result = calibration.fitted(machine, fit, used, source, "")
         figures = calibration.compare(result, found, simulator)
     text = calibration_report.lines(found, reasons, figures, fit, folds)

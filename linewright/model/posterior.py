@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
+from concurrent.futures import Executor
 
 import msgspec
 import numpy as np
@@ -16,6 +14,7 @@ from linewright.model.calibration import POSTERIOR_DRAWS, SIGMA, Fit, Note, Prob
 from linewright.model.machine_file import Machine
 from linewright.model.observations import Observation
 from linewright.model.simulator import Simulator
+from linewright.target.programs import find_model
 
 DROPPED = 0.4
 """Share of a walker's steps that are its beginning, and forgotten."""
@@ -28,52 +27,45 @@ WINDOWS, OPS = 1, 400
 short window adds is less than `SIGMA`."""
 
 
-class _Density:
-    """Logarithm of the posterior for rows of logarithms of the constants, on several simulators at once."""
+def densities(fit: Fit, machine: Machine, used: Sequence[Observation], thetas: np.ndarray) -> list[float]:
+    """Logarithm of the posterior for rows of logarithms of the constants, by this machine's own linewright-model.
 
-    def __init__(
-        self, fit: Fit, machine: Machine, used: Sequence[Observation], simulators: Sequence[Simulator]
-    ) -> None:
-        self.scale = SIGMA * fit.scale
-        self.problems = []
-        for simulator in simulators:
-            problem = Problem(machine, used, simulator)
-            problem.keep(np.isin(problem.names, fit.names))
-            self.problems.append(problem)
+    The posterior is that of `fit`: errors of SIGMA * scale with its soft loss, the machine file's intervals as what is
+    believed before and as bounds.
+    """
+    with Simulator(find_model(), windows=WINDOWS, ops=OPS) as simulator:
+        problem = Problem(machine, used, simulator)
+        problem.keep(np.isin(problem.names, fit.names))
+        return [_density(problem, SIGMA * fit.scale, theta) for theta in thetas]
 
-    def _row(self, problem: Problem, theta: np.ndarray) -> float:
-        if (theta < problem.low).any() or (theta > problem.high).any():
-            return -np.inf
-        prior = (theta - problem.start) / problem.sigma
-        return -0.5 * soft(np.concatenate([problem.errors(theta) / self.scale, prior]))
 
-    def __call__(self, thetas: np.ndarray) -> np.ndarray:
-        def share(index: int) -> list[float]:
-            return [self._row(self.problems[index], theta) for theta in thetas[index :: len(self.problems)]]
-
-        values = np.empty(len(thetas))
-        with ThreadPoolExecutor(len(self.problems)) as threads:
-            for index, part in enumerate(threads.map(share, range(len(self.problems)))):
-                values[index :: len(self.problems)] = part
-        return values
+def _density(problem: Problem, scale: float, theta: np.ndarray) -> float:
+    if (theta < problem.low).any() or (theta > problem.high).any():
+        return -math.inf
+    prior = (theta - problem.start) / problem.sigma
+    return -0.5 * soft(np.concatenate([problem.errors(theta) / scale, prior]))
 
 
 def sample(
-    fit: Fit, machine: Machine, used: Sequence[Observation], program: Path, jobs: int, note: Note, steps: int
+    fit: Fit, machine: Machine, used: Sequence[Observation], executor: Executor, parts: int, note: Note, steps: int
 ) -> Fit:
     """The fit with the posterior's draws in place of the Gaussian's covariance.
 
-    Differential evolution over an ensemble of walkers (emcee), with errors that are simulated and not linearised; the
-    posterior is that of `fit`: errors of SIGMA * scale with its soft loss, the machine file's intervals as what is
-    believed before and as bounds.
+    Differential evolution over an ensemble of walkers (emcee), with errors that are simulated and not linearised. Half
+    of the walkers move at a time; they are simulated in so many parts at once.
     """
-    with ExitStack() as stack:
-        simulators = [stack.enter_context(Simulator(program, windows=WINDOWS, ops=OPS)) for _ in range(jobs)]
-        density = _Density(fit, machine, used, simulators)
-        problem = density.problems[0]
-        chain, accepted = walk(
-            density, np.log(fit.values), np.array(fit.covariance), (problem.low, problem.high), steps, note
-        )
+    bare = msgspec.structs.replace(fit, covariance=[])
+
+    def density(thetas: np.ndarray) -> np.ndarray:
+        waiting = [executor.submit(densities, bare, machine, used, thetas[first::parts]) for first in range(parts)]
+        values = np.empty(len(thetas))
+        for first, future in enumerate(waiting):
+            values[first::parts] = future.result()
+        return values
+
+    free = [machine.constants[name] for name in fit.names]
+    bounds = np.log([constant.low for constant in free]), np.log([constant.high for constant in free])
+    chain, accepted = walk(density, np.log(fit.values), np.array(fit.covariance), bounds, steps, note)
     return with_chain(fit, chain, accepted)
 
 

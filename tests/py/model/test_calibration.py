@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -141,7 +142,10 @@ def test_a_posterior_that_is_no_gaussian_is_found_from_a_wrong_one() -> None:
 
 def test_a_short_chain_says_that_it_is_short(recovered) -> None:
     _, fit, seen, _ = recovered
-    found = posterior.sample(fit, machine_file.find(START), seen, find_model(), 2, lambda text: None, 6)
+    machine = machine_file.find(START)
+    with ThreadPoolExecutor(2) as two:
+        found = posterior.sample(fit, machine, seen, two, 2, lambda text: None, 6)
+        assert posterior.sample(fit, machine, seen, two, 3, lambda text: None, 6) == found  # however it is divided
     assert not found.sampled.settled
     assert "not settled" in calibration_report.posterior_lines(found)[1]
     for name, low, value, high in zip(
@@ -231,7 +235,7 @@ def test_simulated_records_calibrate_nothing(tmp_path: Path) -> None:
     assert "the records are simulated" in refusal(observations.from_records, [again], "file")
 
 
-def test_the_fits_of_a_cross_validation_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None:
+def test_fits_and_sampling_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None:
     distributed = pytest.importorskip("distributed")
     rows = TABLE.read_text().splitlines()
     few = [row for row in rows if row.startswith(("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none"))]
@@ -239,9 +243,10 @@ def test_the_fits_of_a_cross_validation_run_on_a_dask_cluster(tmp_path: Path, ca
     table.write_text("\n".join(few) + "\n")
     out = tmp_path / "found.toml"
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        arguments = ["--from", START, "-o", str(out), "--steps", "0", "--scheduler", cluster.scheduler_address]
+        arguments = ["--from", START, "-o", str(out), "--steps", "2", "--scheduler", cluster.scheduler_address]
         assert main(["calibrate", str(table), *arguments]) == 0
-    assert "Cross-validation" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Cross-validation" in said and "The posterior was sampled with the model itself" in said
     machine = machine_file.load(out)
     assert machine.calibrated
     assert machine.name == "found"
