@@ -84,16 +84,31 @@ class Prices:
         if form is None or hot.share is None or form not in self._alone or form not in self._contended:
             return None
         alone, contended = self._alone[form], self._contended[form]
-        plain, worst = _plain(hot), hot.most_slowed
-        most = _part(contended.high_ns, alone.low_ns)
+        plain, most = _plain(hot), _part(contended.high_ns, alone.low_ns)
         gain = Estimate(
             value=hot.share.value * _part(contended.median_ns, alone.median_ns),
             low=hot.share.low * (1 - plain) * _part(contended.low_ns, alone.high_ns),
             high=hot.share.high * ((1 - plain) * most + plain),
             confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
         )
-        slowed = worst.share.high * ((1 - worst.plain) * most + worst.plain) if worst else gain.high
-        return Ceiling(gain=gain, most_slowed=slowed, form=form, alone_ns=alone, contended_ns=contended, plain=plain)
+        thread, slowed = _most_slowed(hot, most)
+        return Ceiling(
+            gain=gain,
+            slowed_thread=thread,
+            most_slowed=slowed,
+            form=form,
+            alone_ns=alone,
+            contended_ns=contended,
+            plain=plain,
+        )
+
+
+def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
+    """The thread that the line holds up most, and the upper end of what an end of the contention could bring it, of its
+    own time.  Which one it is goes by what is certain of its share: a thread of a few samples is no such."""
+    factor = {s.thread: (1 - s.plain) * most + s.plain for s in hot.slowed}
+    worst = max(hot.slowed, key=lambda s: s.share.low * factor[s.thread], default=None)
+    return (worst.thread, worst.share.high * factor[worst.thread]) if worst else (0, 0.0)
 
 
 def _plain(hot: Hot) -> float:

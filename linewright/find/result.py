@@ -128,18 +128,18 @@ class Judge:
                 for tid, t in touches[:MOST_TOUCHES]
             ],
             threads=len(touches),
-            most_slowed=self._most_slowed(e),
+            slowed=self._slowed(e),
             sites=merged[:MOST_SITES],
         )
 
-    def _most_slowed(self, e: Evidence) -> Slowed | None:
-        """The thread whose own share is the largest for certain: by the lower end of its interval."""
-        shares = [(tid, share(number, self._by_thread[tid])) for tid, number in e.by_thread.items()]
-        tid, own = max(((t, s) for t, s in shares if s), key=lambda pair: pair[1].low, default=(0, None))
-        if own is None:
-            return None
-        plain = e.near_by_thread[tid] / e.by_thread[tid]
-        return Slowed(thread=tid, name=self._spaces.names.get(tid, ""), share=own, plain=plain)
+    def _slowed(self, e: Evidence) -> list[Slowed]:
+        """Each thread's own share at the line, those with most samples there first."""
+        return [
+            Slowed(thread=tid, name=self._spaces.names.get(tid, ""), share=own, plain=e.near_by_thread[tid] / number)
+            for tid, number in e.by_thread.most_common(MOST_TOUCHES)
+            for own in [share(number, self._by_thread[tid])]
+            if own is not None
+        ]
 
     def _sites(self, e: Evidence) -> list[Site]:
         """Sites of one file and address are one, whichever process ran them."""

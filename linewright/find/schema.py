@@ -256,7 +256,7 @@ class Touch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Slowed(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The thread that a line holds up most."""
+    """How much of its own time a thread spends at a line."""
 
     thread: U64
     name: str
@@ -271,6 +271,7 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     gain: Estimate
     """Share of the CPU time of all threads, if every thread does the same work as before."""
+    slowed_thread: U64 = 0
     most_slowed: Share = 0.0
     """The upper end for the thread that the line holds up most, of its own time: so much where that thread decides
     how long the
@@ -309,7 +310,8 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     touches: list[Touch]
     threads: U64
     """All that touch it; `touches` lists the first ones."""
-    most_slowed: Slowed | None = None
+    slowed: list[Slowed] = []
+    """The threads that samples at the line are of, as many as `touches` lists."""
     sites: list[Site]
     accesses: U64 = 0
     ceiling: Ceiling | None = None

@@ -74,22 +74,21 @@ def _tail(source: str) -> str:
     return "/".join(source.split("/")[-2:])
 
 
-def ceiling_text(hot: Hot, ceiling: Ceiling) -> str:
+def ceiling_text(ceiling: Ceiling) -> str:
     gain, alone, contended = ceiling.gain, ceiling.alone_ns, ceiling.contended_ns
-    plain = f"; all of the {number_text(ceiling.plain)} % at plain accesses" if ceiling.plain >= 0.005 else ""
+    plain = "; plain accesses in full" if ceiling.plain >= 0.005 else ""
     return (
-        f"at most {number_text(gain.high)} % of CPU time to gain{_slowed(hot)} "
+        f"at most {number_text(gain.high)} % of CPU time to gain{_slowed(ceiling)} "
         f"({ceiling.form}: alone {alone.median_ns:.1f} ns, "
         f"contended {contended.low_ns:.1f}-{contended.high_ns:.1f}{plain})"
     )
 
 
-def _slowed(hot: Hot) -> str:
+def _slowed(ceiling: Ceiling) -> str:
     """The thread for which it could be clearly more."""
-    ceiling, worst = hot.ceiling, hot.most_slowed
-    if ceiling is None or worst is None or ceiling.most_slowed < 1.1 * ceiling.gain.high + 0.01:
+    if ceiling.most_slowed < 1.1 * ceiling.gain.high + 0.01:
         return ""
-    return f", {number_text(ceiling.most_slowed)} % of thread {worst.thread}'s"
+    return f", {number_text(ceiling.most_slowed)} % of thread {ceiling.slowed_thread}'s"
 
 
 def show(result: Result, console: Console) -> None:
@@ -171,7 +170,7 @@ def _details(console: Console, number: int, hot: Hot) -> None:
         share = f"{number_text(site.share)} %  " if hot.share is not None else ""
         _line(console, f"   {share}{site_text(site)}")
     if hot.ceiling:
-        _line(console, f"   {ceiling_text(hot, hot.ceiling)}")
+        _line(console, f"   {ceiling_text(hot.ceiling)}")
     if hot.remedy:
         _line(console, f"   {hot.remedy}")
     if hot.next_command:

@@ -11,7 +11,7 @@ import pytest
 from linewright.errors import UserError
 from linewright.find.prices import Prices, form_of, from_files
 from linewright.find.remedies import advised
-from linewright.find.schema import Hot, Site, Touch
+from linewright.find.schema import Hot, Site, Slowed, Touch
 from linewright.schema import VERSION, Cell, Estimate, Record
 from linewright.trial import pad
 from support.places import EXAMPLES
@@ -68,6 +68,9 @@ def test_time_at_plain_accesses_of_the_line_may_end_wholly() -> None:
     locker = msgspec.structs.replace(line.sites[0], share=0.5)
     known = Estimate(value=1.0, low=1.0, high=1.0)
     found = prices.ceiling(msgspec.structs.replace(line, sites=[reader, locker], share=known), "x86_64")
+    slowed = [Slowed(thread=tid, name="", share=known, plain=plain) for tid, plain in ((1, 0.0), (2, 1.0))]
+    held = prices.ceiling(msgspec.structs.replace(line, slowed=slowed), "x86_64")
+    assert (held.slowed_thread, held.most_slowed) == (2, 1.0)
     part = 11 / 16
     assert found.gain.low == pytest.approx(0.5 * part) and found.gain.high == pytest.approx(0.5 * part + 0.5)
 
