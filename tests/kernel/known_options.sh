@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # known_options.sh COMPILER [--target=…] OPTION…: the compiler without the options of another compiler that it does not know.
-# A distribution's kernel headers carry the options of the gcc that the kernel was built with, and no means to ask again.
+# A distribution's kernel headers carry the options of the gcc that the kernel was built with, and no means to ask again. Answers are kept
+# beside the fetched kernels: asking for each of some sixty options at every file costs more than compiling it.
 set -euo pipefail
 
 compiler=$1
@@ -11,8 +12,22 @@ if [[ ${1-} == --target=* ]]; then
     shift
 fi
 
+path=$(command -v "$compiler")
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/linewright/known-options
+mkdir -p "$kept"
+kept+=/$(basename "$compiler")$(stat -L -c -%Y "$path")${always[0]-}
+declare -A answers
+if [[ -f $kept ]]; then
+    while read -r answer option; do answers[$option]=$answer; done <"$kept"
+fi
+
 known() { # known OPTION
-    "$compiler" "${always[@]}" -Werror "$1" -x c -c /dev/null -o /dev/null 2>/dev/null
+    if [[ -z ${answers[$1]-} ]]; then
+        answers[$1]=no
+        if "$compiler" "${always[@]}" -Werror "$1" -x c -c /dev/null -o /dev/null 2>/dev/null; then answers[$1]=yes; fi
+        echo "${answers[$1]} $1" >>"$kept"
+    fi
+    [[ ${answers[$1]} == yes ]]
 }
 
 options=()
