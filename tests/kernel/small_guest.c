@@ -7,6 +7,7 @@
  *   small_guest unload NAME   unloads a module; a test that runs until then says how it ended
  *   small_guest write FILE TEXT   writes to a file of /proc or /sys
  *   small_guest sleep SECONDS
+ *   small_guest map PAGES DIRECTION   runs the kernel's map_benchmark for a second: 1 to the device, 2 from it
  */
 #include <elf.h>
 #include <errno.h>
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -116,6 +119,29 @@ static int write_to(const char *path, const char *text) {
     return fd < 0 || write(fd, text, strlen(text)) < 0 ? wrong(path) : 0;
 }
 
+/* What map_benchmark is asked and answers, by its ioctl (the kernel exports no header of it). */
+struct map_benchmark {
+    unsigned long long map_100ns, map_deviation, unmap_100ns, unmap_deviation;
+    unsigned threads, seconds;
+    int node;
+    unsigned dma_bits, direction, device_ns, pages;
+    unsigned char later[76];
+};
+
+static int map(int pages, int direction) {
+    struct map_benchmark asked = {
+        .threads = 1, .seconds = 1, .node = -1, .dma_bits = 64, .direction = (unsigned)direction, .pages = (unsigned)pages};
+    int fd;
+
+    if (mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL) && errno != EBUSY)
+        return wrong("debugfs");
+    fd = open("/sys/kernel/debug/dma_map_benchmark", O_RDWR | O_CLOEXEC);
+    if (fd < 0 || ioctl(fd, _IOWR('d', 1, struct map_benchmark), &asked))
+        return wrong("map_benchmark");
+    printf("map %llu, unmap %llu hundreds\n", asked.map_100ns, asked.unmap_100ns);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if ((argc == 3 || argc == 4) && strcmp(argv[1], "module") == 0)
         return load(argv[2], argc == 4 ? argv[3] : "");
@@ -123,10 +149,12 @@ int main(int argc, char **argv) {
         return syscall(SYS_delete_module, argv[2], 0) ? wrong(argv[2]) : 0;
     if (argc == 4 && strcmp(argv[1], "write") == 0)
         return write_to(argv[2], argv[3]);
+    if (argc == 4 && strcmp(argv[1], "map") == 0)
+        return map(atoi(argv[2]), atoi(argv[3]));
     if (argc == 3 && strcmp(argv[1], "sleep") == 0)
         return (int)sleep((unsigned)atoi(argv[2]));
     if (argc == 3 && (strcmp(argv[1], "text") == 0 || strcmp(argv[1], "show") == 0))
         return over_code(argv[2], argv[1][0] == 't');
-    fprintf(stderr, "small_guest text|show|module|unload|write|sleep …\n");
+    fprintf(stderr, "small_guest text|show|module|unload|write|map|sleep …\n");
     return 2;
 }

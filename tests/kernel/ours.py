@@ -1,0 +1,24 @@
+"""The small kernels that several tests share: one build for each series and architecture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import small
+
+PATCHES = {
+    ("6.12", "arm64"): ("dma_one_wait", "srcu_fast_updown"),
+    ("6.1", "arm64"): ("dma_one_wait",),
+    ("6.12", "x86_64"): ("srcu_fast_updown",),
+    ("6.12", "i386"): ("atomic64_first",),
+    ("6.1", "i386"): ("atomic64_first",),
+}
+FRAGMENTS = {"arm64": ("dma", "iommu", "torture"), "x86_64": ("lockdep", "kasan", "dma", "torture")}
+"""On x86-64 with everything that finds mistakes; what counts instructions runs on the others."""
+
+
+def kernel(series: str, arch: str) -> Path:
+    """The kernel's folder; run_arm64.Unavailable with what is missing."""
+    words = [word for name in PATCHES.get((series, arch), ()) for word in ("--patch", name)]
+    words += [word for name in FRAGMENTS.get(arch, ()) for word in ("--fragment", name)]
+    return small.built(series, arch, *words)
