@@ -3,6 +3,7 @@ description."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ class Noise:
     states: float = 1.0
     """Contended cells are this many times slower in half of the launches, each cell by its own chance."""
     unequal: float = 1.0
-    """Every third cell's own deviation is this many times as large."""
+    """Own deviation of one cell in three, spread over forms and conditions, is this many times as large."""
 
 
 def noise_of(spread: float, own_share: float = 1 / 3, **more: float) -> Noise:
@@ -144,8 +145,8 @@ def launch(
     context_id, arch, number, at = place
     luck = noise.drift * number + state
     records = []
-    for place_in_plan, cell in enumerate(plan):
-        own = noise.own * (noise.unequal if place_in_plan % 3 == 0 else 1.0)
+    for cell in plan:
+        own = noise.own * (noise.unequal if zlib.crc32(cell.id.encode()) % 3 == 0 else 1.0)
         slow = noise.states ** rng.integers(0, 2) if cell.contender == "same_line" else 1.0
         cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, own))
         loop = cell.work_iters * UNIT_NS * np.exp(luck + rng.normal(0, 0.002, WINDOWS))

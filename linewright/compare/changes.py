@@ -22,8 +22,8 @@ from linewright.analysis.contrast import (
     difference_ns,
     in_sequence,
     judge,
-    no_surer,
     paired,
+    steadied,
 )
 from linewright.analysis.control import Floor, condition_of, floors
 from linewright.analysis.findings import figure_of, floor_at
@@ -146,8 +146,8 @@ def _floor(s: Summary, noise: Sequence[Mapping[tuple, Floor]]) -> float:
 
 
 def _steadied(pairs: Sequence[_Pair]) -> list[_Pair]:
-    """No cell more certain than the usual spread of the cells measured under its condition allows."""
-    contrasts = no_surer([p.contrast for p in pairs], [condition_of(p.before.cell) for p in pairs])
+    """Each with the spread that the cells measured under its condition have in common, where launches are paired."""
+    contrasts = steadied([p.contrast for p in pairs], [condition_of(p.before.cell) for p in pairs])
     return [
         _Pair(p.before, p.after, p.obstacle, c, p.floor) for p, c in zip(pairs, contrasts, strict=True)
     ]  # fmt: skip
