@@ -3,7 +3,7 @@ find_package(Threads REQUIRED)
 
 # The architecture built for, by the names of include/linewright/arch/select.h.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/arch.c "#include <linewright/arch/select.h>\nLW_ARCH_NAME\n")
-separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
+separate_arguments(flags UNIX_COMMAND "${CMAKE_C_COMPILER_ARG1} ${CMAKE_C_FLAGS}")
 execute_process(COMMAND ${CMAKE_C_COMPILER} ${flags} -E -P -I ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_BINARY_DIR}/arch.c
   OUTPUT_VARIABLE LW_ARCH OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE "[^a-z0-9_]" "" LW_ARCH "${LW_ARCH}")

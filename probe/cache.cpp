@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <numeric>
 #include <random>
 #include <string>
@@ -56,14 +57,29 @@ Arena &arena() {
     return memory;
 }
 
-std::size_t cache_bytes(int name, std::size_t fallback) {
-    long value = sysconf(name);
-    return value > 0 ? static_cast<std::size_t>(value) : fallback;
+// CPU 0's data cache of a level: the C library knows it, or sysfs does (musl, many arm64 systems), else a common size.
+std::size_t cache_bytes(int level, std::size_t fallback) {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    long value = sysconf(level == 1 ? _SC_LEVEL1_DCACHE_SIZE : _SC_LEVEL2_CACHE_SIZE);
+    if (value > 0)
+        return static_cast<std::size_t>(value);
+#endif
+    for (int index = 0; index < 16; ++index) {
+        std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+        int found = 0;
+        std::string type;
+        std::size_t kib = 0;
+        std::ifstream(dir + "/level") >> found;
+        std::ifstream(dir + "/type") >> type;
+        std::ifstream(dir + "/size") >> kib; // "48K"
+        if (found == level && type != "Instruction" && kib > 0)
+            return kib << 10;
+    }
+    return fallback;
 }
 
-// Where sysconf knows nothing (many arm64 systems), sizes that are common there.
-std::size_t l1_bytes() { return cache_bytes(_SC_LEVEL1_DCACHE_SIZE, std::size_t{64} << 10); }
-std::size_t l2_bytes() { return cache_bytes(_SC_LEVEL2_CACHE_SIZE, std::size_t{1} << 20); }
+std::size_t l1_bytes() { return cache_bytes(1, std::size_t{64} << 10); }
+std::size_t l2_bytes() { return cache_bytes(2, std::size_t{1} << 20); }
 
 enum class State : unsigned char { absent, clean, dirty_l1, dirty_l2, dirty_beyond };
 

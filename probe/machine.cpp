@@ -205,8 +205,11 @@ std::string cpu_model() { return cpuinfo("model name"); }
 std::vector<std::string> cpu_ids(const Topology &) { return {}; }
 std::string virtualised() { return "unknown"; }
 unsigned line_bytes() {
-    long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
-    return line > 0 ? static_cast<unsigned>(line) : 64;
+#ifdef _SC_LEVEL1_DCACHE_LINESIZE
+    if (long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE); line > 0)
+        return static_cast<unsigned>(line);
+#endif
+    return 64;
 }
 bool fast_clock() { return true; }
 constexpr const char *fast_clock_name = "clock_monotonic";

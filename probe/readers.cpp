@@ -45,7 +45,9 @@ Reader_world::Reader_world(unsigned count) : instances(count) {
     pthread_mutex_init(&mutex, nullptr);
     pthread_rwlockattr_t writers_first;
     pthread_rwlockattr_init(&writers_first);
+#ifdef __GLIBC__ // elsewhere the lock is the C library's own kind: musl has readers go first
     pthread_rwlockattr_setkind_np(&writers_first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
     pthread_rwlock_init(&rwsem, &writers_first);
     pthread_rwlockattr_destroy(&writers_first);
 }
