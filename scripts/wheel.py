@@ -1,6 +1,6 @@
-"""Completes a wheel: adds other architectures' probes and manual pages, and names the oldest manylinux that it runs on.
+"""Completes a wheel: adds programs for other machines and manual pages, and names the oldest manylinux that it runs on.
 
-Usage: wheel.py WHEEL FOLDER --man MAN [ARCH=PROBE …]
+Usage: wheel.py WHEEL FOLDER --man MAN [NAME=PROGRAM …]
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def record(files: dict[str, bytes], name: str) -> bytes:
     return text.getvalue().encode()
 
 
-def complete(wheel: Path, folder: Path, man: Path, probes: dict[str, Path]) -> Path:
+def complete(wheel: Path, folder: Path, man: Path, others: dict[str, Path]) -> Path:
     """Write the completed wheel and say where it is."""
     stem, version, python, abi, platform = wheel.stem.split("-")
     machine = re.search(r"(x86_64|aarch64)$", platform)[1]
@@ -89,8 +89,8 @@ def complete(wheel: Path, folder: Path, man: Path, probes: dict[str, Path]) -> P
         infos = {info.filename: info for info in archive.infolist()}
         files = {name: archive.read(name) for name in infos}
     programs = {name for name, info in infos.items() if info.external_attr >> 16 & 0o111}
-    for arch, path in probes.items():
-        name = f"{stem}/bin/linewright-probe-{arch}"
+    for program, path in others.items():
+        name = f"{stem}/bin/{program}"
         files[name] = loadable(path)
         programs.add(name)
     for page in sorted(man.rglob("*.[13]")):
@@ -118,10 +118,10 @@ def main() -> int:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--man", type=Path, required=True)
-    parser.add_argument("probes", nargs="*", metavar="ARCH=PROBE")
+    parser.add_argument("others", nargs="*", metavar="NAME=PROGRAM")
     given = parser.parse_intermixed_args()
-    probes = {arch: Path(path) for arch, _, path in (text.partition("=") for text in given.probes)}
-    print(complete(given.wheel, given.folder, given.man, probes))
+    others = {name: Path(path) for name, _, path in (text.partition("=") for text in given.others)}
+    print(complete(given.wheel, given.folder, given.man, others))
     return 0
 
 

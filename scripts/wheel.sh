@@ -1,19 +1,25 @@
 #!/usr/bin/env bash
-# wheel.sh [FOLDER]: the wheel with the static probes of every architecture and the manual pages, in dist/ or a folder.
+# wheel.sh [FOLDER]: the wheel with every architecture's programs for other machines and the manual pages, in dist/ or a folder.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 folder=${1:-dist}
-probes=()
+programs=()
 for preset in i386 arm64; do
-    # The cross compilers are Debian's for x86-64; elsewhere the wheel holds this machine's probe alone.
+    # The cross compilers are Debian's for x86-64; elsewhere the wheel holds this machine's programs alone.
     [[ $(uname -m) == x86_64 ]] || continue
+    list=$(scripts/for_others.sh "$preset")
     logged "wheel-configure-$preset" alone cmake --preset "$preset"
-    logged "wheel-build-$preset" alone cmake --build --preset "$preset" --target linewright-probe
-    probes+=("$preset=build/$preset/probe/linewright-probe")
+    # shellcheck disable=SC2046
+    logged "wheel-build-$preset" alone cmake --build --preset "$preset" --target $(cut -d ' ' -f 1 <<<"$list")
+    while read -r _ name path; do
+        programs+=("$name=build/$preset/$path")
+    done <<<"$list"
 done
 rm -rf build/wheel
-logged wheel .venv/bin/python -m pip wheel --disable-pip-version-check --no-input --no-deps --wheel-dir build/wheel/plain .
+# As deep as build/native, so that the compiler cache knows what was built there.
+logged wheel .venv/bin/python -m pip wheel --disable-pip-version-check --no-input --no-deps --wheel-dir build/wheel/plain \
+    --config-settings=build-dir=build/pip .
 logged man .venv/bin/python scripts/man.py build/wheel/man
 mkdir -p "$folder"
-.venv/bin/python scripts/wheel.py build/wheel/plain/*.whl "$folder" --man build/wheel/man "${probes[@]}"
+.venv/bin/python scripts/wheel.py build/wheel/plain/*.whl "$folder" --man build/wheel/man "${programs[@]}"

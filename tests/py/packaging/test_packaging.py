@@ -1,10 +1,13 @@
-"""`pip install .` in a fresh environment brings the command and the native probe; the sdist holds what that needs."""
+"""The wheel of `make wheel` in a fresh environment brings the command, the programs for other machines and the manual.
+Its platform tag is right, and the sdist holds what building it needs."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tarfile
 import venv
 from pathlib import Path
@@ -21,12 +24,22 @@ def run(*command: object, **options) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Path:
-    """The `bin` folder of a fresh environment with `pip install .` done in it."""
+def wheel(tmp_path_factory) -> Path:
+    """What `make wheel` makes, by `pip wheel .` and more."""
+    return Path(run(ROOT / "scripts/wheel.sh", tmp_path_factory.mktemp("wheel")).strip())
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The `bin` folder of a fresh environment with the wheel in it."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, with_pip=True)
-    run(folder / "bin/python", "-m", "pip", "install", "--no-input", "--prefer-binary", ROOT)
+    run(folder / "bin/python", "-m", "pip", "install", "--no-input", "--prefer-binary", wheel)
     return folder / "bin"
+
+
+def package_of(installed: Path, outside) -> Path:
+    return Path(outside(installed / "python", "-c", "import linewright; print(linewright.__path__[0])").strip())
 
 
 @pytest.fixture
@@ -44,11 +57,20 @@ def test_the_installed_command_knows_its_version(installed, outside):
     assert f"Version: {__version__}\n" in outside(installed / "python", "-m", "pip", "show", "linewright")
 
 
+def sent_elsewhere(arch: str) -> list[str]:
+    """Names of what the command sends to other machines of an architecture."""
+    return [line.split()[1] for line in run(ROOT / "scripts/for_others.sh", arch).splitlines()]
+
+
+FOREIGN = {"i386": [], "arm64": ["qemu-aarch64"]} if os.uname().machine == "x86_64" else {}
+"""The other architectures whose programs come along, and what starts them here."""
+
+
 @pytest.mark.slow
-def test_the_native_probe_comes_along(installed, outside):
-    where = outside(installed / "python", "-c", "import linewright; print(linewright.__path__[0])").strip()
-    assert not Path(where).is_relative_to(ROOT)
-    probe = Path(where, "bin/linewright-probe")
+def test_the_native_programs_come_along(installed, outside):
+    where = package_of(installed, outside)
+    assert not where.is_relative_to(ROOT)
+    probe = where / "bin/linewright-probe"
     assert "lock_add" in outside(probe, "--list-forms") or os.uname().machine != "x86_64"
     # Nothing else of the native build comes along.
     assert {path.name for path in probe.parent.iterdir()} == {
@@ -60,8 +82,35 @@ def test_the_native_probe_comes_along(installed, outside):
         "liblinewright_find_timer.so",
         "liblinewright_find_heap.so",
         "liblinewright_find_exact.so",
+        *(name for arch in FOREIGN for name in sent_elsewhere(arch)),
     }
-    assert not list(Path(where).rglob("*.a")) and not list(Path(where).rglob("*.h"))
+    assert not list(where.rglob("*.a")) and not list(where.rglob("*.h"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "form"), [("i386", "lock_xadd"), ("arm64", "ldadd")])
+def test_the_programs_for_other_machines_come_along(installed, outside, tmp_path, arch: str, form: str):
+    if arch not in FOREIGN or not all(map(shutil.which, FOREIGN[arch])):
+        pytest.skip(f"nothing here makes or starts programs for {arch}")
+    outside(installed / "linewright", "probe", "--arch", arch, "--output", "copy")
+    assert form in outside(*FOREIGN[arch], tmp_path / "copy", "--list-forms")
+    programs = [name for name in sent_elsewhere(arch) if not name.endswith(".so")]
+    assert {f"linewright-probe-{arch}", f"linewright-workload-{arch}"} <= set(programs)
+    for name in programs:
+        assert "--help" in outside(*FOREIGN[arch], package_of(installed, outside) / "bin" / name, "--help")
+
+
+@pytest.mark.slow
+def test_the_platform_tag_is_what_auditwheel_finds(wheel):
+    said = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel).split())
+    found = re.search(r'consistent with the following platform tag: "([^"]+)"', said)[1]
+    assert wheel.stem.rpartition("-")[2] in found.split("."), said
+
+
+@pytest.mark.slow
+def test_the_manual_comes_along(installed):
+    pages = {path.name for path in (installed.parent / "share/man").rglob("*.[13]")}
+    assert {"linewright.1", "linewright-measure.1", "linewright_percpu.3"} <= pages
 
 
 @pytest.mark.slow

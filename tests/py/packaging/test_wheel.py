@@ -34,12 +34,12 @@ def plain_wheel(folder: Path, *programs: Path) -> Path:
     return wheel
 
 
-def complete(folder: Path, wheel: Path, *probes: str) -> subprocess.CompletedProcess[str]:
+def complete(folder: Path, wheel: Path, *others: str) -> subprocess.CompletedProcess[str]:
     man = folder / "man/man1"
     man.mkdir(parents=True)
     (man / "linewright.1").write_text(".TH X 1\n")
     return subprocess.run(
-        [sys.executable, ROOT / "scripts/wheel.py", wheel, folder, "--man", folder / "man", *probes],
+        [sys.executable, ROOT / "scripts/wheel.py", wheel, folder, "--man", folder / "man", *others],
         capture_output=True, text=True, env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ def glibc_minor(path: Path) -> int:
 
 def test_tag_files_and_record(tmp_path):
     program = Path("/bin/true").resolve()
-    done = complete(tmp_path, plain_wheel(tmp_path, program), f"arm64={FAKE_PROBE}")
+    done = complete(tmp_path, plain_wheel(tmp_path, program), f"linewright-probe-arm64={FAKE_PROBE}")
     assert done.returncode == 0, done.stderr
     wheel = Path(done.stdout.strip())
     assert wheel.name == f"linewright-0.1.0-py3-none-manylinux_2_{max(17, glibc_minor(program))}_{MACHINE}.whl"
@@ -75,7 +75,7 @@ def test_tag_files_and_record(tmp_path):
 
 def test_pip_takes_it_and_programs_can_be_run(tmp_path):
     program = Path("/bin/true").resolve()
-    wheel = complete(tmp_path, plain_wheel(tmp_path, program), f"arm64={FAKE_PROBE}").stdout.strip()
+    wheel = complete(tmp_path, plain_wheel(tmp_path, program), f"linewright-probe-arm64={FAKE_PROBE}").stdout.strip()
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", tmp_path / "there", wheel]
     done = subprocess.run(pip, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
