@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh [FOLDER]: Debian packages of the library, its development files and the probe, in dist/ or a folder.
+# deb.sh [FOLDER]: Debian packages of the library, its development files, the probe and the command, in dist/ or a folder.
+# Fetching the command's Python packages needs a network; building has none.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -9,6 +10,8 @@ source=build/deb/linewright-$version
 rm -rf build/deb
 mkdir -p "$source"
 git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$source"
+# Debian's own Python, whichever comes first here: the package is for that one.
+scripts/wheelhouse.sh "$source/debian/wheels" /usr/bin/python3
 # debhelper gives the build an empty home: the compiler cache is named.
 if command -v ccache >/dev/null; then
     CCACHE_DIR=$(ccache --get-config cache_dir) CCACHE_BASEDIR=$root/$source
@@ -16,6 +19,6 @@ if command -v ccache >/dev/null; then
 fi
 cd "$source"
 mkdir -p "$logs"
-logged deb dpkg-buildpackage --build=binary --no-sign --no-pre-clean
+logged deb without_network dpkg-buildpackage --build=binary --no-sign --no-pre-clean
 mv ../*.deb "$folder"
 printf '%s\n' "$folder"/*linewright*_"$version"_*.deb

@@ -44,6 +44,13 @@ logged() { # logged NAME COMMAND…
     fi
 }
 
+# In a network namespace of its own, which has no network.
+without_network() { # without_network COMMAND…
+    local user=(--map-current-user)
+    [[ $(id -u) != 0 ]] || user=()
+    unshare "${user[@]}" --net "$@"
+}
+
 # ccache where there is one: CMake reads these when it configures, also below pip.
 # The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then

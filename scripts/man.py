@@ -1,7 +1,6 @@
 """Writes the manual pages: one for each command, from its help, and one for each public header, from its comments.
 
-Usage: man.py FOLDER [--headers]. The pages go into FOLDER/man1 and FOLDER/man3. With --headers the headers' alone,
-which needs nothing but Python: a distribution's build has no Typer of the right version.
+Usage: man.py FOLDER. The pages go into FOLDER/man1 and FOLDER/man3.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import typer
+
 from linewright import __version__
-
-if "--headers" not in sys.argv:
-    import typer
-
-    from linewright.cli import app
+from linewright.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs/reference/commands.md"
@@ -187,12 +184,10 @@ def header_page(path: Path) -> str:
     return page + ".SH SEE ALSO\n" + ",\n".join(f".BR linewright_{stem} (3)" for stem in also) + "\n"
 
 
-def main(folder: str, headers_alone: bool) -> int:
-    pages = {}
-    if not headers_alone:
-        commands = dict(sorted(typer.main.get_command(app).commands.items()))
-        pages |= {f"man1/linewright-{name}.1": command_page(name, command) for name, command in commands.items()}
-        pages["man1/linewright.1"] = main_page(commands)
+def main(folder: str) -> int:
+    commands = dict(sorted(typer.main.get_command(app).commands.items()))
+    pages = {f"man1/linewright-{name}.1": command_page(name, command) for name, command in commands.items()}
+    pages["man1/linewright.1"] = main_page(commands)
     for path in sorted(HEADERS.glob("*.h")):
         opening = COMMENT.search(path.read_text())
         if opening and not re.search(r"part of \w+\.h|Included by", opening[1]):
@@ -206,7 +201,6 @@ def main(folder: str, headers_alone: bool) -> int:
 
 
 if __name__ == "__main__":
-    given = [word for word in sys.argv[1:] if word != "--headers"]
-    if len(given) != 1:
-        sys.exit("usage: man.py FOLDER [--headers]")
-    sys.exit(main(given[0], "--headers" in sys.argv))
+    if len(sys.argv) != 2:
+        sys.exit("usage: man.py FOLDER")
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# wheelhouse.sh FOLDER PYTHON: the command's dependencies and its build backend as wheels for a Python, in a folder, so that
+# what is built from them needs no network. The only step of packaging that has one.
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+folder=${1:?usage: wheelhouse.sh FOLDER PYTHON}
+interpreter=${2:?usage: wheelhouse.sh FOLDER PYTHON}
+mkdir -p "$folder"
+"$interpreter" - >"$folder/requirements.txt" <<'PYTHON'
+import tomllib
+
+with open("pyproject.toml", "rb") as file:
+    print(*tomllib.load(file)["project"]["dependencies"], sep="\n")
+PYTHON
+logged wheelhouse "$interpreter" -m pip download --disable-pip-version-check --no-input --only-binary :all: \
+    --dest "$folder" --requirement "$folder/requirements.txt"
