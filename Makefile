@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Each errand uses all cores by itself, and a measurement wants the machine alone.
 .NOTPARALLEL:
-.PHONY: help setup measure check test kernel-test bench verify fuzz man api wheel deb package-test clean
+.PHONY: help setup measure check test kernel-test bench verify fuzz man api wheel deb release package-test clean
 
 # The plan to measure; options for `linewright measure`, test steps, or bench areas.
 PLAN ?= quick
@@ -55,12 +55,17 @@ wheel: ## a wheel with the probes of every architecture and the manual pages, in
 	@scripts/setup.sh wheel
 	@scripts/wheel.sh $(ARGS)
 
-deb: ## Debian packages of library, development files and probe, into dist/
+deb: ## Debian packages of library, development files, probe and command, into dist/
 	@scripts/setup.sh deb
 	@scripts/deb.sh $(ARGS)
 
-package-test: deb ## the Debian packages: lintian, installed, used and removed on an overlay of this system; as root
-	@scripts/deb_test.sh dist
+release: ## the source release of the last commit, into dist/
+	@scripts/release.sh $(ARGS)
+
+package-test: ## Debian packages (as root), release without a network, musl: built, installed, used; ARGS names them
+	@scripts/setup.sh deb
+	@scripts/setup.sh package
+	@scripts/rooms.sh tests/packages $(ARGS)
 
 clean: ## remove everything built and set up; results/ stays
 	rm -rf build .venv dist .pytest_cache .hypothesis

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# packages.sh measure|check|test|kernel|bench|fuzz|wheel|deb: sees to it that the system packages of a purpose are there.
+# packages.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package: sees to it that the system packages of a purpose are there.
 # A package counts as installed when the file or program that it is needed for exists.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-purpose=${1:?usage: packages.sh measure|check|test|kernel|bench|fuzz|wheel|deb}
+purpose=${1:?usage: packages.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package}
 case $purpose in
     measure | check) lists=(scripts/packages/measure.txt) ;;
-    test | bench | fuzz | wheel | deb) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
+    test | bench | fuzz | wheel | deb | package) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
     kernel) lists=(scripts/packages/{measure,test,kernel}.txt) ;;
-    *) stop 2 "packages.sh: no purpose '$purpose': measure, check, test, kernel, bench, fuzz, wheel or deb" ;;
+    *) stop 2 "packages.sh: no purpose '$purpose': measure, check, test, kernel, bench, fuzz, wheel, deb or package" ;;
 esac
 
 header_there() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh measure|check|test|kernel|bench|fuzz|wheel|deb: everything a purpose needs that is not in the checkout; silent when all is there.
+# setup.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package: everything a purpose needs that is not in the checkout; silent when all is there.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 

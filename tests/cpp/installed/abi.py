@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The shared library's binary interface is the one that is stored for its version: a program linked before still runs.
 
 Usage: abi.py BUILD ARCH [--write]. The stored interface (src/abi/NAME-ARCH.abi, as libabigail's abidw writes it)
