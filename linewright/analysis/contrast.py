@@ -55,6 +55,10 @@ class Contrast(Struct, frozen=True, kw_only=True):
     """Of "no difference", uncorrected."""
     spread: float
     """Standard deviation between launches of what was averaged: log ratios, or ns."""
+    leverage: float
+    """Standard error of the value, in spreads."""
+    degrees: float
+    """Degrees of freedom of the spread."""
 
     @property
     def neutral(self) -> float:
@@ -79,14 +83,16 @@ class Contrast(Struct, frozen=True, kw_only=True):
 
 
 def _made(
-    scale: str, mean: float, error: float, degrees: float, launches: int, paired: bool, spread: float
+    scale: str, mean: float, spread: float, leverage: float, degrees: float, launches: int, paired: bool
 ) -> Contrast:
+    error = spread * leverage
     reach = float(special.stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
     p = float(2 * special.stdtr(degrees, -abs(mean) / error)) if error > 0 else (1.0 if mean == 0 else 0.0)
     ends = (mean, mean - reach, mean + reach)
     value, low, high = map(bounded_exp, ends) if scale == "ratio" else ends
     return Contrast(
-        scale=scale, value=value, low=low, high=high, launches=launches, paired=paired, p=p, spread=spread
+        scale=scale, value=value, low=low, high=high, launches=launches, paired=paired, p=p, spread=spread,
+        leverage=leverage, degrees=degrees,
     )  # fmt: skip
 
 
@@ -110,7 +116,7 @@ def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "r
     mean, spread = float((a - b).mean()), float((a - b).std(ddof=1))
     if not math.isfinite(mean) or not math.isfinite(spread):
         return None
-    return _made(scale, mean, spread / math.sqrt(len(common)), len(common) - 1, len(common), True, spread)
+    return _made(scale, mean, spread, 1 / math.sqrt(len(common)), len(common) - 1, len(common), True)
 
 
 def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Contrast | None:
@@ -127,21 +133,28 @@ def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0
     below = sum(v * v / d for v, d in parts)
     degrees = min(max(1.0, variance**2 / below), 1e6) if below > 0 else 1e6
     spread = math.sqrt(sum(v * (d + 1) for v, d in parts) / len(parts)) if parts else floor
-    return _made("ratio", float(a.mean() - b.mean()), math.sqrt(variance), degrees, min(a.size, b.size), False, spread)
+    spread = spread or floor
+    leverage = math.sqrt(variance) / spread if spread else 0.0
+    return _made("ratio", float(a.mean() - b.mean()), spread, leverage, degrees, min(a.size, b.size), False)
 
 
 def in_sequence(
-    after: Sequence[float], before: Sequence[float], scale: Literal["ratio", "ns"] = "ratio"
+    after: Sequence[float],
+    before: Sequence[float],
+    scale: Literal["ratio", "ns"] = "ratio",
+    when: Sequence[float] = (),
 ) -> Contrast | None:
-    """Two runs made one after the other, launches in order of time: least squares with one line of drift through both.
+    """Two runs whose launches were not paired: least squares with one line of drift through the launches of both.
 
-    What a drift as seen inside the runs explains of their difference is taken off and its uncertainty added, so that a
-    machine that warms up by some percent a launch is no change.  None with fewer than two launches on a side.
+    `when` says where the launches stand in time, those of `before` first, then those of `after`; without it all of
+    `before` came first, both in order.  What the drift explains of the difference is taken off and its uncertainty
+    added, so that a machine that warms up by some percent a launch is no change.  None with fewer than two launches on
+    a side.
     """
     a, b = _figures(before, scale), _figures(after, scale)
     if a is None or b is None or min(a.size, b.size) < 2 or a.size + b.size < 5:
         return None
-    when = np.arange(a.size + b.size, dtype=float)
+    when = np.asarray(when if len(when) else np.arange(a.size + b.size), dtype=float)
     side = np.repeat([0.0, 1.0], [a.size, b.size])
     terms = np.column_stack([np.ones_like(when), when - when.mean(), side])
     values = np.concatenate([a, b])
@@ -149,8 +162,8 @@ def in_sequence(
     residuals = values - terms @ fitted
     degrees = values.size - 3
     spread = math.sqrt(float(residuals @ residuals) / degrees)
-    error = spread * math.sqrt(float(np.linalg.inv(terms.T @ terms)[2, 2]))
-    return _made(scale, float(fitted[2]), error, degrees, min(a.size, b.size), False, spread)
+    leverage = math.sqrt(float(np.linalg.inv(terms.T @ terms)[2, 2]))
+    return _made(scale, float(fitted[2]), spread, leverage, degrees, min(a.size, b.size), False)
 
 
 LIKE_USUAL = 2.4
@@ -172,35 +185,38 @@ def steadied(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> lis
 def no_surer(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
     """Contrasts of unlike cells, none more certain than the usual spread of its kind allows: nothing is borrowed but
     doubt."""
-    return _by_kind(
-        found, kinds, lambda c, usual: _respread(c, usual, c.launches - 1) if c.spread < usual else c
-    )  # fmt: skip
+    return _by_kind(found, kinds, _doubted)
 
 
 def _by_kind(
     found: Sequence[Contrast | None], kinds: Sequence[Hashable], rule: Callable[[Contrast, float], Contrast]
 ) -> list[Contrast | None]:
-    """A rule applied to each paired contrast and the middle spread of its kind, where there are enough to have one."""
+    """A rule applied to each contrast and the middle spread of its kind, where there are enough to have one."""
     spreads: dict[Hashable, list[float]] = {}
     for c, kind in zip(found, kinds, strict=True):
         if c is not None:
             spreads.setdefault(kind, []).append(c.spread)
     usual = {kind: float(np.median(own)) for kind, own in spreads.items() if len(own) >= FEWEST_ALIKE}
     return [
-        rule(c, usual[kind]) if c is not None and c.paired and kind in usual else c
-        for c, kind in zip(found, kinds, strict=True)
+        rule(c, usual[kind]) if c is not None and kind in usual else c for c, kind in zip(found, kinds, strict=True)
     ]
 
 
 def _borrowed(c: Contrast, usual: float) -> Contrast:
+    if not c.paired:
+        return _doubted(c, usual)
     if c.spread**2 > LIKE_USUAL * usual**2:
         return c
-    return _respread(c, math.sqrt((max(c.spread, usual) ** 2 + usual**2) / 2), 2 * (c.launches - 1))
+    return _respread(c, math.sqrt((max(c.spread, usual) ** 2 + usual**2) / 2), 2 * c.degrees)
 
 
-def _respread(c: Contrast, spread: float, degrees: int) -> Contrast:
+def _doubted(c: Contrast, usual: float) -> Contrast:
+    return _respread(c, usual, c.degrees) if c.spread < usual else c
+
+
+def _respread(c: Contrast, spread: float, degrees: float) -> Contrast:
     mean = math.log(c.value) if c.scale == "ratio" else c.value
-    return _made(c.scale, mean, spread / math.sqrt(c.launches), degrees, c.launches, c.paired, spread)
+    return _made(c.scale, mean, spread, c.leverage, degrees, c.launches, c.paired)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

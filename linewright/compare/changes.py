@@ -65,12 +65,19 @@ class _Pair(Struct, frozen=True):
 
 
 def turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
-    """Launches that ran next to each other, one of each side, in order of time; empty unless all of them did."""
+    """Launches that ran next to each other, one of each side, in order of time.
+
+    Empty unless all of them did and each side came first in half of the turns, so that a drift falls on neither: of
+    launches in the order A B A B, the second side would always have the later moment.
+    """
     began = sorted(
         [(c.started_utc, 0, c.context_id) for c in before] + [(c.started_utc, 1, c.context_id) for c in after]
     )
     couples = list(zip(began[::2], began[1::2], strict=False))
     if not couples or len(began) % 2 or any(x[1] == y[1] for x, y in couples):
+        return {}
+    lead = sum((x[0] < y[0]) * (1 if x[1] == 0 else -1) for x, y in couples)
+    if abs(lead) > 1:
         return {}
     return dict((x[2], y[2]) if x[1] == 0 else (y[2], x[2]) for x, y in couples)
 
@@ -102,8 +109,14 @@ def _contrast(before: Summary, after: Summary, beside: Turns, order: Mapping[str
     scale = "ns" if figure_of(before) == "exposed" else "ratio"
     if beside:
         return paired({k: two[beside[k]] for k in one if beside.get(k) in two}, one, scale)
-    in_time = [[figures[k] for k in sorted(figures, key=lambda k: order.get(k, 0))] for figures in (two, one)]
-    return in_sequence(*in_time, scale)
+    # All launches in order of time; of moments that are not known, the first side's come first.
+    in_time = sorted(
+        (order.get(launch, 0), side, n, ns)
+        for side, figures in enumerate((one, two))
+        for n, (launch, ns) in enumerate(figures.items())
+    )
+    left, right = ([(rank, ns) for rank, (_, of, _, ns) in enumerate(in_time) if of == side] for side in (0, 1))
+    return in_sequence([ns for _, ns in right], [ns for _, ns in left], scale, [rank for rank, _ in left + right])
 
 
 def compare(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
@@ -25,6 +25,10 @@ ONE_AFTER_THE_OTHER = (
     " between them can pass for a difference; `linewright compare --measure` takes the launches in turns"
 )
 """Said once of a comparison, whatever the number of files."""
+MIXED = (
+    "the launches of both are mixed in time, but not in turns that each side begins as often (A B B A …): a drift as"
+    " inside them is allowed for, and nothing is paired; `linewright compare --measure` takes such turns"
+)
 MOST_NAMED = 3
 """Differing conditions that a refusal names before it counts the rest."""
 
@@ -124,10 +128,18 @@ def _taken(baseline: Measured, others: Sequence[Measured]) -> list[str]:
             text = "both hold the same launches: every cell is compared with itself"
         elif in_turns:
             text = "the launches of both were taken in turns and are compared in pairs"
+        elif _mixed(baseline.contexts, other.contexts):
+            text = MIXED
         else:
             text = ONE_AFTER_THE_OTHER
         answers.append("" if text == ONE_AFTER_THE_OTHER and text in answers else text)
     return answers
+
+
+def _mixed(one: Iterable[Context], two: Iterable[Context]) -> bool:
+    """Launches of either began while the other's went on."""
+    began = [sorted(c.started_utc for c in side) for side in (one, two)]
+    return all(began) and began[0][0] < began[1][-1] and began[1][0] < began[0][-1]
 
 
 def _remarks(baseline: Measured, other: Measured, found: Sequence[Change], same: float, taken: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 import pytest
@@ -15,24 +17,22 @@ from support.analysis_samples import cell, context, contexts_of, points, publish
 X86 = dict(arch="x86_64", features=[])
 
 
-def at_times(records: list[Record], start: int, step: int) -> list[Context]:
-    """Contexts of launches that began `step` seconds apart."""
-    known = contexts_of(records, **X86)
+def at_times(records: list[Record], seconds: Callable[[int], int]) -> list[Context]:
+    """Contexts of launches that began at `seconds` of their number."""
     return [
-        msgspec.structs.replace(
-            c, started_utc=f"2026-01-01T00:{(start + i * step) // 60:02d}:{(start + i * step) % 60:02d}Z"
-        )
-        for i, c in enumerate(known)
+        msgspec.structs.replace(c, started_utc=f"2026-01-01T00:{s // 60:02d}:{s % 60:02d}Z")
+        for s, c in ((seconds(i), c) for i, c in enumerate(contexts_of(records, **X86)))
     ]
 
 
-def changes(before, after, in_turns=False, **options):
-    """Two runs compared: launches in turns, or one run after the other."""
-    one, two = (
-        (at_times(before, 0, 20), at_times(after, 10, 20))
-        if in_turns
-        else (at_times(before, 0, 10), at_times(after, 60, 10))
-    )
+ABBA = (lambda i: 20 * i + 10 * (i % 2), lambda i: 20 * i + 10 * (1 - i % 2))
+ABAB = (lambda i: 20 * i, lambda i: 20 * i + 10)
+AABB = (lambda i: 10 * i, lambda i: 50 + 10 * i)
+
+
+def changes(before, after, order=AABB, **options):
+    """Two runs compared, whose launches began in this order."""
+    one, two = (at_times(side, seconds) for side, seconds in zip((before, after), order, strict=True))
     return compare(summarise(one, before), [summarise(two, after)], [*one, *two], **options)[0]
 
 
@@ -52,7 +52,7 @@ def pair(rng, costs, factors=None, in_turns=False, count=5, **options):
             else r
             for r in records
         ]
-    return changes(before, records, in_turns)
+    return changes(before, records, ABBA if in_turns else AABB)
 
 
 FORMS = {"lock_add": 5.0, "lock_xadd": 6.0, "prefetchw_lock_add": 7.0}
@@ -62,8 +62,10 @@ def test_launches_in_turns_are_recognised():
     def began(name, seconds):
         return [context(f"{name}{i:015x}", started_utc=f"2026-01-01T00:00:{s:02d}Z") for i, s in enumerate(seconds)]
 
-    assert turns(began("a", (0, 4)), began("b", (2, 6))) == {f"a{i:015x}": f"b{i:015x}" for i in range(2)}
-    assert len(turns(began("a", (0, 6)), began("b", (2, 4)))) == 2, "A B B A are turns as well"
+    assert turns(began("a", (0, 6)), began("b", (2, 4))) == {f"a{i:015x}": f"b{i:015x}" for i in range(2)}
+    assert len(turns(began("a", (0, 6)), began("b", (2, 4)))) == 2, "A B B A"
+    assert len(turns(began("a", (0, 6, 8)), began("b", (2, 4, 10)))) == 3, "A B B A A B"
+    assert turns(began("a", (0, 4)), began("b", (2, 6))) == {}, "A B A B: the drift always falls on B"
     assert turns(began("a", (0, 2)), began("b", (4, 6))) == {}, "one run after the other"
     assert turns(began("a", (0, 2)), began("b", (1,))) == {} and turns([], []) == {}
 
@@ -78,6 +80,31 @@ def test_a_run_against_its_like_is_seldom_called_different(in_turns, drift):
             rng, points(FORMS, contended={f: 5 * ns for f, ns in FORMS.items()}), in_turns=in_turns, drift=drift
         )
         wrong += any(c.finding in ("slower", "faster") for c in found)
+    assert stats.binom.sf(wrong - 1, 40, 0.05) > 1e-3, f"{wrong} of 40 runs"
+
+
+@pytest.mark.parametrize("order", [AABB, ABAB, ABBA], ids=["A A B B", "A B A B", "A B B A"])
+def test_a_drift_is_no_change_in_whatever_order_the_launches_were_taken(order):
+    """8 % slower with each launch of either side: in the order A B A B every run was called changed."""
+    rng = np.random.default_rng(11)
+    costs = points(FORMS, contended={f: 5 * ns for f, ns in FORMS.items()})
+    wrong = 0
+    for _ in range(40):
+        seed = int(rng.integers(1 << 30))
+        sides = [
+            together(costs, np.random.default_rng(seed + n), count=5, prefix="ab"[n], shared=0.003, own=0.003)
+            for n in (0, 1)
+        ]
+        warmed = [
+            [
+                msgspec.structs.replace(
+                    r, window_ns=(np.asarray(r.window_ns) * 1.08 ** (seconds(r.launch) / 10)).tolist()
+                )
+                for r in side
+            ]
+            for side, seconds in zip(sides, order, strict=True)
+        ]
+        wrong += any(c.finding in ("slower", "faster") for c in changes(*warmed, order))
     assert stats.binom.sf(wrong - 1, 40, 0.05) > 1e-3, f"{wrong} of 40 runs"
 
 
@@ -123,9 +150,9 @@ def test_among_work_the_exposed_cost_is_compared():
         )
         for r in together(costs, rng, prefix="b", shared=0.01)
     ]
-    (same,) = changes(before, placed, in_turns=True)
+    (same,) = changes(before, placed, ABBA)
     assert (same.finding, same.figure) == ("same", "exposed")
-    (slower,) = changes(before, together([(c, ns + 4) for c, ns in costs], rng, prefix="b"), in_turns=True)
+    (slower,) = changes(before, together([(c, ns + 4) for c, ns in costs], rng, prefix="b"), ABBA)
     assert slower.finding == "slower" and slower.difference.low_ns < 4 < slower.difference.high_ns
     bare = [msgspec.structs.replace(r, baseline_ns=[]) for r in before]
     assert "no baseline loop" in changes(bare, bare)[0].reason

@@ -284,3 +284,25 @@ def test_a_change_of_the_machine_between_two_runs_is_warned_of_once(command, pai
     third = run(command.directory, "c.jsonl", dict.fromkeys(PLANTED, 1.0), 3)
     said = flat(command("compare", *pair, third).stdout)
     assert said.count("can pass for a difference") == 1
+
+
+@pytest.mark.parametrize(("first", "said"), [("0 2 4 6 8", "mixed in time"), ("0 3 4 7 8", "in pairs")])
+def test_the_order_of_the_launches_is_said(command, first, said):
+    """A B A B … gives every drift to one side; in A B B A A B … it falls on both."""
+    moments = [int(moment) for moment in first.split()], [s for s in range(10) if str(s) not in first.split()]
+    paths = []
+    for name, seconds in zip("ab", moments, strict=True):
+        path = command.directory / run(command.directory, f"{name}.jsonl", dict.fromkeys(PLANTED, 1.0), 5 + len(paths))
+        lines = path.read_text().splitlines()
+        began = iter(seconds)
+        path.write_text(
+            "".join(
+                json.dumps(
+                    line | {"started_utc": f"2026-01-01T00:00:{next(began):02d}Z"} if "started_utc" in line else line
+                )
+                + "\n"
+                for line in map(json.loads, lines)
+            )
+        )
+        paths.append(str(path))
+    assert said in flat(command("compare", *paths).stdout)
