@@ -75,7 +75,7 @@ def _explain(machine: Machine) -> None:
         ("source", "left"),
         ("meaning", "left"),
     ):
-        table.add_column(heading, justify=justify, overflow="fold")
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in ("constant", "interval"))
     kinds = {**KINDS, **DISTANCES}
     for key, constant in machine.constants.items():
         table.add_row(

@@ -69,7 +69,8 @@ def _unknown_pointers(gathered: Gathered) -> list[str]:
     threads = gathered.spaces.threads
     without = len({s.tid for s in gathered.samples if not s.kernel and s.tid not in threads.get(s.pid, {})})
     hidden = "names of thread-local variables" if gathered.start.arch == "arm64" else "accesses through %fs"
-    return [f"{hidden} of {without} threads, whose thread pointers were not found"] if without else []
+    whose = "1 thread, whose thread pointer was" if without == 1 else f"{without} threads, whose thread pointers were"
+    return [f"{hidden} of {whose} not found"] if without else []
 
 
 def _overhead(gathered: Gathered) -> float | None:

@@ -44,7 +44,8 @@ def test_a_shared_thread_local_variable_is_named_with_its_thread(sampling, found
     assert (line["object_kind"], line["kind"], line["threads"]) == ("thread_local", "true", 2)
     assert "own_counter of thread " in line["object"]
     assert int(line["object"].split()[-1]) in {touch["thread"] for touch in line["touches"]}
-    assert not any("%fs" in text for text in result["blind"])
+    # Both were named above; a third thread, the one that starts them, may be sampled as it ends.
+    assert not any("%fs" in text and "of 1 thread," not in text for text in result["blind"])
 
 
 @pytest.mark.parametrize("preloaded", [False, True])

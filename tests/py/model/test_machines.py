@@ -25,7 +25,9 @@ def test_every_machine_is_listed_once_with_what_it_yields(capsys) -> None:
         assert ("bounds only" in line) != machine_file.find(name).calibrated, name
 
 
-def test_a_machine_is_explained_down_to_the_source_of_each_constant(capsys) -> None:
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_machine_is_explained_down_to_the_source_of_each_constant(capsys, monkeypatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     machine = machine_file.find("xeon-2009")
     assert main(["machines", "xeon-2009"]) == 0
     said = capsys.readouterr().out
