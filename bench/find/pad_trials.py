@@ -51,9 +51,14 @@ def program() -> Path:
     return next(path for path in candidates if path.exists())
 
 
+def padded_and_not(path: Path) -> list[Named]:
+    """The settings that the command compares."""
+    return pad.settings(["make"], str(path), str(find_preload("heap")), os.environ.get("LD_PRELOAD", ""))
+
+
 def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
     """One trial as the command plans it."""
-    settings = pad.settings(["make"], str(path), str(find_preload("heap")), os.environ.get("LD_PRELOAD", ""))
+    settings = padded_and_not(path)
     if kind == SAME:
         settings = [settings[0], Named(name="again", environment=settings[0].environment)]
     return Session(
@@ -85,7 +90,7 @@ def trial(kind: str, options: argparse.Namespace, path: Path, interrupts: Interr
 def check_planted(path: Path) -> None:
     """The planted words share a line of 64 bytes until they are padded: a control without its cause would prove
     nothing."""
-    unpadded, padded = pad.settings(["make"], str(path))
+    unpadded, padded = padded_and_not(path)
     for setting, wanted in ((unpadded, "lines 1\n"), (padded, "lines 2\n")):
         command = [str(path), PLANTED, "1000"]
         done = subprocess.run(command, env=os.environ | setting.environment, capture_output=True, text=True, check=True)
