@@ -32,16 +32,52 @@ DIRECT = "kernel/dma/direct.c"
 IOMMU = "drivers/iommu/dma-iommu.c"
 
 
+def option(series: str, depends: str) -> Edit:
+    """The configuration option; its architectures differ between series."""
+    text = f"""\
+config DMA_ONE_WAIT
+	bool "One wait for a scatter list of a device without coherency"
+	depends on {depends}
+	help
+	  Mapping, unmapping and syncing of a scatter list issues the cache
+	  operations of all its entries, then waits once. Switched on by
+	  dma_one_wait=1, at boot or in /sys/module/kernel/parameters.
+
+"""
+    return Edit(path="kernel/dma/Kconfig", before=r"^config DMA_API_DEBUG$", series=(series,), text=text)
+
+
+WAIT = "\tif (one_wait)\n\t\tarch_sync_dma_wait();"
+
+
 def list_end(path: str, function: str, before: str = r"^}$") -> Edit:
     """The wait behind a list."""
-    text = "\tif (one_wait)\n\t\tarch_sync_dma_wait();"
-    return Edit(path=path, inside=rf"^(static )?(void|int) {function}\(", before=before, text=text)
+    return Edit(path=path, inside=rf"^(static )?(void|int) {function}\(", before=before, text=WAIT)
 
 
 def whole_list(path: str, function: str, condition: str, call: str, series: tuple[str, ...] = ()) -> Edit:
     """At the head of a function: a list that meets the condition is left to our own."""
     text = f"\n\tif ({condition}) {{\n\t\t{call};\n\t\treturn;\n\t}}"
     return Edit(path=path, inside=rf"^(static )?void {function}\(", after=r"^\tint i;$", series=series, text=text)
+
+
+def mapped_list(path: str, function: str, variables: str, mapped: str, lines: str) -> tuple[Edit, ...]:
+    """Mapping of a list: the entries are mapped without their cache operations, these follow each without its wait.
+
+    `variables` is the declaration behind which ours stands, `mapped` the line behind the mapping of an entry, and
+    `lines` what of the entry is cleaned. One wait ends the list, also where an entry fails.
+    """
+    inside = rf"^(static )?int {function}\("
+    switch = "\tconst bool one_wait = dma_one_wait_for_device(dev) &&\n\t\t\t      !(attrs & DMA_ATTR_SKIP_CPU_SYNC);"
+    attributes = "dir, one_wait ? attrs |\n\t\t\t\tDMA_ATTR_SKIP_CPU_SYNC : attrs);"
+    clean = f"\t\tif (one_wait)\n\t\t\tarch_sync_dma_for_device_nowait({lines});"
+    return (
+        Edit(path=path, inside=inside, after=variables, text=switch),
+        Edit(path=path, inside=inside, replace=r"\bdir, attrs\);", text=attributes),
+        Edit(path=path, inside=inside, before=mapped, text=clean),
+        list_end(path, function, r"^\treturn nents;$"),
+        Edit(path=path, inside=inside, after=r"^out_unmap:$", text=WAIT),
+    )
 
 
 # What tells a list with bounce buffers from one without, behind an IOMMU.
@@ -60,36 +96,8 @@ def bounced_lists(direction: str) -> tuple[Edit, ...]:
 
 EDITS = (
     # ---- the switch ----
-    Edit(
-        path="kernel/dma/Kconfig",
-        before=r"^config DMA_API_DEBUG$",
-        series=("6.1",),
-        text="""\
-config DMA_ONE_WAIT
-	bool "One wait for a scatter list of a device without coherency"
-	depends on ARM64
-	help
-	  Mapping, unmapping and syncing of a scatter list issues the cache
-	  operations of all its entries, then waits once. Switched on by
-	  dma_one_wait=1, at boot or in /sys/module/kernel/parameters.
-
-""",
-    ),
-    Edit(
-        path="kernel/dma/Kconfig",
-        before=r"^config DMA_API_DEBUG$",
-        series=("6.12",),
-        text="""\
-config DMA_ONE_WAIT
-	bool "One wait for a scatter list of a device without coherency"
-	depends on ARM64 || RISCV_NONSTANDARD_CACHE_OPS
-	help
-	  Mapping, unmapping and syncing of a scatter list issues the cache
-	  operations of all its entries, then waits once. Switched on by
-	  dma_one_wait=1, at boot or in /sys/module/kernel/parameters.
-
-""",
-    ),
+    option("6.1", "ARM64"),
+    option("6.12", "ARM64 || RISCV_NONSTANDARD_CACHE_OPS"),
     Edit(
         path="include/linux/dma-map-ops.h",
         before=r"^void \*arch_dma_set_uncached\(",
@@ -181,31 +189,12 @@ static void dma_direct_list_for_cpu(struct device *dev,
 	}
 """,
     ),
-    Edit(
-        path=DIRECT,
-        inside=r"^int dma_direct_map_sg\(",
-        after=r"^\tstruct scatterlist \*sg;$",
-        text="\tconst bool one_wait = dma_one_wait_for_device(dev) &&\n\t\t\t      !(attrs & DMA_ATTR_SKIP_CPU_SYNC);",
-    ),
-    Edit(
-        path=DIRECT,
-        inside=r"^int dma_direct_map_sg\(",
-        replace=r"\bdir, attrs\);",
-        text="dir, one_wait ? attrs |\n\t\t\t\tDMA_ATTR_SKIP_CPU_SYNC : attrs);",
-    ),
-    Edit(
-        path=DIRECT,
-        inside=r"^int dma_direct_map_sg\(",
-        before=r"^\t\tsg_dma_len\(sg\) = sg->length;$",
-        text="\t\tif (one_wait)\n\t\t\tarch_sync_dma_for_device_nowait(dma_to_phys(dev,\n"
-        "\t\t\t\tsg->dma_address), sg->length, dir);",
-    ),
-    list_end(DIRECT, "dma_direct_map_sg", r"^\treturn nents;$"),
-    Edit(
-        path=DIRECT,
-        inside=r"^int dma_direct_map_sg\(",
-        after=r"^out_unmap:$",
-        text="\tif (one_wait)\n\t\tarch_sync_dma_wait();",
+    *mapped_list(
+        DIRECT,
+        "dma_direct_map_sg",
+        r"^\tstruct scatterlist \*sg;$",
+        r"^\t\tsg_dma_len\(sg\) = sg->length;$",
+        "dma_to_phys(dev,\n\t\t\t\tsg->dma_address), sg->length, dir",
     ),
     # ---- drivers/iommu/dma-iommu.c: lists without bounce buffers ----
     Edit(
@@ -295,31 +284,12 @@ static void iommu_dma_list_for_device(struct device *dev,
 		attrs |= DMA_ATTR_SKIP_CPU_SYNC;
 	}""",
     ),
-    Edit(
-        path=IOMMU,
-        inside=r"^static int iommu_dma_map_sg_swiotlb\(",
-        after=r"^\tint i;$",
-        text="\tconst bool one_wait = dma_one_wait_for_device(dev) &&\n\t\t\t      !(attrs & DMA_ATTR_SKIP_CPU_SYNC);",
-    ),
-    Edit(
-        path=IOMMU,
-        inside=r"^static int iommu_dma_map_sg_swiotlb\(",
-        replace=r"\bdir, attrs\);",
-        text="dir, one_wait ? attrs |\n\t\t\t\tDMA_ATTR_SKIP_CPU_SYNC : attrs);",
-    ),
-    Edit(
-        path=IOMMU,
-        inside=r"^static int iommu_dma_map_sg_swiotlb\(",
-        before=r"^\t\tsg_dma_len\(s\) = s->length;$",
-        text="\t\tif (one_wait)\n\t\t\tarch_sync_dma_for_device_nowait(iommu_dma_entry(dev, s),\n"
-        "\t\t\t\t\ts->length, dir);",
-    ),
-    list_end(IOMMU, "iommu_dma_map_sg_swiotlb", r"^\treturn nents;$"),
-    Edit(
-        path=IOMMU,
-        inside=r"^static int iommu_dma_map_sg_swiotlb\(",
-        after=r"^out_unmap:$",
-        text="\tif (one_wait)\n\t\tarch_sync_dma_wait();",
+    *mapped_list(
+        IOMMU,
+        "iommu_dma_map_sg_swiotlb",
+        r"^\tint i;$",
+        r"^\t\tsg_dma_len\(s\) = s->length;$",
+        "iommu_dma_entry(dev, s),\n\t\t\t\t\ts->length, dir",
     ),
     # ---- T-Head's operations without their wait ----
     Edit(
