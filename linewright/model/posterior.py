@@ -52,7 +52,7 @@ def sample(
     """The fit with the posterior's draws in place of the Gaussian's covariance.
 
     Differential evolution over an ensemble of walkers (emcee), with errors that are simulated and not linearised. Half
-    of the walkers move at a time; they are simulated in so many parts at once.
+    of the walkers move at a time; they are simulated in `parts` parts at once.
     """
     bare = msgspec.structs.replace(fit, covariance=[])
 
