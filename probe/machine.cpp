@@ -38,6 +38,19 @@
 #endif
 
 namespace lw::probe {
+
+std::string cpuinfo(std::string_view key) {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string text; std::getline(file, text);) {
+        auto colon = text.find(':');
+        if (colon == std::string::npos || !std::string_view(text).starts_with(key))
+            continue;
+        auto start = text.find_first_not_of(" \t", colon + 1);
+        return start == std::string::npos ? "" : text.substr(start);
+    }
+    return "";
+}
+
 namespace {
 
 double monotonic_ns() {
@@ -52,19 +65,6 @@ std::string file_text(const char *path) {
     while (!text.empty() && (text.back() == '\n' || text.back() == '\0'))
         text.pop_back();
     return text;
-}
-
-// The value of the first "key : value" line of /proc/cpuinfo.
-std::string cpuinfo(std::string_view key) {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string text; std::getline(file, text);) {
-        auto colon = text.find(':');
-        if (colon == std::string::npos || !std::string_view(text).starts_with(key))
-            continue;
-        auto start = text.find_first_not_of(" \t", colon + 1);
-        return start == std::string::npos ? "" : text.substr(start);
-    }
-    return "";
 }
 
 #if defined(__x86_64__) || defined(__i386__)

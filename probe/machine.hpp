@@ -34,6 +34,9 @@ struct Machine {
     bool has(std::string_view feature) const { return feature == "none" || features.contains(std::string(feature)); }
 };
 
+// The value of the first "key : value" line of /proc/cpuinfo; empty where there is none.
+std::string cpuinfo(std::string_view key);
+
 // Reads topology and features and calibrates the clock (about 20 ms).
 Machine read_machine();
 

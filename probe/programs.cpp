@@ -2,6 +2,8 @@
 #define _FILE_OFFSET_BITS 64 // on i386 too, a program may write more than 2 GiB
 #include "probe/programs.hpp"
 
+#include "probe/machine.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -72,21 +74,12 @@ std::string text_of(const char *path) {
     return text;
 }
 
-std::string cpu_model() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("model name"))
-            if (const std::size_t at = line.find(": "); at != std::string::npos)
-                return line.substr(at + 2);
-    return "";
-}
-
 json machine_line() {
     utsname name{};
     uname(&name);
     return {{"linewright_programs", 1},
             {"arch", name.machine},
-            {"cpu_model", cpu_model()},
+            {"cpu_model", cpuinfo("model name")},
             {"cpus", sysconf(_SC_NPROCESSORS_ONLN)},
             {"kernel", std::string(name.sysname) + " " + name.release},
             {"boot_id", text_of("/proc/sys/kernel/random/boot_id")},
