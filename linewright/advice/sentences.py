@@ -104,7 +104,7 @@ def _instead(
 
 
 def _guesses(found: Sequence[Finding]) -> list[Sentence]:
-    """A compare-and-swap loop that guesses first against one that reads first."""
+    """A compare-and-swap loop that guesses first against one that reads first, and where the guess is cheaper."""
     for f in found:
         for row in f.rows:
             if (
@@ -117,8 +117,8 @@ def _guesses(found: Sequence[Finding]) -> list[Sentence]:
                 less = _share(1 - 1 / c.low, 1 - 1 / c.high)
                 return [
                     said(
-                        f"read before the first compare-and-swap: {number(f.default_ns.median_ns)} instead of"
-                        f" {number(row.ns.median_ns)} ns ({less} less)",
+                        f"alone, read before the first CAS: {number(f.default_ns.median_ns)} instead of"
+                        f" {number(row.ns.median_ns)} ns ({less} less){_but_more(f, row.form, found, 'cheaper')}",
                         "one_line",
                         ratio=c.value,
                     )
@@ -138,16 +138,19 @@ def _cheaper(found: Sequence[Finding]) -> list[Sentence]:
                 best[row.form] = (f, row)
     ranked = sorted(best.values(), key=lambda pair: round(pair[1].ns.median_ns / pair[0].default_ns.median_ns, 1))
     return [
-        said(_cheaper_text(f, row) + _elsewhere(f, row, found), "one_line", ratio=row.judged.contrast.value)
+        said(
+            _cheaper_text(f, row) + _but_more(f, row.form, found, "slower"), "one_line", ratio=row.judged.contrast.value
+        )
         for f, row in ranked
     ]
 
 
-def _elsewhere(f: Finding, row: Against, found: Sequence[Finding]) -> str:
-    """Where else the form is shown to cost more than the default: a caller has one form for all."""
+def _but_more(f: Finding, form: str, found: Sequence[Finding], answer: str) -> str:
+    """Where else the advice costs more, because there the form is shown to be `answer` ("slower" or "cheaper") than the
+    default: a caller has one form for all."""
     others = (g for g in found if g.operation == f.operation and g.figure == "issue" and g is not f)
-    worse = [g for g in others if any(r.form == row.form and r.judged.slower for r in g.rows)]
-    where = join(list(dict.fromkeys(condition(g) for g in worse)))
+    against = [g for g in others if any(r.form == form and getattr(r.judged, answer) for r in g.rows)]
+    where = join(list(dict.fromkeys(condition(g) if g.contender == "none" else "contended" for g in against)))
     return f", but more {where}" if where else ""
 
 

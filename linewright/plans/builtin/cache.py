@@ -43,7 +43,7 @@ PARAMETERS = (
     ),
     Parameter("most_entries", "count", 8192, "entries of a list, at most", 1, 1_000_000),
     Parameter("iterations", "count", 200, "passes of each published cell", 8, 100_000),
-    Parameter("launches", "count", 5, "processes that each cell is run in; published cells are run in one", 1, 1000),
+    Parameter("launches", "count", 5, "processes that each cell is run in", 1, 1000),
     Parameter("window_ms", "ms", 2.0, "length of a window, preparation included", 0.01, 10_000),
 )
 DMA_SIZES = (4096, 65536, 2 << 20)
@@ -60,7 +60,7 @@ def build(inputs: Inputs) -> Plan:
         raise UserError("no cache-maintenance instruction here", "--plan cache", "x86-64, i386 and arm64 have them")
     cells = list(_published(forms) if published else _grid(forms, inputs.values))
     windows = max(6, inputs.values["iterations"] // 4) if published else 3
-    return _plan(inputs, cells, windows, 1 if published else inputs.values["launches"])
+    return _plan(inputs, cells, windows, inputs.values["launches"])
 
 
 def _plan(inputs: Inputs, cells: list[Cell], windows: int, launches: int) -> Plan:

@@ -74,9 +74,16 @@ def test_the_matrix_holds_what_was_put_in(x86):
     assert rows["CAS, guesses first"].entries["alone"].default.form == "cmpxchg_loop_guess_first"
 
 
+def test_reading_first_is_advised_with_what_it_costs_contended():
+    contended = CONTENDED | {"cmpxchg_loop_guess_first": 25.0}
+    both = together(costs(X86, contended) + counters(), np.random.default_rng(1), shared=0.03, own=0.005)
+    used = render_all(screen(both).use)
+    assert any("first CAS: 5." in line and line.endswith("less), but more contended.") for line in used), used
+
+
 def test_use_and_set_say_what_is_shown(x86):
     used = render_all(x86.use)
-    assert "Count in per-CPU words: 0.7" in used[0] and "Read before the first compare-and-swap: 5." in used[2]
+    assert "Count in per-CPU words: 0.7" in used[0] and "Alone, read before the first CAS: 5." in used[2]
     assert "times (2.5 to 2.6) cheaper than a CAS loop" in used[1]
     assert "PREFETCHW gains nothing alone" in used[3]
     assert render_all(x86.set) == ["Nothing: on x86-64 there is no choice for LINEWRIGHT_ATOMICS to make."]
