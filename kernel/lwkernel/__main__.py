@@ -2,11 +2,13 @@
 
     kernel/build SERIES ARCH [--patch NAME]… [--fragment NAME]… [--jobs N]     builds; prints the folder
     kernel/build SERIES ARCH --tree FOLDER [--patch NAME]…                     the patched sources alone, for a build of
-    your own kernel/build SERIES ARCH --diff [--patch NAME]…                            the change as a unified diff, on
-    standard output kernel/build --list                                                        patches and fragments
+    your own
+    kernel/build SERIES ARCH --diff [--patch NAME]…                            the change as a unified diff, on standard
+    output
+    kernel/build --list                                                        patches and fragments
 
-SERIES is 6.1 or 6.12, ARCH arm64, x86_64, i386 or riscv; `--patch all` takes every patch that this kernel can have. The
-folder holds vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built against
+SERIES is 6.1, 6.12 or 7.3, ARCH arm64, x86_64, i386 or riscv; `--patch all` takes every patch that this kernel can
+have. The folder holds vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built against
 (KDIR=FOLDER/source/out). Debian's sources are fetched once, by apt, into ${XDG_CACHE_HOME:-~/.cache}/linewright.
 
 Exit code: 0 done; 2 the request was wrong; 3 a step failed (says where its log is); 77 something is missing here (names
@@ -48,7 +50,8 @@ def parsed(argv: list[str]) -> argparse.Namespace:
 def listed() -> None:
     for name in patches.names():
         patch = patches.load(name)
-        print(f"patch     {name:28} {', '.join(patch.series)}; {', '.join(patch.arches)}: {patch.head.splitlines()[0]}")
+        kernels = "; ".join(f"{series} {', '.join(arches)}" for series, arches in patch.kernels.items())
+        print(f"patch     {name:20} {patch.head.splitlines()[0].rstrip('.')} ({kernels})")
     for name in configuration.fragments():
         if name not in ("base", *builder.ARCHES):
             print(f"fragment  {name}")

@@ -107,7 +107,7 @@ def patched_source(request: Request, folder: Path) -> tuple[Path, list[patches.P
     wanted = patches.chosen(list(request.patches), request.series, request.arch)
     tree, version = sources.fetch(request.series)
     source, stamp, diff = folder / "source", folder / "applied", folder / "patches.diff"
-    inputs = version + "".join(_contents(patch) for patch in wanted)
+    inputs = version + "".join(_contents(patch, request.series) for patch in wanted)
     if source.exists() and stamp.exists() and stamp.read_text() == inputs:
         return source, wanted
     stamp.unlink(missing_ok=True)
@@ -130,10 +130,9 @@ def _undo(source: Path, tree: Path, diff: str) -> None:
             edits.written(source / place, (tree / place).read_text())
 
 
-def _contents(patch: patches.Patch) -> str:
+def _contents(patch: patches.Patch, series: str) -> str:
     """What a patch does to a tree; its page head is no part of that."""
-    files = {place: (patches.FOLDER / source).read_text() for place, source in patch.files.items()}
-    return repr((files, patch.edits))
+    return repr((patch.files_of(series), patch.edits))
 
 
 def configure(request: Request, wanted: list[patches.Patch], source: Path, out: Path, words: list[str]) -> None:

@@ -3,10 +3,10 @@ state.
 
 A patch file defines
 
-    ARCHES   the architectures it is for: arm64, x86_64, i386, riscv
-    SERIES   the kernels it is for: "6.1", "6.12"
+    ARCHES   the architectures it is for: arm64, x86_64, i386, riscv; or series -> architectures
+    SERIES   the kernels it is for: "6.1", "6.12", "7.3"; left out where ARCHES says it
     CONFIG   lines that switch it on in a configuration
-    FILES    our new files: place in the source tree -> file beside the patch
+    FILES    our new files: place in the source tree -> file beside the patch, or series -> file
     EDITS    the edits of existing files
 """
 
@@ -30,11 +30,18 @@ class Patch:
     name: str
     head: str
     """The page head, as text."""
-    arches: tuple[str, ...]
-    series: tuple[str, ...]
+    kernels: dict[str, tuple[str, ...]]
+    """The architectures it is for, by series."""
     config: tuple[str, ...]
-    files: dict[str, str]
+    files: dict[str, str | dict[str, str]]
     edits: tuple[edits.Edit, ...]
+
+    def files_of(self, series: str) -> dict[str, str]:
+        """Our new files in a series: place in the source tree to our text."""
+        named = {
+            place: source if isinstance(source, str) else source.get(series) for place, source in self.files.items()
+        }
+        return {place: (FOLDER / source).read_text() for place, source in named.items() if source}
 
 
 def names() -> list[str]:
@@ -48,11 +55,11 @@ def load(name: str) -> Patch:
     if not path.is_file():
         raise Refused(f"no patch {name}; there are {', '.join(names())}")
     held = runpy.run_path(str(path))
+    arches = held["ARCHES"]
     return Patch(
         name=name,
         head=held["__doc__"],
-        arches=held["ARCHES"],
-        series=held["SERIES"],
+        kernels=arches if isinstance(arches, dict) else dict.fromkeys(held["SERIES"], arches),
         config=held["CONFIG"],
         files=held.get("FILES", {}),
         edits=held.get("EDITS", ()),
@@ -63,13 +70,13 @@ def chosen(wanted: list[str], series: str, arch: str) -> list[Patch]:
     """The patches of a request, in the order of their names; ``all`` is every one that this kernel can have."""
     if "all" in wanted:
         every = [load(name) for name in names()]
-        return [patch for patch in every if arch in patch.arches and series in patch.series]
+        return [patch for patch in every if arch in patch.kernels.get(series, ())]
     found = [load(name) for name in sorted(set(wanted))]
     for patch in found:
-        if arch not in patch.arches:
-            raise Refused(f"patch {patch.name} is for {', '.join(patch.arches)}, not for {arch}")
-        if series not in patch.series:
-            raise Refused(f"patch {patch.name} is for {', '.join(patch.series)}, not for {series}")
+        if series not in patch.kernels:
+            raise Refused(f"patch {patch.name} is for {', '.join(patch.kernels)}, not for {series}")
+        if arch not in patch.kernels[series]:
+            raise Refused(f"patch {patch.name} is for {', '.join(patch.kernels[series])}, not for {arch}, in {series}")
     return found
 
 
@@ -82,8 +89,7 @@ def apply(tree: Path, patches: list[Patch], series: str) -> str:
         before.setdefault(path, path.read_text().splitlines() if path.exists() else [])
 
     for patch in patches:
-        for place, source in patch.files.items():
-            text = (FOLDER / source).read_text()
+        for place, text in patch.files_of(series).items():
             target = tree / place
             if target.exists() and target not in before:
                 raise Refused(f"patch {patch.name}: {place} exists in {series} already")

@@ -1,5 +1,6 @@
 """Debian's kernel sources: fetched once by apt under the package's name, unpacked into the user's cache, never changed
-there."""
+there. A series that this machine's suites do not carry is fetched from the suite that does, through a state of its
+own: apt's lists of the system stay as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from pathlib import Path
 
 from .errors import Failed, Missing, Refused
 
-PACKAGES = {"6.1": "linux-source-6.1", "6.12": "linux-source-6.12"}
+PACKAGES = {series: f"linux-source-{series}" for series in ("6.1", "6.12", "7.3")}
+SUITES = {"7.3": "trixie-backports"}
+"""Where a series is that the machine's own suites are not asked for."""
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def tool(name: str, package: str) -> str:
@@ -41,11 +45,45 @@ def cache(series: str) -> Path:
     return folder
 
 
-def unpack_into(folder: Path, package: str) -> None:
+def archive() -> str:
+    """Where this machine's apt finds Debian's main archive."""
+    words = [tool("apt-get", "apt"), "indextargets", "--format", "$(REPO_URI)"]
+    found = subprocess.run(words, text=True, capture_output=True, check=False).stdout
+    for line in found.splitlines():
+        if line.rstrip("/").endswith("/debian"):
+            return line
+    raise Missing("apt knows no archive of Debian's main suites")
+
+
+def options(suite: str | None, scratch: Path) -> list[str]:
+    """Options of apt-get: for a suite, a state of its own under `scratch`, whose lists are fetched here."""
+    found = ["-o", "APT::Sandbox::User=root"]
+    if suite is None:
+        return found
+    if not KEYRING.exists():
+        raise Missing(f"{KEYRING} is missing (apt install debian-archive-keyring)")
+    for part in ("lists/partial", "cache/archives/partial"):
+        (scratch / part).mkdir(parents=True)
+    (scratch / "status").touch()
+    (scratch / "sources.list").write_text(f"deb [signed-by={KEYRING}] {archive()} {suite} main\n")
+    places = {
+        "State": scratch,
+        "State::lists": scratch / "lists",
+        "State::status": scratch / "status",
+        "Cache": scratch / "cache",
+        "Etc::sourcelist": scratch / "sources.list",
+        "Etc::sourceparts": "/dev/null",
+    }
+    found += [word for place, path in places.items() for word in ("-o", f"Dir::{place}={path}")]
+    call([tool("apt-get", "apt"), *found, "update"], scratch)
+    return found
+
+
+def unpack_into(folder: Path, package: str, suite: str | None) -> None:
     """Fetch the package and put its sources at folder/tree, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
-        call([tool("apt-get", "apt"), "-o", "APT::Sandbox::User=root", "download", package], scratch)
+        call([tool("apt-get", "apt"), *options(suite, scratch / "apt"), "download", package], scratch)
         deb = next(scratch.glob("*.deb"))
         call([tool("dpkg-deb", "dpkg"), "-x", str(deb), "deb"], scratch)
         version = subprocess.run(["dpkg-deb", "-f", str(deb), "Version"], text=True, capture_output=True, check=True)
@@ -64,7 +102,7 @@ def fetch(series: str) -> tuple[Path, str]:
     with open(folder / "lock", "w") as lock:  # several builds may start at once
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "tree").exists():
-            unpack_into(folder, PACKAGES[series])
+            unpack_into(folder, PACKAGES[series], SUITES.get(series))
     return folder / "tree", (folder / "version").read_text().strip()
 
 

@@ -15,16 +15,19 @@ Switch: CONFIG_ARM64_LSE_PREFETCH, off by default, compiles it in; then the boot
 Without the option each site is a `NOP`; exchanges and what has spare room in its LL/SC loop gain no instruction. Any
 other value is refused in the kernel's log, and the option stays off.
 
-Kernels: 6.1 and 6.12. A kernel whose headers look different is refused by name of the file.
+On a system without LSE the option has no effect, and the log says so.
 
-Upstream (late 2026): an option of this kind was proposed and never answered; no kernel has it.
+Kernels: 6.1, 6.12 and 7.3. A kernel whose headers look different is refused by name of the file.
+
+Upstream (late 2026): an option of this kind was proposed and never answered; 7.3.4 has none (its atomic_lse.h has no
+prefetch, and its Kconfig no option for one).
 """
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)
 from lwkernel.edits import Edit
 
 ARCHES = ("arm64",)
-SERIES = ("6.1", "6.12")
+SERIES = ("6.1", "6.12", "7.3")
 CONFIG = ("CONFIG_ARM64_LSE_PREFETCH=y",)
 
 FILES = {
@@ -37,8 +40,7 @@ FILES = {
 HELP = """\
 config ARM64_LSE_PREFETCH
 	bool "Prefetch for write before LSE atomics, by a boot option"
-	depends on ARM64_LSE_ATOMICS
-	help
+DEPENDS	help
 	  With lse_prefetch=on on the kernel's command line, every LSE atomic
 	  is preceded by a prefetch of its location for writing. Cores that
 	  perform atomics far away then perform them near. Without it, the
@@ -59,8 +61,19 @@ FEATURE = """\
 #endif
 """
 
+# LSE atomics are a choice of the configuration up to 6.x, and always there in 7.3.
+DEPENDS = {"6.1": "\tdepends on ARM64_LSE_ATOMICS\n", "6.12": "\tdepends on ARM64_LSE_ATOMICS\n", "7.3": ""}
+
 EDITS = (
-    Edit(path="arch/arm64/Kconfig", before=r'^endmenu # "ARMv8\.1 architectural features"$', text=HELP + "\n"),
+    *(
+        Edit(
+            path="arch/arm64/Kconfig",
+            before=r'^endmenu # "ARMv8\.1 architectural features"$',
+            series=(series,),
+            text=HELP.replace("DEPENDS", depends) + "\n",
+        )
+        for series, depends in DEPENDS.items()
+    ),
     Edit(path="arch/arm64/tools/cpucaps", before=r"^MISMATCHED_CACHE_TYPE$", text="LSE_PREFETCH"),
     Edit(
         path="arch/arm64/kernel/Makefile",
@@ -72,7 +85,11 @@ EDITS = (
         before=r"^/\* Kernel representation of AT_HWCAP",
         text='#include "lse_prefetch_option.h"\n\n',
     ),
-    Edit(path="arch/arm64/kernel/cpufeature.c", before=r"^#ifdef CONFIG_ARM64_LSE_ATOMICS$", text=FEATURE),
+    Edit(
+        path="arch/arm64/kernel/cpufeature.c",
+        after=r"^static const struct arm64_cpu_capabilities arm64_features\[\] = \{$",
+        text=FEATURE,
+    ),
     # Before the condition: exchanges name the macro in kernels without LSE, too.
     Edit(
         path="arch/arm64/include/asm/lse.h",

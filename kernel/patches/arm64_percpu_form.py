@@ -14,11 +14,12 @@ that is faster with STADD. So it is a choice, and three boots of one kernel comp
 
 Switch: CONFIG_ARM64_PERCPU_FORM, off by default, compiles it in; then the boot option `percpu_form=store`, `load` or
 `prefetch`. Without the option the code is what it was. Any other value is refused in the kernel's log, and the form
-stays.
+stays. On a system without LSE the option has no effect, and the log says so.
 
 Kernels: 6.1 and 6.12. A kernel whose header looks different is refused by name of the file.
 
-Upstream (late 2026): load forms since 6.18 and in the 6.12 series, without a choice.
+Upstream (late 2026): load forms since 6.18 and in the 6.12 series, without a choice (7.3.4: PERCPU_OP() of
+arch/arm64/include/asm/percpu.h).
 """
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)

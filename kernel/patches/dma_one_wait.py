@@ -9,39 +9,46 @@ entry.
 Switch: CONFIG_DMA_ONE_WAIT compiles it in; dma_one_wait=1 on the command line, or
 /sys/module/kernel/parameters/dma_one_wait at any time, switches it on. Off by default.
 
-Kernels: 6.1 and 6.12, arm64; 6.12, riscv. RISC-V's own instructions (Zicbom) are followed by no wait in any kernel,
-so only T-Head's, which are, gain one.
+Kernels: 6.1 and 6.12, arm64; 6.12 and 7.3, riscv. RISC-V's own instructions (Zicbom) are followed by no wait in any
+kernel, so only T-Head's, which are, gain one. In 7.3 the option is for the boot alone, and lists in bounce buffers are
+waited for entry by entry, as that kernel does on arm64.
 
-Upstream: batched for arm64 in mainline since 2026, not in 6.1 or 6.12; not for RISC-V.
+Upstream: batched for arm64 in mainline since 2026 (7.3.4: arch_sync_dma_flush() of arch/arm64/include/asm/cache.h), not
+in 6.1 or 6.12; not for RISC-V, which in 7.3.4 does not select ARCH_HAS_BATCHED_DMA_SYNC.
 """
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)
+from dataclasses import replace
+
 from lwkernel.edits import Edit
 
-ARCHES = ("arm64", "riscv")
-SERIES = ("6.1", "6.12")
+ARCHES = {"6.1": ("arm64",), "6.12": ("arm64", "riscv"), "7.3": ("riscv",)}
 CONFIG = ("CONFIG_DMA_ONE_WAIT=y",)
 
 FILES = {
-    "arch/arm64/mm/dma-one-wait.c": "dma_one_wait/arm64.c",
-    "arch/riscv/mm/dma-one-wait.c": "dma_one_wait/riscv.c",
-    "include/linux/dma-one-wait.h": "dma_one_wait/dma-one-wait.h",
+    "arch/arm64/mm/dma-one-wait.c": {"6.1": "dma_one_wait/arm64.c", "6.12": "dma_one_wait/arm64.c"},
+    "arch/riscv/mm/dma-one-wait.c": {"6.12": "dma_one_wait/riscv.c", "7.3": "dma_one_wait/riscv_flush.c"},
+    "include/linux/dma-one-wait.h": {
+        "6.1": "dma_one_wait/dma-one-wait.h",
+        "6.12": "dma_one_wait/dma-one-wait.h",
+        "7.3": "dma_one_wait/dma-one-wait-flush.h",
+    },
 }
 
 DIRECT = "kernel/dma/direct.c"
 IOMMU = "drivers/iommu/dma-iommu.c"
 
 
-def option(series: str, depends: str) -> Edit:
+def option(series: str, depends: str, select: str = "") -> Edit:
     """The configuration option; its architectures differ between series."""
     text = f"""\
 config DMA_ONE_WAIT
 	bool "One wait for a scatter list of a device without coherency"
 	depends on {depends}
-	help
+{select}	help
 	  Mapping, unmapping and syncing of a scatter list issues the cache
 	  operations of all its entries, then waits once. Switched on by
-	  dma_one_wait=1, at boot or in /sys/module/kernel/parameters.
+	  dma_one_wait=1 on the kernel's command line.
 
 """
     return Edit(path="kernel/dma/Kconfig", before=r"^config DMA_API_DEBUG$", series=(series,), text=text)
@@ -94,10 +101,10 @@ def bounced_lists(direction: str) -> tuple[Edit, ...]:
     )
 
 
-EDITS = (
-    # ---- the switch ----
+SWITCH = (
     option("6.1", "ARM64"),
     option("6.12", "ARM64 || RISCV_NONSTANDARD_CACHE_OPS"),
+    option("7.3", "RISCV_NONSTANDARD_CACHE_OPS", "\tselect ARCH_HAS_BATCHED_DMA_SYNC\n"),
     Edit(
         path="include/linux/dma-map-ops.h",
         before=r"^void \*arch_dma_set_uncached\(",
@@ -105,15 +112,20 @@ EDITS = (
     ),
     Edit(
         path="arch/arm64/mm/Makefile",
+        series=("6.1", "6.12"),
         after=r"^obj-\$\(CONFIG_HUGETLB_PAGE\)",
         text="obj-$(CONFIG_DMA_ONE_WAIT)\t+= dma-one-wait.o",
     ),
     Edit(
         path="arch/riscv/mm/Makefile",
         after=r"^obj-\$\(CONFIG_RISCV_DMA_NONCOHERENT\)",
-        series=("6.12",),
+        series=("6.12", "7.3"),
         text="obj-$(CONFIG_DMA_ONE_WAIT) += dma-one-wait.o",
     ),
+)
+
+# Kernels that wait behind every entry: their lists are gone through by code of ours.
+LISTS = (
     # ---- kernel/dma/direct.c ----
     Edit(
         path=DIRECT,
@@ -291,10 +303,13 @@ static void iommu_dma_list_for_device(struct device *dev,
         r"^\t\tsg_dma_len\(s\) = s->length;$",
         "iommu_dma_entry(dev, s),\n\t\t\t\t\ts->length, dir",
     ),
+)
+
+THEAD = (
     # ---- T-Head's operations without their wait ----
     Edit(
         path="arch/riscv/include/asm/dma-noncoherent.h",
-        series=("6.12",),
+        series=("6.12", "7.3"),
         after=r"^\tvoid \(\*wback_inv\)\(phys_addr_t paddr, size_t size\);$",
         text="""\
 #ifdef CONFIG_DMA_ONE_WAIT
@@ -306,7 +321,7 @@ static void iommu_dma_list_for_device(struct device *dev,
     ),
     Edit(
         path="arch/riscv/errata/thead/errata.c",
-        series=("6.12",),
+        series=("6.12", "7.3"),
         before=r"^static const struct riscv_nonstd_cache_ops thead_errata_cmo_ops = \{$",
         text="""\
 #ifdef CONFIG_DMA_ONE_WAIT
@@ -338,7 +353,7 @@ static void thead_errata_cache_wait(void)
     ),
     Edit(
         path="arch/riscv/errata/thead/errata.c",
-        series=("6.12",),
+        series=("6.12", "7.3"),
         after=r"^\t\.wback_inv = &thead_errata_cache_wback_inv,$",
         text="""\
 #ifdef CONFIG_DMA_ONE_WAIT
@@ -347,4 +362,29 @@ static void thead_errata_cache_wait(void)
 	.wait = &thead_errata_cache_wait,
 #endif""",
     ),
+)
+
+
+def issued(function: str, operation: str) -> Edit:
+    """A vendor's operation without its wait, in a kernel that waits for it behind the list."""
+    text = f"""\
+#ifdef CONFIG_DMA_ONE_WAIT
+	if (dma_one_wait_issue(noncoherent_cache_ops.{operation}, paddr, size))
+		return;
+#endif"""
+    return Edit(
+        path="arch/riscv/mm/dma-noncoherent.c",
+        inside=rf"^static inline void {function}\(",
+        after=r"^#ifdef CONFIG_RISCV_NONSTANDARD_CACHE_OPS$",
+        series=("7.3",),
+        text=text,
+    )
+
+
+EDITS = (
+    *SWITCH,
+    *(replace(edit, series=edit.series or ("6.1", "6.12")) for edit in LISTS),
+    *THEAD,
+    issued("arch_dma_cache_wback", "wback_nowait"),
+    issued("arch_dma_cache_inv", "inv_nowait"),
 )

@@ -1,4 +1,5 @@
-/* A plugin of QEMU's system emulator (its interface 1; Debian packages no header): how often chosen instructions ran, by address.
+/* A plugin of QEMU's system emulator (its interface 1 or, with -DINTERFACE=4, 4; Debian packages no header): how often chosen
+ * instructions ran, by address.
  *
  *   -plugin count_plugin.so,to=FILE,MASK:VALUE=on[,MASK:VALUE=on…]
  *
@@ -12,19 +13,23 @@
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*call)(qemu_plugin_id_t, struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *instruction, enum qemu_plugin_op op, void *word,
-                                                uint64_t by);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *instruction, void (*call)(unsigned cpu, void *given),
+                                            enum qemu_plugin_cb_flags flags, void *given);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*call)(qemu_plugin_id_t, void *), void *given);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *instruction);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t index);
+#if INTERFACE < 3
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *instruction);
+#else
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *instruction, void *to, size_t bytes);
+#endif
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *instruction);
 
 extern int qemu_plugin_version;
-int qemu_plugin_version = 1;
+int qemu_plugin_version = INTERFACE;
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv);
 
 #define KINDS 8
@@ -54,20 +59,38 @@ static struct place *place_of(uint64_t address, uint32_t value) {
     return &places[at];
 }
 
+static uint32_t word_of(const struct qemu_plugin_insn *instruction) {
+    size_t bytes = qemu_plugin_insn_size(instruction);
+    uint32_t word = 0;
+
+    bytes = bytes < sizeof word ? bytes : sizeof word;
+#if INTERFACE < 3
+    memcpy(&word, qemu_plugin_insn_data(instruction), bytes);
+#else
+    qemu_plugin_insn_data(instruction, &word, bytes);
+#endif
+    return word;
+}
+
+static void executed(unsigned cpu, void *given) {
+    struct place *place = given;
+
+    (void)cpu;
+    place->count++;
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     (void)id;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        size_t bytes = qemu_plugin_insn_size(instruction);
-        uint32_t word = 0;
+        uint32_t word = word_of(instruction);
 
-        memcpy(&word, qemu_plugin_insn_data(instruction), bytes < sizeof word ? bytes : sizeof word);
         for (int kind = 0; kind < kinds_used; kind++) {
             if ((word & kinds[kind].mask) != kinds[kind].value)
                 continue;
             struct place *place = place_of(qemu_plugin_insn_vaddr(instruction), kinds[kind].value);
 
-            qemu_plugin_register_vcpu_insn_exec_inline(instruction, QEMU_PLUGIN_INLINE_ADD_U64, &place->count, 1);
+            qemu_plugin_register_vcpu_insn_exec_cb(instruction, executed, QEMU_PLUGIN_CB_NO_REGS, place);
         }
     }
 }

@@ -21,11 +21,16 @@ I386 = {"lock cmpxchg8b": (0x00FFFFFF, 0x00C70FF0)}
 Kinds = dict[str, tuple[int, int]]
 
 
-def plugin(out: Path) -> Path:
+NEWER = 4
+"""Interface of QEMU 10's plugins; Debian 12's 7.2 has 1."""
+
+
+def plugin(out: Path, interface: int = 1) -> Path:
     """The plugin, built in a folder."""
     target = out / "count_plugin.so"
     source = ROOT / "tests/kernel/count_plugin.c"
-    subprocess.run(["gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(target), str(source)], check=True)
+    words = ["gcc", "-O2", "-Wall", f"-DINTERFACE={interface}", "-shared", "-fPIC", "-o", str(target), str(source)]
+    subprocess.run(words, check=True)
     return target
 
 
@@ -38,7 +43,8 @@ def words(built: Path, to: Path, chosen: Kinds) -> tuple[str, ...]:
 def by_function(vmlinux: Path, counts: Path, chosen: Kinds) -> Counter[tuple[str, str]]:
     """(kind, function) to executions; a module's count for `module`. The kernel runs where it was linked (nokaslr)."""
     listed = subprocess.run(["nm", "-n", str(vmlinux)], text=True, capture_output=True, check=True).stdout
-    symbols = [(int(row[0], 16), row[2]) for row in map(str.split, listed.splitlines()) if row[1] in "tT"]
+    rows = [row for row in map(str.split, listed.splitlines()) if row[1] in "tT" and row[2][0] not in "$."]
+    symbols = [(int(row[0], 16), row[2]) for row in rows]
     starts = [address for address, _ in symbols]
     end = next(int(row.split()[0], 16) for row in listed.splitlines() if row.endswith(" _end"))
     names = {value: kind for kind, (_, value) in chosen.items()}

@@ -12,13 +12,16 @@ PATCHES = {
     ("6.12", "x86_64"): ("srcu_fast_updown",),
     ("6.12", "i386"): ("atomic64_first",),
     ("6.1", "i386"): ("atomic64_first",),
+    ("6.12", "riscv"): ("dma_one_wait",),
+    ("7.3", "riscv"): ("dma_one_wait",),
 }
-FRAGMENTS = {"arm64": ("dma", "iommu", "torture"), "x86_64": ("lockdep", "kasan", "dma", "torture")}
+FRAGMENTS = {"arm64": ("dma", "iommu", "torture"), "riscv": ("dma",), "x86_64": ("lockdep", "kasan", "dma", "torture")}
 """On x86-64 with everything that finds mistakes; what counts instructions runs on the others."""
 
 
-def kernel(series: str, arch: str) -> Path:
-    """The kernel's folder; run_arm64.Unavailable with what is missing."""
-    words = [word for name in PATCHES.get((series, arch), ()) for word in ("--patch", name)]
+def kernel(series: str, arch: str, patched: bool = True) -> Path:
+    """The kernel's folder; run_arm64.Unavailable with what is missing. Unpatched, it has the same configuration."""
+    names = PATCHES.get((series, arch), ()) if patched else ()
+    words = [word for name in names for word in ("--patch", name)]
     words += [word for name in FRAGMENTS.get(arch, ()) for word in ("--fragment", name)]
     return small.built(series, arch, *words)

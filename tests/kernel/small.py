@@ -20,11 +20,13 @@ QEMU = {
     "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"], "ttyAMA0"),
     "x86_64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"], "ttyS0"),
     "i386": ("qemu-system-i386", "qemu-system-x86", ["-M", "q35", "-cpu", "max"], "ttyS0"),
+    "riscv": ("qemu-system-riscv64", "qemu-system-misc", ["-M", "virt"], "ttyS0"),
 }
 COMPILER = {
     "arm64": (["aarch64-linux-gnu-gcc"], "gcc-aarch64-linux-gnu"),
     "x86_64": (["gcc"], "gcc"),
     "i386": (["gcc-12", "-m32", "-I/usr/include/x86_64-linux-gnu"], "gcc-12-multilib"),
+    "riscv": (["riscv64-linux-gnu-gcc"], "gcc-riscv64-linux-gnu"),
 }
 LIMIT_S = 600
 """For one command, far above what it takes: the emulated machine shares its processors."""
@@ -50,7 +52,12 @@ def program(source: Path, arch: str, out: Path, *words: str) -> Path:
     return target
 
 
-CROSS = {"arm64": ["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"], "i386": ["ARCH=i386"], "x86_64": []}
+CROSS = {
+    "arm64": ["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"],
+    "i386": ["ARCH=i386"],
+    "riscv": ["ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"],
+    "x86_64": [],
+}
 
 
 def _made(command: list[str]) -> None:
@@ -101,13 +108,26 @@ def boot(
     files: dict[str, bytes] | None = None,
     machine: tuple[str, ...] = (),
     cpus: int = 2,
+    emulator: str = "",
 ) -> Boot:
-    """Boot a kernel with `options` on its command line, run the commands, switch it off."""
+    """Boot a kernel with `options` on its command line, run the commands, switch it off. `machine` are words for the
+    emulator, which may be another one than the machine's own."""
     name, package, words, console = QEMU[arch]
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(initramfs(init, commands, files))
         archive.flush()
-        command = [tool(name, package), *words, "-smp", str(cpus), "-m", "1024", "-nographic", "-nic", "none", *machine]
+        command = [
+            emulator or tool(name, package),
+            *words,
+            "-smp",
+            str(cpus),
+            "-m",
+            "1024",
+            "-nographic",
+            "-nic",
+            "none",
+            *machine,
+        ]
         command += ["-no-reboot", "-kernel", str(kernel / "vmlinuz"), "-initrd", archive.name, "-append"]
         command.append(f"console={console} panic=-1 nokaslr limit_s={LIMIT_S} {options}")
         said = console_of(command, LIMIT_S * (len(commands) + 1)).replace("\r", "")

@@ -31,6 +31,14 @@ static int __init choose(char *word)
 }
 early_param("lse_prefetch", choose);
 
+static int __init say(void)
+{
+	if (chosen && !cpus_have_cap(ARM64_HAS_LSE_ATOMICS))
+		pr_notice("no effect: this system has no LSE atomics\n");
+	return 0;
+}
+core_initcall(say);
+
 /*
  * The forms with a prefetch are LSE forms: a system without LSE keeps its LL/SC loops, which
  * prefetch anyway.

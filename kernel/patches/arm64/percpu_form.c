@@ -38,6 +38,14 @@ static int __init choose(char *word)
 }
 early_param("percpu_form", choose);
 
+static int __init say(void)
+{
+	if (chosen != AS_IT_WAS && !cpus_have_cap(ARM64_HAS_LSE_ATOMICS))
+		pr_notice("no effect: this system has no LSE atomics\n");
+	return 0;
+}
+core_initcall(say);
+
 /* All are LSE forms: a system without LSE keeps its LL/SC loops. */
 static bool chosen_with_lse(enum form wanted, int scope)
 {

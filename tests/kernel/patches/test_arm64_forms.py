@@ -20,11 +20,21 @@ import alternatives as alt  # noqa: E402
 import small  # noqa: E402
 
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
-PATCHES = ("arm64_lse_prefetch", "arm64_percpu_form")
+PATCHES = {
+    "6.1": ("arm64_lse_prefetch", "arm64_percpu_form"),
+    "6.12": ("arm64_lse_prefetch", "arm64_percpu_form"),
+    "7.3": ("arm64_lse_prefetch",),
+}
 PER_CPU = {"PERCPU_STORE", "PERCPU_LOAD", "PERCPU_PREFETCH"}
 OURS = {"LSE_PREFETCH", *PER_CPU}
 WORKLOAD = Path(os.environ.get("LINEWRIGHT_ARM64_WORKLOAD", ROOT / "build/arm64/workload/linewright-workload"))
-FEATURES = {"6.1": "asm/cpucaps.h", "6.12": "asm/cpucap-defs.h"}
+FEATURES = {"6.1": "asm/cpucaps.h", "6.12": "asm/cpucap-defs.h", "7.3": "asm/cpucap-defs.h"}
+OBJECTS = ["lib/atomic64_test.o", "lib/refcount.o", "mm/vmstat.o"]
+"""Objects that use each header that is changed."""
+
+
+def _words_of(series: str) -> list[str]:
+    return [word for name in PATCHES[series] for word in ("--patch", name)]
 
 
 @pytest.fixture(scope="module", params=SERIES)
@@ -34,7 +44,7 @@ def series(request):
 
 @pytest.fixture(scope="module")
 def patched(series) -> Path:
-    return _built(series, *(word for name in PATCHES for word in ("--patch", name)))
+    return _built(series, *_words_of(series))
 
 
 def _built(series: str, *words: str) -> Path:
@@ -65,7 +75,38 @@ def programs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def width(patched, tmp_path_factory) -> bytes:
     """A module that looks at the neighbours of small per-CPU variables."""
-    return small.small_module(patched, "arm64", ROOT / "tests/kernel/percpu_width", tmp_path_factory.mktemp("width"))
+    return small.small_module(
+        patched, "arm64", ROOT / "tests/kernel/modules/percpu_width", tmp_path_factory.mktemp("width")
+    )
+
+
+@pytest.fixture
+def run(kernel, patched, programs, width):
+    """Boots with options; every site that outlives the boot has to be the code of the given CPU features, and all
+    tests have to pass. Gives what the console said."""
+    init, guest = programs
+
+    def booted(features: set[str], options: str, machine: tuple[str, ...] = ()) -> str:
+        expected = kernel.applied(features, {"HAS_LSE_ATOMICS", *OURS & set(kernel.features)})
+        # Code that is thrown away after the boot cannot be read back.
+        stays = {site: code for site, code in expected.items() if not _initial(kernel, site)}
+        assert len(stays) > 1000
+        lines = "".join(f"{site:x} {code.hex()}\n" for site, code in stays.items())
+        tests = next((patched / "source/out").rglob("percpu_test.ko"))
+        words = (["text", "/sites"], ["module", "/percpu_test.ko"], ["module", "/width.ko"])
+        workload = [[str(WORKLOAD), "hash-bucket", "--threads", "4", "--duration", "1s"]] if WORKLOAD.exists() else []
+        files = {"sites": lines.encode(), "percpu_test.ko": tests.read_bytes(), "width.ko": width}
+        commands = [*([str(guest), *more] for more in words), *workload]
+        boot = small.boot(patched, "arm64", init, commands, options, files, machine)
+        assert set(boot.codes) == {0} and boot.ended, boot.console[-3000:]
+        assert f"text same={len(stays)} different=0" in boot.output[0]
+        assert "percpu test done" in boot.console
+        assert not workload or "verified" in boot.output[3]
+        assert "atomic64_test: passed" in boot.console
+        assert not boot.complaints()
+        return boot.console
+
+    return booted
 
 
 # ---- in the linked kernel ----
@@ -120,6 +161,8 @@ def test_every_exchange_has_the_same_exchange_behind_its_prefetch(kernel):
 
 
 def test_every_per_cpu_operation_has_all_three_forms(kernel, series):
+    if "arm64_percpu_form" not in PATCHES[series]:
+        pytest.skip(f"{series} has the load forms, and no patch of ours")
     sites = _per_cpu_sites(kernel)
     assert len(sites) > 20
     for name in PER_CPU:
@@ -139,22 +182,21 @@ def test_every_per_cpu_operation_has_all_three_forms(kernel, series):
 
 def test_a_kernel_with_the_patches_compiled_out_is_the_unpatched_one(patched, series, tmp_path):
     """The same instructions, in objects that use each header that is changed."""
-    objects = ["lib/atomic64_test.o", "lib/refcount.o", "mm/vmstat.o"]
     config = (patched / "source/out/.config").read_text()
-    for symbol in ("ARM64_LSE_PREFETCH", "ARM64_PERCPU_FORM"):
+    for symbol in map(str.upper, PATCHES[series]):
         assert f"CONFIG_{symbol}=y\n" in config
         config = config.replace(f"CONFIG_{symbol}=y\n", f"# CONFIG_{symbol} is not set\n")
     code = []
-    for words in ([], [word for name in PATCHES for word in ("--patch", name)]):
+    for words in ([], _words_of(series)):
         tree = tmp_path / f"tree-{len(words)}"
         subprocess.run([str(ROOT / "kernel/build"), series, "arm64", "--tree", str(tree), *words], check=True)
         out = tree / "out"
         out.mkdir()
         (out / ".config").write_text(config)
         make = ["make", "-C", str(tree), f"O={out}", "ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "-j2"]
-        for goals in (["olddefconfig"], objects):
+        for goals in (["olddefconfig"], OBJECTS):
             subprocess.run([*make, *goals], check=True, capture_output=True, stdin=subprocess.DEVNULL)
-        code.append([_code(out / name) for name in objects])
+        code.append([_code(out / name) for name in OBJECTS])
     assert all(code[0]) and code[0] == code[1]
 
 
@@ -183,44 +225,36 @@ BOOTS = [
 
 
 @pytest.mark.parametrize("options, chosen, said", BOOTS, ids=[row[0] or "none" for row in BOOTS])
-def test_the_booted_code_is_what_the_option_asks_for(kernel, patched, series, programs, width, options, chosen, said):
+def test_the_booted_code_is_what_the_option_asks_for(kernel, series, run, options, chosen, said):
     """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations and a workload of
     ours on futexes pass; and the kernel complains of nothing."""
-    init, guest = programs
-    expected = kernel.applied({"HAS_LSE_ATOMICS", *chosen}, OURS)
-    # Code that is thrown away after the boot cannot be read back.
-    stays = {site: code for site, code in expected.items() if not _initial(kernel, site)}
-    assert len(stays) > 1000
-    lines = "".join(f"{site:x} {code.hex()}\n" for site, code in stays.items())
-    tests = next((patched / "source/out").rglob("percpu_test.ko"))
-    workload = [[str(WORKLOAD), "hash-bucket", "--threads", "4", "--duration", "1s"]] if WORKLOAD.exists() else []
-    booted = small.boot(
-        patched,
-        "arm64",
-        init,
-        [
-            *(
-                [str(guest), *words]
-                for words in (["text", "/sites"], ["module", "/percpu_test.ko"], ["module", "/width.ko"])
-            ),
-            *workload,
-        ],
-        options,
-        {"sites": lines.encode(), "percpu_test.ko": tests.read_bytes(), "width.ko": width},
-    )
-    assert set(booted.codes) == {0} and booted.ended, booted.console[-3000:]
-    assert f"text same={len(stays)} different=0" in booted.output[0]
-    assert "percpu test done" in booted.console
-    assert not workload or "verified" in booted.output[3]
-    assert "atomic64_test: passed" in booted.console
+    if "percpu_form" in options and "arm64_percpu_form" not in PATCHES[series]:
+        pytest.skip(f"{series} has no percpu_form")
+    console = run({"HAS_LSE_ATOMICS", *chosen}, options)
     # Debian's 6.1 adds 32 bits to variables of 8 and 16; each form of ours has the variable's width.
     kept = series != "6.1" or bool(chosen & PER_CPU)
-    assert f"percpu_width: values right, neighbours {'kept' if kept else 'changed'}" in booted.console
-    assert not booted.complaints()
+    assert f"percpu_width: values right, neighbours {'kept' if kept else 'changed'}" in console
     for name in OURS:
         option = "lse_prefetch=on" if name == "LSE_PREFETCH" else f"percpu_form={name.removeprefix('PERCPU_').lower()}"
-        assert (f"({option})" in booted.console) == (name in chosen), option
-    assert said is None or said in booted.console
+        assert (f"({option})" in console) == (name in chosen), option
+    assert said is None or said in console
+    assert "no effect" not in console
+
+
+@pytest.mark.parametrize("cpu", ["cortex-a53", "cortex-a57"])
+@pytest.mark.parametrize("options", ["", "lse_prefetch=on percpu_form=load", "percpu_form=prefetch"])
+def test_a_processor_without_lse_keeps_its_loops(series, run, cpu, options):
+    """Every site is the LL/SC loop, whatever the option; an LSE instruction would be undefined there. The log names
+    the options that have no effect."""
+    if options and "arm64_percpu_form" not in PATCHES[series]:
+        options = options.split()[0] if "lse_prefetch" in options else pytest.skip(f"{series} has no percpu_form")
+    console = run(set(), options, ("-cpu", cpu))
+    assert "LSE atomic instructions" not in console
+    # These loops have the width of the variable in 6.1, too.
+    assert "percpu_width: values right, neighbours kept" in console
+    for option in ("lse_prefetch", "percpu_form"):
+        assert (f"{option}: no effect: this system has no LSE atomics" in console) == (option in options), option
+        assert f"({option}=" not in console
 
 
 def _initial(kernel: alt.Kernel, site: int) -> bool:

@@ -103,9 +103,17 @@ def test_a_patch_says_what_why_switch_kernels_and_upstream(name):
     patch = patches.load(name)
     for word in ("What: ", "Why: ", "Switch: ", "Kernels: ", "Upstream"):
         assert f"\n{word}" in patch.head, word
-    assert patch.edits and patch.config and patch.arches and patch.series
-    for source in patch.files.values():
-        assert "SPDX-License-Identifier: GPL-2.0-only" in (patches.FOLDER / source).read_text().split("\n", 1)[0]
+    assert patch.edits and patch.config and patch.kernels and all(patch.kernels.values())
+    texts = [text for series in patch.kernels for text in patch.files_of(series).values()]
+    assert texts and all("SPDX-License-Identifier: GPL-2.0-only" in text.split("\n", 1)[0] for text in texts)
+
+
+def test_a_patch_may_have_other_architectures_and_files_in_another_series():
+    patch = patches.load("dma_one_wait")
+    assert patch.kernels["6.1"] == ("arm64",) and patch.kernels["7.3"] == ("riscv",)
+    place = "include/linux/dma-one-wait.h"
+    assert patch.files_of("6.1")[place] == patch.files_of("6.12")[place] != patch.files_of("7.3")[place]
+    assert "arch/riscv/mm/dma-one-wait.c" not in patch.files_of("6.1")
 
 
 @pytest.mark.parametrize("name", configuration.fragments())
@@ -134,7 +142,9 @@ def test_what_kconfig_does_not_grant_is_found():
         (["5.4", "arm64"], "no kernel 5.4"),
         (["6.12", "sparc"], "no architecture sparc"),
         (["6.12", "arm64", "--patch", "nothing"], "no patch nothing; there are arm64_"),
-        (["6.12", "x86_64", "--patch", "arm64_lse_prefetch"], "is for arm64, not for x86_64"),
+        (["6.12", "x86_64", "--patch", "arm64_lse_prefetch"], "is for arm64, not for x86_64, in 6.12"),
+        (["7.3", "arm64", "--patch", "dma_one_wait"], "is for riscv, not for arm64, in 7.3"),
+        (["7.3", "arm64", "--patch", "arm64_percpu_form"], "is for 6.1, 6.12, not for 7.3"),
         (["6.12"], "SERIES and ARCH"),
     ],
 )

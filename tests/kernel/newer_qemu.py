@@ -1,0 +1,57 @@
+"""A newer QEMU than Debian 12's for RISC-V, whose processors have cache operations: fetched from the backports.
+
+Nothing is installed: the packages are unpacked into the cache. Its libraries are those of the installed
+qemu-system-misc.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import counting
+import kernels
+from run_arm64 import Unavailable, cache_folder
+
+SUITE = "bookworm-backports"
+PACKAGES = ("qemu-system-riscv", "qemu-system-data", "qemu-system-common", "opensbi")
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """The unpacked packages."""
+
+    tree: Path
+
+    @property
+    def program(self) -> Path:
+        return self.tree / "usr/bin/qemu-system-riscv64"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What makes it find its own firmware."""
+        return ("-L", str(self.tree / "usr/share/qemu"))
+
+    def plugin(self, out: Path) -> Path:
+        return counting.plugin(out, counting.NEWER)
+
+
+def fetch() -> Qemu:
+    """The emulator; Unavailable with what is missing."""
+    folder = cache_folder(kernels.ROOT / "build", "qemu-riscv")
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "tree").exists():
+            with tempfile.TemporaryDirectory(dir=folder) as name:
+                apt = kernels.Apt(Path(name) / "apt", "amd64", SUITE)
+                for package in PACKAGES:
+                    apt.unpack(package, Path(name) / "tree")
+                (Path(name) / "tree").replace(folder / "tree")
+    found = Qemu(folder / "tree")
+    done = subprocess.run([str(found.program), "-cpu", "help"], text=True, capture_output=True, check=False)
+    if "thead-c906" not in done.stdout:
+        raise Unavailable(f"{found.program} does not run here: {done.stderr.strip()[-200:]}")
+    return found
