@@ -8,8 +8,9 @@
     kernel/build --list                                                        patches and fragments
 
 SERIES is 6.1, 6.12 or 7.3, ARCH arm64, x86_64, i386 or riscv; `--patch all` takes every patch that this kernel can
-have. The folder holds vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built against
-(KDIR=FOLDER/source/out). Debian's sources are fetched once, by apt, into ${XDG_CACHE_HOME:-~/.cache}/linewright.
+have. The folder holds vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built
+against (KDIR=FOLDER/source/out). Debian's sources are fetched once, by apt, into
+${XDG_CACHE_HOME:-~/.cache}/linewright; what --tree makes shares no file with them.
 
 Exit code: 0 done; 2 the request was wrong; 3 a step failed (says where its log is); 77 something is missing here (names
 the package).
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from . import builder, configuration, patches, sources
@@ -57,12 +59,12 @@ def listed() -> None:
             print(f"fragment  {name}")
 
 
-def patched(series: str, arch: str, wanted: list[str], target: Path) -> str:
+def patched(series: str, arch: str, wanted: list[str], target: Path, copy: Callable[[Path, Path], None]) -> str:
     """Make the patched sources at `target`, which must not exist; the diff."""
     chosen = patches.chosen(wanted, series, arch)
     if target.exists():
         raise Refused(f"{target} exists")
-    sources.linked_copy(sources.fetch(series)[0], target)
+    copy(sources.fetch(series)[0], target)
     return patches.apply(target, chosen, series)
 
 
@@ -73,11 +75,13 @@ def run(options: argparse.Namespace) -> None:
     if options.arch not in builder.ARCHES:
         raise Refused(f"no architecture {options.arch}; there are {', '.join(builder.ARCHES)}")
     if options.tree:
-        patched(options.series, options.arch, options.patch, options.tree)
+        # Somebody will work in there: no file is shared with the cache.
+        patched(options.series, options.arch, options.patch, options.tree.absolute(), sources.copy)
         print(options.tree)
     elif options.diff:
         with tempfile.TemporaryDirectory(dir=sources.cache(options.series)) as scratch:
-            print(patched(options.series, options.arch, options.patch, Path(scratch) / "tree"), end="")
+            target = Path(scratch) / "tree"
+            print(patched(options.series, options.arch, options.patch, target, sources.linked_copy), end="")
     else:
         names = tuple(patch.name for patch in patches.chosen(options.patch, options.series, options.arch))
         more = {"jobs": options.jobs} if options.jobs else {}

@@ -106,12 +106,18 @@ def fetch(series: str) -> tuple[Path, str]:
     return folder / "tree", (folder / "version").read_text().strip()
 
 
-def linked_copy(tree: Path, target: Path) -> None:
-    """A copy of a tree whose files are hard links; real copies where the file system does not allow that."""
+def copy(tree: Path, target: Path, how: str = "-a") -> None:
+    """A copy of a tree, which may be worked in."""
     scratch = target.with_name(target.name + ".part")
     shutil.rmtree(scratch, ignore_errors=True)
-    done = subprocess.run(["cp", "-al", str(tree), str(scratch)], capture_output=True, check=False)
-    if done.returncode:
-        shutil.rmtree(scratch, ignore_errors=True)
-        call(["cp", "-a", str(tree), str(scratch)], target.parent)
+    call(["cp", how, str(tree), str(scratch)], target.parent)
     scratch.replace(target)
+
+
+def linked_copy(tree: Path, target: Path) -> None:
+    """A copy of a tree whose files are hard links, which nothing may write to; real copies where the file system does
+    not allow that."""
+    try:
+        copy(tree, target, "-al")
+    except Failed:
+        copy(tree, target)

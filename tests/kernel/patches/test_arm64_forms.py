@@ -17,14 +17,10 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import alternatives as alt  # noqa: E402
+import ours  # noqa: E402
 import small  # noqa: E402
 
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
-PATCHES = {
-    "6.1": ("arm64_lse_prefetch", "arm64_percpu_form"),
-    "6.12": ("arm64_lse_prefetch", "arm64_percpu_form"),
-    "7.3": ("arm64_lse_prefetch",),
-}
 PER_CPU = {"PERCPU_STORE", "PERCPU_LOAD", "PERCPU_PREFETCH"}
 OURS = {"LSE_PREFETCH", *PER_CPU}
 WORKLOAD = Path(os.environ.get("LINEWRIGHT_ARM64_WORKLOAD", ROOT / "build/arm64/workload/linewright-workload"))
@@ -33,8 +29,9 @@ OBJECTS = ["lib/atomic64_test.o", "lib/refcount.o", "mm/vmstat.o"]
 """Objects that use each header that is changed."""
 
 
-def _words_of(series: str) -> list[str]:
-    return [word for name in PATCHES[series] for word in ("--patch", name)]
+def _patches(series: str) -> list[str]:
+    """Of the two, those that the series has."""
+    return [name for name in ours.PATCHES[series, "arm64"] if name.startswith("arm64_")]
 
 
 @pytest.fixture(scope="module", params=SERIES)
@@ -44,12 +41,8 @@ def series(request):
 
 @pytest.fixture(scope="module")
 def patched(series) -> Path:
-    return _built(series, *_words_of(series))
-
-
-def _built(series: str, *words: str) -> Path:
     try:
-        return small.built(series, "arm64", *words)
+        return ours.kernel(series, "arm64")
     except small.Unavailable as missing:
         pytest.skip(str(missing))
 
@@ -161,7 +154,7 @@ def test_every_exchange_has_the_same_exchange_behind_its_prefetch(kernel):
 
 
 def test_every_per_cpu_operation_has_all_three_forms(kernel, series):
-    if "arm64_percpu_form" not in PATCHES[series]:
+    if "arm64_percpu_form" not in _patches(series):
         pytest.skip(f"{series} has the load forms, and no patch of ours")
     sites = _per_cpu_sites(kernel)
     assert len(sites) > 20
@@ -183,11 +176,11 @@ def test_every_per_cpu_operation_has_all_three_forms(kernel, series):
 def test_a_kernel_with_the_patches_compiled_out_is_the_unpatched_one(patched, series, tmp_path):
     """The same instructions, in objects that use each header that is changed."""
     config = (patched / "source/out/.config").read_text()
-    for symbol in map(str.upper, PATCHES[series]):
+    for symbol in map(str.upper, _patches(series)):
         assert f"CONFIG_{symbol}=y\n" in config
         config = config.replace(f"CONFIG_{symbol}=y\n", f"# CONFIG_{symbol} is not set\n")
     code = []
-    for words in ([], _words_of(series)):
+    for words in ([], [word for name in _patches(series) for word in ("--patch", name)]):
         tree = tmp_path / f"tree-{len(words)}"
         subprocess.run([str(ROOT / "kernel/build"), series, "arm64", "--tree", str(tree), *words], check=True)
         out = tree / "out"
@@ -228,7 +221,7 @@ BOOTS = [
 def test_the_booted_code_is_what_the_option_asks_for(kernel, series, run, options, chosen, said):
     """All sites are read back from memory; the kernel's own tests of atomics and per-CPU operations and a workload of
     ours on futexes pass; and the kernel complains of nothing."""
-    if "percpu_form" in options and "arm64_percpu_form" not in PATCHES[series]:
+    if "percpu_form" in options and "arm64_percpu_form" not in _patches(series):
         pytest.skip(f"{series} has no percpu_form")
     console = run({"HAS_LSE_ATOMICS", *chosen}, options)
     # Debian's 6.1 adds 32 bits to variables of 8 and 16; each form of ours has the variable's width.
@@ -246,7 +239,7 @@ def test_the_booted_code_is_what_the_option_asks_for(kernel, series, run, option
 def test_a_processor_without_lse_keeps_its_loops(series, run, cpu, options):
     """Every site is the LL/SC loop, whatever the option; an LSE instruction would be undefined there. The log names
     the options that have no effect."""
-    if options and "arm64_percpu_form" not in PATCHES[series]:
+    if options and "arm64_percpu_form" not in _patches(series):
         options = options.split()[0] if "lse_prefetch" in options else pytest.skip(f"{series} has no percpu_form")
     console = run(set(), options, ("-cpu", cpu))
     assert "LSE atomic instructions" not in console

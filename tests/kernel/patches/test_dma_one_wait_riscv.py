@@ -32,21 +32,21 @@ LISTS = 3 * 5 * 2 * 2
 """Directions, sizes, lengths and offsets that the module goes through, for each of two devices."""
 
 
-def _kernel(series: str, patched: bool) -> Kernel:
+def _kernel(series: str, without: str = "") -> Kernel:
     try:
-        return Kernel(ours.kernel(series, "riscv", patched), series == "7.3")
+        return Kernel(ours.kernel(series, "riscv", without), series == "7.3")
     except Unavailable as missing:
         pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module", params=SERIES)
 def patched(request) -> Kernel:
-    return _kernel(request.param, True)
+    return _kernel(request.param)
 
 
 @pytest.fixture(scope="module", params=SERIES)
 def unpatched(request) -> Kernel:
-    return _kernel(request.param, False)
+    return _kernel(request.param, "dma_one_wait")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "kernel"))
 
-from lwkernel import configuration, edits, patches
+from lwkernel import configuration, edits, patches, sources
 from lwkernel.edits import Edit
 from lwkernel.errors import Refused
 
@@ -96,6 +96,16 @@ def test_a_shared_file_keeps_its_contents_elsewhere(tree, tmp_path):
     os.link(tree / "h.h", other)
     after(tree, after="^#include <a", text="#include <b.h>")
     assert other.read_text() == HEADER
+
+
+def test_sources_to_work_in_share_no_file_with_the_cache(tree, tmp_path):
+    cached, own = tmp_path / "cached", tmp_path / "own"
+    cached.mkdir()
+    (tree / "h.h").rename(cached / "h.h")
+    sources.copy(cached, own)
+    with open(own / "h.h", "a") as stream:
+        stream.write("changed in place")
+    assert (cached / "h.h").read_text() == HEADER
 
 
 @pytest.mark.parametrize("name", patches.names())
