@@ -7,7 +7,7 @@
 kernels=() small=()
 for word in "$@"; do
     case $word in
-        patches) small+=(6.1 6.12) ;;
+        patches) small+=(6.1 6.12 7.3) ;;
         patches:*) small+=("${word#*:}") ;;
         *:*:*) kernels+=("$word") ;;
         *) stop 2 "kernel-test.sh: '$word' is neither SERIES:ARCH:COMPILER nor patches[:SERIES]" ;;
@@ -20,7 +20,7 @@ if (($# == 0)); then
         done
     done
     kernels+=(6.1:i386:gcc)
-    small=(6.1 6.12)
+    small=(6.1 6.12 7.3)
 fi
 
 failed=()
