@@ -26,6 +26,7 @@ static const struct number numbers[] = {
 	NUMBER(lines, 1, LWK_MAX_LINES, 1),
 	NUMBER(first_line, 0, LWK_MAX_LINES - 1, 0),
 	NUMBER(slots, 1, LWK_MAX_SLOTS, 1),
+	NUMBER(instances, 1, LWK_MAX_INSTANCES, 64),
 	NUMBER(windows, 1, LWK_MAX_WINDOWS, 1),
 	NUMBER(window_us, 10, 1000000, 2000),
 	NUMBER(limit_ms, 1, LWK_MAX_LIMIT_MS, 10000),
@@ -45,7 +46,8 @@ struct word {
 
 static const struct word words[] = {
 	{ "contender", offsetof(struct lwk_cell, contender), { "none", "placebo", "same_line" } },
-	{ "updater", offsetof(struct lwk_cell, updater), { "none", "synchronize", "expedited" } },
+	{ "updater", offsetof(struct lwk_cell, updater),
+		{ "none", "synchronize", "expedited", "replace" } },
 	{ "direction", offsetof(struct lwk_cell, direction),
 		{ "to_device", "from_device", "bidirectional" } },
 	{ "wait", offsetof(struct lwk_cell, wait), { "each", "once" } },
@@ -158,6 +160,8 @@ static int check_cell(struct lwk_text *text, const struct lwk_cell *cell)
 		return REFUSE(text, "a contender without a second thread");
 	if (cell->slots & (cell->slots - 1))
 		return REFUSE(text, "slots=%u: allowed: a power of two", cell->slots);
+	if (cell->instances & (cell->instances - 1))
+		return REFUSE(text, "instances=%u: allowed: a power of two", cell->instances);
 	if (cell->contender == LWK_SAME_LINE && form->racy)
 		return REFUSE(text, "form %s loses counts between threads", form->name);
 	if (cell->updater != LWK_NO_UPDATER && !form->grace[cell->updater])

@@ -52,6 +52,7 @@ static const struct {
 	{ lwk_rmw_forms, &lwk_rmw_count },
 	{ lwk_percpu_forms, &lwk_percpu_count },
 	{ lwk_readers_forms, &lwk_readers_count },
+	{ lwk_lookups_forms, &lwk_lookups_count },
 	{ lwk_dma_forms, &lwk_dma_count },
 };
 
@@ -79,10 +80,10 @@ static void list_form(struct lwk_text *text, const struct lwk_form *form)
 	const char *missing = form->missing ? form->missing() : NULL;
 
 	lwk_say(text,
-		"form operation=%s name=%s width=%u order=%s family=%s counts=%d racy=%d sleeps=%d synchronize=%d expedited=%d missing=%s\n",
+		"form operation=%s name=%s width=%u order=%s family=%s counts=%d racy=%d sleeps=%d synchronize=%d expedited=%d replace=%d missing=%s\n",
 		form->operation, form->name, form->width, form->order, form->family->name,
 		form->counts, form->racy, form->sleeps, !!form->grace[LWK_SYNCHRONIZE],
-		!!form->grace[LWK_EXPEDITED], missing ?: "");
+		!!form->grace[LWK_EXPEDITED], !!form->grace[LWK_REPLACE], missing ?: "");
 }
 
 void lwk_list_forms(struct lwk_text *text)

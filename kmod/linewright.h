@@ -10,12 +10,13 @@
 #include <linux/wait.h>
 
 /* Number of the debugfs interface: changes whenever a key, a line or its meaning does. */
-#define LWK_INTERFACE 1
+#define LWK_INTERFACE 2
 
 /* Limits of a cell. With the largest work or spacing a batch is one iteration of some milliseconds. */
 #define LWK_MAX_THREADS 512
 #define LWK_MAX_LINES 4096
 #define LWK_MAX_SLOTS 64
+#define LWK_MAX_INSTANCES 16384
 #define LWK_MAX_WINDOWS 1024
 #define LWK_MAX_UNITS 1000000
 #define LWK_MAX_LIMIT_MS 60000
@@ -37,7 +38,9 @@ enum lwk_contender {
 enum lwk_updater {
 	LWK_NO_UPDATER,
 	LWK_SYNCHRONIZE,
-	LWK_EXPEDITED
+	LWK_EXPEDITED,
+	LWK_REPLACE, /* waits for no reader */
+	LWK_UPDATERS
 };
 enum lwk_wait {
 	LWK_WAIT_EACH,
@@ -48,7 +51,7 @@ enum lwk_state {
 	LWK_DIRTY
 };
 
-/* What one thread's loop works on. Its fields do not change while the loop runs. */
+/* What one thread's loop works on. Its fields do not change while the loop runs, but the last two. */
 struct lwk_place {
 	void *subject;
 	unsigned long mask;    /* slots - 1: per-CPU loops go round that many words */
@@ -56,6 +59,7 @@ struct lwk_place {
 	unsigned long spacing; /* iterations of a one-NOP loop between operations */
 	unsigned long delay;   /* units inside a read-side critical section */
 	unsigned long wrong;   /* what a verifying loop found to be wrong */
+	u32 random;	       /* where the draws of a lookup are */
 };
 
 typedef void (*lwk_loop)(struct lwk_place *at, unsigned long iters);
@@ -86,8 +90,8 @@ struct lwk_form {
 	unsigned int width;
 	const struct lwk_family *family;
 	lwk_loop loop;
-	lwk_loop verify;   /* the loop that checks what a reader is promised; NULL: none */
-	lwk_loop grace[3]; /* the updater's loop, by enum lwk_updater */
+	lwk_loop verify; /* the loop that checks what a reader is promised; NULL: none */
+	lwk_loop grace[LWK_UPDATERS]; /* the updater's loop, by enum lwk_updater */
 	const char *(*missing)(void); /* why it cannot run here, NULL when it can */
 	const void *detail;	      /* the family's own */
 	s8 counts;		      /* what an operation adds to the line; 0: not checked */
@@ -106,6 +110,7 @@ struct lwk_cell {
 	u32 lines;
 	u32 first_line;
 	u32 slots;
+	u32 instances;
 	u32 windows;
 	u32 window_us;
 	u32 limit_ms;
@@ -182,10 +187,13 @@ unsigned long lwk_chain(unsigned long x, unsigned long units);
 void lwk_nops(unsigned long iters);
 void *lwk_alloc_apart(size_t bytes);
 
-/* the families: rmw.c, percpu.c, readers.c, dma.c */
+/* the families: rmw.c, percpu.c, readers.c, lookups.c, dma.c */
 extern const struct lwk_form lwk_rmw_forms[], lwk_percpu_forms[], lwk_readers_forms[];
-extern const struct lwk_form lwk_dma_forms[];
-extern const unsigned int lwk_rmw_count, lwk_percpu_count, lwk_readers_count, lwk_dma_count;
+extern const struct lwk_form lwk_lookups_forms[], lwk_dma_forms[];
+extern const unsigned int lwk_rmw_count, lwk_percpu_count, lwk_readers_count;
+extern const unsigned int lwk_lookups_count, lwk_dma_count;
+int lwk_lookups_init(void);
+void lwk_lookups_exit(void);
 int lwk_dma_init(void);
 void lwk_dma_exit(void);
 const char *lwk_dma_kind(void);

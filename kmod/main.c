@@ -171,24 +171,33 @@ static const struct file_operations forms_file = {
 
 static int __init linewright_init(void)
 {
-	int error = lwk_dma_init();
+	int error = lwk_lookups_init();
 
 	if (error)
 		return error;
+	error = lwk_dma_init();
+	if (error)
+		goto without_dma;
 	folder = debugfs_create_dir("linewright", NULL);
-	if (IS_ERR(folder)) {
-		lwk_dma_exit();
-		return PTR_ERR(folder);
-	}
+	error = PTR_ERR_OR_ZERO(folder);
+	if (error)
+		goto without_folder;
 	debugfs_create_file("cell", 0600, folder, NULL, &cell_file);
 	debugfs_create_file("forms", 0400, folder, NULL, &forms_file);
 	return 0;
+
+without_folder:
+	lwk_dma_exit();
+without_dma:
+	lwk_lookups_exit();
+	return error;
 }
 
 static void __exit linewright_exit(void)
 {
 	debugfs_remove(folder);
 	lwk_dma_exit();
+	lwk_lookups_exit();
 }
 
 module_init(linewright_init);

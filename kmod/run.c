@@ -299,6 +299,7 @@ static struct lwk_thread *new_thread(struct lwk_run *run, unsigned int index)
 	thread->at.work = index ? 0 : cell->work;
 	thread->at.spacing = index ? cell->contender_iters : 0;
 	thread->at.delay = cell->delay;
+	thread->at.random = 0x9e3779b9u * (index + 1); /* not 0, and another one for each */
 	return thread;
 }
 

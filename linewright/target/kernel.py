@@ -34,7 +34,7 @@ from linewright.target.local import Done, Event, LocalTarget, Progress, in_turn
 from linewright.target.probe import Form, Topology
 from linewright.units import cpu_list
 
-INTERFACE = "1"
+INTERFACE = "2"
 """Number of the module's interface that this version speaks (kmod/linewright.h)."""
 ROUND_WINDOWS = 2
 """Windows of a cell that run behind each other; then the block's other cells have theirs."""
@@ -44,6 +44,7 @@ LONG_BATCHES, LONG_BATCH_NS = 10.0, 1e6
 """The rules for windows that are thrown out: docs/reference/method.md."""
 PARAMETERS = {
     "slots": "slots",
+    "instances": "instances",
     "read_delay": "delay",
     "updater": "updater",
     "entries": "entries",

@@ -20,6 +20,7 @@ import pytest
 from linewright import __version__
 from linewright.records.files import decode_line
 from linewright.schema import Record
+from linewright.target import kernel
 from support.instructions import expected
 from support.places import ROOT
 
@@ -85,9 +86,13 @@ def test_it_was_kept_while_it_worked_and_refused_other_users(machine):
     assert "@@exit 0 0" in machine.before, "\n".join(machine.before[-30:])
 
 
+def test_it_builds_without_a_warning_of_its_own(machine):
+    assert not machine.build_warnings
+
+
 def test_it_says_what_it_is(machine):
     said = parsed(machine.ask("forms")[0])
-    assert said["version"] == __version__ and said["interface"] == "1" and said["cpus"] == "0-1"
+    assert said["version"] == __version__ and said["interface"] == kernel.INTERFACE and said["cpus"] == "0-1"
 
 
 def test_every_form_of_one_line_alone_and_contended(machine, forms):
@@ -133,6 +138,20 @@ def test_every_updater_alone_and_beside_readers(machine, forms):
             asked = {"operation": "readers_grace", "updater": "synchronize"}
             run(machine, form, **asked)
             run(machine, form, threads=2, cpus="1,0", contender="same_line", **asked)
+
+
+def test_every_lookup_alone_and_together(machine, forms):
+    for form in family(forms, "lookups"):
+        for instances in (1, 64):
+            run(machine, form, lines=2, delay=10, instances=instances)
+            run(machine, form, threads=2, cpus="1,0", contender="same_line", instances=instances)
+
+
+def test_no_lookup_returns_another_object_than_it_looked_for(machine, forms):
+    for form in family(forms, "lookups"):
+        if form["replace"] == "1":
+            beside = {"threads": 2, "cpus": "0,1", "contender": "same_line", "updater": "replace"}
+            run(machine, form, verify=1, delay=100, instances=4, window_us=20000, **beside)
 
 
 def test_every_list_in_every_direction(machine, forms):
@@ -241,6 +260,7 @@ def test_a_timed_loop_holds_the_instructions_of_its_form(machine, forms):
         ({"lines": 0}, "lines=0"),
         ({"windows": "many"}, "windows=many"),
         ({"slots": 3}, "slots=3: allowed: a power of two"),
+        ({"instances": 48}, "instances=48: allowed: a power of two"),
         ({"limit_ms": 10**7}, "limit_ms"),
         ({"cpus": 99}, "cpus: 99 is absent or offline"),
         ({"cpus": "0,0", "threads": 2, "contender": "same_line"}, "cpus: 0 is named twice"),
@@ -249,6 +269,8 @@ def test_a_timed_loop_holds_the_instructions_of_its_form(machine, forms):
         ({"contender": "same_line"}, "a contender without a second thread"),
         ({"contender": "rival"}, "contender=rival: no such word"),
         ({"updater": "synchronize", "cpus": "0,1", "threads": 2, "contender": "same_line"}, "no such updater"),
+        ({"operation": "readers_lookup", "form": "typesafe_ref", "width": 8, "updater": "expedited", "cpus": "0,1",
+          "threads": 2, "contender": "same_line"}, "no such updater"),
         ({"verify": 1}, "promises a reader nothing"),
         ({"operation": "readers_grace", "form": "rcu", "width": 8}, "readers_grace wants an updater"),
         ({"operation": "readers_floor", "form": "acqrel", "width": 8, "cpus": "0,1", "threads": 2,
@@ -316,7 +338,20 @@ def measure(machine, tmp_path, command, monkeypatch):
             "lines=2",
         ),
         ("--plan", "percpu", "--only", "*/this_cpu_add/*", "--set", "work=0", "--set", "slots=1", "--set", "lines=2"),
-        ("--plan", "readers", "--only", "*/rcu/*", "--only", "*/srcu/*", "--set", "read_delay=0", "--set", "lines=2"),
+        (
+            "--plan",
+            "readers",
+            "--only",
+            "*/rcu/*",
+            "--only",
+            "*/srcu/*",
+            "--only",
+            "*/typesafe_ref/*",
+            "--set",
+            "read_delay=0",
+            "--set",
+            "lines=2",
+        ),
         ("--plan", "cache", "--set", "total_kib=128", "--set", "sizes=4096"),
     ],
 )

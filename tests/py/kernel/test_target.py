@@ -86,7 +86,7 @@ def test_other_plans_are_translated(inside):
     _, readers = measured(
         inside(), "--plan", "readers", "--set", "launches=1", "--set", "read_delay=0", "--budget", "20s"
     )
-    assert {r.cell.operation for r in readers} == {"readers_none", "readers_pair", "readers_grace"}
+    assert {r.cell.operation for r in readers} == {"readers_none", "readers_pair", "readers_grace", "readers_lookup"}
     assert all(r.status == "ok" for r in readers)
 
 
@@ -118,7 +118,7 @@ def test_a_runner_that_dies_keeps_what_there_is(inside):
 @pytest.mark.parametrize(
     "faults, said",
     [
-        ({"interface": 2}, "the loaded module is of version 9.9"),
+        ({"interface": 1}, "the loaded module is of version 9.9"),
         ({"load": "the kernel takes signed modules only"}, "the kernel takes signed modules only"),
     ],
 )

@@ -21,6 +21,8 @@ FORMS = [
     ("readers_none", "readers_empty", 8, "readers", 0, 0),
     ("readers_pair", "rcu", 8, "readers", 0, 0),
     ("readers_pair", "rwlock", 8, "readers", 0, 0),
+    ("readers_none", "lookup_empty", 8, "lookups", 0, 0),
+    ("readers_lookup", "typesafe_ref", 8, "lookups", 0, 0),
     ("dma_map", "dma_sg", 8, "dma", 0, 0),
     ("clean", "dc_cvac", 8, "dma", 0, 0),
 ]
@@ -45,7 +47,7 @@ def forms() -> list[str]:
         " expedited=0 missing=this CPU has no such thing"
     )
     return [
-        f"machine interface={FAULTS.get('interface', 1)} version=9.9"
+        f"machine interface={FAULTS.get('interface', 2)} version=9.9"
         " release=6.99-test arch=x86_64 cpus=0-1 line_bytes=64 "
         "page_bytes=4096 dma=coherent clock_ns=20",
         *rows,
@@ -56,6 +58,8 @@ def cell(asked: dict[str, str]) -> list[str]:
     form = asked["form"]
     if form == FAULTS.get("refuse"):
         return ["error it is Sunday"]
+    if asked["operation"] == "readers_lookup" and asked.get("instances") != "64":
+        return ["error a lookup among none"]
     if form == FAULTS.get("die"):
         sys.exit(3)
     threads, lines = int(asked["threads"]), int(asked["lines"])
