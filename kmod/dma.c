@@ -73,7 +73,11 @@ static struct platform_device *new_device(const char *name)
 static void set_coherent(struct device *device, bool coherent)
 {
 #if defined(CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE)
+#if defined(LWK_DEVICE_FLAGS)
+	dev_assign_dma_coherent(device, coherent);
+#else
 	device->dma_coherent = coherent;
+#endif
 #endif
 }
 

@@ -66,7 +66,7 @@ static void *subject(struct lwk_run *run, unsigned int line, unsigned int thread
 	case SHARED:
 		return per_cpu_ptr(words[line], run->cell.cpus[0]);
 	}
-	return (void __force *)words[line];
+	return (void *)(__force unsigned long)words[line];
 }
 
 static u64 sum(struct lwk_run *run, unsigned int line)
@@ -86,12 +86,15 @@ static u64 sum(struct lwk_run *run, unsigned int line)
 
 /* ---- loops ---- */
 
-/* A loop that goes round the words. The address is a local one: some of the kernel's macros evaluate their argument twice. */
+/*
+ * A loop that goes round the words. The address is a local one: some of the kernel's macros evaluate their argument twice. A
+ * pointer to per-CPU memory may be one of another address space to the compiler, so it becomes a plain one by way of a number.
+ */
 #define LOOP_ON(type, name, operation) \
 	LWK_LOOP(name, ROUND(type), type *word = base + (turn++ & mask) * STEP; operation)
-#define ROUND(type)                               \
-	type *base = (void __force *)at->subject; \
-	const unsigned long mask = at->mask;      \
+#define ROUND(type)                                              \
+	type *base = (type __force *)(unsigned long)at->subject; \
+	const unsigned long mask = at->mask;                     \
 	unsigned long turn = 0
 
 #define PERCPU_LOOP(name, operation) LOOP_ON(unsigned long __percpu, name, operation)

@@ -14,7 +14,7 @@ for word in "$@"; do
     esac
 done
 if (($# == 0)); then
-    for series in 6.1 6.12; do
+    for series in 6.1 6.12 7; do
         for arch in amd64 arm64; do
             kernels+=("$series:$arch:gcc" "$series:$arch:clang")
         done

@@ -4,7 +4,8 @@
     kernels.py fetch SERIES ARCH                    prints the folder
     kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT, prints what the build said
 
-SERIES is 6.1 or 6.12 (by the Debian suite that carries it), ARCH amd64, arm64 or i386. Nothing is installed: packages
+SERIES is 6.1, 6.12 or 7 (by the Debian suite that carries it; 7 is the newest there is on the day of the fetch), ARCH
+amd64, arm64 or, for 6.1 and 6.12, i386. Nothing is installed: packages
 are fetched through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64 module is built by
 a cross compiler and the amd64 build tools of the same release.
 
@@ -26,7 +27,9 @@ sys.path.insert(0, str(ROOT / "tests/system"))
 
 from run_arm64 import SKIP, Unavailable, apt_options, cache_folder, call, tool  # noqa: E402
 
-SUITES = {"6.1": "bookworm", "6.12": "bookworm-backports"}
+SUITES = {"6.1": "bookworm", "6.12": "bookworm-backports", "7": "trixie-backports"}
+LIBRARIES = {"7": "trixie"}
+"""The suite whose C library a series' build tools need, where it is a later one than Debian 12. So is its compiler."""
 IMAGES = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "i386": "linux-image-686-pae"}
 CROSS = {"amd64": "", "arm64": "aarch64-linux-gnu-", "i386": ""}
 KERNEL_ARCH = {"amd64": "x86", "arm64": "arm64", "i386": "i386"}
@@ -86,6 +89,34 @@ def only(names: list[str], pattern: str, of: str) -> str:
     return found
 
 
+def unpack_libraries(apt: Apt, suite: str, tool_package: str, tree: Path) -> None:
+    """The libraries that a package's programs need, from `suite`, with all that these need in turn."""
+    libraries = Apt(apt.state.with_name("libraries"), "amd64", suite)
+    found: set[str] = set()
+    pending = apt.depends(tool_package)
+    while pending:
+        name = pending.pop()
+        if re.match("lib|zlib", name) and name not in found:
+            found.add(name)
+            libraries.unpack(name, tree)
+            pending += libraries.depends(name)
+
+
+def run_with_libraries(tree: Path, final: Path) -> None:
+    """Put a script in the place of every build tool that starts it with the loader and the libraries of `tree`, which
+    will lie at `final`."""
+    place = "libraries/usr/lib/x86_64-linux-gnu"
+    loader = f"{final}/{place}/ld-linux-x86-64.so.2 --library-path {final}/{place}"
+    for program in [path for path in (tree / "usr/lib").rglob("*") if path.is_file() and not path.is_symlink()]:
+        with program.open("rb") as opened:
+            if opened.read(4) != b"\x7fELF" or not program.stat().st_mode & 0o100:
+                continue
+        moved = program.rename(program.with_name(f"{program.name}.elf"))
+        # objtool finds its part for an architecture by its own name.
+        program.write_text(f'#!/bin/sh\nexec {loader} --argv0 "$0" {final / moved.relative_to(tree)} "$@"\n')
+        program.chmod(0o755)
+
+
 def fetch_into(folder: Path, series: str, architecture: str, scratch: Path) -> None:
     apt = Apt(scratch / "apt", architecture, SUITES[series])
     tree = scratch / "tree"
@@ -94,17 +125,23 @@ def fetch_into(folder: Path, series: str, architecture: str, scratch: Path) -> N
     needed = apt.depends(headers)
     common = only(needed, r"linux-headers-.*-common", headers)
     kbuild = only(needed, r"linux-kbuild-.*", headers)
-    for package in (image, headers, common):
+    # In 7.x the image's package is empty: the kernel is in another one, and its modules in a third.
+    binary = [name for name in apt.depends(image) if name.startswith("linux-binary-")]
+    for package in (image, *binary, headers, common):
         apt.unpack(package, tree)
     # The tools run here, whatever the kernel is for.
     tools = apt if architecture == "amd64" else Apt(scratch / "tools", "amd64", SUITES[series])
     tools.unpack(kbuild, tree)
+    if series in LIBRARIES:
+        unpack_libraries(tools, LIBRARIES[series], kbuild, tree / "libraries")
+        run_with_libraries(tree, folder / "tree")
     release = headers.removeprefix("linux-headers-")
     (tree / "release").write_text(release + "\n")
     makefile = tree / f"usr/src/linux-headers-{release}/Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{folder}/tree/usr/src/"))
-    next((tree / "boot").glob("vmlinuz-*")).replace(tree / "vmlinuz")
-    shutil.rmtree(tree / "lib/modules")
+    image_file = next(path for at in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz") for path in tree.glob(at))
+    image_file.replace(tree / "vmlinuz")
+    shutil.rmtree(tree / "lib/modules", ignore_errors=True)
     tree.replace(folder / "tree")  # the last step: what is in the cache is whole
 
 
@@ -122,19 +159,26 @@ def fetch(series: str, architecture: str, beside: Path) -> Path:
 # ---- the module ----
 
 
-def builder(architecture: str, compiler: str) -> list[str]:
+CLANG = ("CONFIG_CC_IS_GCC=", "CONFIG_CC_IS_CLANG=y")
+"""Chooses clang's words for what the kernel wants of a compiler: retpolines, and warnings that its headers cause."""
+CLANG_TRACED = {"amd64": ("CONFIG_FTRACE_MCOUNT_USE_CC=", "CONFIG_FTRACE_MCOUNT_USE_OBJTOOL=y")}
+"""The list of a module's calls for the tracer, which gcc makes itself, is made by objtool."""
+
+
+def builder(series: str, architecture: str, compiler: str) -> list[str]:
     """Words of `make` that choose the compiler. A distribution's headers carry the options of the gcc that built the
-    kernel, which is this machine's for its own Debian's kernels: `known_options.sh` leaves out those that another
+    kernel, which is this machine's for the kernels of its own release: `known_options.sh` leaves out those that another
     compiler does not know."""
     words = [f"ARCH={KERNEL_ARCH[architecture]}"]
     if CROSS[architecture]:
         words.append(f"CROSS_COMPILE={CROSS[architecture]}")
-    real = f"{CROSS[architecture]}gcc" if compiler == "gcc" else "clang-19"
-    tool(real, f"gcc-{CROSS[architecture]}".rstrip("-") if compiler == "gcc" else "clang-19")
-    if compiler == "gcc":
-        return [*words, f"CC={real}"]
+    gcc, triplet = f"{CROSS[architecture]}gcc", TRIPLET[architecture]
     wrapper = Path(__file__).with_name("known_options.sh")
-    return [*words, f"CC={wrapper} {real} --target={TRIPLET[architecture]}"]
+    if compiler == "clang":
+        tool("clang-19", "clang-19")
+        return [*words, *CLANG, *CLANG_TRACED.get(architecture, ()), f"CC={wrapper} clang-19 --target={triplet}"]
+    tool(gcc, f"gcc-{CROSS[architecture]}".rstrip("-"))
+    return [*words, f"CC={wrapper} {gcc}" if series in LIBRARIES else f"CC={gcc}"]
 
 
 def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> str:
@@ -144,7 +188,7 @@ def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> s
     command = ["make", "-C", str(ROOT / "kmod"), f"KERNEL={release}", f"OUT={out}", "W=1"]
     command.append(f"KDIR={tree}/usr/src/linux-headers-{release}")
     done = subprocess.run(
-        [*command, *builder(architecture, compiler)],
+        [*command, *builder(series, architecture, compiler)],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -154,6 +198,17 @@ def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> s
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
     return done.stdout
+
+
+def warnings(said: str) -> list[str]:
+    """What a build said against the module: not against the kernel's headers, nor that other tools built the kernel."""
+    return [
+        line
+        for line in said.splitlines()
+        if re.search("warning:", line, re.IGNORECASE)
+        and "/linux-headers-" not in line
+        and not re.match(r"warning: (the compiler|pahole version) differs from the one used to build the kernel", line)
+    ]
 
 
 def main(argv: list[str]) -> int:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# known_options.sh COMPILER [--target=…] OPTION…: the compiler without the options of another compiler that it does not know.
+# known_options.sh COMPILER [--target=…] OPTION…: the compiler without the options of another compiler, or of a later one, that it does not know.
 # A distribution's kernel headers carry the options of the gcc that the kernel was built with, and no means to ask again. Answers are kept
 # beside the fetched kernels: asking for each of some sixty options at every file costs more than compiling it.
 set -euo pipefail
@@ -33,8 +33,15 @@ known() { # known OPTION
 options=()
 for option in "$@"; do
     case $option in
-        -Wp,* | -Wl,* | -Wa,*) options+=("$option") ;;
-        -m* | -f* | -W* | -pg) if known "$option"; then options+=("$option"); fi ;;
+        # The words of a stack protector mean something together only, and one compiler in the place of another has them.
+        -Wp,* | -Wl,* | -Wa,* | -mstack-protector-guard*) options+=("$option") ;;
+        -m* | -f* | -W* | -pg)
+            if known "$option"; then
+                options+=("$option")
+            elif [[ $option == -fmin-function-alignment=* ]]; then
+                options+=("-falign-functions=${option#*=}") # gcc before 14
+            fi
+            ;;
         *) options+=("$option") ;;
     esac
 done

@@ -1,0 +1,58 @@
+"""Debian's kernels for the tests: what counts as a warning against the module, and tools that bring their libraries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from support.places import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import kernels
+
+
+def test_warnings_of_the_module_are_told_from_those_of_others():
+    said = """\
+warning: the compiler differs from the one used to build the kernel
+warning: pahole version differs from the one used to build the kernel
+/c/usr/src/linux-headers-7.3.4+deb13-common/include/linux/fs.h:2461:2: warning: anonymous structs
+2 warnings generated.
+dma.c:76:15: warning: unused variable
+/tmp/out/module/readers.c:1:1: warning: no previous prototype
+/tmp/out/module/dma.o: warning: objtool: dma_life+0x1: indirect jump found in RETPOLINE build
+WARNING: modpost: missing MODULE_LICENSE()
+"""
+    assert [line.split(":")[0].rsplit("/", 1)[-1] for line in kernels.warnings(said)] == [
+        "dma.c", "readers.c", "dma.o", "WARNING",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(not shutil.which("ldd"), reason="no ldd")
+def test_a_build_tool_starts_with_the_libraries_beside_it(tmp_path):
+    """With a loader and a C library under another path, and under its own name, by which objtool finds its parts."""
+    libraries = tmp_path / "libraries/usr/lib/x86_64-linux-gnu"
+    libraries.mkdir(parents=True)
+    needed = subprocess.run(["ldd", shutil.which("sleep")], text=True, capture_output=True, check=True).stdout
+    for word in needed.split():
+        if word.startswith("/"):
+            shutil.copy(os.path.realpath(word), libraries / os.path.basename(word))
+    if not (libraries / "ld-linux-x86-64.so.2").exists():
+        pytest.skip("not an x86-64 system")
+    folder = tmp_path / "usr/lib/linux-kbuild-7/scripts"
+    folder.mkdir(parents=True)
+    shutil.copy(shutil.which("sleep"), folder / "sleep")
+    (folder / "script").write_text("#!/bin/sh\necho unchanged\n")
+    kernels.run_with_libraries(tmp_path, tmp_path)
+    assert subprocess.run([folder / "sleep", "0"], check=False).returncode == 0
+    refused = subprocess.run([folder / "sleep", "x"], text=True, capture_output=True, check=False)
+    assert refused.returncode == 1 and refused.stderr.startswith(f"{folder}/sleep: ")
+    assert (folder / "script").read_text() == "#!/bin/sh\necho unchanged\n"
+    traced = subprocess.run(
+        [folder / "sleep", "0"], env={"LD_DEBUG": "libs"}, text=True, capture_output=True, check=False
+    )
+    assert f"{libraries}/libc.so.6" in traced.stderr
