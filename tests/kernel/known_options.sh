@@ -21,10 +21,12 @@ if [[ -f $kept ]]; then
     while read -r answer option; do answers[$option]=$answer; done <"$kept"
 fi
 
+# An option that means nothing without others (-mcmodel=kernel without -fno-pie) is refused alone, but not as unknown.
 known() { # known OPTION
     if [[ -z ${answers[$1]-} ]]; then
-        answers[$1]=no
-        if "$compiler" "${always[@]}" -Werror "$1" -x c -c /dev/null -o /dev/null 2>/dev/null; then answers[$1]=yes; fi
+        answers[$1]=yes
+        said=$(LC_ALL=C "$compiler" "${always[@]}" -Werror "$1" -x c -c /dev/null -o /dev/null 2>&1) || true
+        if [[ $said =~ unrecognized|unknown|unsupported|'not supported'|'ignored' ]]; then answers[$1]=no; fi
         echo "${answers[$1]} $1" >>"$kept"
     fi
     [[ ${answers[$1]} == yes ]]
@@ -33,8 +35,7 @@ known() { # known OPTION
 options=()
 for option in "$@"; do
     case $option in
-        # The words of a stack protector mean something together only, and one compiler in the place of another has them.
-        -Wp,* | -Wl,* | -Wa,* | -mstack-protector-guard*) options+=("$option") ;;
+        -Wp,* | -Wl,* | -Wa,*) options+=("$option") ;;
         -m* | -f* | -W* | -pg)
             if known "$option"; then
                 options+=("$option")
