@@ -160,9 +160,10 @@ def fetch(series: str, architecture: str, beside: Path) -> Path:
 
 
 CLANG = ("CONFIG_CC_IS_GCC=", "CONFIG_CC_IS_CLANG=y")
-"""Chooses clang's words for what the kernel wants of a compiler: retpolines, and warnings that its headers cause."""
-CLANG_TRACED = {"amd64": ("CONFIG_FTRACE_MCOUNT_USE_CC=", "CONFIG_FTRACE_MCOUNT_USE_OBJTOOL=y")}
-"""The list of a module's calls for the tracer, which gcc makes itself, is made by objtool."""
+"""What the configuration would say to make if clang had built the kernel: its words for retpolines, and no warnings
+that the headers cause. `clang_config.h` says it to the preprocessor."""
+CLANG_UNTRACED = {"amd64": ("CC_FLAGS_FTRACE=",)}
+"""clang does not list a module's calls for the tracer, as gcc does there, so that they would never be patched out."""
 
 
 def builder(series: str, architecture: str, compiler: str) -> list[str]:
@@ -176,7 +177,7 @@ def builder(series: str, architecture: str, compiler: str) -> list[str]:
     wrapper = Path(__file__).with_name("known_options.sh")
     if compiler == "clang":
         tool("clang-19", "clang-19")
-        return [*words, *CLANG, *CLANG_TRACED.get(architecture, ()), f"CC={wrapper} clang-19 --target={triplet}"]
+        return [*words, *CLANG, *CLANG_UNTRACED.get(architecture, ()), f"CC={wrapper} clang-19 --target={triplet}"]
     tool(gcc, f"gcc-{CROSS[architecture]}".rstrip("-"))
     return [*words, f"CC={wrapper} {gcc}" if series in LIBRARIES else f"CC={gcc}"]
 

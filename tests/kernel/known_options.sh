@@ -43,6 +43,10 @@ for option in "$@"; do
                 options+=("-falign-functions=${option#*=}") # gcc before 14
             fi
             ;;
+        */include/linux/kconfig.h)
+            options+=("$option")
+            if ((${#always[@]})); then options+=(-include "${BASH_SOURCE%/*}/clang_config.h"); fi
+            ;;
         *) options+=("$option") ;;
     esac
 done
