@@ -117,6 +117,14 @@ def test_every_per_cpu_form_alone_and_together(machine, forms):
             run(machine, form, threads=2, cpus="0,1", contender="same_line")
 
 
+def test_every_kind_of_reader_of_this_kernel_is_there(machine, forms):
+    release = parsed(machine.ask("forms")[0])["release"]
+    version = tuple(int(number) for number in re.match(r"(\d+)\.(\d+)", release).groups())
+    since = {"srcu_nmisafe": (6, 2), "srcu_fast": (6, 15), "srcu_fast_updown": (7, 0), "tasks_trace": (5, 8)}
+    names = {form["name"] for form in family(forms, "readers")}
+    assert names & since.keys() == {name for name, first in since.items() if version >= first}
+
+
 def test_every_reader_alone_and_together(machine, forms):
     for form in family(forms, "readers"):
         run(machine, form, lines=2, delay=10)
