@@ -23,7 +23,7 @@ struct lw__seq_args {
 };
 
 #ifdef __PIC__
-#define LW__ARGS_GOT ((const void *)lw__got)
+#define LW__ARGS_GOT lw__got()
 #define LW__DESCRIPTOR_ARGS "movl 12(%%esi), %%eax\n\tleal 30b@GOTOFF(%%eax), %%eax\n\t"
 #else
 #define LW__ARGS_GOT ((const void *)0)

@@ -68,8 +68,21 @@
 #define LW__FIELDS(begin, end, abort) ".long " begin ", 0, " end " - " begin ", 0, " abort ", 0\n\t"
 #define LW__LOAD_SIGNED "movl %%gs:2(%[off]), %%eax\n\t"
 #ifdef __PIC__
-extern const char lw__got[] __asm__("_GLOBAL_OFFSET_TABLE_") __attribute__((visibility("hidden")));
-#define LW__GOT , [got] "r"((const void *)lw__got)
+/* The global offset table's address. LLVM's assembler relocates every mention of the table relative to the place that mentions
+ * it: where a compiler that uses it takes the table for a variable, the address is wrong, the kernel finds no descriptor there and
+ * ends the process. Hence written out; not volatile, so that a loop forms it once. */
+#ifdef __clang__
+static inline const void *lw__got(void)
+{
+    const void *got;
+    __asm__("calll 1f\n1:\tpopl %[got]\n\taddl $_GLOBAL_OFFSET_TABLE_+(.-1b), %[got]" : [got] "=r"(got) : : "cc");
+    return got;
+}
+#else
+extern const char lw__got_is[] __asm__("_GLOBAL_OFFSET_TABLE_") __attribute__((visibility("hidden")));
+#define lw__got() ((const void *)lw__got_is)
+#endif
+#define LW__GOT , [got] "r"(lw__got())
 #define LW__DESCRIPTOR(label) "leal " label "@GOTOFF(%[got]), %%eax\n\t"
 #else
 #define LW__DESCRIPTOR(label) "movl $" label ", %%eax\n\t"
