@@ -52,19 +52,12 @@ static char *unit_of(const void *p, unsigned cpu)
 
 /* Threads without sequences are spread by thread, not by CPU: asking for the CPU takes a system call on some machines, and
  * its answer may be outdated by the time it is used. */
-static unsigned stripes; /* one more than the highest in use */
-
 static unsigned stripe(void)
 {
     static unsigned next;
     static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* its stripe plus one; 0: none yet */
-    if (!mine) { /* relaxed: only spreads, and a number lost to a signal handler is harmless */
-        unsigned one = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
-        unsigned seen = __atomic_load_n(&stripes, __ATOMIC_RELAXED); /* relaxed: as in lw__percpu_use_cpu() */
-        while (one > seen && !__atomic_compare_exchange_n(&stripes, &seen, one, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            ;
-        mine = one;
-    }
+    if (!mine) /* relaxed: only spreads, and a number lost to a signal handler is harmless */
+        mine = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % lw_percpu_rt.nr_cpus + 1;
     return mine - 1;
 }
 
@@ -75,8 +68,24 @@ static unsigned current_unit(void)
 }
 
 /* ---- counters ----
- * A sum leaves out words that were never used: second words beyond the stripes that threads have, and first words of CPUs that no
- * thread has counted on, where the architecture knows them. */
+ * A sum leaves out words that were never used: second words beyond the stripes that counted in the chunk, and first words of CPUs
+ * that no thread has counted on, where the architecture knows them. */
+
+/* One more than the highest stripe that has counted in the chunk that `p` lies in. It stands in the chunk itself, behind the lock
+ * word of CPU 0, because another copy of the library, whose threads have stripes of its own, may count there too. */
+static unsigned *stripes_of(const void *p)
+{
+    return (unsigned *)(((uintptr_t)unit_of(p, 0) & ~(uintptr_t)(LW_PERCPU_STRIDE - 1)) + LW_PERCPU_RESERVED / 2);
+}
+
+/* Relaxed: as in lw__percpu_use_cpu(). */
+static void use_stripe(const void *p, unsigned mine)
+{
+    unsigned *stripes = stripes_of(p);
+    unsigned seen = __atomic_load_n(stripes, __ATOMIC_RELAXED);
+    while (mine >= seen && !__atomic_compare_exchange_n(stripes, &seen, mine + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
 
 static unsigned used_cpus(void)
 {
@@ -86,7 +95,9 @@ static unsigned used_cpus(void)
 #define COUNTER(bits)                                                                                                      \
     void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v)                                                \
     {                                                                                                                      \
-        word##bits *second = (word##bits *)(void *)(unit_of(p, stripe()) + LW_PERCPU_SECOND);                              \
+        unsigned mine = stripe();                                                                                          \
+        word##bits *second = (word##bits *)(void *)(unit_of(p, mine) + LW_PERCPU_SECOND);                                  \
+        use_stripe(p, mine);                                                                                               \
         __atomic_fetch_add(second, v, __ATOMIC_RELAXED); /* read by the sums below */                                      \
     }                                                                                                                      \
                                                                                                                            \
@@ -106,7 +117,7 @@ static unsigned used_cpus(void)
         /* Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */                         \
         for (unsigned cpu = 0; cpu < used; cpu++)                                                                          \
             sum += __atomic_load_n((const word##bits *)(const void *)unit_of(p, cpu), __ATOMIC_RELAXED);                   \
-        used = __atomic_load_n(&stripes, __ATOMIC_RELAXED);                                                                \
+        used = __atomic_load_n(stripes_of(p), __ATOMIC_RELAXED);                                                           \
         for (unsigned cpu = 0; cpu < used; cpu++)                                                                          \
             sum +=                                                                                                         \
                 __atomic_load_n((const word##bits *)(const void *)(unit_of(p, cpu) + LW_PERCPU_SECOND), __ATOMIC_RELAXED); \

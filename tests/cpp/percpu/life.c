@@ -75,6 +75,13 @@ static void many_threads(void) {
     CHECK(lw_percpu_sum(count) == expected && value_sum() == (uint32_t)expected);
 }
 
+static uint64_t (*use)(uint64_t *, int);
+
+static void *use_in_thread(void *unused) {
+    CHECK(use(count, 1000));
+    return unused;
+}
+
 /* Opened, used and closed while this thread's last descriptor may still be the library's. */
 static void plugin(const char *path) {
     for (int i = 0; i < 5; i++) {
@@ -82,12 +89,18 @@ static void plugin(const char *path) {
         if (!handle)
             fprintf(stderr, "life: %s\n", dlerror());
         CHECK(handle);
-        uint64_t (*use)(uint64_t *, int);
         *(void **)(void *)&use = dlsym(handle, "plugin_use");
         CHECK(use && use(count, 1000) == (uint64_t)(i + 1) * 1000);
         expected += 1000, lw_this_cpu_fetch_add(value, 1000);
         CHECK(dlclose(handle) == 0);
         usleep(2000); /* switched out and in again: the kernel reads the descriptor */
+    }
+    /* Where these threads take the fall-back, only the plug-in's copy of the library knows of their words. */
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, use_in_thread, NULL) == 0);
+        pthread_join(t, NULL);
+        expected += 1000, lw_this_cpu_fetch_add(value, 1000);
     }
     CHECK(lw_percpu_sum(count) == expected);
 }
@@ -99,8 +112,8 @@ __asm__(".pushsection .text\n\t.skip 0x110000\n\t.popsection");
 
 __attribute__((section(".text.startup"))) int main(int argc, char **argv) {
     lw_this_cpu_or(value, 0);
-    many_threads();
     if (argc > 1)
         plugin(argv[1]);
+    many_threads();
     return 0;
 }
