@@ -261,7 +261,8 @@ static void act_point(enum lw__srcu_point where)
 static void directed(const char *name, unsigned stale, bool lock_late, bool leaves_at_flip, bool others)
 {
     struct lw_srcu s;
-    if (lw_srcu_init(&s, LW_SRCU_FAST)) {
+    /* Updown: the reader is acted by the thread that waits, which would be refused inside a critical section that it must end itself. */
+    if (lw_srcu_init(&s, LW_SRCU_FAST_UPDOWN)) {
         error_found("directed: lw_srcu_init");
         return;
     }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "debug.h"
 #include "queue.h"
+#include "records.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 static int call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *))
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d || !head)
         return -EINVAL;
     int err = lw__srcu_worker_ensure();
@@ -75,12 +76,12 @@ static int wait_for_callbacks(struct lw__srcu_domain *d, unsigned long last)
 /* Callbacks return in the order in which they were queued, so it is enough to count them. */
 int lw_srcu_barrier(struct lw_srcu *s)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d)
         return -EINVAL;
-    if (lw__srcu_in_callback())
-        return -EDEADLK;
     lw__srcu_debug_waiting(s, __func__);
+    if (lw__srcu_in_callback() || lw__srcu_would_wait_for_itself(d))
+        return -EDEADLK;
     int saved = errno;
     __atomic_fetch_add(&d->waiters, 1, __ATOMIC_RELAXED);
     unsigned long last;

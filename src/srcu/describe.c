@@ -35,10 +35,10 @@ static const char *barrier_text(const struct lw__srcu_domain *d)
 
 int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     size_t at = 0;
     if (!d) {
-        say(text, size, &at, "not initialised");
+        say(text, size, &at, "%s", lw__srcu_domain_of(s) ? "made by another copy of the library" : "not initialised");
         return (int)at;
     }
     unsigned long open[2], taken;

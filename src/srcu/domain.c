@@ -229,13 +229,13 @@ static int cleanup(struct lw_srcu *s, struct lw__srcu_domain *d, bool ordered)
 
 int lw_srcu_cleanup(struct lw_srcu *s)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     return d ? cleanup(s, d, false) : -EINVAL;
 }
 
 int lw_srcu_cleanup_idle(struct lw_srcu *s)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d)
         return -EINVAL;
     if (lw__srcu_in_callback())
@@ -248,7 +248,7 @@ int lw_srcu_cleanup_idle(struct lw_srcu *s)
 
 int lw_srcu_forget_readers(struct lw_srcu *s)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d)
         return -EINVAL;
     for (unsigned i = 0; i < 2; i++)

@@ -69,6 +69,16 @@ static inline struct lw__srcu_domain *lw__srcu_domain_of(const struct lw_srcu *s
     return s ? __atomic_load_n(&s->domain, __ATOMIC_ACQUIRE) : NULL; /* pairs with the store in lw_srcu_init() */
 }
 
+/* Identifies this copy of the library in lw__srcu_domain.home. */
+const void *lw__srcu_home(void);
+
+/* For updaters: NULL as well where another copy of the library made the domain. This copy's sums do not have its readers. */
+static inline struct lw__srcu_domain *lw__srcu_own_domain(const struct lw_srcu *s)
+{
+    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    return d && d->home == lw__srcu_home() ? d : NULL;
+}
+
 /* The index that new readers take. Their two values of `pair` are neighbouring words, or 2 and 3, so one bit tells them apart. */
 static inline unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
 {

@@ -303,6 +303,17 @@ void lw__srcu_give_slot(unsigned slot)
         slots_taken[(slot - 1) / 64] &= ~((uint64_t)1 << ((slot - 1) % 64));
 }
 
+bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d)
+{
+    if (!d->slot || !lw__srcu_self || d->srcu->flavour == LW_SRCU_FAST_UPDOWN)
+        return false;
+    const struct lw__srcu_words *w = &self_record()->slot[d->slot - 1];
+    for (unsigned i = 0; i < 2; i++) /* relaxed: written by this thread only */
+        if ((long)(__atomic_load_n(&w->locks[i], __ATOMIC_RELAXED) - __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED)) > 0)
+            return true;
+    return false;
+}
+
 /* ---- sums of records ---- */
 
 static unsigned long *word_of(struct lw__srcu_words *w, unsigned index, bool unlocks)
@@ -373,6 +384,12 @@ unsigned lw__srcu_take_slot(void)
 void lw__srcu_give_slot(unsigned slot)
 {
     (void)slot;
+}
+
+bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d)
+{
+    (void)d;
+    return false;
 }
 
 static unsigned long sum_records(const struct lw__srcu_domain *d, unsigned index, bool unlocks)

@@ -33,14 +33,16 @@ struct lw__srcu_record *lw__srcu_next_record(struct lw__srcu_cursor *at);
 /* What threads that have ended counted in a slot (its number plus one). */
 const struct lw__srcu_words *lw__srcu_folded(unsigned slot);
 
-/* Identifies this copy of the library in lw__srcu_domain.home. */
-const void *lw__srcu_home(void);
 /* The value of lw_srcu.pair for index 0 of a slot (its number plus one). */
 uintptr_t lw__srcu_first_pair(unsigned slot);
 
 /* Under the registry. A slot's number plus one; 0: all are taken. */
 unsigned lw__srcu_take_slot(void);
 void lw__srcu_give_slot(unsigned slot);
+
+/* True: the calling thread is in a critical section of the domain that it has to end itself, so it must not wait for readers.
+ * False also where that is not known: only words of the thread itself show it. */
+bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d);
 
 /* Adds up one kind of counter of one index. */
 unsigned long lw__srcu_sum(struct lw__srcu_domain *d, unsigned index, bool unlocks);

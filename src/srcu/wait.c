@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "debug.h"
 #include "grace.h"
+#include "records.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -90,10 +91,12 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedi
 
 static int synchronize(struct lw_srcu *s, bool expedited, uint64_t deadline, const char *where)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d)
         return -EINVAL;
     lw__srcu_debug_waiting(s, where);
+    if (lw__srcu_would_wait_for_itself(d))
+        return -EDEADLK;
     int saved = errno;
     int err = wait_for(d, lw__srcu_cookie(d), expedited, deadline);
     errno = saved;
@@ -118,12 +121,14 @@ int lw_srcu_synchronize_timeout(struct lw_srcu *s, uint64_t ns)
 
 int lw_srcu_cond_synchronize(struct lw_srcu *s, unsigned long cookie)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d || !cookie)
         return -EINVAL;
     if (lw__srcu_reached(d, cookie))
         return 0;
     lw__srcu_debug_waiting(s, __func__);
+    if (lw__srcu_would_wait_for_itself(d))
+        return -EDEADLK;
     int saved = errno;
     int err = wait_for(d, cookie, false, NEVER);
     errno = saved;
@@ -132,7 +137,7 @@ int lw_srcu_cond_synchronize(struct lw_srcu *s, unsigned long cookie)
 
 int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_hook hook, void *argument)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d)
         return -EINVAL;
     lw_futex_lock(&d->step_lock);
@@ -148,13 +153,13 @@ int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_hook ho
 
 unsigned long lw_srcu_get_state(struct lw_srcu *s)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     return d ? lw__srcu_cookie(d) : 0;
 }
 
 unsigned long lw_srcu_start_poll(struct lw_srcu *s)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d)
         return 0;
     unsigned long cookie = lw__srcu_cookie(d);
@@ -174,7 +179,7 @@ static void step_for_poll(struct lw__srcu_domain *d)
 
 bool lw_srcu_poll(struct lw_srcu *s, unsigned long cookie)
 {
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     if (!d || !cookie)
         return false;
     if (!lw__srcu_reached(d, cookie) && !lw__srcu_worker_exists())

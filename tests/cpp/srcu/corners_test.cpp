@@ -312,6 +312,21 @@ TEST(SrcuDomains, AnotherCopysReaderFaults) {
                   128 + SIGSEGV);
     }
 }
+
+// It adds up its own threads' words, in which no reader of the program's copy is counted.
+TEST(SrcuDomains, AnotherCopysUpdaterIsRefused) {
+    void *plugin = dlopen(LW_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(plugin, nullptr) << dlerror();
+    const auto update = reinterpret_cast<int (*)(lw_srcu *)>(dlsym(plugin, "plugin_update"));
+    ASSERT_NE(update, nullptr);
+    for (const auto flavour : all_flavours) {
+        Domain d(flavour);
+        const auto reader = enter(&d);
+        EXPECT_EQ(update(&d), 0);
+        EXPECT_EQ(lw_srcu_cleanup(&d), -EBUSY);
+        leave(&d, reader);
+    }
+}
 #endif
 
 // ---- threads that have ended ----

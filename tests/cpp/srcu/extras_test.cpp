@@ -66,7 +66,7 @@ TEST(SrcuTimeout, GivesUpAndLeavesOthersWaiting) {
     EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 5'000'000'000), 0);
     EXPECT_EQ(lw_srcu_synchronize_timeout(&d, UINT64_MAX), 0);
     const auto reader = enter(&d);
-    EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 0), -ETIMEDOUT);
+    std::thread([&] { EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 0), -ETIMEDOUT); }).join();
     std::atomic<bool> over = false;
     std::vector<std::thread> waiters;
     const auto begin = std::chrono::steady_clock::now();
@@ -85,6 +85,31 @@ TEST(SrcuTimeout, GivesUpAndLeavesOthersWaiting) {
     leave(&d, reader);
     waiters[0].join();
     EXPECT_TRUE(over);
+}
+
+// Without LW_DEBUG too, where the thread's own words show it: it would wait for ever.
+TEST(SrcuUpdaters, InACriticalSectionOfTheirThreadAreRefused) {
+    for (const auto flavour : all_flavours) {
+        Domain d(flavour);
+        if (describe(&d).find("counts per thread") == std::string::npos)
+            GTEST_SKIP() << "no thread has words of its own";
+        Domain other(flavour);
+        const auto outer = enter(&d);
+        leave(&d, enter(&d));
+        // What updown readers begin, another thread may end.
+        const int expected = flavour == LW_SRCU_FAST_UPDOWN ? -ETIMEDOUT : -EDEADLK;
+        EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 1'000'000), expected);
+        if (flavour != LW_SRCU_FAST_UPDOWN) {
+            EXPECT_EQ(lw_srcu_synchronize(&d), -EDEADLK);
+            EXPECT_EQ(lw_srcu_synchronize_expedited(&d), -EDEADLK);
+            EXPECT_EQ(lw_srcu_cond_synchronize(&d, lw_srcu_get_state(&d)), -EDEADLK);
+            EXPECT_EQ(lw_srcu_barrier(&d), -EDEADLK);
+        }
+        EXPECT_EQ(lw_srcu_synchronize(&other), 0);
+        std::thread([&] { EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 1'000'000), -ETIMEDOUT); }).join();
+        leave(&d, outer);
+        EXPECT_EQ(lw_srcu_synchronize(&d), 0);
+    }
 }
 
 struct Freed {
