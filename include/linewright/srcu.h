@@ -29,9 +29,11 @@
  * was stored before the call. A critical section orders nothing else: no reader function may be used as a barrier. Non-temporal
  * stores (x86) need an SFENCE before the unlock, as before any release. docs/library/srcu.md has the argument.
  *
- * Errors are negative errno values. If the library cannot prove a grace period over, for example because membarrier is denied
- * after init, it never reports it as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() returns false, and callbacks
- * stay queued.
+ * Errors are negative errno values. Every function that takes a domain returns -EINVAL (a poll false, a
+ * cookie 0) for NULL, for a domain that is not initialised, and for one that another copy of this library made: a program and a
+ * plug-in that share a domain link with the shared library. If the library cannot prove a grace period over, for example because
+ * membarrier is denied after init, it never reports it as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() returns
+ * false, and callbacks stay queued.
  *
  * fork(). The child has the domains, the critical sections of the thread that forked, and all queued callbacks except the one
  * that another thread is running at that moment. Its own worker thread runs them when it is first needed. fork() does not wait
@@ -47,15 +49,18 @@
  *   init, cleanup, on_stall, describe, worker_*       no                yes                        yes
  *   forget_readers                                    no                only there                 no
  *
- * [1] A wait in a handler that interrupted a wait of the same thread returns -EDEADLK; any other would wait for ever if the
- *     interrupted code is a reader of the domain, or holds a lock of this library. fork() in a handler is safe where the handler
- *     interrupted reader functions or the program's own code.
+ * [1] A wait in a handler that interrupted a wait of the same thread returns -EDEADLK. One that interrupted a reader of the domain is
+ *     a wait inside a critical section (see "updaters" below), and one that interrupted code that holds a lock of this library waits
+ *     for ever. fork() in a handler is safe where the handler interrupted reader functions or the program's own code.
  * No function is a cancellation point, except where LINEWRIGHT_VERBOSE=1 makes it print. With asynchronous cancellation, and
  * after longjmp() out of a handler, only reader functions may have been interrupted; a reader that does not reach its unlock
  * stays inside for ever.
  *
  * LW_DEBUG, defined where the functions are called, checks indices (used twice, of another domain), flavours, waiting inside a
  * critical section of the same thread, and callback heads queued twice. Each violation prints one line and aborts.
+ *
+ * ThreadSanitizer sees what a grace period orders only if the library is built with -fsanitize=thread as well
+ * (-DLINEWRIGHT_SANITIZE=thread); with any other library it reports races that are none.
  */
 #ifndef LINEWRIGHT_SRCU_H
 #define LINEWRIGHT_SRCU_H
@@ -135,7 +140,7 @@ LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 #endif
 
 /* Defines a domain with static storage that is ready before main, after constructors of priority 102 and below. For file scope or
- * namespace scope. */
+ * namespace scope. Where memory is lacking it prints one line, and the domain stays uninitialised: a reader then ends the program. */
 #define LW_DEFINE_SRCU(name_, flavour_)                                         \
     struct lw_srcu name_ = {0, NULL, #name_, 0};                                \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
@@ -145,7 +150,10 @@ LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
     LW__SRCU_SEMICOLON
 #define LW_DEFINE_STATIC_SRCU(name_, flavour_) static LW_DEFINE_SRCU(name_, flavour_)
 
-/* ---- updaters: none may be called inside a critical section of the same domain ---- */
+/* ---- updaters ----
+ * None that waits (synchronize*, cond_synchronize, barrier) may be called inside a critical section of the same domain: it would wait
+ * for its own thread. It returns -EDEADLK where that is known: in a domain that counts per thread, as lw_srcu_describe() says, of a
+ * flavour other than LW_SRCU_FAST_UPDOWN. LW_DEBUG aborts. Elsewhere it waits for ever. */
 
 /* Waits for a grace period: until every critical section that began before the call is over. Concurrent callers share grace
  * periods and sleep. 0, or an error: then nothing is known to be over, and nothing may be freed. */
@@ -172,11 +180,11 @@ LW_API int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)
 #define lw_srcu_free(s, p, member) lw__srcu_call_free((s), &(p)->member, offsetof(__typeof__(*(p)), member))
 
 /* Waits until every callback that was queued before the call has returned. Where no worker thread exists, the calling thread runs
- * callbacks, also those of other domains. 0, -EDEADLK inside a callback, or membarrier's error. */
+ * callbacks, also those of other domains. 0, -EDEADLK (also inside a callback), or membarrier's error. */
 LW_API int lw_srcu_barrier(struct lw_srcu *s) __attribute__((warn_unused_result));
 
 /* A cookie for lw_srcu_poll(), which returns true once a whole grace period has passed since the cookie was taken.
- * lw_srcu_get_state() starts no grace period; lw_srcu_start_poll() has the worker thread run one. 0 is not a cookie:
+ * lw_srcu_get_state() starts no grace period; lw_srcu_start_poll() has the worker thread run one. 0 is not a cookie, and is never over:
  * lw_srcu_start_poll() returns it when it cannot start the worker. A cookie stays valid for ULONG_MAX / 4 grace periods. Polling
  * never waits. */
 LW_API unsigned long lw_srcu_get_state(struct lw_srcu *s);
@@ -240,6 +248,7 @@ LW_API uintptr_t lw__srcu_lock_slow(struct lw_srcu *s);
 LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
 LW_API uintptr_t lw__srcu_debug_lock(struct lw_srcu *s, unsigned flavour, bool handed_on, const char *where);
 LW_API bool lw__srcu_debug_held(const struct lw_srcu *s);
+/* `where` NULL: the head is not queued after all. */
 LW_API void lw__srcu_debug_queued(const struct lw_srcu *s, const struct lw_srcu_head *head, const char *where);
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
@@ -324,9 +333,28 @@ static inline bool lw_srcu_read_lock_held(const struct lw_srcu *s)
 }
 
 #ifdef LW_DEBUG
-#define lw_srcu_call(s, head, fn) (lw__srcu_debug_queued(s, head, "lw_srcu_call"), lw_srcu_call(s, head, fn))
-#define lw__srcu_call_free(s, head, offset) \
-    (lw__srcu_debug_queued(s, head, "lw_srcu_free"), lw__srcu_call_free(s, head, offset))
+/* A head that was refused is not queued. */
+static inline int lw__srcu_checked_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *))
+{
+    int err;
+    lw__srcu_debug_queued(s, head, "lw_srcu_call");
+    err = lw_srcu_call(s, head, fn);
+    if (err)
+        lw__srcu_debug_queued(s, head, NULL);
+    return err;
+}
+
+static inline int lw__srcu_checked_call_free(struct lw_srcu *s, struct lw_srcu_head *head, size_t offset)
+{
+    int err;
+    lw__srcu_debug_queued(s, head, "lw_srcu_free");
+    err = lw__srcu_call_free(s, head, offset);
+    if (err)
+        lw__srcu_debug_queued(s, head, NULL);
+    return err;
+}
+#define lw_srcu_call lw__srcu_checked_call
+#define lw__srcu_call_free lw__srcu_checked_call_free
 #define LW__SRCU_LOCKED(s, flavour, handed_on) lw__srcu_debug_lock(s, flavour, handed_on, __func__)
 #define LW__SRCU_UNLOCKING(s, flavour, index) lw__srcu_debug_unlock(s, flavour, index, __func__)
 #else

@@ -150,7 +150,9 @@ static const struct lw_srcu_head **set_of(const struct lw_srcu_head *head)
 void lw__srcu_debug_queued(const struct lw_srcu *s, const struct lw_srcu_head *head, const char *where)
 {
     const struct lw_srcu_head **set = set_of(head);
-    if (!lw__srcu_domain_of(s) || !head)
+    if (!where)
+        lw__srcu_debug_returned(head);
+    if (!where || !lw__srcu_domain_of(s) || !head)
         return; /* lw_srcu_call() refuses */
     __atomic_store_n(&heads_used, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < WAYS; i++)

@@ -89,6 +89,19 @@ static void queued_again(void) {
             abort();
 }
 
+static struct lw_srcu_head several[2];
+static int taken;
+
+static struct lw_srcu_head *take(void) { return &several[taken++]; }
+
+/* Arguments are evaluated once, and a call that is refused does not count as queued. */
+static void refused_then_queued(void) {
+    if (!lw_srcu_call(&b, several, NULL) || lw_srcu_call(&b, several, nothing) || lw_srcu_barrier(&b))
+        abort();
+    if (lw_srcu_call(&b, take(), nothing) || taken != 1 || lw_srcu_barrier(&b))
+        abort();
+}
+
 typedef void (*wrong_use)(void);
 extern const wrong_use wrong_uses[];
 const wrong_use wrong_uses[] = {used_twice,
@@ -101,6 +114,7 @@ const wrong_use wrong_uses[] = {used_twice,
                                 waits_for_itself_on_a_condition,
                                 right_uses,
                                 queued_again,
+                                refused_then_queued,
                                 0};
 
 int prepare_debug_cases(void);
