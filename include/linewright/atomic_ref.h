@@ -22,6 +22,10 @@
 
 #if defined(__cplusplus) && __cplusplus >= 201703L
 
+#include "atomic.h"
+
+extern "C++" { /* also where the program includes this inside extern "C" */
+
 #include <atomic> /* std::memory_order */
 #include <cstddef>
 #include <cstdint>
@@ -37,13 +41,10 @@
 #include <thread>
 #endif
 
-#include "atomic.h"
-
 #if defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64) || defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 #define LW_REF_HAVE_16 1
 #endif
 
-extern "C++" {
 namespace lw
 {
 
@@ -505,13 +506,14 @@ public:
         W::xor_(this->word(), this->bits(v), order);
     }
 
+    /* Sums are made of the unsigned words, so that they wrap as the memory has. */
     T operator++() const noexcept
     {
-        return static_cast<T>(fetch_add(1) + 1);
+        return this->value(static_cast<typename Base::Bits>(this->bits(fetch_add(1)) + 1));
     }
     T operator--() const noexcept
     {
-        return static_cast<T>(fetch_sub(1) - 1);
+        return this->value(static_cast<typename Base::Bits>(this->bits(fetch_sub(1)) - 1));
     }
     T operator++(int) const noexcept
     {
@@ -521,7 +523,6 @@ public:
     {
         return fetch_sub(1);
     }
-    /* The sum is made of the unsigned words, so that it wraps as the memory has. */
     T operator+=(T v) const noexcept
     {
         return this->value(static_cast<typename Base::Bits>(this->bits(fetch_add(v)) + this->bits(v)));

@@ -26,7 +26,8 @@
  *
  * Safe: in signal handlers, after fork (the child has a copy of all counts), before main, in destructors, in a dlopen()ed
  * library (which then stays loaded, because the kernel may read its descriptors later), in static programs. Not in the
- * child of vfork(), which runs on its parent's thread area: call exec or _exit only, as POSIX asks.
+ * child of vfork(), which runs on its parent's thread area: call exec or _exit only, as POSIX asks; nor in a thread made by a bare
+ * clone() without CLONE_SETTLS.
  */
 #ifndef LINEWRIGHT_PERCPU_H
 #define LINEWRIGHT_PERCPU_H
@@ -368,10 +369,13 @@ LW__INLINE struct lw_percpu_node *lw_percpu_pop(struct lw_percpu_node **list)
 
 /* ---- all copies; static definitions ---- */
 
-/* Runs its statement with `copy`, a pointer, at each CPU's copy in turn. For counters use the sums: a copy has two words. */
-#define lw_percpu_for_each(copy, p) \
-    for (unsigned lw__cpu = 0;      \
-         lw__cpu < lw_percpu_nr_cpus() && (((copy) = (__typeof__(copy))lw_per_cpu_ptr((p), lw__cpu)), true); lw__cpu++)
+/* Runs its statement with `copy`, a pointer, at each CPU's copy in turn. For counters use the sums: a copy has two words. May be
+ * nested. */
+#define LW__FOR_EACH(copy, p, cpu) \
+    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus() && (((copy) = (__typeof__(copy))lw_per_cpu_ptr((p), cpu)), true); cpu++)
+#define LW__FOR_EACH_2(copy, p, number) LW__FOR_EACH(copy, p, lw__cpu_##number)
+#define LW__FOR_EACH_1(copy, p, number) LW__FOR_EACH_2(copy, p, number)
+#define lw_percpu_for_each(copy, p) LW__FOR_EACH_1(copy, p, __COUNTER__)
 
 /* Defines a pointer variable `name` with per-CPU memory for a `type`, zeroed, ready before main (after constructors of priority 102
  * and below) and never freed. For file scope or namespace scope. The program ends where memory is lacking. */

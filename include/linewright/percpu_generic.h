@@ -46,6 +46,10 @@ static inline void *lw_this_cpu_cmpxchg_ptr(void **p, const void *expected, cons
                                                                             (LW__WORD(LW__LONG_BITS))(uintptr_t)v);
 }
 
+#ifdef __cplusplus
+extern "C++" { /* overloads, also where the program includes this inside extern "C" */
+#endif
+
 /* One function per C type, so that both of unsigned long and unsigned long long are covered: in C named after the type and
  * chosen by _Generic, in C++ overloads. */
 #ifdef __cplusplus
@@ -181,6 +185,8 @@ static inline void *lw_this_cpu_cmpxchg(void **p, const void *expected, const vo
 {
     return lw_this_cpu_cmpxchg_ptr(p, expected, v);
 }
+
+} /* extern "C++" */
 
 #endif
 

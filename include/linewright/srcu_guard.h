@@ -42,10 +42,12 @@ LW__SRCU_GUARD_FUNCTIONS(_fast_updown)
 #define lw_srcu_guard_fast_updown(s) LW__SRCU_GUARD(_fast_updown, s)
 
 #ifdef __cplusplus
+extern "C++" { /* also where the program includes this inside extern "C" */
 namespace lw
 {
 
-/* The critical section of a domain of this flavour, from construction to destruction, in one thread. */
+/* The critical section of a domain of this flavour, from construction to destruction, in one thread. A coroutine that may go on in
+ * another thread calls lw_srcu_down_read_fast() and lw_srcu_up_read_fast() instead. */
 template <enum ::lw_srcu_flavour flavour> class srcu_guard
 {
 public:
@@ -77,6 +79,7 @@ private:
 };
 
 } // namespace lw
+} // extern "C++"
 #endif
 
 #endif

@@ -215,6 +215,7 @@ TEST(AtomicRef, Arithmetic) {
     sums_like_the_standard<int8_t>(100, 100);
     sums_like_the_standard<int16_t>(-3, 1000);
     sums_like_the_standard<int>(7, -9);
+    sums_like_the_standard<int>(std::numeric_limits<int>::max(), 9); // wraps, and is not undefined
     sums_like_the_standard<uint32_t>(0xfffffff0u, 0x123);
     sums_like_the_standard<float>(1.5f, 0.25f);
 #if defined(LW_HAVE_U64) || defined(LW_WIDE_I386)

@@ -148,6 +148,23 @@ def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
     return count
 
 
+def inside_extern_c(prefix: Path, compilers: list[tuple[str, str]]) -> int:
+    """C++ programs often include C headers inside `extern "C"`; what is C++ in these says so itself."""
+    public = sorted(h.name for h in (prefix / "include/linewright").glob("*.h"))
+    every = "".join(
+        f"#include <linewright/{name}>\n" for name in public if not name.startswith(("wide_", "percpu_g", "srcu_g"))
+    )
+    count = 0
+    for _, cxx in compilers:
+        for standard in ("c++11", "c++17", "c++20"):
+            run(
+                cxx, f"-std={standard}", *WARNINGS, f"-I{prefix / 'include'}", "-fsyntax-only", "-x", "c++", "-",
+                input=f'extern "C" {{\n{every}}}\n',
+            )  # fmt: skip
+            count += 1
+    return count
+
+
 def compilers_of(folder: str, compilers: list[tuple[str, str]]) -> list[tuple[list[str], str, str]]:
     """(command, standard, language) for the headers of a folder: those of one architecture need its compiler."""
     if folder == "arm64":
@@ -222,6 +239,7 @@ def main(build: str) -> int:
         prefix = (folder / "first").rename(folder / "a moved place".replace(" ", "_"))
         print(exported(prefix))
         print(headers_alone(prefix, compilers), "header compilations")
+        print(inside_extern_c(prefix, compilers), 'compilations inside extern "C"')
         print(built_by_pkg_config(prefix, folder, compilers), "programs by pkg-config")
         print(built_by_find_package(prefix, folder, compilers), "programs by find_package")
         print(built_examples(prefix, folder), "examples")
