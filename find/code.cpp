@@ -1,6 +1,8 @@
 // Pages of code are read with process_vm_readv: the program is not stopped for it.
 #include "find/code.hpp"
 
+#include "find/processes.hpp"
+
 #include <array>
 #include <sys/uio.h>
 
@@ -27,7 +29,7 @@ void Code::page(std::uint32_t pid, std::uint64_t address) {
     if (!done_.insert(key(pid, address)).second)
         return;
     std::array<std::uint8_t, page_bytes> bytes;
-    iovec here{bytes.data(), bytes.size()}, there{reinterpret_cast<void *>(address), bytes.size()};
+    iovec here{bytes.data(), bytes.size()}, there{pointer_to(address), bytes.size()};
     if (process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) != static_cast<ssize_t>(bytes.size()))
         return;
     Line(out_, "code").number("pid", pid).number("address", address).hex("bytes", bytes);

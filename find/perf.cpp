@@ -16,10 +16,10 @@ namespace lw::find {
 const std::uint64_t register_mask =
     ((1ull << PERF_REG_X86_64_MAX) - 1) & ~(1ull << PERF_REG_X86_DS | 1ull << PERF_REG_X86_ES | 1ull << PERF_REG_X86_FS |
                                             1ull << PERF_REG_X86_GS | 1ull << PERF_REG_X86_CS | 1ull << PERF_REG_X86_SS);
-#elif defined(__aarch64__)
-const std::uint64_t register_mask = (1ull << PERF_REG_ARM64_MAX) - 1;
+#elif defined(__i386__)
+const std::uint64_t register_mask = (1ull << PERF_REG_X86_CS) - 1; // a 64-bit kernel refuses segments to a 32-bit task too
 #else
-#error "the sampler knows the registers of x86-64 and arm64"
+const std::uint64_t register_mask = (1ull << PERF_REG_ARM64_MAX) - 1;
 #endif
 
 Handle::~Handle() {
@@ -134,6 +134,16 @@ void user_part(std::vector<std::uint64_t> &chain) {
     std::erase_if(chain, [](std::uint64_t address) { return address >= static_cast<std::uint64_t>(-4095); });
 }
 
+// The words of a 32-bit stack.
+std::vector<std::uint64_t> halves(const std::vector<std::uint64_t> &words) {
+    std::vector<std::uint64_t> found;
+    for (std::uint64_t word : words) {
+        found.push_back(static_cast<std::uint32_t>(word));
+        found.push_back(word >> 32);
+    }
+    return found;
+}
+
 } // namespace
 
 bool parse(const perf_event_header &record, Sample &sample) {
@@ -159,7 +169,7 @@ bool parse(const perf_event_header &record, Sample &sample) {
         from.words(all, bytes / 8);
         std::uint64_t valid = from.word();
         all.resize(std::min<std::uint64_t>(valid / 8, all.size()));
-        sample.top = std::move(all);
+        sample.top = sample.bits == 32 ? halves(all) : std::move(all);
     }
     return from.ok;
 }

@@ -55,14 +55,23 @@ private:
     std::vector<std::uint8_t> copy_;
 };
 
-// Registers of user space that a sample carries, by the kernel's numbers: see asm/perf_regs.h.
-extern const std::uint64_t register_mask;
-// Where the stack pointer stands among them.
+// What the sampler is built for: its name in lines, and where two registers stand in a sample, by the kernel's numbers (asm/perf_regs.h).
 #if defined(__x86_64__)
-inline constexpr unsigned stack_pointer = 7;
+inline constexpr char arch_name[] = "x86_64";
+inline constexpr unsigned stack_pointer = 7, instruction_pointer = 8;
+#elif defined(__i386__)
+inline constexpr char arch_name[] = "i386";
+inline constexpr unsigned stack_pointer = 7, instruction_pointer = 8;
+#elif defined(__aarch64__)
+inline constexpr char arch_name[] = "arm64";
+inline constexpr unsigned stack_pointer = 31, instruction_pointer = 32;
 #else
-inline constexpr unsigned stack_pointer = 31;
+#error "the sampler knows the registers of x86-64, i386 and arm64"
 #endif
+// Width of a register, and so of what the preloaded library sampled.
+inline constexpr unsigned own_bits = 8 * sizeof(void *);
+// Registers of user space that a sample carries.
+extern const std::uint64_t register_mask;
 // Bytes of the stack's top that a sample carries: the return address of a leaf without a frame is among them.
 inline constexpr std::uint32_t stack_bytes = 64;
 

@@ -10,6 +10,9 @@
 
 namespace lw::find {
 
+// An address of another process, for calls that take a pointer.
+inline void *pointer_to(std::uint64_t address) { return reinterpret_cast<void *>(static_cast<std::uintptr_t>(address)); }
+
 bool exists(pid_t pid);
 // The user that owns the process; -1 where it is gone.
 long owner(pid_t pid);

@@ -5,6 +5,7 @@
 #include "find/signals.hpp"
 #include "find/timers.hpp"
 #include "find/watch.hpp"
+#include "wire/claim.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -104,23 +105,20 @@ private:
     std::map<std::uint32_t, std::uint64_t> described_; // when a process's mappings are written next
     std::uint64_t began_ns_ = 0, ended_at_ns_ = 0;
     std::size_t left_out_ = 0;
-    bool stop_asked_ = false, commands_open_ = true;
+    bool stop_asked_ = false, commands_open_ = true, other_run_ = false;
 };
 
 void Run::header(const char *scope) {
     Line line(out_, "start");
     line.number("linewright_find", 1)
         .text("source", signals_ ? "signal" : "timer")
-#if defined(__x86_64__)
-        .text("arch", "x86_64")
-#else
-        .text("arch", "arm64")
-#endif
+        .text("arch", arch_name)
         .text("scope", scope)
         .number("pid", static_cast<std::uint64_t>(program_ ? program_->pid() : options_.pid))
         .number("period_ns", period_ns_)
         .flag("kernel", timers_ && timers_->kernel())
         .number("cpus", static_cast<std::uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)))
+        .flag("other_run", other_run_)
         .number("left_out", left_out_)
         .number("sample_ns", costs_.sample_ns)
         .number("hit_ns", costs_.hit_ns)
@@ -297,6 +295,7 @@ void Run::finish() {
 
 void Run::run() {
     catch_signals();
+    other_run_ = wire::claim_machine();
     if (options_.pid)
         begin_process();
     else

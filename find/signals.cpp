@@ -96,20 +96,17 @@ std::uint64_t Signals::handler_ns() const {
 
 void Signals::take(std::uint32_t pid, const Slot &slot) {
     auto count = static_cast<std::size_t>(__builtin_popcountll(register_mask));
-#if defined(__x86_64__)
-    std::uint64_t ip = slot.registers[8];
-#else
-    std::uint64_t ip = slot.registers[32];
-#endif
+    std::uint64_t ip = slot.registers[instruction_pointer];
     totals_.samples++;
     code_.want(pid, ip);
-    blocks_.want(pid, slot.tid, slot.registers[stack_pointer]);
+    if (own_bits == 64)
+        blocks_.want(pid, slot.tid, slot.registers[stack_pointer]);
     Line(out_, "sample")
         .number("time_ns", slot.time_ns)
         .number("pid", pid)
         .number("tid", slot.tid)
         .number("ip", ip)
-        .number("bits", 64)
+        .number("bits", own_bits)
         .list("registers", std::span(slot.registers, count))
         .list("chain", std::span(slot.chain, slot.frames < most_frames ? slot.frames : most_frames))
         .list("top", std::span(slot.top, slot.words < top_words ? slot.words : top_words));

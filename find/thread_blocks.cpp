@@ -31,7 +31,7 @@ constexpr std::uint64_t most_modules = 1024, most_alignment = 1 << 16;
 constexpr std::size_t link_map_words = 192; // the module's number is word 144 (x86-64) or 148 (arm64) with glibc 2.36
 
 std::size_t peek(pid_t pid, std::uint64_t address, void *to, std::size_t bytes) {
-    iovec here{to, bytes}, there{reinterpret_cast<void *>(address), bytes};
+    iovec here{to, bytes}, there{pointer_to(address), bytes};
     ssize_t got = process_vm_readv(pid, &here, 1, &there, 1, 0);
     return got < 0 ? 0 : static_cast<std::size_t>(got);
 }
@@ -103,7 +103,7 @@ std::uint64_t pointer_by_list(pid_t pid, pid_t tid, std::uint64_t list, Arch arc
 std::uint64_t search(pid_t pid, pid_t tid, std::uint64_t begin, std::uint64_t end) {
     std::vector<std::uint8_t> bytes(chunk + block_bytes);
     for (begin &= ~std::uint64_t{15}; begin < end; begin += chunk) {
-        iovec here{bytes.data(), bytes.size()}, there{reinterpret_cast<void *>(begin), bytes.size()};
+        iovec here{bytes.data(), bytes.size()}, there{pointer_to(begin), bytes.size()};
         ssize_t got = process_vm_readv(pid, &here, 1, &there, 1, 0);
         for (std::size_t at = 0; got > 0 && at < chunk && at + block_bytes <= static_cast<std::size_t>(got); at += 16)
             if (is_block(bytes.data() + at, begin + at, tid))

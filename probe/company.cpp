@@ -1,16 +1,10 @@
-// Finds out who else uses the machine: a socket's name for other probes, /proc/stat for other programs.
+// Finds out from /proc/stat how much other programs use the machine.
 #include "probe/company.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstddef>
-#include <cstring>
 #include <ctime>
 #include <fstream>
-#include <string_view>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -35,19 +29,6 @@ std::optional<double> busy_seconds(const std::string &path) {
     return (user + nice + system + irq + softirq) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// An abstract name, which no file system needs to allow: it begins with a zero byte.
-struct Address {
-    sockaddr_un un{};
-    socklen_t length;
-    Address() {
-        constexpr std::string_view name{"\0linewright-probe", 17};
-        un.sun_family = AF_UNIX;
-        std::memcpy(un.sun_path, name.data(), name.size());
-        length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-    }
-    const sockaddr *get() const { return reinterpret_cast<const sockaddr *>(&un); }
-};
-
 } // namespace
 
 Load_since::Load_since(std::string stat)
@@ -64,24 +45,6 @@ std::optional<double> Load_since::others() const {
     if (!busy_s)
         return std::nullopt;
     return std::max(0.0, (*busy_s - *busy_s_ - own_s) / passed_s);
-}
-
-bool claim_machine() {
-    const Address address;
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) // refused by a filter: then nothing is known
-        return false;
-    return bind(fd, address.get(), address.length) != 0 && errno == EADDRINUSE; // left open: the claim
-}
-
-bool other_probe_runs() {
-    const Address address;
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    const bool there = connect(fd, address.get(), address.length) == 0;
-    close(fd);
-    return there;
 }
 
 } // namespace lw::probe

@@ -1,4 +1,4 @@
-// Who else uses the machine while the probe measures: other probes, other programs' load.
+// Other programs' load while the probe measures.
 #pragma once
 
 #include <optional>
@@ -21,12 +21,5 @@ private:
     std::optional<double> busy_s_;
     double own_s_, at_s_;
 };
-
-// Claims the machine for one run until this process ends, and says whether another probe had it already. The claim is a name
-// that the kernel gives back with the process; it reaches as far as the network namespace, so not into other containers.
-bool claim_machine();
-
-// The same question without a claim.
-bool other_probe_runs();
 
 } // namespace lw::probe

@@ -5,6 +5,7 @@
 #include "probe/rmw_loops.hpp"
 #include "probe/run.hpp"
 #include "probe/window.hpp"
+#include "wire/claim.hpp"
 #include "wire/forms.hpp"
 #include "wire/schema.hpp"
 
@@ -93,7 +94,7 @@ void report_progress(const probe::Progress &progress) {
 
 int run(probe::Machine &machine, const wire::Plan &plan) {
     probe::check_plan(plan, machine);
-    machine.other_probe = probe::claim_machine();
+    machine.other_probe = wire::claim_machine();
     machine.loop_place = plan.launch % probe::loop_places;
     probe::pin_to(probe::usable_cpus(machine.topology, plan.cpus).front()); // the context describes the timed CPU
     wire::Context context = probe::describe(machine, plan.name, plan.launch, plan.counters);
@@ -148,7 +149,7 @@ struct Modes {
 // What the options ask for, in the program of this path.
 int act(const Modes &modes, const std::string &program) {
     if (modes.programs) {
-        probe::claim_machine();
+        wire::claim_machine();
         return probe::run_programs(folder_of(program));
     }
     probe::Machine machine = probe::read_machine();
@@ -157,7 +158,7 @@ int act(const Modes &modes, const std::string &program) {
     else if (modes.topology)
         print_topology(machine);
     else if (modes.context) {
-        machine.other_probe = probe::other_probe_runs();
+        machine.other_probe = wire::other_run_here();
         std::cout << wire::to_json(probe::describe(machine, "none", 0)) << std::endl;
     } else if (modes.quick)
         return probe::print_quick_table(machine, stop_requested);

@@ -4,8 +4,7 @@
 set -euo pipefail
 
 arch=${1:?usage: for_others.sh ARCH}
-paths=(probe/linewright-probe workload/linewright-workload)
-[[ $arch == i386 ]] || paths+=(find/linewright-find find/liblinewright_find_{timer,heap}.so)
+paths=(probe/linewright-probe workload/linewright-workload find/linewright-find find/liblinewright_find_{timer,heap}.so)
 [[ $arch != arm64 ]] || paths+=(src/outline/liblinewright_audit.so)
 for path in "${paths[@]}"; do
     file=${path##*/}

@@ -339,5 +339,10 @@ LW_PUBLIC int posix_memalign(void **to, std::size_t alignment, std::size_t size)
         void *block = allocate(size ? size : 1, 0, __builtin_return_address(0));                           \
         return block ? block : reinterpret_cast<void *(*)(std::size_t)>(dlsym(RTLD_NEXT, fallback))(size); \
     }
+#if defined(__i386__) // where std::size_t is unsigned int
+LW_NEW(_Znwj, "_Znwj")
+LW_NEW(_Znaj, "_Znaj")
+#else
 LW_NEW(_Znwm, "_Znwm")
 LW_NEW(_Znam, "_Znam")
+#endif

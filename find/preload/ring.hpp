@@ -8,6 +8,9 @@ namespace lw::find {
 
 inline constexpr std::uint64_t ring_magic = 0x31676e6972646e66; // "fndring1"
 inline constexpr unsigned ring_slots = 4096;
+// A register, a word of the stack; samples hold them widened.
+using Word = std::uintptr_t;
+
 inline constexpr unsigned most_registers = 33, most_frames = 12, top_words = 8;
 
 // One sample. `full` hands it over: the writer stores 1 with release, the reader sees it with acquire and stores 0.

@@ -5,6 +5,7 @@
 // are made in the handler.
 #include "find/preload/ring.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -33,21 +34,35 @@ bool ready;
 int signal_number() { return SIGRTMAX - 2; }
 
 // Words at an address, as many as can be read: no frame pointer is trusted.
-unsigned words_at(std::uint64_t address, std::uint64_t *to, unsigned count) {
-    iovec here{to, count * 8}, there{reinterpret_cast<void *>(address), count * 8};
+unsigned words_at(Word address, Word *to, unsigned count) {
+    iovec here{to, count * sizeof(Word)}, there{reinterpret_cast<void *>(address), count * sizeof(Word)};
     ssize_t got = syscall(SYS_process_vm_readv, getpid(), &here, 1ul, &there, 1ul, 0ul);
-    return got < 0 ? 0 : static_cast<unsigned>(got / 8);
+    return got < 0 ? 0 : static_cast<unsigned>(static_cast<std::size_t>(got) / sizeof(Word));
+}
+
+// The first words of the stack.
+unsigned top_of(Word stack, std::uint64_t *to) {
+    Word words[top_words];
+    unsigned count = words_at(stack, words, top_words);
+    std::copy_n(words, count, to);
+    return count;
 }
 
 // The caller's registers in the order of perf's numbers; the frame pointer and the stack pointer are handed back too.
-void registers_of(const ucontext_t *context, std::uint64_t *to, std::uint64_t &frame, std::uint64_t &stack) {
+void registers_of(const ucontext_t *context, std::uint64_t *to, Word &frame, Word &stack) {
 #if defined(__x86_64__)
     constexpr int order[] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_RIP,
                              REG_EFL, REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
     for (int number : order)
         *to++ = static_cast<std::uint64_t>(context->uc_mcontext.gregs[number]);
-    frame = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_RBP]);
-    stack = static_cast<std::uint64_t>(context->uc_mcontext.gregs[REG_RSP]);
+    frame = static_cast<Word>(context->uc_mcontext.gregs[REG_RBP]);
+    stack = static_cast<Word>(context->uc_mcontext.gregs[REG_RSP]);
+#elif defined(__i386__)
+    constexpr int order[] = {REG_EAX, REG_EBX, REG_ECX, REG_EDX, REG_ESI, REG_EDI, REG_EBP, REG_ESP, REG_EIP, REG_EFL};
+    for (int number : order)
+        *to++ = static_cast<std::uint32_t>(context->uc_mcontext.gregs[number]);
+    frame = static_cast<Word>(context->uc_mcontext.gregs[REG_EBP]);
+    stack = static_cast<Word>(context->uc_mcontext.gregs[REG_ESP]);
 #else
     for (std::uint64_t value : context->uc_mcontext.regs)
         *to++ = value;
@@ -58,10 +73,10 @@ void registers_of(const ucontext_t *context, std::uint64_t *to, std::uint64_t &f
 #endif
 }
 
-unsigned walk(std::uint64_t frame, std::uint64_t stack, std::uint64_t *chain) {
+unsigned walk(Word frame, Word stack, std::uint64_t *chain) {
     unsigned count = 0;
-    std::uint64_t pair[2]; // the caller's frame pointer, the return address
-    while (count < most_frames && frame > stack && frame % 8 == 0 && words_at(frame, pair, 2) == 2 && pair[1]) {
+    Word pair[2]; // the caller's frame pointer, the return address
+    while (count < most_frames && frame > stack && frame % sizeof(Word) == 0 && words_at(frame, pair, 2) == 2 && pair[1]) {
         chain[count++] = pair[1];
         if (pair[0] <= frame)
             break;
@@ -94,12 +109,12 @@ void on_tick(int, siginfo_t *, void *where) {
     std::uint64_t began = now_ns();
     Slot *slot = to ? claim(*to) : nullptr;
     if (slot) {
-        std::uint64_t frame, stack;
+        Word frame, stack;
         registers_of(static_cast<ucontext_t *>(where), slot->registers, frame, stack);
         slot->tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
         slot->time_ns = began;
         slot->frames = walk(frame, stack, slot->chain);
-        slot->words = words_at(stack, slot->top, top_words);
+        slot->words = top_of(stack, slot->top);
         // Release: pairs with the acquire load of the sampler's drain, which then sees the whole sample (signals.cpp).
         slot->full.store(1, std::memory_order_release);
     }

@@ -23,6 +23,8 @@ _BACK = 7 * WINDOW
 """Bytes of code before a sample that are decoded; x86 instructions are 4 to 5 bytes long on average."""
 
 
+STACK_POINTER = {"x86_64": 7, "i386": 7, "arm64": 31}
+"""Where the stack pointer stands among a sample's registers."""
 POINTER = 18
 """Where the thread pointer stands among an x86-64 sample's registers, when it is known: behind the general ones."""
 
@@ -45,6 +47,8 @@ class Operand(NamedTuple):
 
     thread: bool = False
     """Relative to the thread pointer."""
+    mask: int = MASK
+    """Of the bits that an address has."""
 
     def address(self, registers: list[int]) -> int | None:
         """None where it is relative to a thread pointer that is not known."""
@@ -57,7 +61,7 @@ class Operand(NamedTuple):
             value += registers[self.base]
         if self.index >= 0:
             value += registers[self.index] * self.scale
-        return value & MASK
+        return value & self.mask
 
 
 class Code(Protocol):
@@ -81,19 +85,21 @@ class Decoder:
 
     def __init__(self, arch: str, code: Code) -> None:
         self._code = code
-        self._arch = _Arm64() if arch == "arm64" else _X86()
+        self._arch = _Arm64() if arch == "arm64" else _X86(64 if arch == "x86_64" else 32)
+        self._bits = 32 if arch == "i386" else 64
         self._known: dict[tuple[int, int, int], tuple[Operand, ...]] = {}
         self._decoded: dict[tuple[object, ...], tuple[Operand, ...]] = {}
         """By place and bytes: processes of one program run the same code at the same addresses."""
 
-    def operands(self, pid: int, ip: int, bits: int = 64) -> tuple[Operand, ...]:
-        """Accesses whose address a sample at `ip` allows to compute, the nearest first."""
-        key = (pid, ip, bits)
+    def operands(self, pid: int, ip: int, bits: int = 0) -> tuple[Operand, ...]:
+        """Accesses whose address a sample at `ip` allows to compute, the nearest first. `bits` of the program, where
+        they are not the machine's."""
+        key = (pid, ip, bits or self._bits)
         if key not in self._known:
-            self._known[key] = self._around(pid, ip, bits)
+            self._known[key] = self._around(*key)
         return self._known[key]
 
-    def sure(self, pid: int, ip: int, bits: int = 64) -> Operand | None:
+    def sure(self, pid: int, ip: int, bits: int = 0) -> Operand | None:
         """The atomic operation that a sample at `ip` stands for, if there is one."""
         return next((o for o in self.operands(pid, ip, bits) if o.sure), None)
 
@@ -162,8 +168,9 @@ def _names(disassembler: capstone.Cs, wanted: dict[str, int], constants: int) ->
 class _X86:
     """x86-64, and i386 programs in their own mode."""
 
-    def __init__(self) -> None:
+    def __init__(self, bits: int) -> None:
         self._modes = {64: self._disassembler(capstone.CS_MODE_64), 32: self._disassembler(capstone.CS_MODE_32)}
+        self._own = self._modes[bits]
         self._registers = _names(self._modes[64], _x86_names(), x86_const.X86_REG_ENDING)
         self._sp = 7
         self._by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
@@ -196,12 +203,12 @@ class _X86:
         return self.forwards(data[first - begin :], first, bits)
 
     def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
-        return [self._instruction(i) for i in self._modes[bits].disasm(data, begin)]
+        return [self._instruction(i, bits) for i in self._modes[bits].disasm(data, begin)]
 
     def name(self, data: bytes) -> str:
-        return next((mnemonic for _, _, mnemonic, _ in self._modes[64].disasm_lite(data, 0, 1)), "")
+        return next((mnemonic for _, _, mnemonic, _ in self._own.disasm_lite(data, 0, 1)), "")
 
-    def _instruction(self, i: capstone.CsInsn) -> _Instruction:
+    def _instruction(self, i: capstone.CsInsn, bits: int) -> _Instruction:
         atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or (
             i.id == x86_const.X86_INS_XCHG and any(o.type == x86_const.X86_OP_MEM for o in i.operands)
         )
@@ -212,9 +219,9 @@ class _X86:
         if i.group(x86_const.X86_GRP_CALL) or i.group(x86_const.X86_GRP_INT):
             written |= self._by_call
         ends = i.group(x86_const.X86_GRP_RET) or i.id == x86_const.X86_INS_JMP
-        return _Instruction(i.address, i.size, tuple(self._operands(i, atomic)), atomic, frozenset(written), ends)
+        return _Instruction(i.address, i.size, tuple(self._operands(i, atomic, bits)), atomic, frozenset(written), ends)
 
-    def _operands(self, i: capstone.CsInsn, atomic: bool):
+    def _operands(self, i: capstone.CsInsn, atomic: bool, bits: int):
         if i.id in (x86_const.X86_INS_LEA, x86_const.X86_INS_NOP) or i.mnemonic.startswith(
             ("prefetch", "clflush", "clwb")
         ):
@@ -233,7 +240,10 @@ class _X86:
             if base == -2 or index == -2 or o.size > 64 or (base == self._sp and not atomic):
                 continue  # a vector of addresses, or what the compiler keeps in the thread's own frame
             access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
-            yield Operand(i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False, thread)
+            mask = (1 << bits) - 1
+            yield Operand(
+                i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False, thread, mask
+            )
 
 
 def _x86_names() -> dict[str, int]:

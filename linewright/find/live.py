@@ -12,7 +12,7 @@ from pathlib import Path
 
 from linewright.errors import RunError, UserError
 from linewright.find import stream
-from linewright.find.decode import POINTER, Decoder
+from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import Lines
 from linewright.find.files import Files
 from linewright.find.objects import Stacks
@@ -61,7 +61,7 @@ class Gathered:
         self.spaces = Spaces(self.files)
         self.lines = Lines(self.spaces)
         self.decoder = Decoder(self.start.arch, self.spaces)
-        self.stacks = Stacks(self.spaces, 7 if self.start.arch == "x86_64" else 31)
+        self.stacks = Stacks(self.spaces, STACK_POINTER[self.start.arch])
         self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
 
     def take(self, line: AnyLine) -> list[str]:

@@ -23,15 +23,17 @@ from linewright.schema import Context, Estimate, Interval, Record
 
 MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
+_X86 = (
+    ("lock xadd", "lock_xadd"),
+    ("xchg", "xchg"),
+    ("lock cmpxchg8b", "cmpxchg8b_loop"),
+    ("lock cmpxchg16b", "cmpxchg16b_loop"),
+    ("lock cmpxchg", "cmpxchg_loop_read_first"),
+    ("lock ", "lock_add"),
+)
 FORMS = {
-    "x86_64": (
-        ("lock xadd", "lock_xadd"),
-        ("xchg", "xchg"),
-        ("lock cmpxchg8b", "cmpxchg8b_loop"),
-        ("lock cmpxchg16b", "cmpxchg16b_loop"),
-        ("lock cmpxchg", "cmpxchg_loop_read_first"),
-        ("lock ", "lock_add"),
-    ),
+    "x86_64": _X86,
+    "i386": (("lock cmpxchg8b", "cmpxchg8b_loop_read_first_add"), *_X86),
     "arm64": (
         ("ld", "ldadd"),
         ("stadd", "stadd"),

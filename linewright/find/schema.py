@@ -19,7 +19,7 @@ U64 = Annotated[int, Meta(ge=0)]
 """An unsigned 64-bit number. msgspec cannot state the upper bound; the C++ side does."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 
-Arch = Literal["x86_64", "arm64"]
+Arch = Literal["x86_64", "i386", "arm64"]
 Kind = Literal["true", "false", "alone", "read", "unknown"]
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other bytes of the line;
 ``alone``: one thread; ``read``: several threads, and no write was seen; ``unknown``: it travels, and an imported text
@@ -48,6 +48,8 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     kernel: bool
     """Samples inside the kernel are among the samples."""
     cpus: U64
+    other_run: bool = False
+    """Another probe, trial or sampler was running on this machine when this one began."""
     left_out: U64
     """Threads that are not sampled, for want of file descriptors."""
     sample_ns: U64 = 0

@@ -68,7 +68,9 @@ def _unknown_pointers(gathered: Gathered) -> list[str]:
     """What follows from thread pointers that were not found."""
     threads = gathered.spaces.threads
     without = len({s.tid for s in gathered.samples if not s.kernel and s.tid not in threads.get(s.pid, {})})
-    hidden = "names of thread-local variables" if gathered.start.arch == "arm64" else "accesses through %fs"
+    hidden = {"arm64": "names of thread-local variables", "i386": "accesses through %gs"}.get(
+        gathered.start.arch, "accesses through %fs"
+    )
     whose = "1 thread, whose thread pointer was" if without == 1 else f"{without} threads, whose thread pointers were"
     return [f"{hidden} of {whose} not found"] if without else []
 
@@ -106,6 +108,10 @@ def _notes(gathered: Gathered) -> list[str]:
         notes.append(f"{gathered.watcher.refused} watchpoints were refused or found no free register.")
     if start.source == "timer" and not start.kernel:
         notes.append("Shares are of user time: kernel.perf_event_paranoid does not allow samples of the kernel.")
+    if start.other_run:
+        notes.append(
+            "Another run was measuring or sampling on this machine when this one began: each disturbs the other."
+        )
     if end and end.ending not in ("", "exit"):
         notes.append(f"The program was ended by: {end.ending}.")
     if not gathered.samples:

@@ -10,12 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from linewright.find.decode import NEAR, Decoder
+from linewright.find.decode import NEAR, STACK_POINTER, Decoder
 from linewright.find.evidence import LINE, Evidence, Lines, Place
 from linewright.find.schema import Sample, Watch
 from linewright.find.space import Spaces
 
-WORD = 8
+WORD = {"x86_64": 8, "arm64": 8, "i386": 4}
+"""Bytes that one watchpoint watches: as many as a register of the CPU has."""
 ROUND_MS = 20
 """How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms (docs/guide/find.md); the rest
 is for threads that wait for a CPU."""
@@ -55,6 +56,7 @@ class Watcher:
 
     def __init__(self, spaces: Spaces, decoder: Decoder, lines: Lines, arch: str) -> None:
         self._spaces, self._decoder, self._lines, self._arch = spaces, decoder, lines, arch
+        self._word = WORD[arch]
         self._candidates: dict[Place, Candidate] = {}
         self._used: Counter[tuple[int, int]] = Counter()
         self._seen: Counter[int] = Counter()
@@ -81,7 +83,7 @@ class Watcher:
         # Code that was met once only is not decoded while the program runs: reading must keep pace with the samples.
         if self._seen[sample.ip] < 2 or self._used[sample.tid, sample.ip] > PER_SITE:
             return
-        stack = self._spaces.find(sample.pid, sample.registers[7 if self._arch == "x86_64" else 31])
+        stack = self._spaces.find(sample.pid, sample.registers[STACK_POINTER[self._arch]])
         for operand in self._decoder.operands(sample.pid, sample.ip, sample.bits):
             address = operand.address(sample.registers)
             mapping = self._spaces.find(sample.pid, address) if address is not None else None
@@ -128,7 +130,7 @@ class Watcher:
     def _ask(self, round_: _Round) -> Iterator[str]:
         """One watchpoint for each thread and word; the sampler arms four of a thread at a time."""
         hit = {(w.tid, w.address) for w in round_.hits}
-        for word in range(0, LINE, WORD):
+        for word in range(0, LINE, self._word):
             for tid in round_.threads:
                 address = round_.address + word
                 if round_.reads and (tid, address) in hit:
@@ -136,7 +138,7 @@ class Watcher:
                 number, self._next = self._next, self._next + 1
                 self._rounds[number] = round_
                 round_.waiting += 1
-                yield f"watch {number} {tid} {address} {WORD} {'rw' if round_.reads else 'w'} {ROUND_MS}\n"
+                yield f"watch {number} {tid} {address} {self._word} {'rw' if round_.reads else 'w'} {ROUND_MS}\n"
 
     def outcome(self, watch: Watch) -> list[str]:
         """What one watchpoint came to; returns the requests that follow from it."""

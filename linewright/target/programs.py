@@ -36,25 +36,15 @@ def find_workload_for(arch: str) -> Path:
     return _find_for(arch, WORKLOAD, "LINEWRIGHT_WORKLOAD", "workload", find_workload)
 
 
-SAMPLED = ("x86_64", "arm64")
-"""Architectures that the sampler and its libraries exist for."""
-
-
 def find_sampler_for(arch: str) -> Path:
     """The same for the sampler of `linewright find`."""
-    return _find_for(_sampled(arch), SAMPLER, "LINEWRIGHT_FIND", "find", find_sampler)
+    return _find_for(arch, SAMPLER, "LINEWRIGHT_FIND", "find", find_sampler)
 
 
 def find_preload_for(part: str, arch: str) -> Path:
     """The same for a library that `find_preload` finds."""
     name = f"liblinewright_find_{part}.so"
-    return _find_for(_sampled(arch), name, _preload_variable(part), "find", lambda: find_preload(part))
-
-
-def _sampled(arch: str) -> str:
-    if arch not in SAMPLED:
-        raise UserError(f"no {SAMPLER} for {arch}", "--on", f"there is one for {', '.join(SAMPLED)}")
-    return arch
+    return _find_for(arch, name, _preload_variable(part), "find", lambda: find_preload(part))
 
 
 def find_audit_for(arch: str, own: Callable[[], Path]) -> Path:

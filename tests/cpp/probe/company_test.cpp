@@ -1,5 +1,6 @@
-// Who else uses the machine: other programs' load from a file like /proc/stat, other probes by the name that they hold.
+// Who else uses the machine: other programs' load from a file like /proc/stat, other runs by the name that they hold.
 #include "probe/company.hpp"
+#include "wire/claim.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 namespace {
 
 using namespace lw::probe;
+using lw::wire::claim_machine, lw::wire::other_run_here;
 
 struct Stat {
     std::string path = ::testing::TempDir() + "stat-" + std::to_string(getpid());
@@ -50,13 +52,13 @@ TEST(Load, IsUnknownWithoutTheFile) {
     EXPECT_FALSE(Load_since(stat.path).others());
 }
 
-// In a network namespace of its own: a probe that runs elsewhere on this machine holds the name here.
+// In a network namespace of its own: a run elsewhere on this machine holds the name here.
 TEST(Claim, LastsAsLongAsTheProcess) {
     const pid_t all = fork();
     if (all == 0) {
         if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
             _exit(77);
-        if (other_probe_runs())
+        if (other_run_here())
             _exit(1);
         int ready[2], go[2];
         if (pipe(ready) != 0 || pipe(go) != 0)
@@ -72,11 +74,11 @@ TEST(Claim, LastsAsLongAsTheProcess) {
         }
         if (read(ready[0], &byte, 1) != 1 || byte != 'c')
             _exit(3);
-        if (!other_probe_runs() || !claim_machine())
+        if (!other_run_here() || !claim_machine())
             _exit(4);
         close(go[1]);
         waitpid(child, nullptr, 0);
-        _exit(other_probe_runs() || claim_machine() ? 5 : 0);
+        _exit(other_run_here() || claim_machine() ? 5 : 0);
     }
     int status = 0;
     waitpid(all, &status, 0);

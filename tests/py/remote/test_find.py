@@ -17,6 +17,7 @@ from linewright.errors import RunError
 from linewright.find import files
 from linewright.find.files import Fetched, build_id
 from support.finding import PLANTED, SAMPLER
+from support.places import ROOT
 
 DENY = PLANTED.with_name("find_deny_perf")
 SECONDS = "1"
@@ -163,16 +164,61 @@ def test_wrong_requests_are_one_line(real, find, words, message):
     assert message in real.refused("find", *words)
 
 
-def test_a_machine_without_a_sampler(over, start, real, tmp_path):
-    """Its answer is i386, for which there is a probe and no sampler."""
+I386 = ROOT / "build/i386"
+PLANTED_I386 = I386 / "tests/cpp/find/find_planted"
+
+
+@pytest.mark.skipif(not (I386 / "find/linewright-find").exists(), reason="the i386 sampler is not built")
+@pytest.mark.parametrize(
+    ("options", "kind", "name"),
+    [
+        ((), "true", "true_counter"),
+        ((), "false_plain", "plain_counters"),
+        (("--heap",), "heap_false", "allocated in"),
+    ],
+)
+def test_a_32_bit_machine_gets_the_i386_sampler(over, start, sampling, monkeypatch, tmp_path, options, kind, name):
+    """Programs there are i386; watchpoints, which alone see plain stores, watch four bytes there."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/uname").write_text("#!/bin/sh\necho i686\n")
     (tmp_path / "bin/uname").chmod(0o755)
-    server = start(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     before = over.environment
-    over.patch.setattr(over, "environment", lambda: before() | {"LINEWRIGHT_PROBE_I386": str(real.probe)})
-    assert "no linewright-find for i386" in over.refused("find", "--on", "ssh://far", "--", "true")
+    over.environment = lambda: before() | {"LINEWRIGHT_FIND": "/absent"}  # this machine's own is not even looked for
+    server = start(PATH=f"{tmp_path}/bin:/usr/bin:/bin", TMPDIR="/dev/shm")
+    found = result(sampling("--on", "ssh://far", *options, "--", PLANTED_I386, kind, 2, 3))
+    assert found["arch"] == "i386" and found["source"] == "timer"
+    line = found["lines"][0]
+    assert name in line["object"] and line["kind"] == kind.partition("_")[0].replace("heap", "false")
+    assert "planted.cpp" in line["object"] + line["sites"][0]["source"]
     assert server.left() == []
+
+
+@pytest.mark.skipif(not (I386 / "find/linewright-find").exists(), reason="the i386 sampler is not built")
+def test_a_32_bit_machine_without_perf_event_open(find, tmp_path):
+    """The fall-back's library is the other machine's, and so are its registers."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uname").write_text("#!/bin/sh\necho i686\n")
+    (tmp_path / "bin/uname").chmod(0o755)
+    deny = I386 / "tests/cpp/find/find_deny_perf"
+    into = f"exec:{deny} env TMPDIR=/tmp PATH={tmp_path}/bin:/usr/bin:/bin"
+    found = result(find("--on", into, "--", PLANTED_I386, "true", 2, "2"))
+    assert found["source"] == "signal" and found["arch"] == "i386"
+    assert "true_counter" in found["lines"][0]["object"]
+
+
+def test_two_at_once_are_noticed_and_said(sampling, real):
+    """Here the second says so; on another machine it is refused, as `measure` is, whichever of the two came first."""
+    first = real.start("find", "--", PLANTED, "private", 2, "614.5")
+    try:
+        wait_for(lambda: samplers("614.5"))  # the program runs, so its sampler has the name
+        found = result(sampling("--", PLANTED, "private", 2, SECONDS))
+        assert any("Another run was measuring or sampling" in note for note in found["notes"])
+        for words in (["find", "--on", "exec:env", "--", "true"], ["measure", "--on", "exec:env"]):
+            assert "another run is measuring there" in real.refused(*words)
+    finally:
+        os.killpg(first.pid, signal.SIGINT)
+        first.communicate(timeout=60)
+    assert not any("Another run" in note for note in result(sampling("--", PLANTED, "private", 2, SECONDS))["notes"])
 
 
 class Shell:
