@@ -110,6 +110,12 @@ def many(count: int, one: str, several: str = "") -> str:
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
+def rounded(value: float, digits: int, signed: bool = False) -> str:
+    """A number with so many digits behind the point; what rounds to zero has no sign."""
+    text = f"{value:{'+' if signed else ''}.{digits}f}"
+    return text.lstrip("+-") if float(text) == 0 else text
+
+
 def value_text(value: float | None, unit: str) -> str:
     """A figure with its unit: ``ns``, ``s``, ``bytes`` (as MiB), or none; an absent one is a dash."""
     if value is None:

@@ -26,12 +26,14 @@ sys.path[:0] = [str(ROOT), str(HERE)]
 
 import numpy as np  # noqa: E402
 from scipy import stats  # noqa: E402
-from simulated import Noise, cells, noise_of, run  # noqa: E402
+from simulated import Noise, cells, noise_of, priced_cells, run  # noqa: E402
 
 from linewright.advice.advice import advise  # noqa: E402
+from linewright.advice.screen import screens  # noqa: E402
 from linewright.analysis import findings, summarise  # noqa: E402
 from linewright.analysis.across import across  # noqa: E402
 from linewright.analysis.findings import answer_of  # noqa: E402
+from linewright.analysis.saying import render_all  # noqa: E402
 from linewright.compare.changes import compare  # noqa: E402
 
 PROMISED = 0.05
@@ -65,9 +67,9 @@ def rate(hits: int, runs: int) -> str:
 # claims
 
 
-def verdict_is_false(noise: Noise, rng: np.random.Generator, arch: str = "x86_64") -> bool:
-    plan = cells(arch)
-    contexts, records = run(plan, equal_costs(plan), noise, rng, arch)
+def verdict_is_false(noise: Noise, rng: np.random.Generator, launches: int = 5) -> bool:
+    plan = cells("x86_64")
+    contexts, records = run(plan, equal_costs(plan), noise, rng, "x86_64", range(launches))
     summaries = summarise(contexts, records)
     judged = [r.judged for f in findings(summaries) for r in f.rows] + [a.judged for a in across(summaries)]
     return any(j.answer == "different" for j in judged)
@@ -109,6 +111,23 @@ def compared(sides):
 
 def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> bool:
     return any(c.finding in ("slower", "faster") for c in compared(two_runs(noise, rng, in_turns, {})))
+
+
+def compare_is_false_of_unequal_runs(noise: Noise, rng: np.random.Generator, after: Noise) -> bool:
+    """40 launches before and 5 after, whose spreads differ: neither run's spread speaks for the other."""
+    plan = cells("x86_64", works=(0, 200), spacings=(0,))
+    costs = equal_costs(plan)
+    before = run(plan, costs, noise, rng, "x86_64", range(40), "a")
+    sides = before, run(plan, costs, after, rng, "x86_64", range(40, 45), "b")
+    return any(c.finding in ("slower", "faster") for c in compared(sides))
+
+
+def price_is_false(noise: Noise, rng: np.random.Generator) -> bool:
+    """Every price is that of the atomic add: one sentence of USE that calls it less is false."""
+    plan = cells("x86_64", works=(0,), spacings=(0,)) + priced_cells()
+    contexts, records = run(plan, equal_costs(plan), noise, rng, "x86_64")
+    (screen,) = screens(summarise(contexts, records), contexts)
+    return any("less)" in text or "cheaper" in text for text in render_all(screen.use))
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -198,6 +217,12 @@ def main(words: Sequence[str]) -> int:
         tally.of(
             f"metastable, eight launches, {spread:.0%} between launches", metastable_is_false, noise_of(spread, 1.0)
         )
+    placed = noise_of(0.01, placed=0.05)
+    tally.of("verdict, eight launches, 5 % between placements of code", verdict_is_false, placed, 8)
+    unequal = "compare, one run after the other, 40 launches at 2 % and 5 at 20 %"
+    tally.of(unequal, compare_is_false_of_unequal_runs, noise_of(0.02), noise_of(0.20))
+    for kind in ("launches: 30 % between launches", "states: contended cells 1.5 times slower in half of the launches"):
+        tally.of(f"use, {kind}", price_is_false, KINDS[kind])
     for spread in (0.10, 0.20, 0.30):
         tally.of(
             f"advise, a setting 70 % slower contended, {spread:.0%} between launches", advice_is_false, noise_of(spread)

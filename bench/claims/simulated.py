@@ -12,6 +12,8 @@ import numpy as np
 from linewright.schema import Cell, Context, Record
 
 WINDOWS = 12
+PLACES = 4
+"""Placements of code that launches take in turn, as the probe's do."""
 UNIT_NS = 0.25
 """Time of one unit of work."""
 FORMS = {
@@ -61,6 +63,8 @@ class Noise:
     """Lag-1 autocorrelation of those."""
     states: float = 1.0
     """Contended cells are this many times slower in half of the launches, each cell by its own chance."""
+    placed: float = 0.0
+    """Between placements of code, on each cell by itself: a placement comes again every `PLACES` launches."""
     unequal: float = 1.0
     """Own deviation of one cell in three, spread over forms and conditions, is this many times as large."""
 
@@ -88,7 +92,22 @@ def cells(arch: str, works: Sequence[int] = (0, 20, 200), spacings: Sequence[int
     return made
 
 
-def context(context_id: str, arch: str, started_s: int) -> Context:
+def priced_cells() -> list[Cell]:
+    """The cells of the price list that have both an alone and a contended figure."""
+    forms = {
+        "percpu_add": ("percpu_rseq_add", "percpu_shared_c11_add", "percpu_false_sharing_add", "percpu_padded_add"),
+        "readers_pair": ("srcu_fast", "srcu", "rwlock", "mutex"),
+    }
+    params = {"percpu_add": {"slots": 1}, "readers_pair": {"read_delay": 0}}
+    return [
+        Cell(operation=operation, form=form, params=params[operation], contender=contender, threads=threads, lines=8)
+        for operation, names in forms.items()
+        for form in names
+        for contender, threads in (("none", 1), ("same_line", 2))
+    ]
+
+
+def context(context_id: str, arch: str, started_s: int, place: int = 0) -> Context:
     features = ["lse"] if arch == "arm64" else ["prefetchw"]
     return Context(
         linewright_context=2,
@@ -122,6 +141,7 @@ def context(context_id: str, arch: str, started_s: int) -> Context:
         rseq="libc",
         locked_memory=False,
         realtime=False,
+        loop_offset_bytes=16 * place,
     )
 
 
@@ -138,17 +158,18 @@ def launch(
     noise: Noise,
     rng: np.random.Generator,
     state: float,
-    place: tuple[str, str, int, int],
+    named: tuple[str, str, int, int],
+    place: tuple[int, Mapping[str, float]],
 ) -> tuple[Context, list[Record]]:
-    """One launch in a machine's state (a logarithm that falls on every cell); `place`: context, architecture, number,
-    start."""
-    context_id, arch, number, at = place
+    """One launch in a machine's state (a logarithm that falls on every cell); `named`: context, architecture, number,
+    start; `place`: which placement of code, and each cell's luck there."""
+    context_id, arch, number, at = named
     luck = noise.drift * number + state
     records = []
     for cell in plan:
         own = noise.own * (noise.unequal if zlib.crc32(cell.id.encode()) % 3 == 0 else 1.0)
         slow = noise.states ** rng.integers(0, 2) if cell.contender == "same_line" else 1.0
-        cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, own))
+        cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, own) + place[1][cell.id])
         loop = cell.work_iters * UNIT_NS * np.exp(luck + rng.normal(0, 0.002, WINDOWS))
         records.append(
             Record(
@@ -158,7 +179,7 @@ def launch(
                 baseline_ns=(loop if cell.work_iters else loop + UNIT_NS).tolist(),
             )
         )  # fmt: skip
-    return context(context_id, arch, at), records
+    return context(context_id, arch, at, place[0]), records
 
 
 def run(
@@ -174,10 +195,12 @@ def run(
     """Launches at these numbers in the machine's drift and time (10 s each), each in a state of its own or in the
     given."""
     contexts, records = [], []
+    places = [{cell.id: rng.normal(0, noise.placed) if noise.placed else 0.0 for cell in plan} for _ in range(PLACES)]
     for i, number in enumerate(numbers):
         state = rng.normal(0, noise.shared) if states is None else states[i]
         name = prefix + f"{i:x}".zfill(15)
-        made, rows = launch(plan, costs, noise, rng, state, (name, arch, number, 10 * number))
+        place = i % PLACES
+        made, rows = launch(plan, costs, noise, rng, state, (name, arch, number, 10 * number), (place, places[place]))
         contexts.append(made)
         records += rows
     return contexts, records

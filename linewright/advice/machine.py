@@ -82,6 +82,11 @@ class Machine:
     def emulated(self) -> bool:
         return any(c.emulated for c in self.contexts)
 
+    @property
+    def simulated(self) -> bool:
+        """Whether a model made the records."""
+        return self.context is not None and self.context.target.startswith("simulated")
+
     @cached_property
     def default(self) -> str:
         return choice.default_choice(self.context.features if self.context else [])

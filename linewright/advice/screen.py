@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from linewright.advice.machine import Machine
 from linewright.advice.sentences import at_the_interconnect, headline, limits, use
 from linewright.advice.setting import setting
 from linewright.analysis import verdict_sentences
-from linewright.analysis.across import Across, across, defaults
-from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE, SAME_CONTENDED, SAME_NS, paired
+from linewright.analysis.across import Across, across, defaults, over_one_atomic
+from linewright.analysis.contrast import FEWEST_LAUNCHES, SAME_ALONE, SAME_CONTENDED, SAME_NS, Contrast
 from linewright.analysis.control import Floor, WorkLoop, condition_of, floors, work_loop
 from linewright.analysis.findings import Finding, answer_of, figure_of, plainest
 from linewright.analysis.saying import Sentence, join, said
@@ -18,7 +20,7 @@ from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary, machines_of
 from linewright.families import ONE_LINE
 from linewright.schema import Context, Interval
-from linewright.units import cpu_text
+from linewright.units import cpu_text, many
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     ("read", "load", ""),
@@ -74,14 +76,14 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
     conditions = _conditions(cells, floors(summaries, m.arch), work_loop(m.contexts))
     ratios = across(summaries)
     found = [f for f in m.findings if f.width_bits == width]
-    launches = max((s.launches for s in summaries), default=0)
+    launches = max((s.launches for s in summaries if s.has_figures), default=0)
     return Screen(
         machine_id=machine_id, arch=m.arch, title=m.context.cpu_model if m.context else "unknown machine",
-        facts=_facts(m), run=_run(m, launches), coarse=launches < FEWEST_LAUNCHES, warning=_warning(m, summaries),
+        facts=_facts(m), run=_run(m, launches), coarse=0 < launches < FEWEST_LAUNCHES, warning=_warning(m, summaries),
         headline=_headline(m, cells, conditions), use=use(found, ratios, m),
         set=[said(_setting_text(m))] if conditions else [],
         limits=limits(m, found), width_bits=width, conditions=conditions,
-        rows=_rows(cells, conditions, found, ratios), prices=_prices(summaries),
+        rows=_rows(cells, conditions, found, ratios), prices=_prices(summaries, ratios),
         missing=_missing(conditions, summaries, m),
     )  # fmt: skip
 
@@ -117,7 +119,8 @@ def _facts(m: Machine) -> list[str]:
     if c is None:
         return []
     facts = [f"{len(c.cpus)} CPU{'' if len(c.cpus) == 1 else 's'}"]
-    facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-"), c.kernel]
+    facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-")]
+    facts += [] if m.simulated else [c.kernel]
     return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
 
 
@@ -126,13 +129,15 @@ def _run(m: Machine, launches: int) -> list[str]:
     span = max((s.launch_span_s for s in m.summaries if s.launch_span_s is not None), default=None)
     parts = [f"plan {c}" for c in dict.fromkeys(c.plan for c in m.contexts)]
     parts += [f"CPU {timed} timed"] if timed else []
-    return [*parts, f"{launches} launch{'es' if launches != 1 else ''}" + (f" in {span:.0f} s" if span else "")]
+    planned = max((c.launches for c in m.contexts), default=0)
+    count = f"{launches} of {planned} launches" if launches < planned else many(launches, "launch", "launches")
+    return [*parts, count + (f" in {span:.0f} s" if span else "")] if launches else parts
 
 
 def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
     if m.emulated:
         return "run by an emulator: times mean nothing"
-    if m.context and m.context.target.startswith("simulated"):
+    if m.simulated:
         return "simulated: a model of a machine, not a machine"
     if any(s.published for s in summaries):
         return "published percentiles: medians without intervals, so nothing is claimed"
@@ -140,6 +145,11 @@ def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
     if wrong:
         forms = join(list(dict.fromkeys(s.cell.form for s in wrong))[:3])
         return f"WRONG: {len(wrong)} cell{'s' if len(wrong) > 1 else ''} ({forms}): {wrong[0].reason}"
+    versions = sorted({c.tool_version for c in m.contexts})
+    if len(versions) > 1:
+        return f"launches of versions {join(versions)} are joined: show each file by itself, then compare them"
+    if len({c.program for c in m.contexts}) > 1:
+        return "launches of several builds of the probe are joined: show each file by itself, then compare them"
     return ""
 
 
@@ -248,7 +258,10 @@ def _versus(
     if not known:
         return None if not judged else Versus(form=judged[0][0], answer="undecided", scale=c.scale, low=None, high=None)
     cheaper = [(form, j) for form, j in known if j.cheaper]
-    form, best = min(cheaper or known, key=lambda x: x[1].contrast.value if cheaper else x[1].contrast.low)
+    open_or_same = [(form, j) for form, j in known if not j.slower]
+    form, best = min(
+        cheaper or open_or_same or known, key=lambda x: x[1].contrast.value if cheaper else x[1].contrast.low
+    )
     if cheaper:
         form = plainest(form, dict(cheaper))
         best = dict(cheaper)[form]
@@ -260,21 +273,35 @@ def _versus(
 # ------------------------------------------------------------------------------------------------------- the price list
 
 
-def _prices(summaries: Sequence[Summary]) -> list[Price]:
+def _prices(summaries: Sequence[Summary], known: Sequence[Across]) -> list[Price]:
     usable = [s for s in summaries if s.status == "ok" and s.has_figures and not s.cell.work_iters and not s.emulated]
     plain = [s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2]
     adds = [s for s in plain if s.cell.operation in ("add", "fetch_add")]
     added = {key: defaults([s for s in adds if _key(s) == key]).get("add") for key in ("alone", "contended")}
+    priced = [
+        (group, name, rank, {key: _of(plain, operation, forms, key) for key in ("alone", "contended")})
+        for group, name, operation, forms, rank in PRICES
+    ]
+    priced = [item for item in priced if any(item[3].values())]
+    if not priced:
+        return []
+    pairs = [_beside(own, added) for group, _, _, own in priced if group != "wait"]  # a wait is no operation
+    ratios = over_one_atomic([pair for pair in pairs if pair], known)
     answers = []
     if any(added.values()):
-        answers.append(
-            _price("count", "count: one atomic word", added["alone"], added["contended"], added, reference=True)
-        )
-    for group, name, operation, forms, rank in PRICES:
-        own = {key: _of(plain, operation, forms, key) for key in ("alone", "contended")}
-        if any(own.values()):
-            answers.append(_price(group, name, own["alone"], own["contended"], added, rank=rank))
-    return answers if any(not price.reference for price in answers) else []
+        answers.append(_price("count", "count: one atomic word", added, None, reference=True))
+    for group, name, rank, own in priced:
+        pair = _beside(own, added) if group != "wait" else None
+        c = ratios[(pair[0].id, pair[1].id)] if pair else None
+        made = _price(group, name, own, c, rank=rank)
+        answers.append(msgspec.structs.replace(made, only_alone=bool(c) and pair[0] is own["alone"]))
+    return answers
+
+
+def _beside(own: Mapping[str, Summary | None], added: Mapping[str, Summary | None]) -> tuple[Summary, Summary] | None:
+    """A price and the atomic add under the same condition: contended where both were measured so, else alone."""
+    both = ((own[key], added[key]) for key in ("contended", "alone"))
+    return next(((a, b) for a, b in both if a is not None and b is not None), None)
 
 
 def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str) -> Summary | None:
@@ -290,19 +317,11 @@ def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str
 
 
 def _price(
-    group: str, name: str, alone: Summary | None, contended: Summary | None, added: Mapping[str, Summary | None],
-    reference: bool = False, rank: int = 0,
-) -> Price:  # fmt: skip
-    ratio = None
-    for own, base in ((contended, added["contended"]), (alone, added["alone"])):
-        if group != "wait" and ratio is None and own is not None and base is not None:  # a wait is no operation
-            c = paired(own.by_launch, base.by_launch)
-            ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
-    return Price(
-        group=group, name=name, alone=figure(alone) if alone else None,
-        contended=figure(contended) if contended else None, ratio=None if reference else ratio,
-        reference=reference, rank=rank,
-    )  # fmt: skip
+    group: str, name: str, own: Mapping[str, Summary | None], c: Contrast | None, reference: bool = False, rank: int = 0
+) -> Price:
+    alone, contended = (figure(own[key]) if own[key] else None for key in ("alone", "contended"))
+    ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
+    return Price(group=group, name=name, alone=alone, contended=contended, ratio=ratio, reference=reference, rank=rank)
 
 
 def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary], m: Machine) -> list[str]:

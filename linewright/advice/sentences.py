@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from linewright.advice.machine import Machine
-from linewright.analysis.across import COUNTERS, PADDED, READERS, Across, defaults
+from linewright.analysis.across import COUNTER, PADDED, READERS, Across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, Judged
 from linewright.analysis.findings import Against, Finding
 from linewright.analysis.saying import Sentence, at_most, join, number, said
@@ -17,6 +17,8 @@ from linewright.schema import Interval
 
 MOST_FORMS = 2
 """Sentences about other forms than the default; the matrix holds all."""
+COUNTERS = (COUNTER, "")
+"""The per-CPU counter against whatever stands for one atomic word."""
 INSTEAD = {
     COUNTERS: ("percpu", "count in per-CPU words: {0}, not {1} ns {3} ({4} less)"),
     ("fetch_add", "cmpxchg"): ("one_line", "contended, fetch_add is {2} cheaper than a CAS loop: {0}, not {1} ns"),
@@ -93,7 +95,9 @@ def _instead(
     for names, (family, text) in texts.items():
         found = [
             a for a in ratios
-            if names in ((a.first.form, a.second.form), (a.first.operation, a.second.operation))
+            if names in (
+                (a.first.form, a.second.form), (a.first.operation, a.second.operation), (a.first.form, "")
+            )
             and a.judged.cheaper and (a.contended or names in alone)
         ]  # fmt: skip
         for a in sorted(found, key=lambda a: not a.contended)[:1]:
@@ -244,8 +248,10 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
 def limits(m: Machine, found: Sequence[Finding]) -> list[Sentence]:
     """What is undecided, withheld or holds only here; the most important first."""
     answers = []
-    if m.summaries and all(s.launches < FEWEST_LAUNCHES for s in m.summaries):
-        answers.append(said(f"fewer than {FEWEST_LAUNCHES} launches: nothing is claimed; {m.measure}"))
+    if any(s.has_figures for s in m.summaries) and all(s.launches < FEWEST_LAUNCHES for s in m.summaries):
+        planned = max((c.launches for c in m.contexts), default=0)
+        more = "linewright measure --resume FILE measures the rest" if planned >= FEWEST_LAUNCHES else m.measure
+        answers.append(said(f"fewer than {FEWEST_LAUNCHES} launches: nothing is claimed; {more}"))
     answers += _modes(m.summaries)
     answers += _unshown(m.summaries)
     answers += undecided_sentences([f for f in found if not f.published])

@@ -10,7 +10,7 @@ from linewright.advice import choice
 from linewright.advice.choice import CLASS_WORDS, NOT_WORSE, Choice, Point
 from linewright.advice.machine import Machine, Setting, Topic
 from linewright.analysis.saying import join, number
-from linewright.analysis.words import all_within_text, change_text, more_text, work_text
+from linewright.analysis.words import all_within_text, more_text, open_text, work_text
 
 _SILENT = {
     "default_best": "no setting: nothing measured is shown to be better than what is done by default",
@@ -67,7 +67,7 @@ def point_text(p: Point, machine: Machine) -> str:
     kind = "exposed by" if p.figure == "exposed" else "of"
     return (
         f"{p.form} {number(p.ns.median_ns)} ns against {number(p.default_ns.median_ns)} ns {kind} {p.default_form},"
-        f" {change_text(p.judged.contrast)}, {at_text(p, machine)}"
+        f" {open_text(p.judged.contrast)}, {at_text(p, machine)}"
     )
 
 

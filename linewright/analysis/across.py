@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.contrast import Judged
-from linewright.analysis.control import floors
+from linewright.analysis.contrast import Contrast, Judged, no_surer, paired
+from linewright.analysis.control import condition_of, floors
 from linewright.analysis.findings import asked, comparable, floor_at, tolerance
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import FLOORS, default_of
@@ -19,10 +19,10 @@ QUESTION_PAIRS: tuple[tuple[str, str], ...] = (
     ("xchg", "cmpxchg"),
 )
 """Operations whose default forms are compared where both were measured under one condition."""
-COUNTERS = ("percpu_rseq_add", "percpu_shared_c11_add")
-"""The counter that needs no lock, and the one that a program without this library shares among its threads."""
-
-
+COUNTER = "percpu_rseq_add"
+"""The counter that needs no lock. It is compared with an atomic add to one word, as the price list does, or where none
+was measured with `SHARED`, which a program without this library would write."""
+SHARED = "percpu_shared_c11_add"
 PADDED = ("percpu_padded_add", "percpu_false_sharing_add")
 """Each thread's own word: on a line of its own, and on one line with the others."""
 READERS = ("srcu_fast", "rwlock")
@@ -33,6 +33,7 @@ class Across(Struct, frozen=True, kw_only=True):
     """One cell over another of a different operation, under one condition."""
 
     contended: bool
+    ids: tuple[str, str]
     first: Cell
     second: Cell
     first_ns: tuple[float, ...]
@@ -66,7 +67,8 @@ def across(summaries: Iterable[Summary]) -> list[Across]:
     answers = asked(pairs, "across", tolerance, lambda s: floor_at(s.cell, noise, exposed=False))
     return [
         Across(
-            contended=first.cell.contender == "same_line", first=first.cell, second=second.cell,
+            contended=first.cell.contender == "same_line", ids=(first.id, second.id), first=first.cell,
+            second=second.cell,
             first_ns=_figures(first), second_ns=_figures(second), judged=judged,
         )
         for (first, second), judged in zip(pairs, answers, strict=True)
@@ -84,13 +86,33 @@ def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
     return {operation: own[default_of(operation, own)] for operation, own in forms.items()}
 
 
+def over_one_atomic(
+    priced: Iterable[tuple[Summary, Summary]], known: Iterable[Across]
+) -> dict[tuple[str, str], Contrast | None]:
+    """Each price over that of the atomic add beside it, by both ids; nothing is claimed of it but its interval.
+
+    A pair that `across` compares has that comparison's interval, so that no figure stands twice in two values, and no
+    interval is narrower than the usual spread of its condition allows: five launches that all fell into one of a
+    cell's two states agree to the last digit.
+    """
+    pairs = list(priced)
+    found = no_surer(
+        [paired(own.by_launch, base.by_launch, places=own.place_by_launch) for own, base in pairs],
+        [condition_of(own.cell) for own, _ in pairs],
+    )
+    contrasts = {(own.id, base.id): c for (own, base), c in zip(pairs, found, strict=True)}
+    return contrasts | {a.ids: a.judged.contrast for a in known if a.ids in contrasts}
+
+
 def _pairs(members: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
     chosen = defaults(members)
     pairs = [
         (chosen[a], chosen[b]) for a, b in QUESTION_PAIRS if a in chosen and b in chosen and chosen[a] is not chosen[b]
     ]
     forms = {s.cell.form: s for s in members}
-    pairs += [(forms[a], forms[b]) for a, b in (COUNTERS, PADDED, READERS) if a in forms and b in forms]
+    shared = chosen.get("add", forms.get(SHARED))
+    pairs += [(forms[COUNTER], shared)] if COUNTER in forms and shared else []
+    pairs += [(forms[a], forms[b]) for a, b in (PADDED, READERS) if a in forms and b in forms]
     for s in members:
         bare = s.cell.form.split("_", 1)[-1]
         if s.cell.form.startswith("prefetchw_") and bare.endswith("guess_first") and bare in forms:

@@ -165,7 +165,9 @@ def sentences(summaries: Iterable[Summary], line_bytes: int) -> list[Sentence]:
     found = fits(passes, line_bytes)
     arch = passes[0].arch if passes else ""
     texts = [*_instruction(found), *_wait(found), *_end(savings(passes)), *_trapped(found, arch)]
-    texts = texts or ["too few lists were measured without disturbance to say what a line or a wait costs"]
+    texts = texts or [
+        "what a line costs, and what a wait, takes lists of several lengths: linewright measure --plan cache"
+    ]
     return [Sentence(lead="cache maintenance", clauses=[Clause(text=text)], family=CACHE.name) for text in texts]
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Literal
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from scipy import special
@@ -41,6 +42,17 @@ ByLaunch = Mapping[str, float]
 """One figure for each launch, by what names the launch."""
 
 
+class Placed(Struct, frozen=True):
+    """How the launches of a contrast fall onto placements of code, of which each comes again after a few launches."""
+
+    between: float
+    """Of the spread of what was averaged, the share (of squares) between placements."""
+    places: int
+    launches: int
+    together: float
+    """Launches at the placement of a launch, itself included, on average."""
+
+
 class Contrast(Struct, frozen=True, kw_only=True):
     """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain 95 % interval."""
 
@@ -59,6 +71,8 @@ class Contrast(Struct, frozen=True, kw_only=True):
     """Standard error of the value, in spreads."""
     degrees: float
     """Degrees of freedom of the spread."""
+    placed: Placed | None = None
+    """Where launches shared placements, and not all of them one."""
 
     @property
     def neutral(self) -> float:
@@ -80,6 +94,9 @@ class Contrast(Struct, frozen=True, kw_only=True):
         if self.scale == "ns":
             return max(abs(self.low), abs(self.high))
         return max(self.high, 1 / self.low if self.low > 0 else math.inf) - 1
+
+
+NO_PLACES: Mapping[str, int] = {}
 
 
 def _made(
@@ -104,10 +121,15 @@ def _figures(values: Sequence[float], scale: str) -> np.ndarray | None:
     return np.log(figures) if scale == "ratio" else figures
 
 
-def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "ratio") -> Contrast | None:
+def paired(
+    first: ByLaunch,
+    second: ByLaunch,
+    scale: Literal["ratio", "ns"] = "ratio",
+    places: Mapping[str, int] = NO_PLACES,
+) -> Contrast | None:
     """Two cells over the launches that ran both: the paired t test on log ratios (or on differences in ns).
 
-    None with fewer than two such launches, or where a ratio means nothing.
+    `places` has each launch's placement of code, for `steadied` and `no_surer` to heed.  None with fewer than two such launches, or where a ratio means nothing.
     """
     common = [launch for launch in first if launch in second]
     a, b = (_figures([side[launch] for launch in common], scale) for side in (first, second))
@@ -116,7 +138,21 @@ def paired(first: ByLaunch, second: ByLaunch, scale: Literal["ratio", "ns"] = "r
     mean, spread = float((a - b).mean()), float((a - b).std(ddof=1))
     if not math.isfinite(mean) or not math.isfinite(spread):
         return None
-    return _made(scale, mean, spread, 1 / math.sqrt(len(common)), len(common) - 1, len(common), True)
+    found = _made(scale, mean, spread, 1 / math.sqrt(len(common)), len(common) - 1, len(common), True)
+    return msgspec.structs.replace(found, placed=_placed(a - b, [places.get(launch, 0) for launch in common]))
+
+
+def _placed(figures: np.ndarray, places: Sequence[int]) -> Placed | None:
+    """None where there is nothing to see: every launch at a placement of its own, all at one, or figures that agree."""
+    groups: dict[int, list[float]] = {}
+    for place, figure in zip(places, figures, strict=True):
+        groups.setdefault(place, []).append(float(figure))
+    whole = float(((figures - figures.mean()) ** 2).sum())
+    if not 1 < len(groups) < figures.size or whole <= 0:
+        return None
+    inside = sum(float(((np.array(g) - np.mean(g)) ** 2).sum()) for g in groups.values())
+    together = sum(len(g) ** 2 for g in groups.values()) / figures.size
+    return Placed(max(0.0, 1 - inside / whole), len(groups), figures.size, together)
 
 
 def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Contrast | None:
@@ -146,10 +182,10 @@ def in_sequence(
 ) -> Contrast | None:
     """Two runs whose launches were not paired: least squares with one line of drift through the launches of both.
 
-    `when` says where the launches stand in time, those of `before` first, then those of `after`; without it all of
-    `before` came first, both in order.  What the drift explains of the difference is taken off and its uncertainty
-    added, so that a machine that warms up by some percent a launch is no change.  None with fewer than two launches on
-    a side.
+    Each run has its own spread between launches, as in Welch's test.  `when` says where the launches stand in time,
+    those of `before` first, then those of `after`; without it all of `before` came first, both in order.  What the
+    drift explains of the difference is taken off and its uncertainty added, so that a machine that warms up by some
+    percent a launch is no change.  None with fewer than two launches on a side.
     """
     a, b = _figures(before, scale), _figures(after, scale)
     if a is None or b is None or min(a.size, b.size) < 2 or a.size + b.size < 5:
@@ -158,12 +194,20 @@ def in_sequence(
     side = np.repeat([0.0, 1.0], [a.size, b.size])
     terms = np.column_stack([np.ones_like(when), when - when.mean(), side])
     values = np.concatenate([a, b])
-    fitted, *_ = np.linalg.lstsq(terms, values, rcond=None)
-    residuals = values - terms @ fitted
-    degrees = values.size - 3
-    spread = math.sqrt(float(residuals @ residuals) / degrees)
-    leverage = math.sqrt(float(np.linalg.inv(terms.T @ terms)[2, 2]))
-    return _made(scale, float(fitted[2]), spread, leverage, degrees, min(a.size, b.size), False)
+    inverse = np.linalg.inv(terms.T @ terms)
+    weights = inverse @ terms.T
+    residuals = values - terms @ (weights @ values)
+    # Each run has its own spread: 40 launches of a quiet hour would else vouch for 5 of a busy one.
+    free = 1 - (terms * weights.T).sum(axis=1)
+    degrees = np.array([free[side == of].sum() for of in (0.0, 1.0)])
+    squares = np.array([(residuals[side == of] ** 2).sum() for of in (0.0, 1.0)])
+    parts = squares / degrees * np.array([(weights[2, side == of] ** 2).sum() for of in (0.0, 1.0)])
+    error = math.sqrt(float(parts.sum()))
+    leverage = math.sqrt(float(inverse[2, 2]))
+    joint = float(parts.sum()) ** 2 / float((parts**2 / degrees).sum()) if error > 0 else values.size - 3.0
+    return _made(
+        scale, float(weights[2] @ values), error / leverage, leverage, joint, min(a.size, b.size), False
+    )  # fmt: skip
 
 
 LIKE_USUAL = 2.4
@@ -192,6 +236,7 @@ def _by_kind(
     found: Sequence[Contrast | None], kinds: Sequence[Hashable], rule: Callable[[Contrast, float], Contrast]
 ) -> list[Contrast | None]:
     """A rule applied to each contrast and the middle spread of its kind, where there are enough to have one."""
+    found = _with_places(found, kinds)
     spreads: dict[Hashable, list[float]] = {}
     for c, kind in zip(found, kinds, strict=True):
         if c is not None:
@@ -200,6 +245,38 @@ def _by_kind(
     return [
         rule(c, usual[kind]) if c is not None and kind in usual else c for c, kind in zip(found, kinds, strict=True)
     ]
+
+
+def _with_places(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
+    """The contrasts with what launches at one placement of code have in common, as one kind shows it: they are no
+    independent witnesses.
+
+    The share of the variance that is the placement's (analysis of variance, one way, the contrasts of a kind together)
+    widens the standard error by the design effect and takes degrees of freedom away, down to those of the placements.
+    """
+    parts: dict[Hashable, list[Placed]] = {}
+    for c, kind in zip(found, kinds, strict=True):
+        if c is not None and c.placed is not None:
+            parts.setdefault(kind, []).append(c.placed)
+    shares = {kind: _placement_share(own) for kind, own in parts.items()}
+    return [_spread_over(c, shares[kind]) if c and c.placed else c for c, kind in zip(found, kinds, strict=True)]
+
+
+def _placement_share(own: Sequence[Placed]) -> float:
+    between, inside = sum(p.between for p in own), sum(1 - p.between for p in own)
+    free = sum(p.places - 1 for p in own), sum(p.launches - p.places for p in own)
+    if inside <= 0:
+        return 1.0
+    ratio = between / free[0] / (inside / free[1])
+    size = sum((p.launches - p.together) / (p.places - 1) for p in own) / len(own)
+    return max(0.0, (ratio - 1) / (ratio - 1 + size))
+
+
+def _spread_over(c: Contrast, share: float) -> Contrast:
+    p = c.placed
+    wider = math.sqrt(1 + (p.together - 1) * share)
+    degrees = c.degrees / (1 + share * (c.degrees / (p.places - 1) - 1))
+    return _respread(msgspec.structs.replace(c, leverage=c.leverage * wider), c.spread, degrees)
 
 
 def _borrowed(c: Contrast, usual: float) -> Contrast:
@@ -216,7 +293,8 @@ def _doubted(c: Contrast, usual: float) -> Contrast:
 
 def _respread(c: Contrast, spread: float, degrees: float) -> Contrast:
     mean = math.log(c.value) if c.scale == "ratio" else c.value
-    return _made(c.scale, mean, spread, c.leverage, degrees, c.launches, c.paired)
+    made = _made(c.scale, mean, spread, c.leverage, degrees, c.launches, c.paired)
+    return msgspec.structs.replace(made, placed=c.placed)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

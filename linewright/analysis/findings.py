@@ -203,8 +203,8 @@ def figure_of(summary: Summary) -> str:
 def contrast_of(first: Summary, second: Summary) -> Contrast | None:
     """Two cells of one run, paired within launches, by what is to be compared of them."""
     if figure_of(second) == "exposed":
-        return paired(first.exposed_by_launch, second.exposed_by_launch, "ns")
-    return paired(first.by_launch, second.by_launch)
+        return paired(first.exposed_by_launch, second.exposed_by_launch, "ns", first.place_by_launch)
+    return paired(first.by_launch, second.by_launch, places=first.place_by_launch)
 
 
 def tolerance(summary: Summary) -> float:
@@ -239,7 +239,7 @@ def asked(
     noise.
     """
     contrasts = no_surer(
-        [paired(first.by_launch, second.by_launch) for first, second in pairs],
+        [paired(first.by_launch, second.by_launch, places=first.place_by_launch) for first, second in pairs],
         [condition_of(first.cell) for first, _ in pairs],
     )
     return [

@@ -303,6 +303,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         flags=_flags(usable, contended, launches, len(set(clusters)), line_modes),
         unit=unit,
         unit_ns=unit_ns,
+        place_by_launch={c.context_id: c.loop_offset_bytes for c in known},
         by_launch=_by_launch(measured, [values for values, _ in windows]),
         exposed_by_launch=_by_launch(measured, [d for d, _ in differences]) if differences else {},
         line_figures={r.context_id: _line_figures(*w) for r, w in zip(measured, windows, strict=True)}

@@ -29,6 +29,8 @@ FEWEST = 4
 """Medians that an interval needs before it allows for modes."""
 FEWEST_MODES = 8
 """Medians needed before modes are claimed: of five launches, four can fall into one state by chance."""
+FEWEST_IN_MODE = 2
+"""Medians that make a mode: one launch that stands apart is an outlier, and nothing shows that it would come again."""
 FEWEST_AGAIN = 6
 """Medians that a mode needs before it is cut again."""
 LINE_SHARE = 0.1
@@ -131,7 +133,7 @@ def modes(medians_ns: Sequence[float], least_share: float = 0.0, alarm: float = 
     if values.size < FEWEST_MODES or (values <= 0).any():
         return [_mode(values, values.size)]
     logs = np.sort(np.log(values))
-    groups = cut(logs, max(1, int(np.ceil(least_share * values.size))), _rounded(alarm))
+    groups = cut(logs, max(FEWEST_IN_MODE, int(np.ceil(least_share * values.size))), _rounded(alarm))
     return [_mode(np.exp(group), values.size) for group in groups]
 
 

@@ -25,6 +25,9 @@ from linewright.schema import Estimate
 
 ALPHA = 0.05
 INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)
+SAME = 0.05
+"""A setting whose whole interval is within this share of the baseline is called the same, as `linewright compare`
+does."""
 EXACT = 60
 """Rounds up to which the signed-rank distribution is counted out; above, its normal approximation."""
 
@@ -63,6 +66,8 @@ class Paired(Struct, frozen=True, kw_only=True):
     different: bool
     better: bool | None
     """None where no difference was found."""
+    within_percent: float | None = None
+    """Of a setting that is shown to be the same as the baseline: what the difference is below; None otherwise."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -162,9 +167,11 @@ def _compare(runs: Sequence[Run], name: str, baseline: str, confidence: float, h
         value, low, high = (100 * math.expm1(min(x, 50.0)) for x in found)
         change = Estimate(value=value, low=low, high=high, confidence=confidence)
     different = change is not None and (change.low > 0 or change.high < 0)
+    farthest = max(-change.low, change.high) if change else math.inf
     return Paired(
         setting=name, baseline=baseline, rounds=len(both), change_percent=change, different=different,
         better=(change.value > 0) == higher_is_better if different else None,
+        within_percent=farthest if not different and farthest <= 100 * SAME else None,
     )  # fmt: skip
 
 
@@ -187,7 +194,9 @@ def judge(
     part = (level(done, planned, alpha) if at_interim and done else alpha) / max(1, len(settings) - 1)
     comparisons = [_compare(runs, name, settings[0], 1 - part, higher_is_better) for name in settings[1:]]
     if not at_interim:
-        comparisons = [msgspec.structs.replace(c, different=False, better=None) for c in comparisons]
+        comparisons = [
+            msgspec.structs.replace(c, different=False, better=None, within_percent=None) for c in comparisons
+        ]
     why = _why(comparisons, done, planned, precision, at_interim)
     return Trial(
         settings=[_setting(runs, name) for name in settings], comparisons=comparisons, rounds=done, planned=planned,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from linewright.units import rounded
+
 
 class Clause(Struct, frozen=True, kw_only=True):
     """One claim."""
@@ -57,7 +59,7 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "-"
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-    return f"{value:.{digits}f}"
+    return rounded(value, digits)
 
 
 def at_most(share: float) -> str:

@@ -92,6 +92,8 @@ class Price(Struct, frozen=True, kw_only=True):
     """With a second CPU that does the same."""
     ratio: Interval | None
     """Over the locked add under the same condition: contended where both were measured so, else alone."""
+    only_alone: bool = False
+    """The ratio is of the uncontended figures, although others of the list may be of the contended ones."""
     reference: bool = False
     """This is the locked add itself."""
     rank: int = 0

@@ -109,6 +109,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     ``block`` or ``window``; ``none``."""
     unit_ns: list[float]
     """Medians of the issue interval that the interval is made of."""
+    place_by_launch: dict[str, int]
+    """Where each launch placed its timed functions, as distance from a 64-byte boundary: launches that share it share
+    its luck."""
     by_launch: dict[str, float]
     """Median issue interval of each launch, by context: what comparisons pair."""
     exposed_by_launch: dict[str, float]

@@ -18,8 +18,8 @@ from linewright.analysis.words import (
     caller_of,
     condition,
     more_text,
+    open_span,
     open_text,
-    percent,
     runs_of,
     shown_text,
     work_text,
@@ -81,7 +81,8 @@ def _published(found: Sequence[Finding]) -> list[Sentence]:
 _OPEN = {
     "one_launch": f"one launch only, and a claim needs {FEWEST_LAUNCHES}: measure with --set"
     f" launches={FEWEST_LAUNCHES}",
-    "few_launches": f"fewer than {FEWEST_LAUNCHES} launches: measure with --set launches={FEWEST_LAUNCHES}",
+    "few_launches": f"fewer than {FEWEST_LAUNCHES} launches have these cells: continue with measure --resume FILE, or"
+    f" measure with --set launches={FEWEST_LAUNCHES}",
     "noise_floor": "identical machine code differed as much in this run",
     "baseline": "the loop around the operation is no measure of its work here, so exposed costs are withheld",
     "no_figure": "figures are missing",
@@ -101,7 +102,7 @@ def undecided_sentences(found: Sequence[Finding]) -> list[Sentence]:
             ratios = [r.judged.contrast for _, r in rows if r.judged.contrast.scale == "ratio"]
             span = open_text(rows[0][1].judged.contrast)
             if ratios:
-                span = f"{percent(min(c.low for c in ratios) - 1)} to {percent(max(c.high for c in ratios) - 1)}"
+                span = open_span(min(c.low for c in ratios), max(c.high for c in ratios), "ratio")
             text += f"{span} remains possible; {more_text([r.judged for _, r in rows], SAME_ALONE)}"
         else:
             text += _OPEN[why]

@@ -12,6 +12,7 @@ from linewright.analysis.saying import at_most, at_most_ns, join, number
 from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
 from linewright.schema import Cell
+from linewright.units import rounded
 
 PLACES = {
     "near": "behaves as if performed in the core",
@@ -54,30 +55,34 @@ def percent(value: float, signed: bool = True) -> str:
     """A share as percent, with as many digits as it deserves."""
     points = 100 * value
     digits = 1 if abs(points) < 10 else 0
-    return f"{points:+.{digits}f} %" if signed else f"{points:.{digits}f} %"
-
-
-def change_text(c: Contrast) -> str:
-    """``-41 % (-43 to -38 %)`` of a ratio, ``-3.1 ns (-3.4 to -2.8 ns)`` of a difference."""
-    if c.scale == "ns":
-        return f"{c.value:+.1f} ns ({c.low:+.1f} to {c.high:+.1f} ns)"
-    return f"{percent(c.value - 1)} ({percent(c.low - 1)} to {percent(c.high - 1)})"
+    return f"{rounded(points, digits, signed)} %"
 
 
 def open_text(c: Contrast) -> str:
     """What an interval leaves possible."""
-    if c.scale == "ns":
-        return f"{c.low:+.1f} to {c.high:+.1f} ns"
-    return f"{percent(c.low - 1)} to {percent(c.high - 1)}"
+    return open_span(c.low, c.high, c.scale)
+
+
+def open_span(low: float, high: float, scale: str) -> str:
+    """An interval of ratios as ``-22 to +18 %``, or of ns."""
+    if scale == "ns":
+        return f"{rounded(low, 1, True)} to {rounded(high, 1, True)} ns"
+    return f"{percent(low - 1).removesuffix(' %')} to {percent(high - 1)}"
+
+
+def _short(text: str) -> str:
+    """A figure whose unit the next one says."""
+    return text.rpartition(" ")[0]
 
 
 def less_text(row: Against, f: Finding) -> str:
     """How much less a form takes than the default, with its interval."""
     c = row.judged.contrast
     if c.scale == "ns":
-        return f"{-c.value:.1f} ns less ({-c.high:.1f} to {-c.low:.1f} ns)"
-    share, low, high = 1 - c.value, 1 - c.high, 1 - c.low
-    return f"{percent(share, False)} less ({percent(low, False)} to {percent(high, False)})"
+        middle, low, high = (f"{rounded(-end, 1)} ns" for end in (c.value, c.high, c.low))
+    else:
+        middle, low, high = (percent(1 - end, False) for end in (c.value, c.high, c.low))
+    return f"{middle} less" if low == high == middle else f"{middle} less ({_short(low)} to {high})"
 
 
 def within_text(judged: Judged) -> str:

@@ -47,7 +47,7 @@ def calibrate(
     ] = POSTERIOR_STEPS,
     jobs: Annotated[int | None, typer.Option(help="Simulators at once.", min=1, show_default="CPUs")] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler that runs the fits (linewright[cluster]).")
+        str | None, typer.Option(help="Address of a Dask scheduler that runs the fits (pip: linewright\\[cluster]).")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing machine file.")] = False,
 ) -> int:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import msgspec
 import typer
-from rich.table import Table
 
-from linewright.errors import DONE
+from linewright.errors import DONE, UserError
 from linewright.model import machine_file
 from linewright.model.constants import DISTANCES, KINDS
-from linewright.model.machine_file import CLASSES, STATES, Machine
+from linewright.model.machine_file import CLASSES, STATES, Constant, Machine
 from linewright.output.console import console_for
+from linewright.output.one_screen import width_of
+from linewright.units import many
 
 ORDER = 60
 
@@ -31,11 +34,18 @@ def machines(
 ) -> int:
     """List the described machines, or explain one: constants, intervals, provenance, sources."""
     if name is None:
+        width = width_of(console_for(sys.stdout))
+        if resolved or as_toml:
+            raise UserError("no machine named", "machines", "linewright machines NAME, with --resolved or --toml")
         for key, path in machine_file.known().items():
             machine = machine_file.load(path)
             kind = "calibrated" if machine.calibrated else "bounds only"
-            print(f"{key:24} {machine.arch:7} {machine.topology.cores:3} cores  {kind:11}  {machine.title}")
+            start = f"{key:20} {machine.arch:6} {machine.topology.cores:3} cores  {kind:11}  "
+            lines = textwrap.wrap(machine.title, max(30, width - len(start)))
+            print(start + f"\n{' ' * len(start)}".join(lines))
         return DONE
+    if resolved and as_toml:
+        raise UserError("--resolved and --toml contradict each other", "machines", "name one of them")
     machine = machine_file.find(name, "machines NAME")
     if resolved:
         print(machine_file.resolved_json(machine))
@@ -48,47 +58,51 @@ def machines(
 
 
 def _explain(machine: Machine) -> None:
-    kind = "calibrated" if machine.calibrated else "not calibrated: it yields bounds and an ordering of forms"
-    print(f"{machine.name}: {machine.title}")
-    print(f"{machine.arch}, {machine.topology.cores} cores; {kind}")
-    if machine.calibration:
-        print(machine.calibration)
+    console = console_for(sys.stdout)
+    for line in _lines(machine, width_of(console)):
+        print(line)
+
+
+def _lines(machine: Machine, width: int) -> Iterator[str]:
+    """Everything that is known of a machine, in lines that fit."""
     shape = machine.topology
+    kind = "calibrated" if machine.calibrated else "not calibrated: it yields bounds and an ordering of forms"
     homes = f"{shape.homes} home{'s' if shape.homes > 1 else ''}"
     central = " and one half-way between the caches of each socket" if shape.central_homes else ""
-    print(
-        f"{shape.cores_per_cluster} cores share a cluster, {shape.cores_per_l3} a last-level cache, "
-        f"{shape.cores_per_socket} a socket; {homes}{central}"
-    )
     on = [name for name, chosen in msgspec.structs.asdict(machine.options).items() if chosen]
-    print(f"Mechanisms (docs/guide/model.md): {', '.join(on) or 'none'}")
-    print(f"\nWhere an atomic is performed, by the state of the line in the core ({', '.join(STATES)}):")
-    for of in CLASSES:
-        print(f"  {of:8} {', '.join(machine.policy[of])}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading, justify in (
-        ("constant", "left"),
-        ("value", "right"),
-        ("interval", "right"),
-        ("unit", "left"),
-        ("provenance", "left"),
-        ("source", "left"),
-        ("meaning", "left"),
+    for text in (
+        f"{machine.name}: {machine.title}",
+        f"{machine.arch}, {shape.cores} cores; {kind}",
+        machine.calibration,
+        f"clusters of {many(shape.cores_per_cluster, 'core')}, last-level caches of {shape.cores_per_l3}, sockets of"
+        f" {shape.cores_per_socket}; {homes}{central}",
+        f"Mechanisms (docs/guide/model.md): {', '.join(on) or 'none'}",
     ):
-        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in ("constant", "interval"))
-    kinds = {**KINDS, **DISTANCES}
-    for key, constant in machine.constants.items():
-        table.add_row(
-            key,
-            f"{constant.value:.4g}",
-            f"{constant.low:.4g}–{constant.high:.4g}",
-            constant.unit,
-            constant.provenance,
-            constant.source,
-            kinds[key].meaning,
-        )
-    print()
-    console_for(sys.stdout).print(table)
-    print("\nSources:")
+        yield from textwrap.wrap(text, width)
+    yield from ("", *textwrap.wrap(f"{WHERE} ({', '.join(STATES)}):", width))
+    yield from (f"  {of:8} {', '.join(machine.policy[of])}" for of in CLASSES)
+    yield from ("", *_constants(machine.constants, width), "", "Sources:")
     for key, text in machine.sources.items():
-        print(f"  {key}: {text}")
+        yield from textwrap.wrap(f"{key}: {text}", width, initial_indent="  ", subsequent_indent="    ")
+
+
+WHERE = "Where an atomic is performed, by the state of the line in the core"
+
+
+def _constants(constants: Mapping[str, Constant], width: int) -> Iterator[str]:
+    """Each constant with its figures, and below it what it means, which no column has room for."""
+    kinds = {**KINDS, **DISTANCES}
+    rows = [("constant", "value", "interval", "unit", "provenance", "source")]
+    rows += [
+        (key, f"{c.value:.4g}", f"{c.low:.4g}–{c.high:.4g}", c.unit, c.provenance, c.source)
+        for key, c in constants.items()
+    ]
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            text.rjust(size) if place in (1, 2) else text.ljust(size)
+            for place, (text, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+        if row is not rows[0]:
+            yield from textwrap.wrap(kinds[row[0]].meaning, width, initial_indent="    ", subsequent_indent="    ")

@@ -92,7 +92,7 @@ DrawsOption = Annotated[
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(help="With --on model: address of a Dask scheduler that runs the draws (linewright[cluster])."),
+    typer.Option(help="With --on model: address of a Dask scheduler that runs the draws (pip: linewright\\[cluster])."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]

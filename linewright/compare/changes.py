@@ -67,14 +67,18 @@ class _Pair(Struct, frozen=True):
 def turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
     """Launches that ran next to each other, one of each side, in order of time.
 
-    Empty unless all of them did and each side came first in half of the turns, so that a drift falls on neither: of
-    launches in the order A B A B, the second side would always have the later moment.
+    Empty unless all of them did, on one machine, and each side came first in half of the turns, so that a drift falls
+    on neither: of launches in the order A B A B, the second side would always have the later moment.  One launch of
+    each side is no turn yet: every run is next to the one after it.
     """
+    before, after = list(before), list(after)
+    if len({c.machine_id for c in (*before, *after)}) != 1:
+        return {}
     began = sorted(
         [(c.started_utc, 0, c.context_id) for c in before] + [(c.started_utc, 1, c.context_id) for c in after]
     )
     couples = list(zip(began[::2], began[1::2], strict=False))
-    if not couples or len(began) % 2 or any(x[1] == y[1] for x, y in couples):
+    if len(couples) < 2 or len(began) % 2 or any(x[1] == y[1] for x, y in couples):
         return {}
     lead = sum((x[0] < y[0]) * (1 if x[1] == 0 else -1) for x, y in couples)
     if abs(lead) > 1:
@@ -108,7 +112,8 @@ def _contrast(before: Summary, after: Summary, beside: Turns, order: Mapping[str
     one, two = _figures(before), _figures(after)
     scale = "ns" if figure_of(before) == "exposed" else "ratio"
     if beside:
-        return paired({k: two[beside[k]] for k in one if beside.get(k) in two}, one, scale)
+        turned = {k: two[beside[k]] for k in one if beside.get(k) in two}
+        return paired(turned, one, scale, before.place_by_launch)
     # All launches in order of time; of moments that are not known, the first side's come first.
     in_time = sorted(
         (order.get(launch, 0), side, n, ns)

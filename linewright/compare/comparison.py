@@ -11,6 +11,7 @@ from msgspec import Struct
 from linewright.analysis.contrast import SAME_NS
 from linewright.compare.alike import Unlike
 from linewright.output.export import csv
+from linewright.units import rounded
 
 FAILED = ("error",)
 CERTAIN = ("worse", "better")
@@ -145,23 +146,21 @@ def percent(ratio: float | None, signed: bool = True) -> str:
         return "–"
     change = 100 * (ratio - 1)
     digits = 1 if abs(change) < 100 else 0
-    return f"{change:+.{digits}f} %" if signed else f"{change:.{digits}f} %"
+    return f"{rounded(change, digits, signed)} %"
 
 
 def change_text(row: Row) -> str:
-    """``+5.1 % (+2.0 % to +8.3 %)``."""
-    if row.ratio is None:
-        return "–"
-    return f"{percent(row.ratio)} ({percent(row.ratio_low)} to {percent(row.ratio_high)})"
+    """``+2.0 % to +8.3 %``."""
+    return "–" if row.ratio is None else f"{percent(row.ratio_low)} to {percent(row.ratio_high)}"
 
 
 def sentences(comparison: Comparison, side: Side) -> list[str]:
     """The result of one file in words: what was found, what the undecided could still hide, what was not compared."""
     rows = comparison.of(side.file)
     family = sum(row.p is not None for row in comparison.rows)
+    surely = f"95 %, corrected for {family} comparison{'s' if family > 1 else ''}" if family else "nothing is claimed"
     said = [
-        f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} (95 %,"
-        f" corrected for {family} comparisons)"
+        f"{side.file} against {comparison.baseline.file}: {counts(comparison, rows) or 'nothing in common'} ({surely})"
     ]
     said += _open(rows)
     if side.missing:

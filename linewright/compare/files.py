@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
+from linewright.analysis.contrast import SAME_NS
 from linewright.analysis.words import more_text
 from linewright.compare.alike import Unlike, frequency_warning, unlike
 from linewright.compare.changes import SAME, Change, turns
@@ -28,6 +29,10 @@ ONE_AFTER_THE_OTHER = (
 MIXED = (
     "the launches of both are mixed in time, but not in turns that each side begins as often (A B B A …): a drift as"
     " inside them is allowed for, and nothing is paired; `linewright compare --measure` takes such turns"
+)
+OTHER_MACHINE = (
+    "the two were measured on different machines or kernels: nothing is paired, and a difference is one of these two"
+    " machines as they were then"
 )
 MOST_NAMED = 3
 """Differing conditions that a refusal names before it counts the rest."""
@@ -101,7 +106,8 @@ def _records(paths: Sequence[str], options: Options, warn: Callable[[str], None]
     labels = unique_labels([s.cell for s in baseline.summaries])
     wrong = [_went_wrong(baseline, other) for other in others]
     return Comparison(
-        what="ns per operation, median of the launches: back to back the issue interval, with work the exposed cost",
+        what="ns per operation, median of the launches: back to back the issue interval, with work the exposed cost;"
+        f" the same: within {100 * same:g} %, exposed within {SAME_NS} ns",
         words=("slower", "faster"),
         higher_is_better=False,
         baseline=_side(baseline, baseline, [], []),
@@ -126,6 +132,8 @@ def _taken(baseline: Measured, others: Sequence[Measured]) -> list[str]:
         in_turns = bool(turns(baseline.contexts, other.contexts))
         if {c.context_id for c in baseline.contexts} == {c.context_id for c in other.contexts}:
             text = "both hold the same launches: every cell is compared with itself"
+        elif {c.machine_id for c in baseline.contexts} != {c.machine_id for c in other.contexts}:
+            text = OTHER_MACHINE
         elif in_turns:
             text = "the launches of both were taken in turns and are compared in pairs"
         elif _mixed(baseline.contexts, other.contexts):
@@ -231,7 +239,7 @@ def _trials(paths: Sequence[str], options: Options, warn: Callable[[str], None])
     session = baseline.sessions[0]
     return Comparison(
         what=f"{' '.join(session.command)}: {session.metric}, {'higher' if session.higher_is_better else 'lower'} is"
-        " better; medians of boots",
+        f" better; medians of boots; the same: within {100 * SAME:g} %",
         words=("worse", "better"),
         higher_is_better=session.higher_is_better,
         baseline=_trial_side(baseline, baseline, [], []),

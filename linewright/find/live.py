@@ -36,7 +36,9 @@ class Refused(RunError):
 
 def fail(line: Failure) -> None:
     """Raise what a failure of the sampler means here."""
-    raise {2: UserError, 4: Refused}.get(line.code, RunError)(line.why)
+    if line.code == 2:
+        raise UserError(line.why, "find", "allowed: a program that can be run, or --pid of a running process")
+    raise {4: Refused}.get(line.code, RunError)(line.why)
 
 
 @dataclass

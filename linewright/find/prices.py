@@ -21,6 +21,8 @@ from linewright.errors import LinewrightError
 from linewright.find.schema import Ceiling, Hot
 from linewright.schema import Context, Estimate, Interval, Record
 
+MOST_NAMED = 2
+"""Record files that a refusal names; more are counted."""
 MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
 _X86 = (
@@ -138,21 +140,23 @@ def from_files(paths: Sequence[str], cpu_model: str, named: bool = False) -> tup
     """
     from linewright.records import files
 
-    contexts, records = [], []
+    contexts, records, files_read = [], [], []
     for path in paths:
         try:
             some, more = files.read(path, lambda text: None)
         except LinewrightError:
             continue  # some other kind of file: a trial's, say
+        files_read.append(path)
         contexts += some
         records += more
     here = [c for c in contexts if c.cpu_model == cpu_model]
     if named and not here and (simulated := [c for c in contexts if c.target.startswith("simulated:")]):
         return _of_a_model(simulated, records)
     if not here:
-        said = (
-            f"no records of this machine ({cpu_model}) in {', '.join(paths)}" if paths else "no records of this machine"
+        where = (
+            f" in {' and '.join(files_read) if len(files_read) <= MOST_NAMED else f'{len(files_read)} record files'}"
         )
+        said = f"no records of this machine ({cpu_model}){where if files_read else ''}"
         return None, f"No ceiling: {said}. linewright measure makes them; --prices measure takes {MEASURED_S} s."
     known = {c.context_id for c in here}
     return Prices(here, [r for r in records if r.context_id in known]), ""

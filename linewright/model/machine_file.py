@@ -132,7 +132,7 @@ def parse(data: bytes, where: str) -> Machine:
     except UnicodeDecodeError:
         raise UserError("not UTF-8", where, "a machine file is TOML") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UserError(f"not TOML: {error}", where) from None
+        raise UserError(f"not TOML: {error}", where, "expected a machine file") from None
     except msgspec.ValidationError as error:
         raise UserError(_plain(str(error)), where, "docs/guide/model.md describes machine files") from None
     _check(machine, where)

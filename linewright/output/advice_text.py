@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import msgspec
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -28,18 +29,20 @@ def show(answers: Sequence[Advice], screens: Sequence[Screen], console: Console,
         if number:
             console.print()
         screen = next((s for s in screens if s.machine_id == answer.machine_id), None)
-        head = _decision(answer, screen, width_of(console))
+        head = _decision(answer, screen, width_of(console), every)
         if every:
             print_blocks([*head, *_sections(answer.sections)], console)
         else:
             print_blocks(_fitted(head, answer, control_line(screen) if screen else "", console), console)
 
 
-def _decision(answer: Advice, screen: Screen | None, width: int) -> list[RenderableType]:
+def _decision(answer: Advice, screen: Screen | None, width: int, every: bool) -> list[RenderableType]:
     """The setting, what to write in code, and the machine that this was measured on."""
     if screen is None or not screen.set:
         return [Text(one_line(answer.setting.sentence), style="bold")]
-    own = [said(answer.setting.sentence)] if answer.setting.why == "depends" else screen.set  # the screen refers to us
+    # The screen refers to us; here the places are shown, or have no room.
+    depends = answer.setting.sentence if every else answer.setting.sentence.replace("see below", "--all shows where")
+    own = [said(depends)] if answer.setting.why == "depends" else screen.set
     machine = ", ".join([screen.title, *screen.facts, *screen.run])
     return [
         *labelled("SET", own, width),
@@ -49,29 +52,40 @@ def _decision(answer: Advice, screen: Screen | None, width: int) -> list[Rendera
 
 
 def _fitted(head: list[RenderableType], answer: Advice, floor: str, console: Console) -> list[RenderableType]:
-    """As many lines of each section as there is room for; where one of each is too much, fewer sections."""
+    """As many lines of each section as there is room for, and what room is left for the first ones; where one line of
+    each is too much, fewer sections."""
     evidence = [section for section in answer.sections if section.name not in (CONTROL, UNKNOWN)]
     unknown = [section for section in answer.sections if section.name == UNKNOWN]
     every = sum(len(section.lines) for section in answer.sections)
 
-    def made(sections: Sequence[Topic], lines: int) -> list[RenderableType]:
-        left_out = every - sum(len(section.lines[:lines]) for section in sections)
-        blocks = [*head, *_sections(sections, lines)]
+    def made(sections: Sequence[Topic], lines: int, more_of: Mapping[str, int] = {}) -> list[RenderableType]:
+        shown = [
+            msgspec.structs.replace(section, lines=section.lines[: lines + more_of.get(section.name, 0)])
+            for section in sections
+        ]
+        left_out = every - sum(len(section.lines) for section in shown)
+        blocks = [*head, *_sections(shown)]
         blocks += [Text(floor)] if floor else []
         return blocks + ([Text(more(left_out, "line", "advise"))] if left_out else [])
 
     most = max((len(section.lines) for section in answer.sections), default=0)
-    blocks = longest(lambda lines: made([*evidence, *unknown], lines), most, console)
-    if height(blocks, console) <= LINES:
-        return blocks
-    return longest(lambda count: made([*evidence[:count], *unknown], 1), len(evidence), console)
+    lines = next((n for n in range(most, 1, -1) if height(made([*evidence, *unknown], n), console) <= LINES), 1)
+    if height(made([*evidence, *unknown], lines), console) > LINES:
+        return longest(lambda count: made([*evidence[:count], *unknown], 1), len(evidence), console)
+    room: dict[str, int] = {}
+    for section in evidence:
+        for extra in range(1, len(section.lines) - lines + 1):
+            if height(made([*evidence, *unknown], lines, {**room, section.name: extra}), console) > LINES:
+                break
+            room[section.name] = extra
+    return made([*evidence, *unknown], lines, room)
 
 
-def _sections(sections: Sequence[Topic], lines: int | None = None) -> list[RenderableType]:
-    """Each topic's title and lines, at most `lines` of them."""
+def _sections(sections: Sequence[Topic]) -> list[RenderableType]:
+    """Each topic's title and lines."""
     blocks: list[RenderableType] = []
     for section in sections:
         blocks += [Text(), Text(one_line(section.title), style="bold")]
-        for line in section.lines[:lines]:
+        for line in section.lines:
             blocks.append(Padding(Text(one_line(line)), (0, 0, 0, 4 if line.startswith("  ") else 2)))
     return blocks

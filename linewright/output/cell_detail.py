@@ -11,7 +11,7 @@ from rich.text import Text
 from linewright.analysis.control import condition_of, floors
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.plausible import explain
-from linewright.analysis.saying import at_most
+from linewright.analysis.saying import at_most, join
 from linewright.analysis.summary import Summary
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
@@ -76,14 +76,7 @@ def print_detail(
 def _decision(summary: Summary, every: Sequence[Summary]) -> list[str]:
     lines = []
     if summary.issue and summary.has_figures:
-        i = summary.issue
-        span = (
-            f" ({words.ns(i.low_ns)} to {words.ns(i.high_ns)}, {i.confidence:.0%} interval)" if i.confidence > 0 else ""
-        )
-        lines.append(
-            f"Issue interval, work included: {words.ns(i.median_ns)} ns{span},"
-            f" {many(summary.launches, 'launch', 'launches')}."
-        )
+        lines.append(_figure(summary))
     else:
         lines.append(f"No figure: {summary.status}. {summary.reason}")
     if summary.exposed:
@@ -93,6 +86,17 @@ def _decision(summary: Summary, every: Sequence[Summary]) -> list[str]:
         lines.append(f"No exposed cost: the baseline loop is {summary.withheld.replace('_', ' ')} at this length.")
     lines += [line for finding in findings(every) for line in _against(finding, summary.id)]
     return lines
+
+
+def _figure(summary: Summary) -> str:
+    """The issue interval, or of a metastable cell what its groups take: its median is what no launch took."""
+    launches, i = many(summary.launches, "launch", "launches"), summary.issue
+    if summary.metastable:
+        groups = join([f"{words.ns(mode.median_ns)} ns in {mode.share:.0%}" for mode in summary.modes])
+        return f"No single figure: {groups} of {launches}, work included."
+    low, high = words.ns(i.low_ns), words.ns(i.high_ns)
+    span = f" ({low} to {high}, {i.confidence:.0%} interval)" if i.confidence > 0 else ""
+    return f"Issue interval, work included: {words.ns(i.median_ns)} ns{span}, {launches}."
 
 
 def _against(finding: Finding, cell_id: str) -> list[str]:
@@ -164,8 +168,11 @@ def _modes(summary: Summary) -> list[str]:
     lines = []
     for name, modes in (("launches", summary.modes), ("lines", summary.line_modes)):
         if len(modes) > 1:
-            groups = ", ".join(f"{words.ns(mode.median_ns)} ns ({mode.share:.0%})" for mode in modes)
-            lines.append(f"The {name} fall into {len(modes)} groups: {groups}. No single number describes the cell.")
+            groups = ", ".join(
+                f"{words.ns(m.median_ns)} ns ({m.share:.0%}, interval {m.share_low:.0%} to {m.share_high:.0%})"
+                for m in modes
+            )
+            lines.append(f"The {name} fall into {len(modes)} groups: {groups}.")
     return lines
 
 

@@ -12,7 +12,7 @@ from linewright.compare import comparison as c
 from linewright.errors import one_line
 from linewright.output.columns import Column, table
 from linewright.output.one_screen import longest, more, print_blocks
-from linewright.units import value_text
+from linewright.units import rounded, value_text
 
 _STYLES = {"worse": "red", "better": "green", "error": "bold red"}
 
@@ -68,16 +68,19 @@ def _sentence(text: str) -> str:
 
 
 def _change(row: c.Row) -> str:
-    """``+5.1 % (+2.0 to +8.3)``, or in ns of exposed costs, which are compared by their difference."""
+    """``+2.0 to +8.3 %``, or in ns of exposed costs, which are compared by their difference.
+
+    The interval alone: it is of the launches, pair by pair, and its middle need not be what the two medians differ by.
+    """
     if row.ratio is not None:
-        values = [100 * (x - 1) for x in (row.ratio, row.ratio_low, row.ratio_high)]
+        values = [100 * (x - 1) for x in (row.ratio_low, row.ratio_high)]
         digits, unit = 1 if max(map(abs, values)) < 100 else 0, "%"
-    elif row.difference is not None:
-        values, digits, unit = [row.difference, row.difference_low, row.difference_high], 2, row.unit
+    elif row.difference_low is not None:
+        values, digits, unit = [row.difference_low, row.difference_high], 2, row.unit
     else:
         return "–"
-    middle, low, high = (f"{value:+.{digits}f}" for value in values)
-    return f"{middle} {unit} ({low} to {high})"
+    low, high = (rounded(value, digits, True) for value in values)
+    return f"{low} to {high} {unit}"
 
 
 def _table(comparison: c.Comparison, rows: list[c.Row], name: str, every: bool) -> Table:
@@ -85,7 +88,7 @@ def _table(comparison: c.Comparison, rows: list[c.Row], name: str, every: bool) 
         Column("", lambda row: one_line(row.label), text=True, fold_at=12),
         Column("before", lambda row: value_text(row.before, row.unit)),
         Column("after", lambda row: value_text(row.after, row.unit)),
-        Column("change (interval)", _change),
+        Column("change, 95 %", _change),
         *([Column("p", lambda row: "–" if row.p is None else f"{row.p:.2g}")] if every else []),
         Column("", lambda row: _called(comparison, row), text=True),
     )

@@ -9,6 +9,7 @@ from linewright.schema import Cell
 
 _OPERATIONS = {
     "read": "load",
+    "fetch_add": "fetch_add",
     "xchg": "exchange",
     "cmpxchg": "compare-and-swap",
     "none": "loop without an operation",
@@ -19,6 +20,9 @@ _OPERATIONS = {
     "percpu_none": "counter loop without a counter",
     "readers_pair": "reader",
     "readers_grace": "grace period",
+    "readers_shape": "increments of an SRCU reader",
+    "readers_floor": "part of a reader",
+    "readers_lookup": "lookup",
     "readers_none": "reader loop without a reader",
 }
 
@@ -49,7 +53,8 @@ def unique_labels(cells: Sequence[Cell]) -> dict[str, str]:
 def in_words(cell: Cell) -> str:
     """A cell as a person would say it: ``fetch_add by lock_xadd, second CPU on the line, 20 units of work``."""
     operation = _OPERATIONS.get(cell.operation, cell.operation.replace("_", " "))
-    parts = [f"{operation} by {cell.form}" if cell.form not in ("empty", cell.operation) else operation]
+    plain = cell.form in (cell.operation, "empty", "percpu_empty", "readers_empty")
+    parts = [operation if plain else f"{operation} by {cell.form}"]
     parts.append(contention(cell))
     if cell.work_iters:
         parts.append(f"{cell.work_iters} units of work")

@@ -28,7 +28,7 @@ def describe(contexts: Sequence[Context]) -> list[str]:
     return [
         one_line(f"{c.cpu_model} ({c.arch}), {len(c.cpus)} CPUs{kind}, {c.kernel}, target {c.target}"),
         one_line(
-            f"{c.time_source} tick {ns_text(c.tick_ns)} ns, work iteration {ns_text(c.unit_ns)} ns,"
+            f"{c.time_source} tick {ns_text(c.tick_ns)} ns, unit of work {ns_text(c.unit_ns)} ns,"
             f" cycle {ns_text(c.cycle_ns)} ns, {launches} launch{'es' if launches > 1 else ''} from {first}"
         ),
         *(one_line(f"counters absent: {reason}") for reason in sorted(lacking)),

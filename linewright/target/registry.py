@@ -13,7 +13,9 @@ def open_target(name: str) -> Target:
     """The target that ``--on`` names."""
     scheme, _, rest = name.partition(":")
     if scheme not in TARGETS:
-        raise UserError(f"no target {name!r}", "--on", f"allowed: {', '.join(TARGETS)}")
+        raise UserError(
+            f"no target {name!r}", "--on", "allowed: local, kernel, ssh://USER@HOST:PORT, 'exec:COMMAND', model:NAME"
+        )
     return TARGETS[scheme](rest)
 
 

@@ -112,6 +112,12 @@ def ratio_text(ratio: Interval | None, reference: bool, coarse: bool = False) ->
     return f"{_times(low, high)} more" if low > 1 else _times(low, high)
 
 
+def _ratio(price: Price, contended: bool, coarse: bool) -> str:
+    """The ratio, and that it is of the uncontended costs where other lines compare the contended ones."""
+    text = ratio_text(price.ratio, price.reference, coarse)
+    return f"{text}, alone" if text and contended and price.only_alone else text
+
+
 def _times(low: float, high: float) -> str:
     digits = 0 if low >= 9.95 else 1
     ends = [f"{end:.{digits}f}" for end in (low, high)]
@@ -128,7 +134,7 @@ def chart(prices: Sequence[Price], width: int, encoding: str, coarse: bool = Fal
     ]
     if contended:
         columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
-    columns.append(Column("vs one atomic", lambda price: ratio_text(price.ratio, price.reference, coarse)))
+    columns.append(Column("vs one atomic", lambda price: _ratio(price, contended, coarse)))
     room = width - table_width(columns, prices)
     scale = scale_of(prices, room)
     if scale and room >= SHORTEST_BAR:

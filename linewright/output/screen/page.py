@@ -13,9 +13,9 @@ from linewright.analysis.saying import Sentence, render
 from linewright.analysis.screen_data import Price, Screen
 from linewright.errors import one_line
 from linewright.output.one_screen import LINES, height, print_blocks, width_of
+from linewright.output.screen import side_by_side
 from linewright.output.screen.chart import chart
 from linewright.output.screen.matrix import matrix
-from linewright.output.screen.side_by_side import side_by_side
 
 _SHORTER = (
     ("limits", 1),
@@ -33,13 +33,13 @@ _SHORTER = (
 
 def print_screens(screens: Sequence[Screen], console: Console) -> None:
     """Print each machine's screen, then the figures of several machines beside each other."""
-    for number, screen in enumerate(screens):
+    for number, (screen, mark) in enumerate(zip(screens, side_by_side.marks(screens), strict=True)):
         if number:
             console.print()
-        print_blocks(_fitted(screen, console), console)
+        print_blocks(_fitted(msgspec.structs.replace(screen, title=screen.title + mark), console), console)
     if len(screens) > 1:
         console.print()
-        print_blocks(side_by_side(screens, width_of(console)), console)
+        print_blocks(side_by_side.side_by_side(screens, width_of(console)), console)
 
 
 def _fitted(screen: Screen, console: Console) -> list[RenderableType]:
@@ -66,7 +66,7 @@ def _blocks(screen: Screen, console: Console, amounts: dict[str, int]) -> Iterat
         yield from _wrapped(_text(sentence), "", width, "bold")
     yield from labelled("USE", screen.use[: amounts["use"]], width)
     yield from labelled("SET", screen.set[:2], width)
-    if screen.rows:
+    if any(entry.default for row in screen.rows for entry in row.entries.values()):
         yield from before_matrix
         made, legend = matrix(_fewer_rows(screen, amounts["rows"]), width)
         yield made

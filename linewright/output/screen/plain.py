@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from linewright.analysis.saying import render
 from linewright.analysis.screen_data import Condition, Entry, Figure, Price, Screen
 from linewright.errors import one_line
@@ -14,6 +16,8 @@ from linewright.output.screen.matrix import control_line
 
 def lines(screens: Sequence[Screen]) -> list[str]:
     """Every line of every machine's screen; of several machines, then the figures that they have in common."""
+    marks = side_by_side.marks(screens)
+    screens = [msgspec.structs.replace(s, title=s.title + mark) for s, mark in zip(screens, marks, strict=True)]
     said = [one_line(line) for screen in screens for line in _of(screen)]
     for row in side_by_side.lines(screens) if len(screens) > 1 else ():
         costs = (f"{s.title} {words.figure(cost)}" for s, cost in zip(screens, row.costs, strict=True) if cost)
@@ -40,7 +44,7 @@ def _of(screen: Screen) -> Iterator[str]:
     if screen.prices:
         yield "Price list, nanoseconds per operation."
     yield from (_price(price, screen.coarse) for price in screen.prices)
-    yield from (f"Not measured: {text}" for text in screen.missing)
+    yield from screen.missing
     yield from (f"Limit: {render(sentence)}" for sentence in screen.limits)
 
 
@@ -82,11 +86,12 @@ def _price(price: Price, coarse: bool) -> str:
     if price.contended:
         parts.append(f"with a second CPU {_figure(price.contended)}")
     text = f"{price.name}: {', '.join(parts) or 'no figure'}"
+    than = "one atomic word alone" if price.only_alone else "one atomic word"
     if price.reference:
         return f"{text}; the others are compared with it."
     ratio = ratio_text(price.ratio, False, coarse).replace("–", " to ").replace("×", " times")
     if ratio == "same":
-        return f"{text}; the same as one atomic word."
+        return f"{text}; the same as {than}."
     if ratio.endswith("times"):
-        return f"{text}; {ratio} one atomic word."
-    return f"{text}; {ratio} than one atomic word." if ratio else f"{text}."
+        return f"{text}; {ratio} {than}."
+    return f"{text}; {ratio} than {than}." if ratio else f"{text}."

@@ -70,12 +70,16 @@ def side_by_side(screens: Sequence[Screen], width: int) -> list[RenderableType]:
     return made
 
 
+def marks(screens: Sequence[Screen]) -> list[str]:
+    """`` #2`` behind the name of each machine that is not the only one of its name, by its place; else nothing."""
+    names = [one_line(screen.title) for screen in screens]
+    return [f" #{number + 1}" if names.count(name) > 1 else "" for number, name in enumerate(names)]
+
+
 def _name(screens: Sequence[Screen], number: int, room: int) -> str:
     """The machine's name, shortened; numbered where another machine has the same."""
-    names = [one_line(screen.title) for screen in screens]
-    mark = f" #{number + 1}" if names.count(names[number]) > 1 else ""
+    name, mark = one_line(screens[number].title), marks(screens)[number]
     room -= len(mark)
-    name = names[number]
     return (name if len(name) <= room else f"{name[: room - 1]}…") + mark
 
 

@@ -6,6 +6,7 @@ import math
 
 from linewright.analysis.saying import at_most, at_most_ns
 from linewright.analysis.screen_data import Condition, Figure, Versus
+from linewright.units import rounded
 
 _PREFIXES = {"prefetchw_": "PREFETCHW", "prfm_keep_": "PRFM keep", "prfm_strm_": "PRFM strm"}
 _LOOPS = {"guess_first": "guess first", "read_first": "read first"}
@@ -82,18 +83,12 @@ def change(versus: Versus) -> str:
     if versus.low is None or versus.high is None:
         return ""
     if versus.scale == "ns":
-        return _between(_signed(versus.low, 1), _signed(versus.high, 1), "ns")
+        return _between(rounded(versus.low, 1, True), rounded(versus.high, 1, True), "ns")
     low, high = (100 * (end - 1) for end in (versus.low, versus.high))
     digits = 1 if max(abs(low), abs(high)) < 9.95 else 0
     if max(abs(low), abs(high)) >= 995:
         return f"×{versus.low:.1f} to ×{versus.high:.1f}"
-    return _between(_signed(low, digits), _signed(high, digits), "%")
-
-
-def _signed(value: float, digits: int) -> str:
-    """With its sign, and none where it rounds to zero."""
-    text = f"{value:+.{digits}f}"
-    return text.removeprefix("+").removeprefix("-") if float(text) == 0 else text
+    return _between(rounded(low, digits, True), rounded(high, digits, True), "%")
 
 
 def change_in_words(versus: Versus) -> str:

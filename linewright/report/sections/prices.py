@@ -92,7 +92,7 @@ def _rows(price: Price, coarse: bool) -> list[dict[str, Any]]:
 def _text(cost: Cost, price: Price | None, coarse: bool) -> str:
     text = f"{ns(cost.ns.median_ns)}{' ~' if cost.metastable else ''}{' ?' if not cost.reliable else ''}"
     ratio = ratio_text(price.ratio, price.reference, coarse) if price and not price.reference else ""
-    return f"{text} · {ratio}" if ratio else text
+    return f"{text} · {ratio}{', alone' if price.only_alone else ''}" if ratio else text
 
 
 def _sentence(price: Price) -> str:

@@ -50,6 +50,12 @@ def test_a_run_of_many_cells_seldom_calls_one_of_them_metastable():
     assert len(modes([25, 25, 25.5, 26, 95, 96, 95.5, 97], alarm=0.05 / 45)) == 2
 
 
+def test_one_launch_apart_is_an_outlier_and_no_mode():
+    launches = [10.0, 10.1, 9.9, 10.2, 9.8, 10.1, 10.0]
+    assert len(modes([*launches, 30.0])) == 1 == len(modes([*launches, 3.0]))
+    assert len(modes([*launches[:6], 30.0, 31.0])) == 2
+
+
 def test_few_launches_have_no_modes():
     assert len(modes([25, 25, 27, 95, 113])) == 1, "four of five launches can fall into one state by chance"
 

@@ -106,6 +106,14 @@ def test_it_stops_when_precise_enough_and_claims_nothing():
     assert found.why == "precise" and found.rounds < 60 and not found.comparisons[0].different
 
 
+@pytest.mark.parametrize(("percent", "same"), [(0.0, True), (4.0, False), (-12.0, False)])
+def test_what_is_shown_to_be_within_five_percent_is_the_same(percent, same):
+    found = trial(np.random.default_rng(3), [0.0, percent / 100], noise=0.002).comparisons[0]
+    assert (found.within_percent is not None) == same
+    if same:
+        assert max(abs(found.change_percent.low), abs(found.change_percent.high)) == found.within_percent <= 5
+
+
 def test_between_looks_nothing_is_claimed():
     runs = [Run(setting=s, round=n, value=v + 0.001 * n) for n in range(7) for s, v in (("a", 1.0), ("b", 9.0))]
     found = judge(runs, ["a", "b"], planned=20)

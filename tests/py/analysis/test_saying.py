@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linewright.analysis.saying import at_most, at_most_ns
+from linewright.analysis.saying import at_most, at_most_ns, number
+from linewright.analysis.words import percent
+from linewright.units import rounded
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0404, "4.1 %"), (0.04, "4.0 %"), (0.0, "0.0 %"), (0.1201, "13 %")])
@@ -17,6 +19,11 @@ def test_a_share_is_rounded_up(share: float, text: str) -> None:
 @pytest.mark.parametrize(("ns", "text"), [(0.04, "0.1 ns"), (0.3, "0.3 ns"), (0.0, "0.0 ns")])
 def test_a_time_is_rounded_up(ns: float, text: str) -> None:
     assert at_most_ns(ns) == text
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    assert number(-0.004) == "0.00" and percent(-0.0004) == "0.0 %" == percent(0.0002)
+    assert rounded(-0.04, 1, signed=True) == "0.0" and rounded(-0.06, 1, signed=True) == "-0.1"
 
 
 @given(st.floats(0, 100))

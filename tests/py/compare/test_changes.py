@@ -68,6 +68,9 @@ def test_launches_in_turns_are_recognised():
     assert turns(began("a", (0, 4)), began("b", (2, 6))) == {}, "A B A B: the drift always falls on B"
     assert turns(began("a", (0, 2)), began("b", (4, 6))) == {}, "one run after the other"
     assert turns(began("a", (0, 2)), began("b", (1,))) == {} and turns([], []) == {}
+    assert turns(began("a", (0,)), began("b", (2,))) == {}, "any two runs of one launch are next to each other"
+    other = [msgspec.structs.replace(c, machine_id="1" * 16) for c in began("b", (2, 4))]
+    assert turns(began("a", (0, 6)), other) == {}, "machines that were measured at the same time share no state"
 
 
 @pytest.mark.parametrize("in_turns", [False, True])

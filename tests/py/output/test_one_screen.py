@@ -117,11 +117,15 @@ def test_a_trial_of_many_settings_is_one_screen():
         boot_parameters="",
     )
     noise = random.Random(1)
-    runs = [Run(setting=name, round=n, value=1.0 + noise.random() / 10, reason="") for name in names for n in range(30)]
+    runs = [Run(setting=name, round=n, value=1.0 + noise.random() / 3, reason="") for name in names for n in range(30)]
     stream = io.StringIO()
     report.show(session, [], judge(runs, names, 30, 0.01, False), Console(file=stream, width=100))
     assert fits(stream.getvalue()), stream.getvalue()
     assert stream.getvalue().startswith("15 settings are undecided against A=0: their intervals are below.")
+    alike = [Run(setting=r.setting, round=r.round, value=1.0 + r.value / 1000, reason="") for r in runs]
+    stream = io.StringIO()
+    report.show(session, [], judge(alike, names, 30, 0.01, False), Console(file=stream, width=100))
+    assert fits(stream.getvalue()) and stream.getvalue().startswith("15 settings are the same as A=0 within 0.1 %.")
 
 
 def test_the_most_that_fits_is_found():
