@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """refscale and map_benchmark beside the same cells of linewright.ko, in one kind of boot: instructions.
 
-    benchmarks.py [SERIES [ARCH]]      6.12 arm64
+    benchmarks.py [SERIES [ARCH]]      6.12 arm64; SERIES may be the folder of a kernel that kernel/build has made
 
 QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that what all three report is
 instructions executed per operation. It is a property of the code, not of a machine; nothing here is a time.
@@ -24,6 +24,9 @@ ICOUNT = ("-icount", "shift=0,sleep=off")
 REFSCALE = {
     "rcu": "rcu",
     "srcu": "srcu",
+    "srcu-fast": "srcu_fast",
+    "srcu-fast-updown": "srcu_fast_updown",
+    "rcu-trace": "tasks_trace",
     "refcnt": "refcnt",
     "rwlock": "rwlock",
     "rwsem": "rwsem",
@@ -32,9 +35,12 @@ REFSCALE = {
     "acqrel": "acqrel",
     "clock": "clock",
     "jiffies": "coarse_clock",
+    "typesafe_ref": "typesafe_ref",
+    "typesafe_lock": "typesafe_lock",
+    "typesafe_seqlock": "typesafe_seqlock",
 }
 """Types of refscale by the form of ours."""
-FLOORS = {"acqrel", "clock", "coarse_clock"}
+LOOKUPS = {"typesafe_ref", "typesafe_lock", "typesafe_seqlock"}
 PARAMETERS = "nreaders=1 loops=2000 nruns=5 holdoff=0 shutdown=0"
 
 
@@ -83,10 +89,16 @@ def by_module(folder: Path, arch: str, out: Path, built: Path) -> tuple[dict[str
         return min(int(window["ns"]) / int(window["ops"]) for window in windows)
 
     try:
-        empty = least(operation="readers_none", form="readers_empty", width=8)
+        offered = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
+        operations = {form["name"]: form["operation"] for form in offered if form["family"] in ("readers", "lookups")}
+        empty = {
+            lookup: least(operation="readers_none", form="lookup_empty" if lookup else "readers_empty", width=8)
+            for lookup in (False, True)
+        }
         readers = {
-            form: least(operation="readers_floor" if form in FLOORS else "readers_pair", form=form, width=8) - empty
+            form: least(operation=operations[form], form=form, width=8) - empty[form in LOOKUPS]
             for form in REFSCALE.values()
+            if form in operations
         }
         lists = {
             f"{step} {pages} {direction}": least(
@@ -103,18 +115,17 @@ def by_module(folder: Path, arch: str, out: Path, built: Path) -> tuple[dict[str
 
 def main(argv: list[str]) -> int:
     series, arch = (*argv, "6.12", "arm64")[:2] if len(argv) < 2 else argv[:2]
-    folder = ours.kernel(series, arch)
+    folder = Path(series).resolve() if Path(series).is_dir() else ours.kernel(series, arch)
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
         built = small.module(folder, arch, out / "module")
         theirs, (readers, lists) = refscale(folder, arch, out), by_module(folder, arch, out, built)
         mapped = map_benchmark(folder, arch, out, built)
-    print(
-        f"instructions per operation, executed under emulation (no time); Linux {series}, {arch}, small configuration"
-    )
+    print(f"instructions per operation, executed under emulation (no time); Linux {folder.name}, small configuration")
     print("refscale type | refscale | form | linewright.ko")
     for kind, form in REFSCALE.items():
-        print(f"{kind} | {theirs[kind]:.1f} | {form} | {readers[form]:.1f}")
+        if form in readers:
+            print(f"{kind} | {theirs[kind]:.1f} | {form} | {readers[form]:.1f}")
     print("map_benchmark (pages, direction) | what it says")
     for name, text in mapped.items():
         print(f"{name} | {text}")

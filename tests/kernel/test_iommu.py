@@ -23,12 +23,12 @@ IOMMU = ("-machine", "iommu=smmuv3", "-device", "edu")
 EDU = "dma_pci=1234:11e8"
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory) -> tuple[Path, Path]:
+@pytest.fixture(scope="module", params=["6.12", "7"])
+def built(request, tmp_path_factory) -> tuple[Path, Path]:
     out = tmp_path_factory.mktemp("iommu")
     try:
-        tree = kernels.fetch("6.12", "arm64", ROOT / "build")
-        kernels.build("6.12", "arm64", out / "module")
+        tree = kernels.fetch(request.param, "arm64", ROOT / "build")
+        kernels.build(request.param, "arm64", out / "module")
     except Unavailable as missing:
         pytest.skip(str(missing))
     return tree, out
