@@ -56,3 +56,38 @@ def test_a_build_tool_starts_with_the_libraries_beside_it(tmp_path):
         [folder / "sleep", "0"], env={"LD_DEBUG": "libs"}, text=True, capture_output=True, check=False
     )
     assert f"{libraries}/libc.so.6" in traced.stderr
+
+
+COMPILER = """\
+#!/bin/sh
+case " $* " in
+    *" -c /dev/null "*) ;; # a question: what one option is to it
+    *) printf '%s\\n' "$@"; exit ;;
+esac
+case " $* " in
+    *" -fmin-function-alignment"* | *" -fconserve-stack "*) echo "unrecognized command-line option" >&2; exit 1 ;;
+    *" -mcmodel=kernel "*) echo "error: code model kernel does not support PIC mode" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("target", [[], ["--target=x86_64-linux-gnu"]])
+def test_options_that_a_compiler_does_not_know_are_left_out(tmp_path, target):
+    (tmp_path / "cc").write_text(COMPILER)
+    (tmp_path / "cc").chmod(0o755)
+    options = [
+        "-mcmodel=kernel",
+        "-fconserve-stack",
+        "-fmin-function-alignment=16",
+        "-include",
+        "/k/include/linux/kconfig.h",
+    ]
+    told = subprocess.run(
+        [ROOT / "tests/kernel/known_options.sh", tmp_path / "cc", *target, *options, "x.c"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path)},
+        text=True, capture_output=True, check=True,
+    ).stdout.split()  # fmt: skip
+    # What clang's configuration would be comes behind that of the kernel, and only for clang.
+    clang = ["-include", f"{ROOT}/tests/kernel/clang_config.h"] if target else []
+    kept = ["-mcmodel=kernel", "-falign-functions=16", "-include", "/k/include/linux/kconfig.h"]
+    assert told == [*target, *kept, *clang, "x.c"]
