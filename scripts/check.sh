@@ -24,7 +24,8 @@ part() { # part NAME
         circles) python scripts/check/circles.py ;;
         openings) python scripts/check/openings.py ;;
         words) python scripts/check/words.py ;;
-        documentation) python -m pytest -q -p no:cacheprovider tests/py/docs ;;
+        # Pages that are run as a whole want what the builds make: they are pytest's.
+        documentation) python -m pytest -q -p no:cacheprovider -m 'not slow' tests/py/docs ;;
         subjects) subjects ;;
         c-lint) c_lint ;;
     esac
