@@ -32,9 +32,9 @@ run_tsan() {
     run_ctest tsan "${fixed[@]}"
 }
 
-# By file: what a file sets up once is set up once.
+# By file: what a file sets up once is set up once. In the order of tests/py/conftest.py, not by the number of tests.
 run_pytest() {
-    .venv/bin/python -m pytest -n "$jobs" --dist loadfile tests/py
+    .venv/bin/python -m pytest -n "$jobs" --dist loadfile --no-loadscope-reorder tests/py
 }
 
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
