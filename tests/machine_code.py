@@ -41,17 +41,20 @@ class Instruction:
 
 
 def disassemble(
-    program: str | Path, objdump: str = "objdump", options: Sequence[str] = ("-d",)
+    program: str | Path, objdump: str = "objdump", options: Sequence[str] = ("-d",), wanted: str = ""
 ) -> dict[str, list[Instruction]]:
-    """Function -> its instructions in address order. Functions of one name (static ones, archive members) are
-    joined."""
+    """Function -> its instructions in address order. Functions of one name (static ones, archive members) are joined.
+
+    `wanted` is an expression that the names of functions begin with; most of a static program is left out so.
+    """
+    begins = re.compile(wanted)
     command = [objdump, *options, "--no-show-raw-insn", str(program)]
     listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     functions: dict[str, list[Instruction]] = {}
     current: list[Instruction] | None = None
     for line in listing.splitlines():
         if heading := _HEADING.match(line):
-            current = functions.setdefault(heading[1], [])
+            current = functions.setdefault(heading[1], []) if begins.match(heading[1]) else None
         elif current is not None and (match := _LINE.match(line)):
             text = " ".join(match[2].split())
             if relocation := _RELOCATION.match(text):

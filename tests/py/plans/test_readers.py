@@ -215,8 +215,8 @@ def loops(arch: str) -> dict[str, list[Instruction]]:
     objdump = OBJDUMP.get(arch, "objdump")
     if not shutil.which(objdump):
         pytest.skip(f"no {objdump} here")
-    code = disassemble(probe_of(arch), objdump)
-    return {name: body for name, body in code.items() if name.startswith("lw_reader_") and "." not in name}
+    code = disassemble(probe_of(arch), objdump, wanted="lw_reader_")
+    return {name: body for name, body in code.items() if "." not in name}
 
 
 def without_delay(arch: str, form: str) -> list[str]:

@@ -37,11 +37,10 @@ def at_every_place(arch: str) -> dict[str, list[tuple[int, str, str]]]:
     objdump = OBJDUMP.get(arch, "objdump")
     if not build(arch).exists() or not shutil.which(objdump):
         pytest.skip(f"no {arch} probe built here")
+    timed = r"lw_(loop|completed|reader)\d?_|(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)"
     return {
         name: [(i.address, i.text.removesuffix(i.operands).strip(), i.operands) for i in code]
-        for name, code in disassemble(build(arch), objdump, ("-d", "-C")).items()
-        if re.match(r"lw_(loop|completed|reader)\d?_", name)
-        or re.match(r"(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)", name)
+        for name, code in disassemble(build(arch), objdump, ("-d", "-C"), timed).items()
     }
 
 
