@@ -172,14 +172,14 @@ def header_page(path: Path) -> str:
         ".SH LIBRARY\nLinewright (liblinewright, \\-llinewright)\n.SH SYNOPSIS\n.nf\n.B #include"
         f" <linewright/{escaped(path.name)}>\n.fi\n"
     )
-    page += ".SH DESCRIPTION\n" + prose(lines)
+    page += ".SH DESCRIPTION\n" + prose(lines).removeprefix(".PP\n")
     functions = ""
     for match in others:
         declared = declarations(match[2])
         if declared:
             functions += ".PP\n.nf\n" + "".join(f"\\fB{escaped(one)}\\fR\n" for one in declared) + ".fi\n"
             functions += ".RS\n" + prose(comment_lines(match[1])) + ".RE\n"
-    page += ".SH FUNCTIONS\n" + functions if functions else ""
+    page += ".SH FUNCTIONS\n" + functions.removeprefix(".PP\n") if functions else ""
     also = [stem for stem in FIRST if stem != path.stem]
     return page + ".SH SEE ALSO\n" + ",\n".join(f".BR linewright_{stem} (3)" for stem in also) + "\n"
 

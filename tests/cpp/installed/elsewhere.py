@@ -6,6 +6,7 @@ Usage: elsewhere.py SOURCE_DIR. Everything is built in a temporary folder whose 
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import sys
@@ -54,15 +55,15 @@ def inside_another_project(source: Path, folder: Path, how: str, name: str) -> i
     return 2
 
 
-def library(source: Path, build: Path, *options: str) -> Path:
-    """The static library, built with some options."""
+def library(source: Path, build: Path, *options: str, targets: tuple[str, ...] = ("linewright",)) -> Path:
+    """The static library, built with some options; the shared one lies beside it where it is among the targets."""
     run("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DLINEWRIGHT_PROGRAMS=OFF", *options)
-    run("cmake", "--build", build, "--target", "linewright", "-j2")
+    run("cmake", "--build", build, "--target", *targets, "-j2")
     return build / "src/liblinewright.a"
 
 
 def with_link_time_optimisation(source: Path, folder: Path) -> int:
-    """Library and program as one: the forms' assembly and the section attributes survive."""
+    """Static and shared: the forms' assembly, the section attributes and the symbols' versions survive."""
     count = 0
     for cc, cxx, ar in LTO:
         if not all(map(shutil.which, (cc, cxx, ar))):
@@ -75,11 +76,13 @@ def with_link_time_optimisation(source: Path, folder: Path) -> int:
             "-DCMAKE_C_FLAGS=-flto",
             f"-DCMAKE_AR={shutil.which(ar)}",
             f"-DCMAKE_RANLIB={shutil.which(ar.replace('ar', 'ranlib'))}",
+            targets=("linewright", "linewright_shared"),
         )
-        for standard in STANDARDS:
+        linker = ["-fuse-ld=lld-19"] if cc.startswith("clang") else []
+        shared = [archive.with_suffix(".so"), f"-Wl,-rpath,{archive.parent}"]
+        for standard, link in itertools.product(STANDARDS, ([archive], shared)):
             language = "c" if standard == "c11" else "c++"
             program = folder / f"lto-{cc}-{standard}"
-            linker = ["-fuse-ld=lld-19"] if cc.startswith("clang") else []
             run(
                 cc if language == "c" else cxx,
                 f"-std={standard}",
@@ -93,12 +96,13 @@ def with_link_time_optimisation(source: Path, folder: Path) -> int:
                 HERE / "use.c",
                 "-x",
                 "none",
-                archive,
+                *link,
                 "-pthread",
                 "-o",
                 program,
             )
             run(program)
+            assert ("liblinewright.so" in run("objdump", "-p", program)) == (link is shared), program
             count += 1
     return count
 

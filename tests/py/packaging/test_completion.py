@@ -1,7 +1,8 @@
-"""Shell completion: the script that `--show-completion` prints, and what bash offers with it."""
+"""Shell completion: the script for each shell, and what bash, zsh and fish themselves offer with it."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -9,22 +10,39 @@ import pytest
 SHELLS = ("bash", "zsh", "fish")
 
 
-def offered(command, *words: str) -> list[str]:
-    """What bash would offer for the last word."""
+ZSH = r"""
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'PROMPT= PROMPT2=; autoload -Uz compinit; compinit -u -D'
+zpty -w shell 'eval "$(_LINEWRIGHT_COMPLETE=source_zsh linewright)"; echo loa""ded'
+zpty -r shell seen '*loaded*'
+zpty -w -n shell $1$'\t\t'
+zpty -r shell seen $2 && print -r -- $seen
+"""
+"""Types a line and two tabs at a terminal, and waits for what is to appear."""
+
+
+def own_environment(command) -> dict[str, str]:
+    """One in which the command is found by its name."""
     programs = command.directory / "bin"
     programs.mkdir(exist_ok=True)
     (programs / "linewright").write_text(
         "#!/bin/sh\nexec " + " ".join(f"'{w}'" for w in command.arguments()) + ' "$@"\n'
     )
     (programs / "linewright").chmod(0o755)
+    environment = command.environment()
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
+    return environment
+
+
+def offered(command, *words: str) -> list[str]:
+    """What bash would offer for the last word."""
     script = (
         'eval "$(_LINEWRIGHT_COMPLETE=source_bash linewright)"; complete -p linewright >/dev/null || exit 9; '
         'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _linewright_completion linewright; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    environment = command.environment()
-    environment["PATH"] = f"{programs}:{environment['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", script, "sh", "linewright", *words], env=environment, capture_output=True, text=True
+        ["bash", "-c", script, "sh", "linewright", *words], env=own_environment(command), capture_output=True, text=True
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return done.stdout.split()
@@ -41,6 +59,31 @@ def offered(command, *words: str) -> list[str]:
 )
 def test_bash_completes(command, words: list[str], wanted: list[str]):
     assert offered(command, *words) == wanted
+
+
+def test_fish_completes(command):
+    if shutil.which("fish") is None:
+        pytest.skip("no fish: apt install fish")
+    script = (
+        "_LINEWRIGHT_COMPLETE=source_fish linewright | source; "
+        "complete -C 'linewright mea'; complete -C 'linewright measure --pl'"
+    )
+    environment = own_environment(command) | {"HOME": str(command.directory)}
+    done = subprocess.run(["fish", "--no-config", "-c", script], env=environment, capture_output=True, text=True)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines() if line] == ["measure", "--plain", "--plan"], done
+
+
+@pytest.mark.parametrize(
+    ("line", "appears"), [("linewright mea", "*linewright measure*"), ("linewright measure --pl", "*--plain*--plan *")]
+)
+def test_zsh_completes(command, line: str, appears: str):
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh: apt install zsh")
+    environment = own_environment(command) | {"HOME": str(command.directory), "TERM": "dumb"}
+    done = subprocess.run(
+        ["zsh", "-f", "-c", ZSH, "zsh", line, appears], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0 and done.stdout, done
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -47,6 +47,16 @@ def test_there_is_a_page_for_each_command_and_header(pages):
     assert {f"linewright_{name}.3" for name in HEADERS} <= {path.name for path in (pages / "man3").iterdir()}
 
 
+def test_pages_are_clean_for_mandoc(pages):
+    """But for the date: a page's version is what tells it from others."""
+    if shutil.which("mandoc") is None:
+        pytest.skip("no mandoc: apt install mandoc")
+    files = [*pages.glob("man?/*"), ROOT / "debian/linewright-probe.1"]
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *files], capture_output=True, text=True)
+    said = (done.stdout + done.stderr).splitlines()
+    assert [line for line in said if "WARNING: missing date" not in line] == []
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_a_commands_page_has_every_option(pages, name: str):
     text = shown(pages / f"man1/linewright-{name}.1")

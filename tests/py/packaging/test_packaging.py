@@ -32,7 +32,7 @@ def wheel(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
     """The `bin` folder of a fresh environment with the wheel in it."""
-    folder = tmp_path_factory.mktemp("installed")
+    folder = tmp_path_factory.mktemp("a folder") / "with spaces"
     venv.create(folder, with_pip=True)
     run(folder / "bin/python", "-m", "pip", "install", "--no-input", "--prefer-binary", wheel)
     return folder / "bin"
@@ -45,7 +45,7 @@ def package_of(installed: Path, outside) -> Path:
 @pytest.fixture
 def outside(installed, tmp_path):
     """Runs an installed program where neither the checkout nor its probe is in reach."""
-    environment = {"PATH": f"{installed}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    environment = {"PATH": f"{installed}:/usr/bin:/bin", "HOME": "/absent", "LANG": "C"}
     return lambda *command: run(*command, cwd=tmp_path, env=environment)
 
 
@@ -116,6 +116,14 @@ def test_the_manual_comes_along(installed):
 @pytest.mark.slow
 def test_the_installed_command_finds_its_probe(installed, outside):
     assert re.search(r"\bcpus?\b", outside(installed / "linewright", "topology"), re.I)
+
+
+@pytest.mark.slow
+def test_the_installed_command_measures(installed, outside, tmp_path):
+    words = ("measure", "--plan", "quick", "--budget", "5s", "--quiet", "--only", "plain_add", "--set", "launches=1")
+    outside(installed / "linewright", *words, "--output", "here.jsonl")
+    assert "plain_add" in (tmp_path / "here.jsonl").read_text()
+    assert "cpu" in outside(installed / "linewright", "show", "here.jsonl").lower()
 
 
 @pytest.mark.slow
