@@ -87,6 +87,26 @@ TEST(SrcuTimeout, GivesUpAndLeavesOthersWaiting) {
     EXPECT_TRUE(over);
 }
 
+// A hundred years are more seconds than a long of 32 bits holds: a waiter whose sleep is refused would spin.
+TEST(SrcuTimeout, ALongOneSleeps) {
+    static std::atomic<int> sleeps;
+    constexpr unsigned at_sleep = 7; // LW__SRCU_AT_SLEEP
+    Domain d(LW_SRCU_FAST);
+    sleeps = 0;
+    const auto count = +[](unsigned where) { sleeps += where == at_sleep; };
+    __atomic_store_n(&lw__srcu_test_point, count, __ATOMIC_RELEASE);
+    const auto reader = enter(&d);
+    std::vector<std::thread> waiters;
+    for (int i = 0; i < 2; i++) // one drives and sleeps some hundred times, the other sleeps once
+        waiters.emplace_back([&] { EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 3'150'000'000'000'000'000), 0); });
+    std::this_thread::sleep_for(100ms);
+    leave(&d, reader);
+    for (auto &w : waiters)
+        w.join();
+    __atomic_store_n(&lw__srcu_test_point, nullptr, __ATOMIC_RELEASE);
+    EXPECT_LT(sleeps, 500);
+}
+
 // Without LW_DEBUG too, where the thread's own words show it: it would wait for ever.
 TEST(SrcuUpdaters, InACriticalSectionOfTheirThreadAreRefused) {
     for (const auto flavour : all_flavours) {
