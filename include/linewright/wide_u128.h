@@ -229,17 +229,17 @@ LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
 #define LW_U128_HAS_VECTOR() true
 static inline lw_u128 lw_u128_plain(const lw_u128 *p)
 {
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+    return LW_WIDE_LOAD(p, __ATOMIC_SEQ_CST);
 }
 
 static inline lw_u128 lw_u128_plain_acquire(const lw_u128 *p)
 {
-    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+    return LW_WIDE_LOAD(p, __ATOMIC_ACQUIRE);
 }
 
 static inline lw_u128 lw_u128_plain_relaxed(const lw_u128 *p)
 {
-    return __atomic_load_n(p, __ATOMIC_RELAXED);
+    return LW_WIDE_LOAD(p, __ATOMIC_RELAXED);
 }
 #else
 #define LW_U128_NO_READ
