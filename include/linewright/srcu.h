@@ -362,18 +362,18 @@ static inline int lw__srcu_checked_call_free(struct lw_srcu *s, struct lw_srcu_h
 #define LW__SRCU_UNLOCKING(s, flavour, index) ((void)0)
 #endif
 
-#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                                   \
-    __attribute__((always_inline)) static inline lw_srcu_index lock(struct lw_srcu *s)               \
-    {                                                                                                \
-        lw_srcu_index index;                                                                         \
-        index.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                       \
-        index.pair = lw__srcu_lock(s, barrier);                                                      \
-        return index;                                                                                \
-    }                                                                                                \
-    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_index index) \
-    {                                                                                                \
-        LW__SRCU_UNLOCKING(s, flavour, index);                                                       \
-        lw__srcu_unlock(s, index.pair, barrier);                                                     \
+#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                                         \
+    __attribute__((always_inline, warn_unused_result)) static inline lw_srcu_index lock(struct lw_srcu *s) \
+    {                                                                                                      \
+        lw_srcu_index index;                                                                               \
+        index.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                             \
+        index.pair = lw__srcu_lock(s, barrier);                                                            \
+        return index;                                                                                      \
+    }                                                                                                      \
+    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_index index)       \
+    {                                                                                                      \
+        LW__SRCU_UNLOCKING(s, flavour, index);                                                             \
+        lw__srcu_unlock(s, index.pair, barrier);                                                           \
     }
 
 /* ---- readers: one pair per flavour ---- */

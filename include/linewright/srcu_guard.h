@@ -46,12 +46,19 @@ extern "C++" { /* also where the program includes this inside extern "C" */
 namespace lw
 {
 
+/* From C++20 on the compiler warns of a guard without a name, which ends at once. */
+#if __cplusplus >= 202002L
+#define LW__NODISCARD [[nodiscard]]
+#else
+#define LW__NODISCARD
+#endif
+
 /* The critical section of a domain of this flavour, from construction to destruction, in one thread. A coroutine that may go on in
  * another thread calls lw_srcu_down_read_fast() and lw_srcu_up_read_fast() instead. */
 template <enum ::lw_srcu_flavour flavour> class srcu_guard
 {
 public:
-    explicit srcu_guard(struct lw_srcu &domain) : domain_(&domain), index_(begin(&domain)) {}
+    LW__NODISCARD explicit srcu_guard(struct lw_srcu &domain) : domain_(&domain), index_(begin(&domain)) {}
     ~srcu_guard()
     {
         if (flavour == LW_SRCU_NORMAL)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 static struct lw_srcu a, b;
+static lw_srcu_index begun;
 
 static void used_twice(void) {
     lw_srcu_index c = lw_srcu_read_lock_fast(&a);
@@ -20,15 +21,13 @@ static void of_another_domain(void) {
     lw_srcu_read_unlock_fast(&b, c);
 }
 
-static void of_another_flavour(void) { (void)lw_srcu_read_lock(&a); }
+static void of_another_flavour(void) { begun = lw_srcu_read_lock(&a); }
 
 static void waits_for_itself(void) {
-    (void)lw_srcu_read_lock_fast(&a);
+    begun = lw_srcu_read_lock_fast(&a);
     if (lw_srcu_synchronize(&a))
         return;
 }
-
-static lw_srcu_index begun;
 
 static void *ends_it(void *unused) {
     lw_srcu_read_unlock_fast(&a, begun);
@@ -44,7 +43,7 @@ static void ended_by_another_thread(void) {
 
 static void not_initialised(void) {
     static struct lw_srcu none;
-    (void)lw_srcu_read_lock_fast(&none);
+    begun = lw_srcu_read_lock_fast(&none);
 }
 
 static struct lw_srcu_head twice;
@@ -59,7 +58,7 @@ static void queued_twice(void) {
 }
 
 static void waits_for_itself_on_a_condition(void) {
-    (void)lw_srcu_read_lock_fast(&a);
+    begun = lw_srcu_read_lock_fast(&a);
     if (lw_srcu_cond_synchronize(&a, lw_srcu_get_state(&a)))
         return;
 }
