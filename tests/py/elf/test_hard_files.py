@@ -78,9 +78,9 @@ def native(tmp_path: Path, source: str, *flags: str) -> Path:
 
 def test_a_text_of_prefixes_costs_no_time(tmp_path):
     program = native(tmp_path, '__asm__(".text\\n.fill 65536, 1, 0xf0\\nnop"); int main(void) { return 0; }')
-    begun = time.monotonic()
+    begun = time.process_time()
     assert not inspect(str(program)).functions
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 TABLE = '__asm__(".text\\n.balign 16\\n.globl table\\ntable: .fill 64, 4, {word}\\n.balign 16");'

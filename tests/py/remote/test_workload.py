@@ -55,9 +55,9 @@ def test_an_interrupt_ends_it_there(over, start, program):
     process = over.start("workload", "--on", "ssh://far", "wait")
     assert process.stdout.readline() == b"waiting\n"
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 3 and b"stopped by SIGINT" in said
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while server.left():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -46,7 +46,7 @@ class Sshd:
         self._wait_for_port()
 
     def _wait_for_port(self) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
