@@ -128,24 +128,24 @@ def test_the_program_has_our_output_its_exit_code_and_no_input(sampling):
 
 def test_a_lost_connection_keeps_what_was_seen_and_ends_the_program(over, start, sampling):
     server = start()
-    child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, "61.5")
-    wait_for(lambda: len(samplers("61.5")) > 1)
+    child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, "1201.5")
+    wait_for(lambda: len(samplers("1201.5")) > 1)
     time.sleep(1.5)
     server.cut()
     out, said = child.communicate(timeout=300)
     assert child.returncode == 3 and b"the connection to ssh:far was lost" in said.splitlines()[-1], said
     assert b"Broken off: the connection to ssh:far was lost; what came before counts." in out
-    wait_for(lambda: not samplers("61.5") and server.left() == [])
+    wait_for(lambda: not samplers("1201.5") and server.left() == [])
 
 
 def test_an_interrupt_ends_the_program_there(over, start, sampling):
     server = start()
-    child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, "62.5")
-    wait_for(lambda: len(samplers("62.5")) > 1)
+    child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, "1202.5")
+    wait_for(lambda: len(samplers("1202.5")) > 1)
     os.killpg(child.pid, signal.SIGINT)
     child.communicate(timeout=300)
     assert child.returncode == 3
-    wait_for(lambda: not samplers("62.5") and server.left() == [])
+    wait_for(lambda: not samplers("1202.5") and server.left() == [])
 
 
 @pytest.mark.parametrize(

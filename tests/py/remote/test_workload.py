@@ -13,7 +13,7 @@ PROGRAM = """\
 #!/bin/sh
 case $1 in
   fail) echo broken >&2; exit 7 ;;
-  wait) echo waiting; exec sleep 100 ;;
+  wait) echo waiting; exec sleep 1000 ;;
 esac
 echo "args: $*; atomics: $LINEWRIGHT_ATOMICS; input: $(cat | wc -c)"
 """
