@@ -1,11 +1,13 @@
 """kernel/build: makes a small bootable kernel from Debian's sources, with and without our patches.
 
-    kernel/build SERIES ARCH [--patch NAME]… [--fragment NAME]… [--jobs N]     builds; prints the folder
-    kernel/build SERIES ARCH --tree FOLDER [--patch NAME]…                     the patched sources alone, for a build of
-    your own
-    kernel/build SERIES ARCH --diff [--patch NAME]…                            the change as a unified diff, on standard
-    output
-    kernel/build --list                                                        patches and fragments
+    kernel/build SERIES ARCH [--patch NAME]… [--fragment NAME]… [--jobs N]
+        builds; prints the folder
+    kernel/build SERIES ARCH --tree FOLDER [--patch NAME]…
+        the patched sources alone, for a build of your own
+    kernel/build SERIES ARCH --diff [--patch NAME]…
+        the change as a unified diff, on standard output
+    kernel/build --list
+        patches and fragments
 
 SERIES is 6.1, 6.12 or 7.3, ARCH arm64, x86_64, i386 or riscv; `--patch all` takes every patch that this kernel can
 have. The folder holds vmlinuz, patches.diff, log, and source/out with vmlinux, .config and what a module is built
@@ -21,10 +23,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
-from . import builder, configuration, patches, sources
+from . import builder, configuration, edits, patches, sources
 from .errors import Failed, Missing, Refused
 
 
@@ -59,13 +60,24 @@ def listed() -> None:
             print(f"fragment  {name}")
 
 
-def patched(series: str, arch: str, wanted: list[str], target: Path, copy: Callable[[Path, Path], None]) -> str:
-    """Make the patched sources at `target`, which must not exist; the diff."""
+def patched(series: str, arch: str, wanted: list[str], target: Path) -> None:
+    """Make the patched sources at `target`, which must not exist. Somebody will work there: no file is shared."""
     chosen = patches.chosen(wanted, series, arch)
     if target.exists():
         raise Refused(f"{target} exists")
-    copy(sources.fetch(series)[0], target)
-    return patches.apply(target, chosen, series)
+    sources.copy(sources.fetch(series)[0], target)
+    patches.apply(target, chosen, series)
+
+
+def changed(series: str, arch: str, wanted: list[str]) -> str:
+    """The change as a unified diff, made in a copy of those files alone that the patches name."""
+    chosen = patches.chosen(wanted, series, arch)
+    tree = sources.fetch(series)[0]
+    with tempfile.TemporaryDirectory() as scratch:
+        for place in {edit.path for patch in chosen for edit in patch.edits} | {f for p in chosen for f in p.files}:
+            if (tree / place).exists():
+                edits.written(Path(scratch) / place, (tree / place).read_text())
+        return patches.apply(Path(scratch), chosen, series)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -75,13 +87,10 @@ def run(options: argparse.Namespace) -> None:
     if options.arch not in builder.ARCHES:
         raise Refused(f"no architecture {options.arch}; there are {', '.join(builder.ARCHES)}")
     if options.tree:
-        # Somebody will work in there: no file is shared with the cache.
-        patched(options.series, options.arch, options.patch, options.tree.absolute(), sources.copy)
+        patched(options.series, options.arch, options.patch, options.tree.absolute())
         print(options.tree)
     elif options.diff:
-        with tempfile.TemporaryDirectory(dir=sources.cache(options.series)) as scratch:
-            target = Path(scratch) / "tree"
-            print(patched(options.series, options.arch, options.patch, target, sources.linked_copy), end="")
+        print(changed(options.series, options.arch, options.patch), end="")
     else:
         names = tuple(patch.name for patch in patches.chosen(options.patch, options.series, options.arch))
         more = {"jobs": options.jobs} if options.jobs else {}

@@ -111,6 +111,7 @@ def patched_source(request: Request, folder: Path) -> tuple[Path, list[patches.P
     if source.exists() and stamp.exists() and stamp.read_text() == inputs:
         return source, wanted
     stamp.unlink(missing_ok=True)
+    (folder / "log").unlink(missing_ok=True)
     if source.exists() and diff.exists():
         _undo(source, tree, diff.read_text())
     else:
@@ -145,9 +146,10 @@ def configure(request: Request, wanted: list[patches.Patch], source: Path, out: 
     if (out / ".config").exists() and config.exists() and config.read_text() == text:
         return
     config.unlink(missing_ok=True)
+    (out.parents[1] / "log").unlink(missing_ok=True)
     scratch = out / "asking.config"
     scratch.write_text(text)
-    step([*words, f"KCONFIG_ALLCONFIG={scratch}", "allnoconfig"], source, out, out.parent / "log")
+    step([*words, f"KCONFIG_ALLCONFIG={scratch}", "allnoconfig"], source, out, out.parents[1] / "log")
     missing = configuration.refused(asked, (out / ".config").read_text())
     if missing:
         (out / ".config").unlink()
@@ -156,8 +158,8 @@ def configure(request: Request, wanted: list[patches.Patch], source: Path, out: 
 
 
 def build(request: Request, folder: Path | None = None) -> Path:
-    """Build a kernel; the folder that holds vmlinuz, patches.diff, source/ and source/out/ (vmlinux, .config,
-    modules)."""
+    """Build a kernel; the folder that holds vmlinuz, patches.diff, source/, source/out/ (vmlinux, .config, modules) and
+    log: what every make has said since the sources or the configuration last changed."""
     if request.arch not in ARCHES:
         raise Refused(f"no architecture {request.arch}; there are {', '.join(ARCHES)}")
     arch = ARCHES[request.arch]
@@ -168,7 +170,6 @@ def build(request: Request, folder: Path | None = None) -> Path:
     with open(folder / "lock", "w") as lock:  # a second build of the same kernel waits, and then finds it made
         fcntl.flock(lock, fcntl.LOCK_EX)
         source, wanted = patched_source(request, folder)
-        (folder / "log").write_text("")
         out = source / "out"  # below the sources, so that paths in commands are relative and ccache finds them again
         configure(request, wanted, source, out, words)
         step([*words, f"-j{request.jobs}", *arch.targets, "modules"], source, out, folder / "log")
