@@ -29,8 +29,10 @@ if ((${#kernels[@]})); then
 fi
 # The workload is run in the patched kernels. Builds of several minutes each: not among the tests that `make test` collects.
 if ((${#small[@]})); then
-    logged workload-configure cmake --preset arm64
-    logged workload-build cmake --build --preset arm64 --target linewright-workload
+    for arch in arm64 i386; do
+        logged "workload-configure-$arch" cmake --preset "$arch"
+        logged "workload-build-$arch" cmake --build --preset "$arch" --target linewright-workload
+    done
     LINEWRIGHT_SMALL_KERNELS="${small[*]}" .venv/bin/python -m pytest tests/kernel || failed+=(patches)
 fi
 ((${#failed[@]} == 0)) || stop 1 "kernel-test: failed: ${failed[*]}"

@@ -19,7 +19,13 @@ from run_arm64 import Unavailable, console_of, initramfs, tool  # noqa: E402
 QEMU = {
     "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"], "ttyAMA0"),
     "x86_64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"], "ttyS0"),
-    "i386": ("qemu-system-i386", "qemu-system-x86", ["-M", "q35", "-cpu", "max"], "ttyS0"),
+    # As in machine.py, which says why.
+    "i386": (
+        "qemu-system-i386",
+        "qemu-system-x86",
+        ["-M", "q35", "-cpu", "max,vendor=GenuineIntel", "-singlestep"],
+        "ttyS0",
+    ),
     "riscv": ("qemu-system-riscv64", "qemu-system-misc", ["-M", "virt"], "ttyS0"),
 }
 COMPILER = {

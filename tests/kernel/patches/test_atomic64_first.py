@@ -1,4 +1,5 @@
-"""Patch atomic64_first in an emulated i386 kernel: the kernel's own test, and how often each operation locks its line.
+"""Patch atomic64_first in an emulated i386 kernel: the code in memory for each boot option, the kernel's own test, the
+module's cells, a workload of ours, and how often each operation locks its line.
 
 Counts are instructions that the emulator executed. They are a property of the code; no time is measured.
 """
@@ -16,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
+import alternatives_i386 as alt  # noqa: E402
 import counting  # noqa: E402
 import ours  # noqa: E402
 import small  # noqa: E402
@@ -24,6 +26,10 @@ from run_arm64 import Unavailable  # noqa: E402
 
 OWN = {"6.1": True, "6.12": False}
 """Whether the series' own loops begin with a locked instruction."""
+WORKLOAD = Path(os.environ.get("LINEWRIGHT_I386_WORKLOAD", ROOT / "build/i386/workload/linewright-workload"))
+PASSED = "atomic64_test: passed"
+PIECE = 64
+"""Bytes that small_guest prints at once."""
 
 
 @pytest.fixture(scope="module", params=os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split())
@@ -105,11 +111,111 @@ def test_a_loop_begins_as_it_is_told(kernel, plugin, tmp_path, options):
         assert found[form] == pytest.approx(2.0 if own else 1.0, rel=0.02), (form, found)
     assert found["shared reads"] == 0
     assert any("allowed: read, own" in line for line in log) == (options == "atomic64_first=perhaps")
-    assert any("atomic64_test: passed" in line for line in log), "the kernel's own test of atomic64_t"
+    assert any(PASSED in line for line in log), "the kernel's own test of atomic64_t"
 
 
 def test_reads_that_fetch_the_line_shared_first(kernel, plugin, tmp_path):
     _, folder = kernel
     found, log = locked(folder, plugin, tmp_path, "atomic64_read=shared")
     assert found["shared reads"] > 10000
-    assert any("atomic64_test: passed" in line for line in log), "the kernel's own test of atomic64_t"
+    assert any(PASSED in line for line in log), "the kernel's own test of atomic64_t"
+
+
+# ---- the code in memory ----
+
+BOOTS = [
+    ("", set(), None),
+    ("atomic64_first=own", {"first", "own"}, "read-modify-writes begin with a locked read"),
+    ("atomic64_first=read", {"first", "read"}, "read-modify-writes begin with a plain read"),
+    ("atomic64_read=own", set(), "reads begin with a locked read"),
+    ("atomic64_read=shared atomic64_first=own", {"first", "own", "SHARED"}, "reads begin with a plain read"),
+    ("atomic64_first=perhaps atomic64_read", set(), "atomic64_first=perhaps: allowed: read, own"),
+    ("atomic64_firsts=own", set(), "atomic64_firsts=own"),
+]
+
+
+def chosen_features(series: str, words: set[str]) -> set[str]:
+    """The features that a boot switches on: OTHER where the series' own loops begin in the other way."""
+    other = "first" in words and ("own" in words) != OWN[series]
+    return (words & {"SHARED"}) | ({"OTHER"} if other else set())
+
+
+def code_in_memory(booted: small.Boot, functions: dict[str, tuple[int, int]]) -> dict[int, bytes]:
+    """What small_guest has printed, by function."""
+    pieces = {int(line.split()[0], 16): bytes.fromhex(line.split()[1]) for line in booted.output[0].splitlines()}
+    return {
+        start: b"".join(pieces[start + at] for at in range(0, length, PIECE)) for start, length in functions.values()
+    }
+
+
+@pytest.mark.parametrize("options, words, said", BOOTS, ids=[row[0] or "none" for row in BOOTS])
+def test_the_booted_code_is_what_the_option_asks_for(kernel, tmp_path, options, words, said):
+    """Every function with a place of ours is read back; nothing but those places has changed in it."""
+    series, folder = kernel
+    linked = alt.Kernel(folder / "source/out/vmlinux", series, folder / "source/arch/x86/include/asm/cpufeatures.h")
+    sites = linked.sites("ATOMIC64_OTHER", "ATOMIC64_SHARED")
+    functions = linked.functions_of(sites)
+    named = {name.split()[0] for name in functions}
+    assert {
+        f"atomic64_{name}_cx8" for name in ("read", "add_return", "sub_return", "inc_return", "dec_return")
+    } <= named
+    lines = "".join(
+        f"{start + at:x} {'00' * min(PIECE, length - at)}\n"
+        for start, length in functions.values()
+        for at in range(0, length, PIECE)
+    )
+    init = small.program(ROOT / "tests/system/init.c", "i386", tmp_path)
+    guest = small.program(ROOT / "tests/kernel/small_guest.c", "i386", tmp_path)
+    workload = [[str(WORKLOAD), "hash-bucket", "--threads", "4", "--duration", "1s"]] if WORKLOAD.exists() else []
+    commands = [[str(guest), "show", "/code"], *workload]
+    booted = small.boot(folder, "i386", init, commands, options, {"code": lines.encode()})
+    assert set(booted.codes) == {0} and booted.ended, booted.console[-3000:]
+    assert not workload or "verified" in booted.output[1]
+    assert PASSED in booted.console and not booted.complaints()
+    assert said is None or said in booted.console
+
+    features = {linked.features[f"ATOMIC64_{name}"] for name in chosen_features(series, words)}
+    memory = code_in_memory(booted, functions)
+    wrong = []
+    for start, code in memory.items():
+        wrong += linked.other_changes(start, code)
+        for site in sites:
+            if start <= site.site < start + len(code):
+                found = code[site.site - start :][: site.bytes]
+                if not linked.site_is(site, found, site.feature in features):
+                    wrong.append(f"{site.site:x}: {found.hex()}")
+    assert not wrong, wrong
+    own = ("own" in words) if "first" in words else OWN[series]
+    ((start, _),) = [place for name, place in functions.items() if name.startswith("atomic64_add_return_cx8 ")]
+    text = alt.disassembled(memory[start], start, tmp_path / "code")
+    assert sum(line.startswith("lock cmpxchg8b") for line in text) == (2 if own else 1), text
+    ((start, _),) = [place for name, place in functions.items() if name.startswith("atomic64_read_cx8 ")]
+    text = alt.disassembled(memory[start], start, tmp_path / "code")
+    assert text[0].startswith("jmp") == ("SHARED" in words), text
+
+
+# ---- the module ----
+
+
+@pytest.mark.parametrize("options", ["", "atomic64_first=own", "atomic64_first=read atomic64_read=shared"])
+def test_cells_of_64_bits_end_with_right_sums(kernel, tmp_path, options):
+    _, folder = kernel
+    built = small.module(folder, "i386", tmp_path / "module")
+    init = small.program(ROOT / "tests/system/init.c", "i386", tmp_path)
+    machine = Machine(folder / "vmlinuz", "i386", built, init, None, options)
+    both = {"threads": 2, "cpus": "0,1", "contender": "same_line", "contender_iters": 10}
+    try:
+        forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
+        wide = [form for form in forms if form["family"] == "rmw" and form["width"] == "64" and not form["missing"]]
+        names = {form["name"] for form in wide}
+        assert {"atomic_add", "atomic_read", "cmpxchg8b_read_once", "cmpxchg8b_loop_torn_first_add"} <= names, names
+        for form in wide:
+            for fields in ({"cpus": 0}, both):
+                asked = {"operation": form["operation"], "form": form["name"], "width": 64, "lines": 2}
+                answer = machine.ask(cell(**asked | fields))
+                (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(str(answer))
+                assert total["expected"] == total["found"] and "end stop=windows" in answer, (form, fields, answer)
+        machine.end()
+        assert not machine.warnings(), "\n".join(machine.log[-80:])
+    finally:
+        machine.close()
