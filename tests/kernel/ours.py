@@ -11,6 +11,7 @@ PATCHES = {
     ("6.12", "arm64"): ("arm64_lse_prefetch", "arm64_percpu_form", "dma_one_wait", "srcu_fast_updown"),
     ("7.3", "arm64"): ("arm64_lse_prefetch",),
     ("6.12", "x86_64"): ("srcu_fast_updown",),
+    ("6.1", "x86_64"): ("srcu_fast_updown",),
     ("6.12", "i386"): ("atomic64_first",),
     ("6.1", "i386"): ("atomic64_first",),
     ("6.12", "riscv"): ("dma_one_wait",),

@@ -5,12 +5,14 @@ static int srcu_fast_torture_read_lock(void)
 	struct srcu_ctr __percpu *scp = srcu_read_lock_fast_updown(srcu_ctlp);
 
 	/* rcutorture hands a small number from lock to unlock: which of the counters it is. */
-	return (atomic_long_t __percpu *)scp - srcu_ctlp->sda->srcu_lock_count;
+	return (unsigned long __percpu *)scp -
+	       (unsigned long __percpu *)srcu_ctlp->sda->srcu_lock_count;
 }
 
 static void srcu_fast_torture_read_unlock(int idx)
 {
-	atomic_long_t __percpu *locks = &srcu_ctlp->sda->srcu_lock_count[idx];
+	unsigned long __percpu *locks =
+		(unsigned long __percpu *)srcu_ctlp->sda->srcu_lock_count + idx;
 
 	srcu_read_unlock_fast_updown(srcu_ctlp, (struct srcu_ctr __percpu *)locks);
 }

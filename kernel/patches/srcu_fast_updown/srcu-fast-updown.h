@@ -6,7 +6,9 @@
 #ifndef _LINUX_SRCU_FAST_UPDOWN_H
 #define _LINUX_SRCU_FAST_UPDOWN_H
 
+#include <linux/atomic.h>
 #include <linux/build_bug.h>
+#include <linux/lockdep.h>
 #include <linux/percpu.h>
 
 /* A reader's counter of locks; which one it was tells unlock where to count. */
@@ -16,35 +18,35 @@ struct srcu_ctr;
 #define SRCU_READ_FLAVOR_FAST_UPDOWN 0x10
 
 /* A domain that takes these readers, and all others. Returns what init_srcu_struct() does. */
-#define init_srcu_struct_fast_updown(ssp)                     \
-	({                                                    \
-		int __error = init_srcu_struct(ssp);          \
-                                                              \
-		if (!__error)                                 \
-			(ssp)->srcu_sup->fast_readers = true; \
-		__error;                                      \
+#define init_srcu_struct_fast_updown(ssp)        \
+	({                                       \
+		int __e = init_srcu_struct(ssp); \
+		(ssp)->fast_readers = !__e;      \
+		__e;                             \
 	})
 
 /*
  * The barriers that other readers execute are the updater's here: between its two sums every CPU is made to pass through a
  * grace period of RCU. Counting is one instruction, or is done with preemption off, so it lies on one side of that grace period.
+ * The counters are words: atomic_long_t in later kernels, since their other readers may count there in NMI handlers.
  */
-static __always_inline void __srcu_count_fast(atomic_long_t __percpu *counter)
+static __always_inline void __srcu_count_fast(unsigned long __percpu *counter)
 {
 	if (IS_ENABLED(CONFIG_NEED_SRCU_NMI_SAFE))
-		atomic_long_inc(raw_cpu_ptr(counter));
+		atomic_long_inc((atomic_long_t *)raw_cpu_ptr(counter));
 	else
-		this_cpu_inc(counter->counter);
+		this_cpu_inc(*counter);
 }
 
 static __always_inline struct srcu_ctr __percpu *srcu_down_read_fast(struct srcu_struct *ssp)
 {
 	/* Whichever index is found: an updater waits for both. */
-	atomic_long_t __percpu *locks = &ssp->sda->srcu_lock_count[READ_ONCE(ssp->srcu_idx) & 1];
+	unsigned long __percpu *locks = (unsigned long __percpu *)ssp->sda->srcu_lock_count +
+					(READ_ONCE(ssp->srcu_idx) & 1);
 
-	RCU_LOCKDEP_WARN(!rcu_is_watching(), "RCU must be watching srcu_down_read_fast()");
+	RCU_LOCKDEP_WARN(!rcu_is_watching(), "A fast reader begins where RCU does not watch");
 	if (IS_ENABLED(CONFIG_PROVE_RCU))
-		WARN_ON_ONCE(!ssp->srcu_sup->fast_readers);
+		WARN_ON_ONCE(!ssp->fast_readers);
 	__srcu_count_fast(locks);
 	barrier(); /* the section stays behind; on other CPUs: see srcu_readers_active_idx_check() */
 	return (struct srcu_ctr __percpu *)locks;
@@ -54,12 +56,12 @@ static __always_inline struct srcu_ctr __percpu *srcu_down_read_fast(struct srcu
 static __always_inline void srcu_up_read_fast(
 	struct srcu_struct *ssp, struct srcu_ctr __percpu *scp)
 {
-	atomic_long_t __percpu *locks = (atomic_long_t __percpu *)scp;
+	unsigned long __percpu *locks = (unsigned long __percpu *)scp;
 
 	/* The unlocks of an index are two counters behind its locks. */
 	BUILD_BUG_ON(offsetof(struct srcu_data, srcu_unlock_count) !=
-		     offsetof(struct srcu_data, srcu_lock_count) + 2 * sizeof(atomic_long_t));
-	RCU_LOCKDEP_WARN(!rcu_is_watching(), "RCU must be watching srcu_up_read_fast()");
+		     offsetof(struct srcu_data, srcu_lock_count) + 2 * sizeof(*locks));
+	RCU_LOCKDEP_WARN(!rcu_is_watching(), "A fast reader ends where RCU does not watch");
 	barrier(); /* the section stays before; on other CPUs: see srcu_readers_active_idx_check() */
 	__srcu_count_fast(locks + 2);
 }
@@ -70,14 +72,14 @@ static __always_inline struct srcu_ctr __percpu *srcu_read_lock_fast_updown(stru
 {
 	struct srcu_ctr __percpu *scp = srcu_down_read_fast(ssp);
 
-	srcu_lock_acquire(&ssp->dep_map);
+	lock_map_acquire_read(&ssp->dep_map);
 	return scp;
 }
 
 static __always_inline void srcu_read_unlock_fast_updown(
 	struct srcu_struct *ssp, struct srcu_ctr __percpu *scp) __releases(ssp)
 {
-	srcu_lock_release(&ssp->dep_map);
+	lock_map_release(&ssp->dep_map);
 	srcu_up_read_fast(ssp, scp);
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,12 +17,15 @@ from machine import Machine, cell, parsed  # noqa: E402
 from run_arm64 import Unavailable  # noqa: E402
 
 TORTURE_S = 60
+SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
+KERNELS = [place for place, names in ours.PATCHES.items() if "srcu_fast_updown" in names and place[0] in SERIES]
 
 
-@pytest.fixture(scope="module", params=["x86_64", "arm64"])
+@pytest.fixture(scope="module", params=KERNELS, ids="-".join)
 def kernel(request) -> tuple[str, Path]:
+    series, arch = request.param
     try:
-        return request.param, ours.kernel("6.12", request.param)
+        return arch, ours.kernel(series, arch)
     except Unavailable as missing:
         pytest.skip(str(missing))
 
@@ -58,8 +62,20 @@ def test_grace_periods_end_beside_readers_that_come_and_go(machine):
         assert "end stop=windows" in answer, answer
 
 
-@pytest.mark.parametrize("kind", ["srcu_fast_updown", "srcud"])
+@pytest.mark.parametrize("kind", ["srcu_fast_updown", "srcud", "srcu"])
 def test_the_kernels_own_torture_of_srcu_passes(kernel, tmp_path, kind):
+    boot = tortured(kernel, kind, TORTURE_S, tmp_path)
+    assert boot.codes == [0, 0, 0, 0], boot.console[-4000:]
+    assert "End of test: SUCCESS" in boot.console, boot.console[-4000:]
+    assert not boot.complaints(), boot.complaints()
+
+
+def test_the_torture_finds_readers_that_are_not_waited_for(kernel, tmp_path):
+    """The kernel's own broken type, whose callbacks run at once."""
+    assert "End of test: FAILURE" in tortured(kernel, "busted", 10, tmp_path).console
+
+
+def tortured(kernel: tuple[str, Path], kind: str, seconds: int, tmp_path: Path) -> small.Boot:
     arch, folder = kernel
     init = small.program(ROOT / "tests/system/init.c", arch, tmp_path)
     guest = small.program(ROOT / "tests/kernel/small_guest.c", arch, tmp_path)
@@ -68,11 +84,8 @@ def test_the_kernels_own_torture_of_srcu_passes(kernel, tmp_path, kind):
     commands = [
         [str(guest), "module", "/torture.ko"],
         [str(guest), "module", "/rcutorture.ko", parameters],
-        [str(guest), "sleep", str(TORTURE_S)],
+        [str(guest), "sleep", str(seconds)],
         [str(guest), "unload", "rcutorture"],
     ]
     files = {"torture.ko": torture.read_bytes(), "rcutorture.ko": rcutorture.read_bytes()}
-    boot = small.boot(folder, arch, init, commands, files=files)
-    assert boot.codes == [0, 0, 0, 0], boot.console[-4000:]
-    assert "End of test: SUCCESS" in boot.console, boot.console[-4000:]
-    assert not boot.complaints(), boot.complaints()
+    return small.boot(folder, arch, init, commands, files=files)
