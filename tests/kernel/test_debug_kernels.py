@@ -1,0 +1,321 @@
+"""linewright.ko in kernels of ours with lockdep and KASAN: every kind of cell, and mistakes that a check must find.
+
+A mistake is a small change of the module's sources. What it breaks is found by the kernel (lockdep, KASAN, its checks
+of sleeping, preemption and DMA) or by the module itself: sums, readers beside an updater, lists as CPU and device see
+them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import ours  # noqa: E402
+import small  # noqa: E402
+from machine import Machine, cell, parsed  # noqa: E402
+from run_arm64 import Unavailable  # noqa: E402
+
+BOTH = {"threads": 2, "cpus": "0,1", "contender": "same_line"}
+CHECKED = ("--fragment", "lockdep", "--fragment", "kasan", "--fragment", "dma")
+KERNELS = {
+    "x86_64": lambda: ours.kernel("6.12", "x86_64"),
+    "arm64": lambda: small.built("6.12", "arm64", *CHECKED),
+    # KASAN is for 64-bit x86 alone.
+    "i386": lambda: small.built("6.12", "i386", "--fragment", "lockdep", "--fragment", "dma"),
+}
+
+
+def kernel(arch: str) -> Path:
+    try:
+        return KERNELS[arch]()
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+
+
+def answer_of(machine: Machine, form: dict[str, str], fields: dict[str, object]) -> list[str]:
+    asked = {"operation": form["operation"], "form": form["name"], "width": form["width"], "cpus": 0, "limit_ms": 60000}
+    return machine.ask(cell(**asked | fields))
+
+
+# ---- the module as it is ----
+
+
+def cells_of(form: dict[str, str]) -> list[dict[str, object]]:
+    """One cell of each kind that a form can run."""
+    if form["family"] == "dma":
+        lists = {"entries": 9, "entry_bytes": 3000}
+        verify = int(form["name"] == "dma_sg")
+        directions = ("to_device", "from_device", "bidirectional")
+        return [lists | {"direction": to, "verify": verify} for to in directions]
+    cells: list[dict[str, object]] = [{"lines": 2, "work": 65}]
+    if form["racy"] == "0":
+        cells.append(BOTH | {"contender_iters": 10})
+    for updater in ("synchronize", "expedited"):
+        if form[updater] == "1":
+            cells.append(BOTH | {"updater": updater, "verify": 1, "delay": 100})
+            cells.append(BOTH | {"updater": updater, "operation": "readers_grace"})
+    return cells
+
+
+@pytest.mark.parametrize("arch", KERNELS)
+def test_every_kind_of_cell_without_a_complaint(arch, tmp_path):
+    folder = kernel(arch)
+    init = small.program(ROOT / "tests/system/init.c", arch, tmp_path)
+    guest = small.program(ROOT / "tests/kernel/guest.c", arch, tmp_path)
+    machine = Machine(folder / "vmlinuz", arch, small.module(folder, arch, tmp_path / "module"), init, guest)
+    try:
+        assert "@@exit 0 0" in machine.before, "\n".join(machine.before[-30:])
+        forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
+        ran = 0
+        for form in forms:
+            for fields in [] if form["missing"] else cells_of(form):
+                answer = answer_of(machine, form, fields)
+                assert any(line.startswith("end stop=") for line in answer), (form, fields, answer)
+                total = next(parsed(line) for line in answer if line.startswith("sum "))
+                assert total["expected"] == total["found"] and total["wrong"] == "0", (form, fields, total)
+                ran += 1
+        assert ran > 100
+        machine.end()
+        assert not machine.warnings(), "\n".join(machine.log[-200:])
+    finally:
+        machine.close()
+
+
+# ---- mistakes ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A change of one file of the module, the cell in which it shows, and what has to be said then."""
+
+    file: str
+    right: str
+    wrong: str
+    operation: str
+    form: str
+    width: int = 8
+    fields: dict[str, object] = field(default_factory=dict)
+    complaint: str = ""
+    """Pattern of a line in the kernel's log."""
+    sum_is_wrong: Callable[[dict[str, str]], bool] | None = None
+
+
+def readers_see_wrong(total: dict[str, str]) -> bool:
+    return int(total["wrong"]) > 0
+
+
+def counts_are_lost(total: dict[str, str]) -> bool:
+    return total["expected"] != total["found"]
+
+
+PAIR = {"file": "readers.c", "operation": "readers_pair"}
+FLOOR = {"file": "readers.c", "operation": "readers_floor"}
+LONG = BOTH | {"windows": 6, "window_us": 200000}
+ATOMIC = "sleeping function called from invalid context"
+
+IN_FORMS = {
+    "a reader that does not lock": Mistake(
+        **PAIR,
+        form="srcu",
+        right="idx = srcu_read_lock(&g->srcu), srcu_read_unlock(&g->srcu, idx)",
+        wrong="idx = 0, (void)idx",
+        fields=LONG | {"verify": 1, "delay": 3000, "updater": "expedited"},
+        sum_is_wrong=readers_see_wrong,
+    ),
+    "an updater that does not wait": Mistake(
+        **PAIR,
+        form="rwsem",
+        right="GRACE(rwsem, down_write(&g->rwsem); up_write(&g->rwsem))",
+        wrong="GRACE(rwsem, barrier())",
+        fields=LONG | {"verify": 1, "delay": 3000, "updater": "synchronize"},
+        sum_is_wrong=readers_see_wrong,
+    ),
+    "an addition of two accesses": Mistake(
+        file="rmw.c",
+        operation="add",
+        form="atomic_add",
+        width=32,
+        right="ATOMIC(add, add(1, p))",
+        wrong="ATOMIC(add, set(p, atomic_read((atomic_t *)p) + 1))",
+        fields=LONG,
+        sum_is_wrong=counts_are_lost,
+    ),
+    "a device that does not write": Mistake(
+        file="dma.c",
+        operation="dma_map",
+        form="dma_sg",
+        right="if (from)\n\t\tas_device(run, device, mapped, 0x44, true);",
+        wrong="",
+        fields={"verify": 1, "entries": 4, "entry_bytes": 4096, "direction": "from_device"},
+        sum_is_wrong=readers_see_wrong,
+    ),
+    "a list unmapped for another direction": Mistake(
+        file="dma.c",
+        operation="dma_unmap",
+        form="dma_sg",
+        right="dma_unmap_sg(device, sgl, entries, direction);",
+        wrong="dma_unmap_sg(device, sgl, entries, DMA_BIDIRECTIONAL);",
+        fields={"entries": 4, "entry_bytes": 4096, "direction": "to_device"},
+        complaint="DMA-API: .*different direction",
+    ),
+    "sleeping under a spinning lock": Mistake(
+        **PAIR,
+        form="rwlock",
+        right="PAIR(rwlock, NOTHING, read_lock(&g->rwlock),",
+        wrong="PAIR(rwlock, NOTHING, read_lock(&g->rwlock); kfree(kzalloc(8, GFP_KERNEL)),",
+        complaint=f"BUG: {ATOMIC}.*slab",
+    ),
+    "interrupts left off": Mistake(
+        **FLOOR,
+        form="irqsave",
+        right="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), local_irq_restore(flags))",
+        wrong="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), (void)flags)",
+        complaint=f"BUG: {ATOMIC}.*run.c",
+    ),
+    "a reader's domain of another kind": Mistake(
+        **PAIR,
+        form="srcu_fast_updown",
+        right="return init_srcu_struct_fast_updown(&guard->srcu);",
+        wrong="return init_srcu_struct(&guard->srcu);",
+        complaint="WARNING: .*srcu-fast-updown.h",
+    ),
+    "a reader that never leaves": Mistake(
+        **PAIR,
+        form="srcu_nmisafe",
+        right="srcu_read_unlock_nmisafe(&g->srcu, idx))",
+        wrong="(void)idx)",
+        complaint="WARNING: .*cleanup_srcu_struct",
+    ),
+}
+"""They are made in one module and met in one boot, the ones that spoil lockdep last."""
+
+IN_MEMORY = {
+    "a guard freed before its counter": Mistake(
+        **PAIR,
+        form="rcu",
+        right="\t\tfree_percpu(guards[line]->count);\n\t\tkfree(guards[line]);",
+        wrong="\t\tkfree(guards[line]);\n\t\tfree_percpu(guards[line]->count);",
+        complaint="BUG: KASAN: slab-use-after-free in finish",
+    ),
+    "a list freed twice": Mistake(
+        file="dma.c",
+        operation="dma_map",
+        form="dma_sg",
+        right="\tif (list->has_table)\n\t\tsg_free_table(&list->table);",
+        wrong="\tsg_free_table(&list->table);\n\tkfree(list);",
+        fields={"entries": 4, "entry_bytes": 4096, "direction": "to_device"},
+        complaint="BUG: KASAN: double-free in finish",
+    ),
+    "a thread freed before it is stopped": Mistake(
+        file="run.c",
+        operation="add",
+        form="atomic_inc",
+        width=64,
+        right="\t\tif (thread->task) {\n\t\t\tkthread_stop",
+        wrong="\t\tkfree(thread);\n\t\tif (thread->task) {\n\t\t\tkthread_stop",
+        complaint="BUG: KASAN: slab-use-after-free in (end_threads|lwk_run_cell)",
+    ),
+    "one line too many": Mistake(
+        file="rmw.c",
+        operation="add",
+        form="atomic_add",
+        width=64,
+        right="for (line = 0; line < run->cell.lines; line++) {\n\t\tpages[line] =",
+        wrong="for (line = 0; line <= run->cell.lines; line++) {\n\t\tpages[line] =",
+        complaint="BUG: KASAN: slab-out-of-bounds in prepare",
+    ),
+}
+"""KASAN goes on behind its first report (kasan_multi_shot)."""
+
+ALONE = {
+    "a lock taken twice": Mistake(
+        **PAIR,
+        form="rwsem",
+        right="PAIR(rwsem, NOTHING, down_read(&g->rwsem), up_read(&g->rwsem))",
+        wrong="PAIR(rwsem, NOTHING, down_read(&g->rwsem); down_read(&g->rwsem), "
+        "up_read(&g->rwsem); up_read(&g->rwsem))",
+        complaint="WARNING: possible recursive locking detected",
+    ),
+    "two locks in either order": Mistake(
+        **PAIR,
+        form="mutex",
+        right="PAIR(mutex, NOTHING, mutex_lock(&g->mutex), mutex_unlock(&g->mutex))",
+        wrong="PAIR(mutex, NOTHING, mutex_lock(&g->mutex); down_read(&g->rwsem); up_read(&g->rwsem), "
+        "mutex_unlock(&g->mutex); "
+        "down_read(&g->rwsem); mutex_lock(&g->mutex); mutex_unlock(&g->mutex); up_read(&g->rwsem))",
+        complaint="WARNING: possible circular locking dependency detected",
+    ),
+    "preemption allowed more often than forbidden": Mistake(
+        **FLOOR,
+        form="preempt",
+        right="FLOOR(preempt, NOTHING, preempt_disable(), preempt_enable())",
+        wrong="FLOOR(preempt, NOTHING, barrier(), preempt_enable())",
+        complaint="WARNING: .*preempt_count_sub",
+    ),
+    "a lock kept when its request returns": Mistake(
+        file="main.c",
+        operation="add",
+        form="atomic_add",
+        width=64,
+        right="\t\tmutex_unlock(&running);\n",
+        wrong="",
+        complaint="WARNING: lock held when returning to user space",
+    ),
+}
+"""Lockdep is silent behind its first complaint: each has a boot of its own."""
+
+
+def spoilt(folder: Path, mistakes: list[Mistake], out: Path) -> Path:
+    """The module with mistakes, built against a kernel for x86-64."""
+    subprocess.run(["make", "-s", "-C", str(ROOT / "kmod"), "tree", f"DEST={out}"], check=True)
+    for mistake in mistakes:
+        source = out / mistake.file
+        text = source.read_text()
+        assert text.count(mistake.right) == 1, (mistake.file, mistake.right)
+        source.write_text(text.replace(mistake.right, mistake.wrong))
+    return small.module(folder, "x86_64", out)
+
+
+def booted(folder: Path, mistakes: list[Mistake], tmp_path: Path) -> Machine:
+    built = spoilt(folder, mistakes, tmp_path / "module")
+    init = small.program(ROOT / "tests/system/init.c", "x86_64", tmp_path)
+    return Machine(folder / "vmlinuz", "x86_64", built, init, None, "kasan_multi_shot")
+
+
+def found(machine: Machine, mistake: Mistake) -> bool:
+    """Whether the mistake is found while its cell runs."""
+    said = len(machine.log)
+    form = {"operation": mistake.operation, "name": mistake.form, "width": str(mistake.width)}
+    answer = answer_of(machine, form, mistake.fields)
+    machine.ask("forms")  # what the kernel says behind an answer comes before the next
+    if mistake.complaint:
+        return any(re.search(mistake.complaint, line) for line in machine.log[said:])
+    return mistake.sum_is_wrong(next(parsed(line) for line in answer if line.startswith("sum ")))
+
+
+@pytest.mark.parametrize("mistakes", [IN_FORMS, IN_MEMORY], ids=["forms", "memory"])
+def test_mistakes_of_one_module_are_found(mistakes, tmp_path):
+    machine = booted(kernel("x86_64"), list(mistakes.values()), tmp_path)
+    try:
+        missed = [name for name, mistake in mistakes.items() if not found(machine, mistake)]
+        assert not missed, "\n".join([*missed, *machine.log[-200:]])
+    finally:
+        machine.close()
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_mistake_is_found_by_lockdep(name, tmp_path):
+    machine = booted(kernel("x86_64"), [ALONE[name]], tmp_path)
+    try:
+        assert found(machine, ALONE[name]), "\n".join(machine.log[-200:])
+    finally:
+        machine.close()
