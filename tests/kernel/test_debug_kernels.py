@@ -63,6 +63,8 @@ def cells_of(form: dict[str, str]) -> list[dict[str, object]]:
         if form[updater] == "1":
             cells.append(BOTH | {"updater": updater, "verify": 1, "delay": 100})
             cells.append(BOTH | {"updater": updater, "operation": "readers_grace"})
+    if form["replace"] == "1":
+        cells.append(BOTH | {"updater": "replace", "verify": 1, "delay": 100, "instances": 4})
     return cells
 
 
