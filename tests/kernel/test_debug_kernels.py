@@ -125,12 +125,19 @@ LONG = BOTH | {"windows": 6, "window_us": 200000}
 ATOMIC = "sleeping function called from invalid context"
 
 IN_FORMS = {
+    "sleeping under a spinning lock": Mistake(
+        **PAIR,
+        form="rwlock",
+        right="PAIR(rwlock, NOTHING, read_lock(&g->rwlock),",
+        wrong="PAIR(rwlock, NOTHING, read_lock(&g->rwlock); kfree(kzalloc(8, GFP_KERNEL)),",
+        complaint=f"BUG: {ATOMIC} at include/linux/sched/mm.h",
+    ),
     "a reader that does not lock": Mistake(
         **PAIR,
-        form="srcu",
-        right="idx = srcu_read_lock(&g->srcu), srcu_read_unlock(&g->srcu, idx)",
-        wrong="idx = 0, (void)idx",
-        fields=LONG | {"verify": 1, "delay": 3000, "updater": "expedited"},
+        form="spinlock",
+        right="PAIR(spinlock, NOTHING, spin_lock(&g->spinlock), spin_unlock(&g->spinlock))",
+        wrong="PAIR(spinlock, NOTHING, NOTHING, NOTHING)",
+        fields=LONG | {"verify": 1, "delay": 3000, "updater": "synchronize"},
         sum_is_wrong=readers_see_wrong,
     ),
     "an updater that does not wait": Mistake(
@@ -169,26 +176,19 @@ IN_FORMS = {
         fields={"entries": 4, "entry_bytes": 4096, "direction": "to_device"},
         complaint="DMA-API: .*different direction",
     ),
-    "sleeping under a spinning lock": Mistake(
-        **PAIR,
-        form="rwlock",
-        right="PAIR(rwlock, NOTHING, read_lock(&g->rwlock),",
-        wrong="PAIR(rwlock, NOTHING, read_lock(&g->rwlock); kfree(kzalloc(8, GFP_KERNEL)),",
-        complaint=f"BUG: {ATOMIC}.*slab",
-    ),
-    "interrupts left off": Mistake(
-        **FLOOR,
-        form="irqsave",
-        right="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), local_irq_restore(flags))",
-        wrong="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), (void)flags)",
-        complaint=f"BUG: {ATOMIC}.*run.c",
-    ),
     "a reader's domain of another kind": Mistake(
         **PAIR,
         form="srcu_fast_updown",
         right="return init_srcu_struct_fast_updown(&guard->srcu);",
         wrong="return init_srcu_struct(&guard->srcu);",
         complaint="WARNING: .*srcu-fast-updown.h",
+    ),
+    "interrupts left off": Mistake(
+        **FLOOR,
+        form="irqsave",
+        right="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), local_irq_restore(flags))",
+        wrong="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), (void)flags)",
+        complaint=f"BUG: {ATOMIC} at .*run.c",
     ),
     "a reader that never leaves": Mistake(
         **PAIR,
@@ -198,7 +198,8 @@ IN_FORMS = {
         complaint="WARNING: .*cleanup_srcu_struct",
     ),
 }
-"""They are made in one module and met in one boot, the ones that spoil lockdep last."""
+"""They are made in one module and met in one boot. The kernel speaks of sleeping once a second, so two of them are
+apart; the last spoils lockdep."""
 
 IN_MEMORY = {
     "a guard freed before its counter": Mistake(
@@ -215,15 +216,15 @@ IN_MEMORY = {
         right="\tif (list->has_table)\n\t\tsg_free_table(&list->table);",
         wrong="\tsg_free_table(&list->table);\n\tkfree(list);",
         fields={"entries": 4, "entry_bytes": 4096, "direction": "to_device"},
-        complaint="BUG: KASAN: double-free in finish",
+        complaint="BUG: KASAN: double-free in (finish|lwk_run_cell)",
     ),
-    "a thread freed before it is stopped": Mistake(
+    "a thread read after it was freed": Mistake(
         file="run.c",
         operation="add",
         form="atomic_inc",
         width=64,
-        right="\t\tif (thread->task) {\n\t\t\tkthread_stop",
-        wrong="\t\tkfree(thread);\n\t\tif (thread->task) {\n\t\t\tkthread_stop",
+        right="\t\tkfree(thread);\n",
+        wrong="\t\tkfree(thread);\n\t\trun->wrong += thread->at.wrong;\n",
         complaint="BUG: KASAN: slab-use-after-free in (end_threads|lwk_run_cell)",
     ),
     "one line too many": Mistake(
@@ -309,7 +310,7 @@ def test_mistakes_of_one_module_are_found(mistakes, tmp_path):
     machine = booted(kernel("x86_64"), list(mistakes.values()), tmp_path)
     try:
         missed = [name for name, mistake in mistakes.items() if not found(machine, mistake)]
-        assert not missed, "\n".join([*missed, *machine.log[-200:]])
+        assert not missed, "\n".join([*missed, *machine.log])
     finally:
         machine.close()
 
