@@ -82,7 +82,7 @@ static int others(void) {
         chmod("/sys/kernel/debug", 0755);
         chmod(CELL, 0666);
         if (setuid(65534))
-            _exit(2);
+            _exit(errno == ENOSYS ? 0 : 2); /* a kernel without CONFIG_MULTIUSER has no others */
         _exit(open(CELL, O_RDWR) >= 0 || (errno != EACCES && errno != EPERM));
     }
     if (waitpid(child, &status, 0) != child || status)
