@@ -61,7 +61,7 @@ def listed() -> None:
 
 
 def patched(series: str, arch: str, wanted: list[str], target: Path) -> None:
-    """Make the patched sources at `target`, which must not exist. Somebody will work there: no file is shared."""
+    """Make the patched sources at `target`, which must not exist, as copies: they may be worked in."""
     chosen = patches.chosen(wanted, series, arch)
     if target.exists():
         raise Refused(f"{target} exists")
