@@ -87,6 +87,11 @@ class Machine:
         """Whether a model made the records."""
         return self.context is not None and self.context.target.startswith("simulated")
 
+    @property
+    def published(self) -> bool:
+        """Whether the records are of published percentiles: no launches of ours, and no intervals."""
+        return any(s.published for s in self.summaries)
+
     @cached_property
     def default(self) -> str:
         return choice.default_choice(self.context.features if self.context else [])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from linewright.advice.machine import Machine
-from linewright.advice.sentences import at_the_interconnect, headline, limits, use
+from linewright.advice.sentences import at_the_interconnect, doubt_of, headline, limits, use
 from linewright.advice.setting import setting
 from linewright.analysis import verdict_sentences
 from linewright.analysis.across import Across, across, defaults, over_one_atomic
@@ -79,7 +79,7 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
     launches = max((s.launches for s in summaries if s.has_figures), default=0)
     return Screen(
         machine_id=machine_id, arch=m.arch, title=m.context.cpu_model if m.context else "unknown machine",
-        facts=_facts(m), run=_run(m, launches), coarse=0 < launches < FEWEST_LAUNCHES, warning=_warning(m, summaries),
+        facts=_facts(m), run=_run(m, launches), coarse=0 < launches < FEWEST_LAUNCHES and not m.published, warning=_warning(m, summaries),
         headline=_headline(m, cells, conditions), use=use(found, ratios, m),
         set=[said(_setting_text(m))] if conditions else [],
         limits=limits(m, found), width_bits=width, conditions=conditions,
@@ -118,9 +118,9 @@ def _facts(m: Machine) -> list[str]:
     c = m.context
     if c is None:
         return []
-    facts = [f"{len(c.cpus)} CPU{'' if len(c.cpus) == 1 else 's'}"]
+    facts = [many(len(c.cpus), "CPU")] if c.cpus else []
     facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-")]
-    facts += [] if m.simulated else [c.kernel]
+    facts += [] if m.simulated or m.published else [c.kernel]
     return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
 
 
@@ -131,7 +131,7 @@ def _run(m: Machine, launches: int) -> list[str]:
     parts += [f"CPU {timed} timed"] if timed else []
     planned = max((c.launches for c in m.contexts), default=0)
     count = f"{launches} of {planned} launches" if launches < planned else many(launches, "launch", "launches")
-    return [*parts, count + (f" in {span:.0f} s" if span else "")] if launches else parts
+    return [*parts, count + (f" in {span:.0f} s" if span else "")] if launches and not m.published else parts
 
 
 def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
@@ -139,7 +139,7 @@ def _warning(m: Machine, summaries: Sequence[Summary]) -> str:
         return "run by an emulator: times mean nothing"
     if m.simulated:
         return "simulated: a model of a machine, not a machine"
-    if any(s.published for s in summaries):
+    if m.published:
         return "published percentiles: medians without intervals, so nothing is claimed"
     wrong = [s for s in summaries if s.status == "error"]
     if wrong:
@@ -226,9 +226,12 @@ def _entry(
     found: Sequence[Finding],
     ratios: Sequence[Across],
 ) -> Entry:
-    usable = [s for s in own if s.has_figures]
-    if not usable:
+    measured = [s for s in own if s.has_figures]
+    if not measured:
         return Entry(default=None, why=own[0].status if own else "not measured")
+    usable = [s for s in measured if not doubt_of(s)]
+    if not usable:
+        return Entry(default=None, why=doubt_of(measured[0]).replace("_", " "))
     default = _default(usable, operation, ending)
     if figure_of(default) == "exposed" and default.exposed is None:
         return Entry(default=None, why="withheld" if default.withheld else "no baseline")
@@ -275,6 +278,7 @@ def _versus(
 
 def _prices(summaries: Sequence[Summary], known: Sequence[Across]) -> list[Price]:
     usable = [s for s in summaries if s.status == "ok" and s.has_figures and not s.cell.work_iters and not s.emulated]
+    usable = [s for s in usable if not doubt_of(s)]
     plain = [s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2]
     adds = [s for s in plain if s.cell.operation in ("add", "fetch_add")]
     added = {key: defaults([s for s in adds if _key(s) == key]).get("add") for key in ("alone", "contended")}

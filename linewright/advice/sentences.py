@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from linewright.advice.machine import Machine
 from linewright.analysis.across import COUNTER, PADDED, READERS, Across, defaults
 from linewright.analysis.contrast import FEWEST_LAUNCHES, Judged
-from linewright.analysis.findings import Against, Finding
+from linewright.analysis.findings import DISTRUSTED, Against, Finding
+from linewright.analysis.plausible import explain
 from linewright.analysis.saying import Sentence, at_most, join, number, said
 from linewright.analysis.summary import Summary
 from linewright.analysis.verdict import undecided_sentences
@@ -233,6 +234,12 @@ def _modes(summaries: Sequence[Summary]) -> list[Sentence]:
     return [said(f"{count} metastable (~), which means that launches fall into separate groups, as of {example}")]
 
 
+def doubt_of(s: Summary) -> str:
+    """The flag for which a cell's figure is not shown as what the cell costs; empty for none.  What an emulator ran is
+    said once, of everything."""
+    return min((DISTRUSTED - {"emulated"}) & set(s.flags), default="")
+
+
 def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
     """How many cells are unreliable or were not available, with the first one's reason."""
     found = []
@@ -242,13 +249,22 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
             count = f"{len(members)} cells are" if len(members) > 1 else "one cell is"
             reason = members[0].reason or "no reason given"
             found.append(said(f"{count} {words}, such as {members[0].cell.form}: {reason}"))
+    doubted = [s for s in summaries if s.status == "ok" and doubt_of(s)]
+    if doubted:
+        count = f"{len(doubted)} cells are" if len(doubted) > 1 else "one cell is"
+        why = explain(doubt_of(doubted[0])).rstrip(".")
+        found.append(said(f"{count} not believed, such as {doubted[0].cell.form}: {why[:1].lower()}{why[1:]}"))
     return found
 
 
 def limits(m: Machine, found: Sequence[Finding]) -> list[Sentence]:
     """What is undecided, withheld or holds only here; the most important first."""
     answers = []
-    if any(s.has_figures for s in m.summaries) and all(s.launches < FEWEST_LAUNCHES for s in m.summaries):
+    if (
+        not m.published
+        and any(s.has_figures for s in m.summaries)
+        and all(s.launches < FEWEST_LAUNCHES for s in m.summaries)
+    ):
         planned = max((c.launches for c in m.contexts), default=0)
         more = "linewright measure --resume FILE measures the rest" if planned >= FEWEST_LAUNCHES else m.measure
         answers.append(said(f"fewer than {FEWEST_LAUNCHES} launches: nothing is claimed; {more}"))

@@ -157,10 +157,9 @@ def control_sentences(members: Sequence[Summary], contexts: Sequence[Context]) -
 
 def _floor_where(f: Floor) -> str:
     contender, spacing, work, *_ = f.condition
-    where = "alone" if contender == "none" else f"contended every {spacing} iterations" if spacing else "contended"
-    return (
-        f"{where}{' beside a placebo' if contender == 'placebo' else ''}{f' at {work} units of work' if work else ''}"
-    )
+    contended = f"contended every {spacing} iterations" if spacing else "contended"
+    where = {"none": "alone", "placebo": "beside a placebo"}.get(contender, contended)
+    return f"{where}{f' at {work} units of work' if work else ''}"
 
 
 def _floor_size(f: Floor) -> str:

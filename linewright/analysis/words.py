@@ -22,15 +22,17 @@ PLACES = {
     "undecided": "is undecided",
 }
 """What is said of where an arm64 instruction seems to be performed."""
+USUAL = {"slots": 1, "read_delay": 0}
+"""Parameters that are not spoken of where they have this value: one word, nothing inside the section."""
 MOST_LAUNCHES = 40
 """More launches than this are not asked for: what they would tell costs more than it is worth."""
 
 
 def caller_of(f: Finding) -> str:
     """What the caller needs, in a word or two."""
-    width = "" if f.width_bits == 64 else f" u{f.width_bits}"
+    width = "" if f.width_bits == 64 or family_of(f.operation) is READERS else f" u{f.width_bits}"
     order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
-    extra = "".join(f" {key}={value}" for key, value in sorted(f.params.items()))
+    extra = "".join(f" {key}={value}" for key, value in sorted(f.params.items()) if USUAL.get(key) != value)
     return f"{f.operation}{width}{order}{extra}"
 
 
@@ -127,7 +129,9 @@ def shown_text(f: Finding) -> str:
     if slower:
         worst = max(slower, key=lambda r: r.ns.median_ns)
         names = join([r.form for r in slower])
-        text += f"; {names} cost{'s' if len(slower) == 1 else ''} more, up to {figure_text(worst.ns.median_ns, f)}"
+        many = len(slower) > 1
+        most = figure_text(worst.ns.median_ns, f)
+        text += f"; {names} cost more, up to {most}" if many else f"; {names} costs more, {most}"
     if same:
         widest = max(same, key=lambda r: r.judged.within)
         text += f"; {join([r.form for r in same])} the same within {within_text(widest.judged)}"

@@ -38,6 +38,8 @@ def report(
     from linewright.report.material import gather
 
     _check(out, files)
+    for option, folder in (("--svg", svg), ("--png", png)):
+        _make(folder, option)
     material = gather(files, note)
 
     from linewright.report import export, page
@@ -63,6 +65,15 @@ def _check(out: str, files: list[str]) -> None:
         raise UserError(f"cannot write {out}: it is no regular file", "--output", "name a file")
     if path.exists() and any(os.path.exists(name) and os.path.samefile(name, path) for name in files):
         raise UserError(f"{out} is one of the record files", "--output", "name another file")
+
+
+def _make(folder: str | None, option: str) -> None:
+    """Make a folder for charts before they are drawn, which takes a while."""
+    try:
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error, option, "name a directory that can be written") from None
 
 
 def _write(out: str, page: str) -> None:

@@ -37,14 +37,16 @@ def workload(
 
     The program linewright-workload takes this command's place: its options, its output, its exit code.
     """
+    if not arguments:
+        raise UserError("no workload named", "workload", "linewright workload KIND; workload --help lists the kinds")
     if on is not None and on != "local":
-        return _elsewhere(on, arguments or [])
+        return _elsewhere(on, arguments)
     path = find_workload()
     sys.stdout.flush()
     for name in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, and what is ignored stays so in the program
         signal.signal(name, signal.SIG_DFL)
     try:
-        os.execv(path, ["linewright workload", *(arguments or [])])
+        os.execv(path, ["linewright workload", *arguments])
     except OSError as error:
         raise UserError(f"cannot run {path}: {error.strerror}", "linewright-workload") from None
 

@@ -66,10 +66,14 @@ class PlanMeter:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds to go, from the pace so far, at most what is left of the budget; unknown at the very start."""
+        """Seconds to go, from the pace so far, at most what is left of the budget; unknown at the very start.
+
+        A run that has used up its budget, as on a machine that is busy, goes on at its pace.
+        """
         if self.share < 0.01:
             return None
-        return min(self.elapsed_s * (1 / self.share - 1), max(0.0, self._budget_s - self.elapsed_s))
+        pace, rest = self.elapsed_s * (1 / self.share - 1), self._budget_s - self.elapsed_s
+        return min(pace, rest) if rest > 0 else pace
 
     def text(self, cell: str, launch: int) -> str:
         """One line: the share, the time left, the launch, and the cell of this id in words."""

@@ -158,7 +158,9 @@ def _legend(screen: Screen, letters: Letters) -> list[str]:
     if any(entry.default and entry.default.metastable for entry in entries):
         parts.append("~ several modes")
     parts += [
-        f"in {c.work_iters} work: ns added to {c.work_iters} units of it" for c in _shown(screen) if c.key == "work"
+        f"in {c.work_iters} work: ns {'added to' if c.scale == 'ns' else 'with'} {c.work_iters} units of it"
+        for c in _shown(screen)
+        if c.key == "work"
     ]
     if not _floors(screen) and _loop(screen):
         parts.append(_loop(screen))

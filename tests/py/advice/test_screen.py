@@ -130,8 +130,50 @@ def test_emulated_published_and_empty_machines_say_so():
     assert "emulator" in emulated.warning and emulated.use == [] and emulated.headline == []
     contexts, rows = published()
     (table,) = screens(summarise(contexts, rows), contexts)
+    assert table.run == ["plan published"] and not table.coarse and not render_all(table.limits)
     assert "published" in table.warning and table.use == [] and "published" in render_all(table.set)[0]
     (lone,) = screens(summarise(contexts_of(records[:1]), records[:1]), contexts_of(records[:1]))
     assert (
         "operations among work, a second CPU on the line, the price list" in lone.missing[0] and screens([], []) == []
     )
+
+
+def test_a_figure_that_is_not_believed_is_not_shown_as_a_cost():
+    """Twice on one CPU: "18.0 with a second CPU on its line" would be the price of sharing a CPU."""
+    both = dict(contender="same_line", threads=2, lines=8)
+    records = together([(cell("lock_add"), 5.2), (cell("lock_add", **both), 10.4)], np.random.default_rng(6))
+    records = [msgspec.structs.replace(r, cpus=[0, 0]) if r.cell.threads == 2 else r for r in records]
+    found = screen(records)
+    (row,) = found.rows
+    assert row.entries["contended"].default is None and row.entries["contended"].why == "same cpu"
+    assert "second CPU" not in render_all(found.headline)[0]
+    assert any(
+        "one cell is not believed, such as lock_add: the contender ran" in t.lower() for t in render_all(found.limits)
+    )
+
+
+def test_a_run_that_was_stopped_says_how_far_it_came_and_how_to_go_on():
+    records = together(costs(X86, CONTENDED), np.random.default_rng(7), count=2)
+    stopped = screen(records, launches=5)
+    assert "2 of 5 launches" in stopped.run and "--resume FILE" in render_all(stopped.limits)[0]
+    whole = screen(records, launches=2)
+    assert "2 launches" in whole.run and "--set launches=8" in render_all(whole.limits)[0]
+
+
+def test_launches_of_two_versions_or_two_builds_are_joined_with_a_warning():
+    records = together(costs(X86, CONTENDED), np.random.default_rng(8))
+    one, *others = contexts_of(records, arch="x86_64")
+    for change, said in (({"tool_version": "0.2.0"}, "versions 0.1.0 and 0.2.0"), ({"program": "b"}, "several builds")):
+        contexts = [msgspec.structs.replace(one, **change), *others]
+        (found,) = screens(summarise(contexts, records), contexts)
+        assert said in found.warning and "compare" in found.warning
+
+
+def test_use_and_the_price_list_give_one_ratio_for_one_pair():
+    """Two references, the matrix's add and the shared C11 atomic, once gave 46-49 and 43-48 times for one counter."""
+    records = together(costs(X86, CONTENDED) + counters(), np.random.default_rng(9), shared=0.05, own=0.03)
+    found = screen(records)
+    price = next(p for p in found.prices if p.name == "count: per-CPU word, rseq")
+    (said,) = (text for text in render_all(found.use) if "per-CPU words" in text)
+    assert f"({1 / price.ratio.high_ns:.0f} to {1 / price.ratio.low_ns:.0f} times less)" in said
+    assert not price.only_alone and next(p for p in found.prices if "thread-local" in p.name).only_alone

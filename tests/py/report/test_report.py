@@ -479,3 +479,9 @@ def test_more_records_than_a_page_can_hold_are_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr("linewright.report.material.MOST_BYTES", size // 2)
     with pytest.raises(UserError, match="too many records for one page"):
         gather([path], lambda _: None)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_charts_are_drawn(command):
+    """Drawing them takes a minute on a busy machine."""
+    answer = command("report", "no-such-records", "--svg", "/proc/none")
+    assert answer.returncode == 2 and "--svg: cannot write /proc/none" in answer.stderr
