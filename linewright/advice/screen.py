@@ -325,7 +325,10 @@ def _price(
 ) -> Price:
     alone, contended = (figure(own[key]) if own[key] else None for key in ("alone", "contended"))
     ratio = Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None
-    return Price(group=group, name=name, alone=alone, contended=contended, ratio=ratio, reference=reference, rank=rank)
+    return Price(
+        group=group, name=name, alone=alone, contended=contended, ratio=ratio, reference=reference, rank=rank,
+        few=c is not None and c.launches < FEWEST_LAUNCHES,
+    )  # fmt: skip
 
 
 def _missing(conditions: Sequence[Condition], summaries: Sequence[Summary], m: Machine) -> list[str]:

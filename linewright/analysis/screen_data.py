@@ -96,6 +96,8 @@ class Price(Struct, frozen=True, kw_only=True):
     """The ratio is of the uncontended figures, although others of the list may be of the contended ones."""
     reference: bool = False
     """This is the locked add itself."""
+    few: bool = False
+    """The ratio rests on fewer launches than a claim needs."""
     rank: int = 0
     """Where there is no room for all, the highest ranks are left out first."""
 

@@ -114,7 +114,7 @@ def ratio_text(ratio: Interval | None, reference: bool, coarse: bool = False) ->
 
 def _ratio(price: Price, contended: bool, coarse: bool) -> str:
     """The ratio, and that it is of the uncontended costs where other lines compare the contended ones."""
-    text = ratio_text(price.ratio, price.reference, coarse)
+    text = ratio_text(price.ratio, price.reference, coarse or price.few)
     return f"{text}, alone" if text and contended and price.only_alone else text
 
 

@@ -89,7 +89,7 @@ def _price(price: Price, coarse: bool) -> str:
     than = "one atomic word alone" if price.only_alone else "one atomic word"
     if price.reference:
         return f"{text}; the others are compared with it."
-    ratio = ratio_text(price.ratio, False, coarse).replace("–", " to ").replace("×", " times")
+    ratio = ratio_text(price.ratio, False, coarse or price.few).replace("–", " to ").replace("×", " times")
     if ratio == "same":
         return f"{text}; the same as {than}."
     if ratio.endswith("times"):

@@ -91,7 +91,7 @@ def _rows(price: Price, coarse: bool) -> list[dict[str, Any]]:
 
 def _text(cost: Cost, price: Price | None, coarse: bool) -> str:
     text = f"{ns(cost.ns.median_ns)}{' ~' if cost.metastable else ''}{' ?' if not cost.reliable else ''}"
-    ratio = ratio_text(price.ratio, price.reference, coarse) if price and not price.reference else ""
+    ratio = ratio_text(price.ratio, price.reference, coarse or price.few) if price and not price.reference else ""
     return f"{text} · {ratio}{', alone' if price.only_alone else ''}" if ratio else text
 
 

@@ -169,6 +169,13 @@ def test_launches_of_two_versions_or_two_builds_are_joined_with_a_warning():
         assert said in found.warning and "compare" in found.warning
 
 
+def test_a_price_of_few_launches_is_only_about():
+    records = together(costs(X86, CONTENDED) + counters(), np.random.default_rng(10))
+    kept = [r for r in records if not (r.cell.form == "percpu_rseq_add" and r.launch > 2)]
+    found = {p.name: p for p in screen(kept).prices}
+    assert found["count: per-CPU word, rseq"].few and not found["count: thread-local word"].few
+
+
 def test_use_and_the_price_list_give_one_ratio_for_one_pair():
     """Two references, the matrix's add and the shared C11 atomic, once gave 46-49 and 43-48 times for one counter."""
     records = together(costs(X86, CONTENDED) + counters(), np.random.default_rng(9), shared=0.05, own=0.03)

@@ -138,7 +138,7 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
     made = records()
     known = contexts_of(made)
     spoken = " ".join(verdict(summarise(known, made), known))
-    assert "One reader: back to back, readers_pair u8" in spoken and "With 2 readers:" in spoken and "waits" in spoken
+    assert "One reader: back to back, readers_pair (" in spoken and "With 2 readers:" in spoken and "waits" in spoken
     out = io.StringIO()
     print_result(summarise(known, made), known, Console(file=out, width=140))
     text = out.getvalue()
