@@ -36,7 +36,7 @@ libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@
 includedir=${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 
 Name: linewright
-Description: Atomics, per-CPU data, read-side sections and cache maintenance in the form that is right on the machine
+Description: Atomics, per-CPU data, read-side critical sections and cache maintenance in the form that is right on the machine
 Version: @PROJECT_VERSION@
 Libs: -L${libdir} -llinewright
 Libs.private: -pthread

@@ -75,7 +75,7 @@ extern LW_API struct lw_percpu_rt lw_percpu_rt;
 
 /* Zeroed memory, one copy per possible CPU. size: 1 … LW_PERCPU_MAX_SIZE bytes; align: a power of two up to
  * LW_PERCPU_MAX_ALIGN (0 means 8). Many allocations share a CPU's lines, two CPUs never share one. Pages are allocated
- * when a CPU first writes to them, on that CPU's node under the default memory policy.
+ * when a CPU first writes to them, on that CPU's node under the default memory policy; all at once under mlockall().
  * Returns NULL with errno EINVAL (size or alignment) or ENOMEM. Not for signal handlers. */
 LW_API void *lw_percpu_alloc(size_t size, size_t align);
 
