@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from . import configuration, edits, patches, sources
 from .errors import Failed, Refused
 
 ROOT = Path(__file__).resolve().parents[2]
+LONGEST = 44
+"""Characters for patches and fragments in a kernel's release, beside its version."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,17 @@ class Request:
 
     @property
     def additions(self) -> str:
-        """Patches and fragments, which also end the kernel's release, so that records of two boots can be kept
-        apart."""
+        """Patches and fragments."""
         shorter = (name.removeprefix(f"{self.arch}_") for name in sorted(self.patches))
         return "".join(f"+{name}" for name in (*shorter, *self.fragments))
+
+    @property
+    def release(self) -> str:
+        """The end of the kernel's release, by which records of two boots are kept apart. A release has 64 characters at
+        most: what is longer is named by a digest."""
+        if len(self.additions) <= LONGEST:
+            return f"-lw{self.additions}"
+        return f"-lw+{hashlib.sha256(self.additions.encode()).hexdigest()[:12]}"
 
 
 def compiler(arch: Arch) -> list[str]:
@@ -142,7 +152,7 @@ def configure(request: Request, wanted: list[patches.Patch], source: Path, out: 
     asked = configuration.merged([*groups, *(list(patch.config) for patch in wanted)])
     out.mkdir(parents=True, exist_ok=True)
     config = out / "asked.config"
-    text = "\n".join([*asked, f'CONFIG_LOCALVERSION="-lw{request.additions}"', ""])
+    text = "\n".join([*asked, f'CONFIG_LOCALVERSION="{request.release}"', ""])
     if (out / ".config").exists() and config.exists() and config.read_text() == text:
         return
     config.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "kernel"))
 
-from lwkernel import configuration, edits, patches, sources
+from lwkernel import builder, configuration, edits, patches, sources
 from lwkernel.edits import Edit
 from lwkernel.errors import Refused
 
@@ -96,6 +96,17 @@ def test_a_shared_file_keeps_its_contents_elsewhere(tree, tmp_path):
     os.link(tree / "h.h", other)
     after(tree, after="^#include <a", text="#include <b.h>")
     assert other.read_text() == HEADER
+
+
+def test_a_release_is_never_longer_than_a_kernel_allows():
+    some = builder.Request("6.12", "arm64", ("dma_one_wait",), ("dma",))
+    assert some.release == "-lw+dma_one_wait+dma" and some.name == "6.12-arm64+dma_one_wait+dma"
+    every = tuple(patches.names())
+    many = [
+        builder.Request("6.12", "arm64", every[:count], ("dma", "iommu", "torture")) for count in range(len(every) + 1)
+    ]
+    assert all(len(f"6.12.1234{request.release}") <= 64 for request in many)
+    assert len({request.release for request in many}) == len(many)
 
 
 def test_sources_to_work_in_share_no_file_with_the_cache(tree, tmp_path):
