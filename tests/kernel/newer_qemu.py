@@ -17,7 +17,11 @@ import kernels
 from run_arm64 import Unavailable, cache_folder
 
 SUITE = "bookworm-backports"
-PACKAGES = ("qemu-system-riscv", "qemu-system-data", "qemu-system-common", "opensbi")
+PACKAGES = (
+    *("qemu-system-riscv", "qemu-system-data", "qemu-system-common", "opensbi"),
+    # Modules that it would else take from the installed emulator, and then end.
+    *("qemu-system-modules-opengl", "qemu-system-gui"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,11 @@ class Qemu:
     @property
     def program(self) -> Path:
         return self.tree / "usr/bin/qemu-system-riscv64"
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How it is started: its own modules, not those of the installed one."""
+        return ("env", f"QEMU_MODULE_DIR={self.tree / 'usr/lib/x86_64-linux-gnu/qemu'}", str(self.program))
 
     @property
     def words(self) -> tuple[str, ...]:

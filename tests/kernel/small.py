@@ -114,16 +114,16 @@ def boot(
     files: dict[str, bytes] | None = None,
     machine: tuple[str, ...] = (),
     cpus: int = 2,
-    emulator: str = "",
+    emulator: tuple[str, ...] = (),
 ) -> Boot:
     """Boot a kernel with `options` on its command line, run the commands, switch it off. `machine` are words for the
-    emulator, which may be another one than the machine's own."""
+    emulator; `emulator` is the command of another one than Debian 12's."""
     name, package, words, console = QEMU[arch]
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(initramfs(init, commands, files))
         archive.flush()
         command = [
-            emulator or tool(name, package),
+            *(emulator or (tool(name, package),)),
             *words,
             "-smp",
             str(cpus),
