@@ -179,7 +179,9 @@ def counted(kernel: Kernel, newer, out: Path, options: str, cpu: str, kinds) -> 
     more = {"machine": words, "emulator": newer.command}
     (rows,), _ = lists_of(kernel, out, options, [["module", MODULE, "model=0"]], **more)
     assert not any(row["wrong"] or row["failed"] for row in rows), rows
-    return counting.by_function(kernel.folder / "source/out/vmlinux", out / "counts", kinds), rows
+    counts = counting.by_function(kernel.folder / "source/out/vmlinux", out / "counts", kinds)
+    print(f"{kernel.folder.name} {cpu} {options or 'no option'}:", *(f"{kind} {total(counts, kind)}" for kind in kinds))
+    return counts, rows
 
 
 def total(counts: counting.Counter, kind: str, *functions: str) -> int:
@@ -212,7 +214,7 @@ def test_and_once_for_a_list_with_the_option(patched, newer, tmp_path):
     a batched kernel waits for one by one."""
     found = {}
     for options in ("", "dma_one_wait=1"):
-        out = tmp_path / f"boot{options}"
+        out = tmp_path / str(len(found))
         out.mkdir()
         counts, rows = counted(patched, newer, out, options, "thead-c906", THEAD)
         found[options] = (total(counts, "clean"), total(counts, "invalidate"))
