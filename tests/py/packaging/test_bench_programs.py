@@ -33,7 +33,7 @@ def answers(tmp_path_factory) -> dict[Path, tuple[int, str]]:
         )
         for path in PROGRAMS
     }
-    said = {path: process.communicate(timeout=120)[0] for path, process in running.items()}
+    said = {path: process.communicate(timeout=600)[0] for path, process in running.items()}
     return {path: (process.returncode, said[path]) for path, process in running.items()}
 
 
