@@ -79,7 +79,8 @@ def _screen(machine_id: str, summaries: Sequence[Summary], contexts: Sequence[Co
     launches = max((s.launches for s in summaries if s.has_figures), default=0)
     return Screen(
         machine_id=machine_id, arch=m.arch, title=m.context.cpu_model if m.context else "unknown machine",
-        facts=_facts(m), run=_run(m, launches), coarse=0 < launches < FEWEST_LAUNCHES and not m.published, warning=_warning(m, summaries),
+        facts=_facts(m), run=_run(m, launches),
+        coarse=0 < launches < FEWEST_LAUNCHES and not m.published, warning=_warning(m, summaries),
         headline=_headline(m, cells, conditions), use=use(found, ratios, m),
         set=[said(_setting_text(m))] if conditions else [],
         limits=limits(m, found), width_bits=width, conditions=conditions,

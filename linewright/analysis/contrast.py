@@ -129,7 +129,8 @@ def paired(
 ) -> Contrast | None:
     """Two cells over the launches that ran both: the paired t test on log ratios (or on differences in ns).
 
-    `places` has each launch's placement of code, for `steadied` and `no_surer` to heed.  None with fewer than two such launches, or where a ratio means nothing.
+    `places` has each launch's placement of code, for `steadied` and `no_surer` to heed.  None with fewer than two such
+    launches, or where a ratio means nothing.
     """
     common = [launch for launch in first if launch in second]
     a, b = (_figures([side[launch] for launch in common], scale) for side in (first, second))

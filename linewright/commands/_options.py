@@ -9,7 +9,7 @@ import typer
 
 from linewright.errors import UserError
 
-Records = Annotated[list[str], typer.Argument(metavar="RECORDS…", help="Record files.", show_default=False)]
+Records = Annotated[list[str], typer.Argument(metavar="RECORDS", help="Record files.", show_default=False)]
 Only = Annotated[list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Every = Annotated[bool, typer.Option("--all", help="Everything, instead of one screen.")]

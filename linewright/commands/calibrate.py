@@ -23,7 +23,7 @@ POSTERIOR_STEPS = 300
 
 
 def calibrate(
-    data: Annotated[str, typer.Argument(help="Published table (.csv) or record file of the machine.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Published table (.csv) or record file of the machine.")],
     start: Annotated[str, typer.Option("--from", help="Machine, or machine file, to begin with.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Machine file to write.")],
     title: Annotated[

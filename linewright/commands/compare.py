@@ -21,7 +21,7 @@ FORMATS = ("table", "json", "csv")
 Files = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="BASELINE FILE…",
+        metavar="BASELINE FILE",
         help="Record files, or trial files; the first is the baseline of all others.",
         show_default=False,
     ),

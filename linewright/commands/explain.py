@@ -23,7 +23,9 @@ ORDER = 62
 
 
 def explain(
-    cell: Annotated[str, typer.Argument(help="Id of a cell, as records and `measure --dry-run` show it.")],
+    cell: Annotated[
+        str, typer.Argument(metavar="CELL", help="Id of a cell, as records and `measure --dry-run` show it.")
+    ],
     on: Annotated[str, typer.Option(help="The simulated machine: model:NAME.")],
     trace: Annotated[
         str | None, typer.Option(help="Write a Chrome trace of 60 operations here; it opens in Perfetto.")

@@ -23,7 +23,8 @@ ORDER = 60
 
 def machines(
     name: Annotated[
-        str | None, typer.Argument(help="Machine to explain, or a machine file.", show_default="list all")
+        str | None,
+        typer.Argument(metavar="NAME", help="Machine to explain, or a machine file.", show_default="list all"),
     ] = None,
     resolved: Annotated[
         bool, typer.Option("--resolved", help="Print what the simulator is given of it, as JSON.")

@@ -24,7 +24,7 @@ ORDER = 30
 
 def plans(
     name: Annotated[
-        str | None, typer.Argument(help="Show this plan's parameters and cells.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Show this plan's parameters and cells.", show_default=False)
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
     as_json: AsJson = False,

@@ -19,7 +19,7 @@ def report(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="RECORDS…",
+            metavar="RECORDS",
             help="Record files, of one machine or several; results of find --json too.",
             show_default=False,
         ),

@@ -116,8 +116,8 @@ def test_nothing_is_said_of_too_little():
         record(r.cell, r.window_ns, r.context_id, r.launch, status="unreliable", reason="disturbed") for r in records
     ]
     assert render_all(cache_fit.sentences(summaries_of(disturbed), 64)) == [
-        "Cache maintenance: what a line costs, and what a wait, takes lists of several lengths: linewright measure --plan"
-        " cache."
+        "Cache maintenance: what a line costs, and what a wait, takes lists of several lengths: linewright measure"
+        " --plan cache."
     ]
 
 
