@@ -62,7 +62,7 @@ deb: ## Debian packages of library, development files, probe and command, into d
 release: ## the source release of the last commit, into dist/
 	@scripts/release.sh $(ARGS)
 
-package-test: ## Debian packages (as root), release without a network, musl: built, installed, used; ARGS names them
+package-test: ## Debian packages (as root), the wheel with arm64 and i386 hosts, release without a network, musl; ARGS names some
 	@scripts/setup.sh deb
 	@scripts/setup.sh package
 	@scripts/rooms.sh tests/packages $(ARGS)
