@@ -23,8 +23,8 @@ CPUS = 2
 # The kernel tests its timer by a busy loop: with no host CPU at hand for the emulated timer that ends in a panic.
 CONSOLE = {"amd64": "ttyS0 no_timer_check", "arm64": "ttyAMA0", "i386": "ttyS0 no_timer_check"}
 # CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold part of RAX: a panic
-# in some boots. A kernel for 32 bits cannot do without CMPXCHG8B, of which the same was seen (all flags set, where EAX
-# was -1): blocks of one instruction, which leave no flags to be made up later, have not shown it.
+# in some boots. A kernel for 32 bits cannot do without CMPXCHG8B, of which the same was seen (all flags set, behind
+# an addition of -1): blocks of one instruction, which leave no flags to be made up later, have not shown it.
 QEMU = {
     "amd64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"]),
     "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"]),
