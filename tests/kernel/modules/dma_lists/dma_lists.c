@@ -42,7 +42,7 @@ enum kind {
 
 /* ---- the model: one thread uses it, and no other device of the machine lacks coherency ---- */
 
-/* Memory behind the cache, by page frame; filled with what nobody stores until a line is cleaned. */
+/* Memory behind the cache, by page frame; filled with a byte that no test stores until a line is cleaned. */
 static DEFINE_XARRAY(memory);
 #define UNTOUCHED 0xee
 
