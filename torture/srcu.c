@@ -38,7 +38,10 @@ static bool forking = true;
 static bool flavours[LW_SRCU_FAST_UPDOWN + 1] = {false, true, true, true, true};
 
 static bool stop;
-static uint64_t reads, handler_reads, handed_on, grace_periods, callbacks, domains, forks, errors;
+/* Accessed by atomic operations: i386 would give a member of 64 bits four bytes of alignment. */
+typedef uint64_t shared_u64 __attribute__((aligned(8)));
+
+static shared_u64 reads, handler_reads, handed_on, grace_periods, callbacks, domains, forks, errors;
 
 static bool stopping(void)
 {
@@ -51,7 +54,7 @@ static void error_found(const char *what)
         fprintf(stderr, "linewright-torture: %s\n", what);
 }
 
-static uint64_t count(uint64_t *counter)
+static uint64_t count(shared_u64 *counter)
 {
     return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); /* read when all have ended */
 }
@@ -72,8 +75,8 @@ static void pause_us(unsigned us)
 /* ---- what is read and replaced ---- */
 
 struct object {
-    uint64_t state; /* ALIVE or DEAD */
-    uint64_t use; /* how often it was made alive */
+    shared_u64 state; /* ALIVE or DEAD */
+    shared_u64 use; /* how often it was made alive */
     struct lw_srcu_head head;
     struct world *world;
     struct object *next_free;
@@ -562,7 +565,7 @@ static void *forker(void *unused)
 /* Injected delays. Which step is how late is random; the threads' own randomness would not reach the worker. */
 static void delay(enum lw__srcu_point where)
 {
-    static uint64_t calls;
+    static shared_u64 calls;
     uint64_t rng = seed + where + 64 * count(&calls);
     uint64_t what = random_next(&rng) % 16;
     if (what == 0)
@@ -583,7 +586,7 @@ static void spawn(void *(*run)(void *))
 static bool nothing_tried(void)
 {
     uint64_t least = __atomic_load_n(&reads, __ATOMIC_RELAXED); /* approximate while threads run, exact at the end */
-    uint64_t *const all[] = {&grace_periods, &callbacks, &domains, forking ? &forks : &domains};
+    shared_u64 *const all[] = {&grace_periods, &callbacks, &domains, forking ? &forks : &domains};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
         least = least < __atomic_load_n(all[i], __ATOMIC_RELAXED) ? least : __atomic_load_n(all[i], __ATOMIC_RELAXED);
     return !least;
