@@ -35,7 +35,7 @@
 static unsigned seconds = 2, readers = 4, updaters = 2;
 static uint64_t seed = 1;
 static bool forking = true;
-static bool flavours[LW_SRCU_FAST_UPDOWN + 1] = {false, true, true, true, true};
+static bool flavours[LW__SRCU_FAST_UPDOWN + 1] = {false, true, true, true};
 
 static bool stop;
 /* Accessed by atomic operations: i386 would give a member of 64 bits four bytes of alignment. */
@@ -84,42 +84,37 @@ struct object {
 
 struct world { /* one domain and what it protects */
     struct lw_srcu srcu;
-    enum lw_srcu_flavour flavour;
+    enum lw__srcu_flavour flavour;
     struct object *current;
     pthread_mutex_t lock; /* updaters */
     struct object *free;
     struct object all[OBJECTS];
 };
-static struct world worlds[LW_SRCU_FAST_UPDOWN + 1];
+static struct world worlds[LW__SRCU_FAST_UPDOWN + 1];
 
 static lw_srcu_index enter(struct world *w)
 {
     switch (w->flavour) {
-    case LW_SRCU_NORMAL:
-        return lw_srcu_read_lock(&w->srcu);
-    case LW_SRCU_SIGNAL_SAFE:
-        return lw_srcu_read_lock_signal_safe(&w->srcu);
-    case LW_SRCU_FAST:
-        return lw_srcu_read_lock_fast(&w->srcu);
+    case LW__SRCU_NORMAL:
+        return lw_srcu_read_lock((struct lw_srcu_normal *)&w->srcu);
+    case LW__SRCU_FAST:
+        return lw_srcu_read_lock_fast((struct lw_srcu_fast *)&w->srcu);
     default:
-        return lw_srcu_read_lock_fast_updown(&w->srcu);
+        return lw_srcu_down_read_fast((struct lw_srcu_fast_updown *)&w->srcu);
     }
 }
 
 static void leave(struct world *w, lw_srcu_index c)
 {
     switch (w->flavour) {
-    case LW_SRCU_NORMAL:
-        lw_srcu_read_unlock(&w->srcu, c);
+    case LW__SRCU_NORMAL:
+        lw_srcu_read_unlock((struct lw_srcu_normal *)&w->srcu, c);
         break;
-    case LW_SRCU_SIGNAL_SAFE:
-        lw_srcu_read_unlock_signal_safe(&w->srcu, c);
-        break;
-    case LW_SRCU_FAST:
-        lw_srcu_read_unlock_fast(&w->srcu, c);
+    case LW__SRCU_FAST:
+        lw_srcu_read_unlock_fast((struct lw_srcu_fast *)&w->srcu, c);
         break;
     default:
-        lw_srcu_read_unlock_fast_updown(&w->srcu, c);
+        lw_srcu_up_read_fast((struct lw_srcu_fast_updown *)&w->srcu, c);
     }
 }
 
@@ -173,7 +168,7 @@ static struct object *replace(struct world *w)
     return old;
 }
 
-static int make_world(struct world *w, enum lw_srcu_flavour flavour)
+static int make_world(struct world *w, enum lw__srcu_flavour flavour)
 {
     w->flavour = flavour;
     pthread_mutex_init(&w->lock, NULL);
@@ -183,7 +178,7 @@ static int make_world(struct world *w, enum lw_srcu_flavour flavour)
         w->all[i].next_free = w->free;
         w->free = &w->all[i];
     }
-    int err = lw_srcu_init(&w->srcu, flavour);
+    int err = lw__srcu_init(&w->srcu, flavour);
     replace(w);
     return err;
 }
@@ -191,7 +186,7 @@ static int make_world(struct world *w, enum lw_srcu_flavour flavour)
 static struct world *any_world(uint64_t *rng)
 {
     for (;;) {
-        unsigned f = LW_SRCU_NORMAL + (unsigned)(random_next(rng) % 4);
+        unsigned f = LW__SRCU_NORMAL + (unsigned)(random_next(rng) % LW__SRCU_FAST_UPDOWN);
         if (flavours[f])
             return &worlds[f];
     }
@@ -265,7 +260,7 @@ static void directed(const char *name, unsigned stale, bool lock_late, bool leav
 {
     struct lw_srcu s;
     /* Updown: the reader is acted by the thread that waits, which would be refused inside a critical section that it must end itself. */
-    if (lw_srcu_init(&s, LW_SRCU_FAST_UPDOWN)) {
+    if (lw__srcu_init(&s, LW__SRCU_FAST_UPDOWN)) {
         error_found("directed: lw_srcu_init");
         return;
     }
@@ -338,7 +333,8 @@ static pthread_mutex_t handed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void hand_on(struct world *w)
 {
-    struct handed h = {w, lw_srcu_down_read_fast(&w->srcu), lw_srcu_dereference(w->current), 0};
+    struct handed h = {w, lw_srcu_down_read_fast((struct lw_srcu_fast_updown *)&w->srcu), lw_srcu_dereference(w->current),
+                       0};
     h.use = check(h.object, "down: the object is poisoned");
     pthread_mutex_lock(&handed_lock);
     bool room = handed_count < HANDED;
@@ -346,7 +342,7 @@ static void hand_on(struct world *w)
         handed[handed_count++] = h;
     pthread_mutex_unlock(&handed_lock);
     if (!room)
-        lw_srcu_up_read_fast(&w->srcu, h.index);
+        lw_srcu_up_read_fast((struct lw_srcu_fast_updown *)&w->srcu, h.index);
 }
 
 /* Ends a critical section that another thread began. */
@@ -360,7 +356,7 @@ static bool take_up(void)
     if (!h.world)
         return false;
     check_again(h.object, h.use, "up: the object changed inside the critical section");
-    lw_srcu_up_read_fast(&h.world->srcu, h.index);
+    lw_srcu_up_read_fast((struct lw_srcu_fast_updown *)&h.world->srcu, h.index);
     count(&handed_on);
     return true;
 }
@@ -399,7 +395,7 @@ static void read_once(uint64_t *rng)
     }
     check_again(o, use, "the object changed inside the critical section");
     leave(w, outer);
-    if (w->flavour == LW_SRCU_FAST_UPDOWN && what > 1000)
+    if (w->flavour == LW__SRCU_FAST_UPDOWN && what > 1000)
         hand_on(w);
     if (what > 900)
         take_up();
@@ -497,9 +493,9 @@ static void *churn(void *unused)
     (void)unused;
     uint64_t rng = seed + 4;
     while (!stopping()) {
-        struct world w = {.flavour = (enum lw_srcu_flavour)(LW_SRCU_NORMAL + random_next(&rng) % 4)};
+        struct world w = {.flavour = (enum lw__srcu_flavour)(LW__SRCU_NORMAL + random_next(&rng) % LW__SRCU_FAST_UPDOWN)};
         struct lw_srcu_head head;
-        if (lw_srcu_init(&w.srcu, w.flavour)) {
+        if (lw__srcu_init(&w.srcu, w.flavour)) {
             error_found("lw_srcu_init");
             break;
         }
@@ -524,9 +520,9 @@ static int child(void)
     uint64_t before = errors;
     __atomic_store_n(&lw__srcu_test_point, NULL, __ATOMIC_RELEASE);
     alarm(60);
-    for (unsigned f = LW_SRCU_NORMAL; f <= LW_SRCU_FAST_UPDOWN; f++)
+    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++)
         pthread_mutex_init(&worlds[f].lock, NULL); /* perhaps another thread's when the process was copied; for callbacks */
-    for (unsigned f = LW_SRCU_NORMAL; f <= LW_SRCU_FAST_UPDOWN; f++) {
+    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++) {
         struct world *w = &worlds[f];
         struct lw_srcu_head head;
         if (!flavours[f])
@@ -594,8 +590,8 @@ static bool nothing_tried(void)
 
 static void storm(void)
 {
-    for (unsigned f = LW_SRCU_NORMAL; f <= LW_SRCU_FAST_UPDOWN; f++)
-        if (flavours[f] && make_world(&worlds[f], (enum lw_srcu_flavour)f)) {
+    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++)
+        if (flavours[f] && make_world(&worlds[f], (enum lw__srcu_flavour)f)) {
             error_found("lw_srcu_init");
             return;
         }
@@ -621,7 +617,7 @@ static void storm(void)
         pthread_join(threads[i], NULL);
     while (take_up())
         ;
-    for (unsigned f = LW_SRCU_NORMAL; f <= LW_SRCU_FAST_UPDOWN; f++)
+    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++)
         if (flavours[f] && (lw_srcu_barrier(&worlds[f].srcu) || lw_srcu_cleanup(&worlds[f].srcu)))
             error_found("at the end: a domain is not idle");
     if (nothing_tried())
@@ -667,16 +663,16 @@ static int deny(long call, char **argv)
 
 static int only_flavour(const char *name)
 {
-    static const char *const names[] = {"", "normal", "signal_safe", "fast", "fast_updown"};
+    static const char *const names[] = {"", "normal", "fast", "fast_updown"};
     if (!strcmp(name, "all"))
         return 0;
-    for (unsigned f = LW_SRCU_NORMAL; f <= LW_SRCU_FAST_UPDOWN; f++)
+    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++)
         if (!strcmp(name, names[f])) {
             memset(flavours, 0, sizeof flavours);
             flavours[f] = true;
             return 0;
         }
-    return wrong("--flavour: no such flavour", "all, normal, signal_safe, fast, fast_updown");
+    return wrong("--flavour: no such flavour", "all, normal, fast, fast_updown");
 }
 
 static int option(const char *name, const char *value, char **argv)
@@ -725,7 +721,7 @@ int main(int argc, char **argv)
     }
     struct lw_srcu probe;
     char text[300] = "";
-    if (lw_srcu_init(&probe, LW_SRCU_FAST) == 0) {
+    if (lw__srcu_init(&probe, LW__SRCU_FAST) == 0) {
         lw_srcu_describe(&probe, text, sizeof text);
         lw_srcu_cleanup(&probe);
     }

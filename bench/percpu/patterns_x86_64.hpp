@@ -27,7 +27,7 @@ inline std::uint32_t cpu_start(std::ptrdiff_t off) {
 // Load, add, store: three steps inside the sequence.
 [[gnu::always_inline]] inline void load_add_store(char *base, std::uint64_t v) {
 again:
-    const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, base);
+    const std::ptrdiff_t off = LW__RT(limit).offset;
     const std::uint32_t cpu = cpu_start(off);
     const std::size_t index = std::size_t{cpu} << LW_PERCPU_SHIFT;
     __asm__ goto(BASELINE_TABLE
@@ -41,7 +41,7 @@ again:
 // Load and compute outside, compare and store inside, through one register.
 [[gnu::always_inline]] inline void compare_and_store(char *base, std::uint64_t v) {
 again:
-    const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, base);
+    const std::ptrdiff_t off = LW__RT(limit).offset;
     const std::uint32_t cpu = cpu_start(off);
     auto *word = reinterpret_cast<volatile std::uint64_t *>(base + (std::size_t{cpu} << LW_PERCPU_SHIFT));
     const std::uint64_t old = *word;

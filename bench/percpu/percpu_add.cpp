@@ -40,11 +40,6 @@ struct Ours {
     [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_add_u64(at(m.handle, i), 1); }
 };
 
-struct Hot {
-    static constexpr const char *name = "lw_this_cpu_add_lazy";
-    [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_add_lazy_u64(at(m.handle, i), 1); }
-};
-
 struct Value {
     static constexpr const char *name = "lw_this_cpu_fetch_add";
     [[gnu::always_inline]] static void add(Places m, std::size_t i) { lw_this_cpu_fetch_add_u64(at(m.handle, i), 1); }
@@ -151,7 +146,6 @@ int main() {
     }
     std::vector<Row> rows;
     rows.push_back(row<Ours>());
-    rows.push_back(row<Hot>());
 #if defined(__x86_64__)
     rows.push_back(row<Load_add_store>());
     rows.push_back(row<Compare_and_store>());

@@ -46,8 +46,9 @@ std::uint64_t aborted;
 #define VARIANT(name, text)                                               \
     struct name {                                                         \
         [[gnu::always_inline]] static void add(char *q) {                 \
-            const std::ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, q);   \
-            const unsigned limit = lw__rt_limit(&lw_percpu_rt, q);        \
+            const lw__rt_view rt = LW__RT(limit);                         \
+            const std::ptrdiff_t off = rt.offset;                         \
+            const unsigned limit = rt.limit;                              \
             __asm__ goto(TABLE text                                       \
                          :                                                \
                          : [off] "r"(off), [limit] "r"(limit), [q] "r"(q) \
@@ -85,10 +86,6 @@ inline std::uint64_t *handle_of(char *q) { return reinterpret_cast<std::uint64_t
 
 struct Library {
     [[gnu::always_inline]] static void add(char *q) { lw_this_cpu_add_u64(handle_of(q), 1); }
-};
-
-struct Library_lazy {
-    [[gnu::always_inline]] static void add(char *q) { lw_this_cpu_add_lazy_u64(handle_of(q), 1); }
 };
 
 struct Load_add_store {
@@ -174,7 +171,6 @@ int main() {
         return 0;
     }
     std::vector<Row> rows{row<Library>("lw_this_cpu_add"),
-                          row<Library_lazy>("lw_this_cpu_add_lazy"),
                           row<Load_add_store>("pattern: load, add, store"),
                           row<Compare_and_store>("pattern: load, compare-and-store"),
                           row<Shifted>("CPU number shifted after the load"),
@@ -212,11 +208,10 @@ int main() {
     auto best = [&](std::string_view name) {
         return std::ranges::find_if(rows, [&](const Row &r) { return r.name == name; })->of(0, 0);
     };
-    std::printf(
-        "\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of the lazy form %.1f, of two stores "
-        "%.1f, of one add to memory %.1f\n",
-        best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("lw_this_cpu_add_lazy"),
-        best("lock add") / best("two stores, no sequence"), best("lock add") / best("one add to memory"));
+    std::printf("\nlock add, in multiples (best placement, same word): of lw_this_cpu_add %.1f, of two stores "
+                "%.1f, of one add to memory %.1f\n",
+                best("lock add") / best("lw_this_cpu_add"), best("lock add") / best("two stores, no sequence"),
+                best("lock add") / best("one add to memory"));
     std::printf("aborted attempts: %llu\n", static_cast<unsigned long long>(aborted));
     lw_percpu_free(handle);
     return 0;

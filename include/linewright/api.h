@@ -10,7 +10,7 @@
 
 /* Raised whenever the inline code of percpu.h or srcu.h and the library no longer fit an older counterpart: a structure that both
  * use, the order of the counters, what a handle means. */
-#define LW_INTERFACE 2
+#define LW_INTERFACE 4
 
 #ifdef __cplusplus
 extern "C" {

@@ -34,6 +34,11 @@
 #ifndef LINEWRIGHT_ATOMIC_H
 #define LINEWRIGHT_ATOMIC_H
 
+#ifdef __cplusplus /* C as well: it has no other casts */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -396,6 +401,10 @@ LW_WIDTHS(LW_DEC_AND_TEST, lw_dec_and_test)
 
 #ifdef __cplusplus
 #include "atomic_ref.h" /* lw::atomic_ref<T>, from C++17 on */
+#endif
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
 #endif
 
 #endif

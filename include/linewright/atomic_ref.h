@@ -20,6 +20,11 @@
 #ifndef LINEWRIGHT_ATOMIC_REF_H
 #define LINEWRIGHT_ATOMIC_REF_H
 
+#ifdef __cplusplus /* C as well: it has no other casts */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #if defined(__cplusplus) && __cplusplus >= 201703L
 
 #include "atomic.h"
@@ -648,4 +653,8 @@ public:
 } // extern "C++"
 
 #endif
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
+
 #endif

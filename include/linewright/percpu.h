@@ -12,7 +12,7 @@
  *   atomic adds where no restartable sequence could do the add; a sum adds both. Reading one copy alone says nothing.
  * - value (u8, u16, u32, u64, pointer): lw_this_cpu_{read,write,and,andnot,or,xor,xchg,cmpxchg,try_cmpxchg,fetch_add,
  *   add_return,sub_return,inc_return,dec_return}.
- * - list (a pointer to struct lw_percpu_node): lw_percpu_push and lw_percpu_pop only.
+ * - list (a pointer to struct lw_percpu_node): lw_percpu_push…, lw_percpu_pop… and lw_percpu_length only.
  *
  * Ordering: every operation is relaxed. An operation is one step for everything that runs on the same CPU (other threads,
  * signal handlers) and never tears for a thread that sums or reads from another CPU; it orders nothing else.
@@ -32,6 +32,11 @@
 #ifndef LINEWRIGHT_PERCPU_H
 #define LINEWRIGHT_PERCPU_H
 
+#ifdef __cplusplus /* C as well: it has no other casts */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +46,14 @@
 
 /* A compiler that estimates size by lines of assembly takes a sequence for something large and calls it as a function: 1.6 ns
  * instead of 0.5. */
-#define LW__INLINE static inline __attribute__((always_inline))
+#define LW__ALWAYS_INLINE inline __attribute__((always_inline))
+#define LW__INLINE static LW__ALWAYS_INLINE
+
+/* What a sequence needs of lw_percpu_rt. */
+struct lw__rt_view {
+    ptrdiff_t offset;
+    unsigned limit; /* 0: no sequences */
+};
 
 #include <linewright/arch/rseq.h>
 
@@ -58,14 +70,14 @@ extern "C" {
 #define LW_PERCPU_MAX_ALIGN 4096
 #define LW_PERCPU_TRIES 16
 
-/* What the inline code reads; final before the first handle exists, but for `limit`. Read-only for users. */
+/* What the inline code reads; final before the first handle exists, but for the limits. Read-only for users. */
 struct lw_percpu_rt {
     ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
-    /* What sequences of counters compare the CPU field with: nr_cpus, encoded as the architecture needs it. Where
-     * LW__RSEQ_LIMIT_GROWS, one more than the highest CPU that a counter was or may have been used on: a thread on a CPU beyond goes
-     * out of line, which raises the limit. A loop that keeps an old value only goes out of line more often. */
+    /* What sequences of counters compare the CPU field with: one more than the highest CPU that they were or may have been used on,
+     * encoded as the architecture needs it. A thread on a CPU beyond goes out of line, which raises the limit. A loop that
+     * keeps an old value only goes out of line more often. 0: no sequences, or the library has not started yet. */
     unsigned limit;
-    unsigned value_limit; /* the same for value operations; 0: they use no sequences */
+    unsigned value_limit; /* the same for value operations */
     unsigned nr_cpus; /* CPU numbers are below this */
     unsigned mode; /* enum lw_percpu_mode */
 };
@@ -110,6 +122,7 @@ enum lw__op { LW__READ, LW__WRITE, LW__XCHG, LW__AND, LW__OR, LW__FETCH_ADD, LW_
 
 LW_API void lw__percpu_add_slow_u32(uint32_t *p, uint32_t v);
 LW_API void lw__percpu_add_slow_u64(uint64_t *p, uint64_t v);
+LW_API int lw__percpu_add_cpu_slow(uint64_t *p, uint64_t v);
 /* Adds to the second word only: for callers of lw_rseq_add_ulong() that got false. */
 LW_API void lw__percpu_add_second_u32(uint32_t *p, uint32_t v);
 LW_API void lw__percpu_add_second_u64(uint64_t *p, uint64_t v);
@@ -122,6 +135,7 @@ LW_API void lw__percpu_pin(const void *address);
 
 /* The handle points one unit below CPU 0's copy. */
 #define LW__CPU0(p) ((char *)(p) + LW_PERCPU_STRIDE)
+#define LW__RT(which) lw__rt_read(&lw_percpu_rt, offsetof(struct lw_percpu_rt, which))
 
 /* ---- one attempt, for algorithms with a fall-back of their own ---- */
 
@@ -130,12 +144,14 @@ LW_API void lw__percpu_pin(const void *address);
  * lw__percpu_add_slow_*. p is a handle, or a handle plus an offset, naturally aligned. Relaxed; a compiler barrier. */
 LW__INLINE bool lw_rseq_add_u32(uint32_t *p, uint32_t v)
 {
-    return lw__seq_add_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p));
+    struct lw__rt_view rt = LW__RT(limit);
+    return __builtin_expect(rt.limit != 0, 1) && lw__seq_add_u32(LW__CPU0(p), v, rt.offset, rt.limit);
 }
 
 LW__INLINE bool lw_rseq_add_u64(uint64_t *p, uint64_t v)
 {
-    return lw__seq_add_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p));
+    struct lw__rt_view rt = LW__RT(limit);
+    return __builtin_expect(rt.limit != 0, 1) && lw__seq_add_u64(LW__CPU0(p), v, rt.offset, rt.limit);
 }
 
 LW__INLINE bool lw_rseq_add_ulong(unsigned long *p, unsigned long v)
@@ -161,22 +177,18 @@ LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
         lw__percpu_add_slow_u64(p, v);
 }
 
-/* Lazy add: skips publishing rseq_cs if it already points at this descriptor. For a loop that counts again and again with no
- * other sequence of the thread in between: where
- * stores are the bottleneck (x86 with the word in the first-level cache) it is a quarter faster. In all other places, where
- * different sequences alternate, it is slower than the plain one. See docs/library/percpu.md. */
-LW__INLINE void lw_this_cpu_add_lazy_u32(uint32_t *p, uint32_t v)
-{
-    if (__builtin_expect(
-            !lw__seq_add_lazy_u32(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
-        lw__percpu_add_slow_u32(p, v);
-}
+/* A word's CPU, from its address and CPU 0's. */
+#define LW__CPU_OF(at, q) ((unsigned)(((uintptr_t)(at) - (uintptr_t)(q)) >> LW_PERCPU_SHIFT))
 
-LW__INLINE void lw_this_cpu_add_lazy_u64(uint64_t *p, uint64_t v)
+/* Adds as lw_this_cpu_add_u64() and returns the CPU whose copy has it; -1: a second word has, which is no CPU's. That is always so where
+ * values have no sequences. */
+LW__INLINE int lw_this_cpu_add_cpu_u64(uint64_t *p, uint64_t v)
 {
-    if (__builtin_expect(
-            !lw__seq_add_lazy_u64(LW__CPU0(p), v, lw__rt_offset(&lw_percpu_rt, p), lw__rt_limit(&lw_percpu_rt, p)), 0))
-        lw__percpu_add_slow_u64(p, v);
+    struct lw__rt_view rt = LW__RT(value_limit);
+    uint64_t at;
+    if (__builtin_expect(rt.limit && lw__seq_add_at_u64(LW__CPU0(p), v, 0, &at, rt.offset, rt.limit), 1))
+        return (int)LW__CPU_OF(at, LW__CPU0(p));
+    return lw__percpu_add_cpu_slow(p, v);
 }
 
 LW__INLINE void lw_this_cpu_sub_u32(uint32_t *p, uint32_t v)
@@ -190,10 +202,15 @@ LW__INLINE void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
 }
 
 /* All copies of a counter added up, modulo 2^32 or 2^64. Adds that run at the same time may or may not be seen; adds that
- * happened before (in the sense of the language) are. Async-signal-safe. Time grows with lw_percpu_nr_cpus(); on arm64 with the highest CPU that
- * the process could use when it started, has counted on, or has called lw_per_cpu_ptr() for. */
+ * happened before (in the sense of the language) are. Async-signal-safe. Time grows with the highest CPU that the process could use
+ * when it started, has used an operation on since, or has called lw_per_cpu_ptr() for. */
 LW_API uint32_t lw_percpu_sum_u32(const uint32_t *p);
 LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
+
+/* The same for n counters: sums[i] receives the sum of p[i]. CPU by CPU, so that each line of counters that stand side by side, in the
+ * order of their allocation for instance, is fetched once: for a report of hundreds of counters. */
+LW_API void lw_percpu_sum_many_u32(uint32_t *const *p, size_t n, uint32_t *sums);
+LW_API void lw_percpu_sum_many_u64(uint64_t *const *p, size_t n, uint64_t *sums);
 
 /* ---- values ---- */
 
@@ -203,9 +220,8 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
     {                                                                                                                        \
         T old;                                                                                                               \
         T *w = (T *)(uintptr_t)p;                                                                                            \
-        if (__builtin_expect(lw__seq_read_u##bits(LW__CPU0(w), 0, 0, &old, lw__rt_offset(&lw_percpu_rt, p),                  \
-                                                  lw__rt_value_limit(&lw_percpu_rt, p)),                                     \
-                             1))                                                                                             \
+        struct lw__rt_view rt = LW__RT(value_limit);                                                                         \
+        if (__builtin_expect(rt.limit && lw__seq_read_u##bits(LW__CPU0(w), 0, 0, &old, rt.offset, rt.limit), 1))             \
             return old;                                                                                                      \
         return lw__percpu_value_slow_u##bits(w, LW__READ, 0, 0);                                                             \
     }                                                                                                                        \
@@ -254,9 +270,8 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
     LW__INLINE T lw_this_cpu_cmpxchg_u##bits(T *p, T expected, T v)                                                          \
     {                                                                                                                        \
         T old;                                                                                                               \
-        if (__builtin_expect(lw__seq_cmpxchg_u##bits(LW__CPU0(p), v, expected, &old, lw__rt_offset(&lw_percpu_rt, p),        \
-                                                     lw__rt_value_limit(&lw_percpu_rt, p)),                                  \
-                             1))                                                                                             \
+        struct lw__rt_view rt = LW__RT(value_limit);                                                                         \
+        if (__builtin_expect(rt.limit && lw__seq_cmpxchg_u##bits(LW__CPU0(p), v, expected, &old, rt.offset, rt.limit), 1))   \
             return old;                                                                                                      \
         return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected);                                                   \
     }                                                                                                                        \
@@ -281,15 +296,14 @@ LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
         return stored;                                                                                                       \
     }
 
-#define LW__VALUE_FUNCTION(bits, T, name, op)                                                                   \
-    LW__INLINE T lw__this_cpu_##name##_u##bits(T *p, T v)                                                       \
-    {                                                                                                           \
-        T old;                                                                                                  \
-        if (__builtin_expect(lw__seq_##name##_u##bits(LW__CPU0(p), v, 0, &old, lw__rt_offset(&lw_percpu_rt, p), \
-                                                      lw__rt_value_limit(&lw_percpu_rt, p)),                    \
-                             1))                                                                                \
-            return old;                                                                                         \
-        return lw__percpu_value_slow_u##bits(p, op, v, 0);                                                      \
+#define LW__VALUE_FUNCTION(bits, T, name, op)                                                                        \
+    LW__INLINE T lw__this_cpu_##name##_u##bits(T *p, T v)                                                            \
+    {                                                                                                                \
+        T old;                                                                                                       \
+        struct lw__rt_view rt = LW__RT(value_limit);                                                                 \
+        if (__builtin_expect(rt.limit && lw__seq_##name##_u##bits(LW__CPU0(p), v, 0, &old, rt.offset, rt.limit), 1)) \
+            return old;                                                                                              \
+        return lw__percpu_value_slow_u##bits(p, op, v, 0);                                                           \
     }
 
 LW__VALUE_FUNCTIONS(8, uint8_t)
@@ -302,14 +316,17 @@ LW__VALUE_FUNCTIONS(64, uint64_t)
 /* A node, usually a member of what is listed. One list per CPU: push adds a node to the current CPU's; pop returns the one that was
  * pushed there last and takes it off, or returns NULL; other CPUs' lists are not searched. The list is a handle of a NULL pointer:
  *   struct lw_percpu_node **list = lw_percpu_alloc(sizeof *list, sizeof *list);
- * Safe against every interruption, in signal handlers too; there is no ABA problem. Relaxed, as all operations here: what is
- * stored into a node before push is seen after pop by a thread that then runs on the same CPU. */
+ * Safe against every interruption, in signal handlers too; there is no ABA problem. What is stored into a node before push is seen
+ * after the pop that returns it.
+ *
+ * Where one thread pushes and another pops, nodes gather on the first one's CPU: use lw_percpu_pop_any() there. */
 struct lw_percpu_node {
     struct lw_percpu_node *next;
 };
 
-LW_API void lw__percpu_push_slow(struct lw_percpu_node **list, struct lw_percpu_node *node);
-LW_API struct lw_percpu_node *lw__percpu_pop_slow(struct lw_percpu_node **list);
+LW_API unsigned lw__percpu_push_slow(struct lw_percpu_node **list, struct lw_percpu_node *first,
+                                     struct lw_percpu_node *last);
+LW_API struct lw_percpu_node *lw__percpu_pop_slow(struct lw_percpu_node **list, unsigned *cpu);
 
 #ifdef __LP64__
 #define LW__POINTER(name) name##_u64
@@ -329,24 +346,26 @@ typedef uint32_t lw__pointer;
 #endif
 
 /* One attempt; false: nothing happened. */
-LW__INLINE bool lw__percpu_try_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
+LW__INLINE bool lw__percpu_try_push(struct lw_percpu_node **list, struct lw_percpu_node *first, struct lw_percpu_node *last,
+                                    unsigned *cpu)
 {
-    char *q = LW__CPU0(list);
-    ptrdiff_t off = lw__rt_offset(&lw_percpu_rt, list);
-    unsigned limit = lw__rt_value_limit(&lw_percpu_rt, list);
-    lw__pointer head, old;
-    if (!LW__POINTER(lw__seq_read)(q, 0, 0, &head, off, limit))
+    struct lw__rt_view rt = LW__RT(value_limit);
+    lw__pointer at;
+#ifdef LW_THREAD_SANITIZER
+    __atomic_store_n(&last->next, NULL, LW__LIST_PUSHED); /* pairs with the loads in pop */
+#endif
+    if (!rt.limit || !LW__POINTER(lw__seq_push)(LW__CPU0(list), (lw__pointer)(uintptr_t)first,
+                                                (lw__pointer)(uintptr_t)&last->next, &at, rt.offset, rt.limit))
         return false;
-    /* Atomic: a sequence that is about to be aborted may read it. Pairs with the loads in pop. */
-    __atomic_store_n(&node->next, (struct lw_percpu_node *)(uintptr_t)head, LW__LIST_PUSHED);
-    return LW__POINTER(lw__seq_cmpxchg)(q, (lw__pointer)(uintptr_t)node, head, &old, off, limit) && old == head;
+    *cpu = LW__CPU_OF(at, LW__CPU0(list));
+    return true;
 }
 
 LW__INLINE bool lw__percpu_try_pop(struct lw_percpu_node **list, struct lw_percpu_node **node)
 {
-    lw__pointer head;
-    bool done = LW__POINTER(lw__seq_pop)(LW__CPU0(list), 0, 0, &head, lw__rt_offset(&lw_percpu_rt, list),
-                                         lw__rt_value_limit(&lw_percpu_rt, list));
+    lw__pointer head = 0;
+    struct lw__rt_view rt = LW__RT(value_limit);
+    bool done = rt.limit && LW__POINTER(lw__seq_pop)(LW__CPU0(list), 0, 0, &head, rt.offset, rt.limit);
     *node = (struct lw_percpu_node *)(uintptr_t)head;
 #ifdef LW_THREAD_SANITIZER
     if (done && head)
@@ -355,36 +374,86 @@ LW__INLINE bool lw__percpu_try_pop(struct lw_percpu_node **list, struct lw_percp
     return done;
 }
 
-LW__INLINE void lw_percpu_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
+LW__INLINE bool lw__percpu_try_pop_cpu(struct lw_percpu_node **list, struct lw_percpu_node **node, unsigned *cpu)
 {
-    if (__builtin_expect(!lw__percpu_try_push(list, node), 0))
-        lw__percpu_push_slow(list, node);
+    struct lw__rt_view rt = LW__RT(value_limit);
+    lw__pointer at;
+    if (!rt.limit || !LW__POINTER(lw__seq_pop_at)(LW__CPU0(list), (lw__pointer)(uintptr_t)node, 0, &at, rt.offset, rt.limit))
+        return false;
+    *cpu = LW__CPU_OF(at, LW__CPU0(list));
+#ifdef LW_THREAD_SANITIZER
+    if (*node)
+        (void)__atomic_load_n(&(*node)->next, LW__LIST_POPPED);
+#endif
+    return true;
+}
+
+/* Adds a chain of nodes, each of which points to the next one, from `first` to `last`: in one step. Returns the CPU to whose list. */
+LW__INLINE unsigned lw_percpu_push_chain(struct lw_percpu_node **list, struct lw_percpu_node *first,
+                                         struct lw_percpu_node *last)
+{
+    unsigned cpu;
+    return __builtin_expect(lw__percpu_try_push(list, first, last, &cpu), 1) ? cpu : lw__percpu_push_slow(list, first, last);
+}
+
+LW__INLINE unsigned lw_percpu_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
+{
+    return lw_percpu_push_chain(list, node, node);
 }
 
 LW__INLINE struct lw_percpu_node *lw_percpu_pop(struct lw_percpu_node **list)
 {
     struct lw_percpu_node *node;
-    return __builtin_expect(lw__percpu_try_pop(list, &node), 1) ? node : lw__percpu_pop_slow(list);
+    unsigned cpu;
+    return __builtin_expect(lw__percpu_try_pop(list, &node), 1) ? node : lw__percpu_pop_slow(list, &cpu);
 }
 
+/* The same; *cpu receives the CPU whose list it was, also where that was empty. */
+LW__INLINE struct lw_percpu_node *lw_percpu_pop_cpu(struct lw_percpu_node **list, unsigned *cpu)
+{
+    struct lw_percpu_node *node = NULL;
+    return __builtin_expect(lw__percpu_try_pop_cpu(list, &node, cpu), 1) ? node : lw__percpu_pop_slow(list, cpu);
+}
+
+/* Pops from the current CPU's list or, where that is empty, takes the whole list of another CPU, puts all but one of its nodes on the
+ * current CPU's list and returns that one. NULL: each list was empty when it was looked at. Taking costs a system call and interrupts
+ * the other CPU, so it pays where nodes are pushed on one CPU and popped on another. A thread that is denied membarrier after the
+ * library's start finds other CPUs' lists empty, here and below. All three may be used in signal handlers. */
+LW_API struct lw_percpu_node *lw_percpu_pop_any(struct lw_percpu_node **list);
+
+/* Takes the nodes of all CPUs off, as one chain; the last one's `next` is NULL. To empty a list before it is freed, for instance. */
+LW_API struct lw_percpu_node *lw_percpu_pop_all(struct lw_percpu_node **list);
+
+/* How many nodes there are, CPU after CPU: exact while no other thread pushes or pops. Takes time with the number of nodes, and a system
+ * call for each CPU that has any. */
+LW_API size_t lw_percpu_length(struct lw_percpu_node **list);
+
 /* ---- all copies; static definitions ---- */
+
+/* In what a program expands, a cast of its language. */
+#ifdef __cplusplus
+#define LW__CAST(type, value) static_cast<type>(value)
+#else
+#define LW__CAST(type, value) ((type)(value))
+#endif
 
 /* Runs its statement with `copy`, a pointer, at each CPU's copy in turn. For counters use the sums: a copy has two words. May be
  * nested. */
 #define LW__FOR_EACH(copy, p, cpu) \
-    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus() && (((copy) = (__typeof__(copy))lw_per_cpu_ptr((p), cpu)), true); cpu++)
+    for (unsigned cpu = 0;         \
+         cpu < lw_percpu_nr_cpus() && (((copy) = LW__CAST(__typeof__(copy), lw_per_cpu_ptr((p), cpu))), true); cpu++)
 #define LW__FOR_EACH_2(copy, p, number) LW__FOR_EACH(copy, p, lw__cpu_##number)
 #define LW__FOR_EACH_1(copy, p, number) LW__FOR_EACH_2(copy, p, number)
 #define lw_percpu_for_each(copy, p) LW__FOR_EACH_1(copy, p, __COUNTER__)
 
 /* Defines a pointer variable `name` with per-CPU memory for a `type`, zeroed, ready before main (after constructors of priority 102
  * and below) and never freed. For file scope or namespace scope. The program ends where memory is lacking. */
-#define LW_DEFINE_PERCPU(type, name_)                                               \
-    type *name_ = NULL;                                                             \
-    __attribute__((constructor(102))) static void lw__percpu_define_##name_(void)   \
-    {                                                                               \
-        name_ = (type *)lw__percpu_define(#name_, sizeof(type), __alignof__(type)); \
-    }                                                                               \
+#define LW_DEFINE_PERCPU(type, name_)                                                         \
+    type *name_ = NULL;                                                                       \
+    __attribute__((constructor(102))) static void lw__percpu_define_##name_(void)             \
+    {                                                                                         \
+        name_ = LW__CAST(type *, lw__percpu_define(#name_, sizeof(type), __alignof__(type))); \
+    }                                                                                         \
     struct lw__percpu_semicolon
 #define LW_DEFINE_STATIC_PERCPU(type, name_) static LW_DEFINE_PERCPU(type, name_)
 LW_API void *lw__percpu_define(const char *name, size_t size, size_t align);
@@ -418,6 +487,13 @@ static inline int64_t lw_counter_sum(const struct lw_counter *c)
     return (int64_t)lw_percpu_sum_u64(c->words);
 }
 
+/* The sums of an array of n counters, at a lower price than one by one; see lw_percpu_sum_many_u64(). */
+static inline void lw_counter_sum_many(const struct lw_counter *counters, size_t n, int64_t *sums)
+{
+    if (n)
+        lw_percpu_sum_many_u64(&counters->words, n, (uint64_t *)sums);
+}
+
 /* No thread may use the counter any more. */
 static inline void lw_counter_destroy(struct lw_counter *c)
 {
@@ -429,15 +505,27 @@ static inline void lw_counter_destroy(struct lw_counter *c)
 }
 #endif
 
-/* Every file with sequences keeps its object loaded: after dlclose() the kernel could still read the descriptor that a thread
- * published last. Costs one call per file at start-up. */
-static const char lw__percpu_here = 0;
+/* An object with sequences stays loaded: after dlclose() the kernel could still read the descriptor that a thread published last. The
+ * linker defines where its descriptors begin and end. Costs one call per file at start-up. */
+__asm__(".pushsection __rseq_cs, \"aw\"\n\t.popsection"); /* there in any case, so that both are defined */
+extern const char lw__rseq_cs_begin[] __asm__("__start___rseq_cs") __attribute__((weak, visibility("hidden")));
+extern const char lw__rseq_cs_end[] __asm__("__stop___rseq_cs") __attribute__((weak, visibility("hidden")));
 __attribute__((constructor)) static void lw__percpu_pin_this_object(void)
 {
     lw__check_interface(LW_INTERFACE);
-    lw__percpu_pin(&lw__percpu_here);
+#if defined(__x86_64__) || defined(__i386__) /* no macro tells the dialect; a template of alternatives {AT&T|Intel} does */
+    __asm__ volatile("{|.error \"linewright: its headers are for AT&T syntax; compile this file without -masm=intel\"}" : :);
+#endif
+    if (&lw__rseq_cs_begin[0] != &lw__rseq_cs_end[0])
+        lw__percpu_pin(lw__rseq_cs_begin);
 }
 
 #include <linewright/percpu_generic.h>
+
+#include <linewright/percpu_counter.h>
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 #endif

@@ -1,6 +1,6 @@
 /* Type-generic names over the per-CPU operations; part of percpu.h. A combination that is not supported does not compile.
  *
- *   counters: lw_this_cpu_{add,sub,add_lazy}(p, v), lw_this_cpu_{inc,dec}(p), lw_percpu_sum(p)     32 and 64 bits
+ *   counters: lw_this_cpu_{add,sub}(p, v), lw_this_cpu_{inc,dec}(p), lw_percpu_sum(p)     32 and 64 bits
  *   values:   lw_this_cpu_read(p), lw_this_cpu_{write,and,andnot,or,xor,xchg,fetch_add,add_return,sub_return}(p, v),
  *             lw_this_cpu_{inc_return,dec_return}(p), lw_this_cpu_cmpxchg(p, expected, v),
  *             lw_this_cpu_try_cmpxchg(p, &expected, v)     8, 16, 32, 64 bits, unsigned
@@ -66,10 +66,9 @@ extern "C++" { /* overloads, also where the program includes this inside extern 
 #define LW__P(C, bits) (LW__WORD(bits) *)(void *)p
 #define LW__CP(C, bits) (const LW__WORD(bits) *)(const void *)p
 
-#define LW__COUNTER_TYPE(C, type, bits)                                                     \
-    LW__TYPED(void, , lw_this_cpu_add, C, type, bits, (C * p, C v), LW__P(C, bits), v)      \
-    LW__TYPED(void, , lw_this_cpu_sub, C, type, bits, (C * p, C v), LW__P(C, bits), v)      \
-    LW__TYPED(void, , lw_this_cpu_add_lazy, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
+#define LW__COUNTER_TYPE(C, type, bits)                                                \
+    LW__TYPED(void, , lw_this_cpu_add, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
+    LW__TYPED(void, , lw_this_cpu_sub, C, type, bits, (C * p, C v), LW__P(C, bits), v) \
     LW__TYPED(C, return, lw_percpu_sum, C, type, bits, (const C *p), LW__CP(C, bits))
 LW__COUNTER_TYPE(unsigned, uint, 32)
 LW__COUNTER_TYPE(unsigned long, ulong, LW__LONG_BITS)
@@ -117,7 +116,6 @@ __extension__ LW__VALUE_TYPE(unsigned long long, ullong, 64)
 
 #define lw_this_cpu_add(p, v) LW__COUNTER_PICK(p, lw_this_cpu_add)((p), (v))
 #define lw_this_cpu_sub(p, v) LW__COUNTER_PICK(p, lw_this_cpu_sub)((p), (v))
-#define lw_this_cpu_add_lazy(p, v) LW__COUNTER_PICK(p, lw_this_cpu_add_lazy)((p), (v))
 #define lw_this_cpu_inc(p) lw_this_cpu_add((p), 1)
 #define lw_this_cpu_dec(p) lw_this_cpu_sub((p), 1)
 #define lw_percpu_sum(p)                                \

@@ -1,7 +1,7 @@
 /* SRCU: read-side critical sections that may sleep and migrate, in any number of independent domains, without registering
  * threads.
  *
- *   LW_DEFINE_SRCU(routes, LW_SRCU_FAST);                       or lw_srcu_init(&domain, flavour)
+ *   LW_DEFINE_SRCU(struct lw_srcu_fast, routes);                or struct lw_srcu_fast domain; … lw_srcu_init(&domain)
  *
  *   lw_srcu_index i = lw_srcu_read_lock_fast(&routes);          reader: two increments, no shared cache line, no barrier
  *   struct route *r = lw_srcu_dereference(current_route);
@@ -12,17 +12,16 @@
  *   if (lw_srcu_synchronize(&routes) == 0)                      every reader that could see the old route is done
  *       free(old);
  *
- * A domain's flavour is fixed when the domain is made. Use a domain through its own flavour's functions only; debug builds
- * check this:
+ * A domain's type is its flavour. The reader functions of one flavour do not compile for a domain of another. All other functions take
+ * a domain of any flavour, or a pointer to its common part, a struct lw_srcu:
  *
- *   flavour               functions                              reader's order     grace period
- *   LW_SRCU_NORMAL        lw_srcu_read_lock / unlock             barriers           barriers only, works everywhere
- *   LW_SRCU_SIGNAL_SAFE   …_signal_safe                          barriers           the same
- *   LW_SRCU_FAST          …_fast                                 compiler only      membarrier(PRIVATE_EXPEDITED)
- *   LW_SRCU_FAST_UPDOWN   …_fast_updown, and lw_srcu_down_read_fast / lw_srcu_up_read_fast:
- *                         down in one place, up in another thread, a timer or a signal handler
+ *   type                         reader functions                       reader's order   grace period
+ *   struct lw_srcu_normal        lw_srcu_read_lock / …read_unlock       barriers         barriers only, works everywhere
+ *   struct lw_srcu_fast          lw_srcu_read_lock_fast / …unlock_fast  compiler only    membarrier(PRIVATE_EXPEDITED)
+ *   struct lw_srcu_fast_updown   lw_srcu_down_read_fast / up_read_fast: down in one place, up there or in another thread, a timer
+ *                                or a signal handler; otherwise as struct lw_srcu_fast
  *
- * Every reader function is async-signal-safe. LW_SRCU_NORMAL alone does not promise to stay so.
+ * Every reader function is async-signal-safe.
  *
  * Ordering. If a read in a critical section could come before the call of lw_srcu_synchronize() in any order that the program can
  * observe, then the whole critical section comes before the return of that call. A critical section that begins later sees what
@@ -30,7 +29,7 @@
  * stores (x86) need an SFENCE before the unlock, as before any release. docs/library/srcu.md has the argument.
  *
  * Errors are negative errno values. Every function that takes a domain returns -EINVAL (a poll false, a
- * cookie 0) for NULL, for a domain that is not initialised, and for one that another copy of this library made: a program and a
+ * cookie 0) for NULL, for a domain that is not initialised, for a copy of one, and for one that another copy of this library made: a program and a
  * plug-in that share a domain link with the shared library. If the library cannot prove a grace period over, for example because
  * membarrier is denied after init, it never reports it as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() returns
  * false, and callbacks stay queued.
@@ -56,14 +55,19 @@
  * after longjmp() out of a handler, only reader functions may have been interrupted; a reader that does not reach its unlock
  * stays inside for ever.
  *
- * LW_DEBUG, defined where the functions are called, checks indices (used twice, of another domain), flavours, waiting inside a
- * critical section of the same thread, and callback heads queued twice. Each violation prints one line and aborts.
+ * LW_DEBUG, defined where the functions are called, checks indices (used twice, of another domain), flavours (through a cast), waiting
+ * inside a critical section of the same thread, and callback heads queued twice. Each violation prints one line and aborts.
  *
  * ThreadSanitizer sees what a grace period orders only if the library is built with -fsanitize=thread as well
  * (-DLINEWRIGHT_SANITIZE=thread); with any other library it reports races that are none.
  */
 #ifndef LINEWRIGHT_SRCU_H
 #define LINEWRIGHT_SRCU_H
+
+#ifdef __cplusplus /* C as well: it has no other casts */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,11 +82,11 @@
 extern "C" {
 #endif
 
-enum lw_srcu_flavour { LW_SRCU_NORMAL = 1, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN };
+enum lw__srcu_flavour { LW__SRCU_NORMAL = 1, LW__SRCU_FAST, LW__SRCU_FAST_UPDOWN }; /* not for users, who have types */
 
 struct lw__srcu_domain;
 
-/* Users do not access the fields. `pair` locates the lock counter of the current index: relative to lw__srcu_self
+/* What domains of every flavour have in common. Users do not access the fields. `pair` locates the lock counter of the current index: relative to lw__srcu_self
  * where LW_HAVE_THREAD_WORDS, else a per-CPU handle; the unlock counter is two words further on. A value below LW__SRCU_FIRST is
  * 2 + index, and readers count out of line. */
 struct lw_srcu {
@@ -90,7 +94,63 @@ struct lw_srcu {
     struct lw__srcu_domain *domain;
     const char *name;
     unsigned flavour;
+#ifdef __cplusplus
+    /* A domain stays where it was initialised: neither copied nor moved. */
+    lw_srcu() = default;
+    lw_srcu(const lw_srcu &) = delete;
+    lw_srcu &operator=(const lw_srcu &) = delete;
+#endif
 };
+
+/* The flavours. */
+#ifdef __cplusplus
+struct lw_srcu_normal : lw_srcu {
+    static constexpr lw__srcu_flavour lw__flavour = LW__SRCU_NORMAL;
+};
+struct lw_srcu_fast : lw_srcu {
+    static constexpr lw__srcu_flavour lw__flavour = LW__SRCU_FAST;
+};
+struct lw_srcu_fast_updown : lw_srcu {
+    static constexpr lw__srcu_flavour lw__flavour = LW__SRCU_FAST_UPDOWN;
+};
+#else
+struct lw_srcu_normal {
+    struct lw_srcu srcu;
+};
+struct lw_srcu_fast {
+    struct lw_srcu srcu;
+};
+struct lw_srcu_fast_updown {
+    struct lw_srcu srcu;
+};
+#endif
+
+/* A pointer to a domain of any flavour as one to the common part, and the number of a flavour, for what takes every flavour. */
+#ifdef __cplusplus
+#define LW__SRCU(s) (s)
+#else
+#define LW__SRCU_FLAVOUR(s)                       \
+    _Generic((s),                                 \
+        struct lw_srcu_normal *: LW__SRCU_NORMAL, \
+        struct lw_srcu_fast *: LW__SRCU_FAST,     \
+        struct lw_srcu_fast_updown *: LW__SRCU_FAST_UPDOWN)
+#define LW__SRCU(s)                                     \
+    _Generic((s),                                       \
+        struct lw_srcu *: (s),                          \
+        struct lw_srcu_normal *: (struct lw_srcu *)(s), \
+        struct lw_srcu_fast *: (struct lw_srcu *)(s),   \
+        struct lw_srcu_fast_updown *: (struct lw_srcu *)(s))
+#define LW__SRCU_CONST(s)                                           \
+    _Generic((s),                                                   \
+        struct lw_srcu *: (s),                                      \
+        const struct lw_srcu *: (s),                                \
+        struct lw_srcu_normal *: (const struct lw_srcu *)(s),       \
+        const struct lw_srcu_normal *: (const struct lw_srcu *)(s), \
+        struct lw_srcu_fast *: (const struct lw_srcu *)(s),         \
+        const struct lw_srcu_fast *: (const struct lw_srcu *)(s),   \
+        struct lw_srcu_fast_updown *: (const struct lw_srcu *)(s),  \
+        const struct lw_srcu_fast_updown *: (const struct lw_srcu *)(s))
+#endif
 
 /* A lock function returns it; the matching unlock function takes it, once. It may be stored and copied. `pair` locates the counters
  * of the domain's index; LW_DEBUG uses `ticket`. */
@@ -107,10 +167,22 @@ struct lw_srcu_head {
 
 /* ---- domains ---- */
 
-/* 0, -EINVAL (unknown flavour, NULL), -EBUSY (a live domain: lw_srcu_cleanup() first), -ENOMEM, or -EAGAIN (pthread resources).
+LW_API int lw__srcu_init(struct lw_srcu *s, enum lw__srcu_flavour flavour);
+
+/* Makes *s a domain of its type's flavour. 0, -EINVAL (NULL), -EBUSY (a live domain: lw_srcu_cleanup() first), -ENOMEM (also: 65,536
+ * domains exist, on 32-bit machines 8,192), or -EAGAIN (pthread resources). The domain stays at this address: a copy of *s is refused.
  * A fast flavour's readers get full barriers where membarrier is not available to the calling thread. Not for signal
  * handlers. */
-LW_API int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour);
+#ifdef __cplusplus
+extern "C++" {
+template <class Flavour> int lw_srcu_init(Flavour *s)
+{
+    return lw__srcu_init(s, Flavour::lw__flavour);
+}
+}
+#else
+#define lw_srcu_init(s) lw__srcu_init(LW__SRCU(s), LW__SRCU_FLAVOUR(s))
+#endif
 
 /* Ends a domain that no thread uses any more. -EBUSY while a reader is inside; -EAGAIN while callbacks are queued (call
  * lw_srcu_barrier() first) or a thread waits for a grace period; -EINVAL when not initialised; membarrier's error, such as -EPERM,
@@ -139,21 +211,22 @@ LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 #define LW__SRCU_SEMICOLON _Static_assert(1, "")
 #endif
 
-/* Defines a domain with static storage that is ready before main, after constructors of priority 102 and below. For file scope or
- * namespace scope. Where memory is lacking it prints one line, and the domain stays uninitialised: a reader then ends the program. */
-#define LW_DEFINE_SRCU(name_, flavour_)                                         \
-    struct lw_srcu name_ = {0, NULL, #name_, 0};                                \
+/* Defines a domain of a type above with static storage that is ready before main, after constructors of priority 102 and below. For
+ * file scope or namespace scope. Where memory is lacking it prints one line, and the domain stays uninitialised: a reader then ends the
+ * program. */
+#define LW_DEFINE_SRCU(type, name_)                                             \
+    type name_;                                                                 \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
     {                                                                           \
-        lw__srcu_define(&name_, #name_, flavour_);                              \
+        lw__srcu_named(LW__SRCU(&name_), #name_, lw_srcu_init(&name_));         \
     }                                                                           \
     LW__SRCU_SEMICOLON
-#define LW_DEFINE_STATIC_SRCU(name_, flavour_) static LW_DEFINE_SRCU(name_, flavour_)
+#define LW_DEFINE_STATIC_SRCU(type, name_) static LW_DEFINE_SRCU(type, name_)
 
 /* ---- updaters ----
  * None that waits (synchronize*, cond_synchronize, barrier) may be called inside a critical section of the same domain: it would wait
  * for its own thread. It returns -EDEADLK where that is known: in a domain that counts per thread, as lw_srcu_describe() says, of a
- * flavour other than LW_SRCU_FAST_UPDOWN. LW_DEBUG aborts. Elsewhere it waits for ever. */
+ * flavour other than fast_updown. LW_DEBUG aborts. Elsewhere it waits for ever. */
 
 /* Waits for a grace period: until every critical section that began before the call is over. Concurrent callers share grace
  * periods and sleep. 0, or an error: then nothing is known to be over, and nothing may be freed. */
@@ -177,7 +250,7 @@ LW_API int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)
 
 /* Calls free(p) after a grace period: p points to a structure from malloc() whose member `member` is a struct lw_srcu_head less than
  * 4096 bytes into it. As lw_srcu_call(). */
-#define lw_srcu_free(s, p, member) lw__srcu_call_free((s), &(p)->member, offsetof(__typeof__(*(p)), member))
+#define lw_srcu_free(s, p, member) lw__srcu_call_free(LW__SRCU(s), &(p)->member, offsetof(__typeof__(*(p)), member))
 
 /* Waits until every callback that was queued before the call has returned. Where no worker thread exists, the calling thread runs
  * callbacks, also those of other domains. 0, -EDEADLK (also inside a callback), or membarrier's error. */
@@ -204,6 +277,11 @@ LW_API int lw_srcu_worker_start(void);
  * run in lw_srcu_barrier(), and lw_srcu_poll() advances grace periods. 0, or -EDEADLK inside a callback. Not for signal
  * handlers. */
 LW_API int lw_srcu_worker_stop(void);
+/* What exit() does with the worker. `stop` true, as it is initially: as lw_srcu_worker_stop(), which waits for a callback that is running.
+ * It does so where a handler stands that atexit() registered just before the first worker was started: so before the destructors of
+ * objects that were constructed before that. Callbacks that are queued by then run only where a later destructor or handler calls
+ * lw_srcu_barrier(). False: the worker goes on until the process ends, beside the destructors. */
+LW_API void lw_srcu_worker_at_exit(bool stop);
 /* Has the worker run on the CPUs of `mask`, a cpu_set_t of `bytes` bytes, now and whenever it is started. CPUs that the process
  * may not use are ignored. 0, -EINVAL (bytes is 0 or over 8192, mask is NULL), or why it could not be started again. */
 LW_API int lw_srcu_worker_affinity(size_t bytes, const void *mask);
@@ -223,9 +301,16 @@ LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_
 /* ---- pointers ---- */
 
 /* Loads a pointer that updaters replace, inside a critical section. Reads through it see what was stored before
- * lw_srcu_assign_pointer(). Consume order, which compilers implement as acquire. */
-#define lw_srcu_dereference(p) __atomic_load_n(&(p), __ATOMIC_CONSUME)
+ * lw_srcu_assign_pointer(). Consume order, which compilers implement as acquire. Both also take an _Atomic(T *) in C, and
+ * lw_srcu_dereference() a std::atomic<T *> in C++. */
+#ifdef __cplusplus
 #define lw_srcu_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
+#else
+#define LW__SRCU_POINTER(p) __typeof__(((void)0, (p))) /* without qualifiers, _Atomic among them */
+#define LW__SRCU_PLACE(p) ((LW__SRCU_POINTER(p) volatile *)(uintptr_t)&(p))
+#define lw_srcu_dereference(p) __atomic_load_n(LW__SRCU_PLACE(p), __ATOMIC_CONSUME)
+#define lw_srcu_assign_pointer(p, v) __atomic_store_n(LW__SRCU_PLACE(p), (v), __ATOMIC_RELEASE)
+#endif
 
 /* For updaters that do not exclude each other by a lock. Both return the pointer before; cmpxchg stores v only where that equals
  * `old`. What was stored before is seen through v; the old object is seen as its updater left it. Acquire and release. */
@@ -242,7 +327,7 @@ LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_
 #define LW__SRCU_FIRST 64
 #define LW__SRCU_WORD sizeof(unsigned long)
 
-LW_API void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_flavour flavour);
+LW_API void lw__srcu_named(struct lw_srcu *s, const char *name, int err);
 LW_API int lw__srcu_call_free(struct lw_srcu *s, struct lw_srcu_head *head, size_t offset);
 LW_API uintptr_t lw__srcu_lock_slow(struct lw_srcu *s);
 LW_API void lw__srcu_unlock_slow(struct lw_srcu *s, uintptr_t pair);
@@ -353,7 +438,9 @@ static inline int lw__srcu_checked_call_free(struct lw_srcu *s, struct lw_srcu_h
         lw__srcu_debug_queued(s, head, NULL);
     return err;
 }
+#if defined(__cplusplus) || defined(LW_SRCU_LIBRARY)
 #define lw_srcu_call lw__srcu_checked_call
+#endif
 #define lw__srcu_call_free lw__srcu_checked_call_free
 #define LW__SRCU_LOCKED(s, flavour, handed_on) lw__srcu_debug_lock(s, flavour, handed_on, __func__)
 #define LW__SRCU_UNLOCKING(s, flavour, index) lw__srcu_debug_unlock(s, flavour, index, __func__)
@@ -362,33 +449,66 @@ static inline int lw__srcu_checked_call_free(struct lw_srcu *s, struct lw_srcu_h
 #define LW__SRCU_UNLOCKING(s, flavour, index) ((void)0)
 #endif
 
-#define LW__SRCU_READER(lock, unlock, flavour, barrier, handed_on)                                         \
-    __attribute__((always_inline, warn_unused_result)) static inline lw_srcu_index lock(struct lw_srcu *s) \
-    {                                                                                                      \
-        lw_srcu_index index;                                                                               \
-        index.ticket = LW__SRCU_LOCKED(s, flavour, handed_on);                                             \
-        index.pair = lw__srcu_lock(s, barrier);                                                            \
-        return index;                                                                                      \
-    }                                                                                                      \
-    __attribute__((always_inline)) static inline void unlock(struct lw_srcu *s, lw_srcu_index index)       \
-    {                                                                                                      \
-        LW__SRCU_UNLOCKING(s, flavour, index);                                                             \
-        lw__srcu_unlock(s, index.pair, barrier);                                                           \
+#define LW__SRCU_READER(lock, unlock, type, flavour, barrier, handed_on)                                \
+    __attribute__((always_inline, warn_unused_result)) static inline lw_srcu_index lock(struct type *s) \
+    {                                                                                                   \
+        lw_srcu_index index;                                                                            \
+        index.ticket = LW__SRCU_LOCKED((struct lw_srcu *)s, flavour, handed_on);                        \
+        index.pair = lw__srcu_lock((struct lw_srcu *)s, barrier);                                       \
+        return index;                                                                                   \
+    }                                                                                                   \
+    __attribute__((always_inline)) static inline void unlock(struct type *s, lw_srcu_index index)       \
+    {                                                                                                   \
+        LW__SRCU_UNLOCKING((struct lw_srcu *)s, flavour, index);                                        \
+        lw__srcu_unlock((struct lw_srcu *)s, index.pair, barrier);                                      \
     }
 
 /* ---- readers: one pair per flavour ---- */
 
-LW__SRCU_READER(lw_srcu_read_lock, lw_srcu_read_unlock, LW_SRCU_NORMAL, true, false)
-LW__SRCU_READER(lw_srcu_read_lock_signal_safe, lw_srcu_read_unlock_signal_safe, LW_SRCU_SIGNAL_SAFE, true, false)
-LW__SRCU_READER(lw_srcu_read_lock_fast, lw_srcu_read_unlock_fast, LW_SRCU_FAST, false, false)
-LW__SRCU_READER(lw_srcu_read_lock_fast_updown, lw_srcu_read_unlock_fast_updown, LW_SRCU_FAST_UPDOWN, false, false)
+LW__SRCU_READER(lw_srcu_read_lock, lw_srcu_read_unlock, lw_srcu_normal, LW__SRCU_NORMAL, true, false)
+LW__SRCU_READER(lw_srcu_read_lock_fast, lw_srcu_read_unlock_fast, lw_srcu_fast, LW__SRCU_FAST, false, false)
 /* The index may be passed to another thread, a timer or a signal handler, by any means that orders the two. */
-LW__SRCU_READER(lw_srcu_down_read_fast, lw_srcu_up_read_fast, LW_SRCU_FAST_UPDOWN, false, true)
+LW__SRCU_READER(lw_srcu_down_read_fast, lw_srcu_up_read_fast, lw_srcu_fast_updown, LW__SRCU_FAST_UPDOWN, false, true)
 
 #ifdef __cplusplus
 }
 #endif
 
+#if !defined(__cplusplus) && !defined(LW_SRCU_LIBRARY)
+/* C has no derived types, and its compilers only warn of a wrong pointer. So each name is a macro as well, which takes a pointer of its
+ * own type, or of every flavour's. */
+#define LW__SRCU_ONLY(type, s) _Generic((s), struct type *: (s))
+#define lw_srcu_read_lock(s) lw_srcu_read_lock(LW__SRCU_ONLY(lw_srcu_normal, s))
+#define lw_srcu_read_unlock(s, index) lw_srcu_read_unlock(LW__SRCU_ONLY(lw_srcu_normal, s), (index))
+#define lw_srcu_read_lock_fast(s) lw_srcu_read_lock_fast(LW__SRCU_ONLY(lw_srcu_fast, s))
+#define lw_srcu_read_unlock_fast(s, index) lw_srcu_read_unlock_fast(LW__SRCU_ONLY(lw_srcu_fast, s), (index))
+#define lw_srcu_down_read_fast(s) lw_srcu_down_read_fast(LW__SRCU_ONLY(lw_srcu_fast_updown, s))
+#define lw_srcu_up_read_fast(s, index) lw_srcu_up_read_fast(LW__SRCU_ONLY(lw_srcu_fast_updown, s), (index))
+#define lw_srcu_cleanup(s) lw_srcu_cleanup(LW__SRCU(s))
+#define lw_srcu_cleanup_idle(s) lw_srcu_cleanup_idle(LW__SRCU(s))
+#define lw_srcu_describe(s, text, size) lw_srcu_describe(LW__SRCU_CONST(s), (text), (size))
+#define lw_srcu_forget_readers(s) lw_srcu_forget_readers(LW__SRCU(s))
+#define lw_srcu_synchronize(s) lw_srcu_synchronize(LW__SRCU(s))
+#define lw_srcu_synchronize_expedited(s) lw_srcu_synchronize_expedited(LW__SRCU(s))
+#define lw_srcu_synchronize_timeout(s, ns) lw_srcu_synchronize_timeout(LW__SRCU(s), (ns))
+#define lw_srcu_cond_synchronize(s, cookie) lw_srcu_cond_synchronize(LW__SRCU(s), (cookie))
+#define lw_srcu_barrier(s) lw_srcu_barrier(LW__SRCU(s))
+#define lw_srcu_get_state(s) lw_srcu_get_state(LW__SRCU(s))
+#define lw_srcu_start_poll(s) lw_srcu_start_poll(LW__SRCU(s))
+#define lw_srcu_poll(s, cookie) lw_srcu_poll(LW__SRCU(s), (cookie))
+#define lw_srcu_on_stall(s, after_ms, hook, argument) lw_srcu_on_stall(LW__SRCU(s), (after_ms), (hook), (argument))
+#define lw_srcu_read_lock_held(s) lw_srcu_read_lock_held(LW__SRCU_CONST(s))
+#ifdef LW_DEBUG
+#define lw_srcu_call(s, head, fn) lw__srcu_checked_call(LW__SRCU(s), (head), (fn))
+#else
+#define lw_srcu_call(s, head, fn) lw_srcu_call(LW__SRCU(s), (head), (fn))
+#endif
+#endif
+
 #include <linewright/srcu_guard.h>
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 #endif

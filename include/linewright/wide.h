@@ -15,6 +15,11 @@
 #ifndef LINEWRIGHT_WIDE_H
 #define LINEWRIGHT_WIDE_H
 
+#ifdef __cplusplus /* C as well: it has no other casts */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -135,6 +140,10 @@ void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operan
 #include "atomic.h" /* the operations at 64 bits are rows of its table */
 #else
 #include "wide_u128.h"
+#endif
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -21,9 +21,10 @@ static inline void lw_futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == LW_FUTEX_FOREVER ? (long *)0 : limit, (void *)0, 0);
 }
 
-static inline void lw_futex_wake(uint32_t *word, int threads)
+/* The number of threads woken. */
+static inline long lw_futex_wake(uint32_t *word, int threads)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, (void *)0, (void *)0, 0);
+    return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, (void *)0, (void *)0, 0);
 }
 
 static inline void lw_futex_wake_all(uint32_t *word)

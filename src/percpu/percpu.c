@@ -29,26 +29,62 @@ struct chunk {
     char *guard; /* handles are guard + offset */
     size_t bytes; /* of the mapping, guard included */
     unsigned used_granules;
-    uint64_t used[GRANULES / BITS];
+    unsigned cursor; /* where a search begins: behind the last allocation, or at what was freed last */
+    unsigned longest; /* no free run is longer; lowered by searches that find nothing */
+    unsigned touched; /* granules below were allocated before and have to be zeroed */
+    uint64_t used[GRANULES / BITS]; /* the reserved ones too */
     uint64_t first[GRANULES / BITS]; /* set at the first granule of an allocation */
-    uint64_t dirty[GRANULES / BITS]; /* was allocated before: has to be zeroed */
 };
 
+/* The chunk that was allocated from or freed to last is the first. */
 static struct chunk *chunks;
 static pthread_mutex_t chunks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- bitmaps, a word at a time ---- */
 
 static bool get(const uint64_t *map, unsigned i)
 {
     return map[i / BITS] >> (i % BITS) & 1;
 }
 
-static void set(uint64_t *map, unsigned i, bool value)
+static void set(uint64_t *map, unsigned i, unsigned n, bool value)
 {
-    uint64_t bit = (uint64_t)1 << (i % BITS);
-    map[i / BITS] = value ? map[i / BITS] | bit : map[i / BITS] & ~bit;
+    for (unsigned end = i + n, bits; i < end; i += bits) {
+        bits = BITS - i % BITS < end - i ? BITS - i % BITS : end - i;
+        uint64_t mask = (bits == BITS ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1) << (i % BITS);
+        map[i / BITS] = value ? map[i / BITS] | mask : map[i / BITS] & ~mask;
+    }
 }
 
-/* ---- fork: the child must find the lock free and the list whole ---- */
+/* The first bit from i on that is `value`, or `end`. */
+static unsigned next(const uint64_t *map, unsigned i, unsigned end, bool value)
+{
+    while (i < end) {
+        uint64_t word = (value ? map[i / BITS] : ~map[i / BITS]) >> (i % BITS);
+        if (word) {
+            i += (unsigned)__builtin_ctzll(word);
+            return i < end ? i : end;
+        }
+        i = (i / BITS + 1) * BITS;
+    }
+    return end;
+}
+
+/* Where the free run begins that ends before i. The reserved granules at the start are used, so that it ends. */
+static unsigned run_begin(const uint64_t *used, unsigned i)
+{
+    for (;;) {
+        unsigned bits = (i - 1) % BITS + 1; /* of the word, up to i - 1 */
+        uint64_t below = used[(i - 1) / BITS] << (BITS - bits);
+        if (below)
+            return i - (unsigned)__builtin_clzll(below);
+        i -= bits;
+    }
+}
+
+/* ---- fork: the child must find the lock free and the list whole ----
+ * An allocator's fork handlers may hold its locks while before_fork() waits. So under this lock nothing allocates, blocks or calls out:
+ * chunks are mapped, cleared and unmapped without it. */
 
 static void before_fork(void)
 {
@@ -95,34 +131,112 @@ static struct chunk *new_chunk(void)
     uint64_t bytes = ((uint64_t)lw_percpu_rt.nr_cpus + 1) * LW_PERCPU_STRIDE;
     if (bytes > SIZE_MAX / 2)
         return NULL;
-    struct chunk *c = calloc(1, sizeof *c);
-    if (!c)
+    struct chunk *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (c == MAP_FAILED)
         return NULL;
     c->bytes = (size_t)bytes;
     c->guard = map_units(c->bytes);
     if (!c->guard) {
-        free(c);
+        munmap(c, sizeof *c);
         return NULL;
     }
-    c->next = chunks;
-    chunks = c;
+    set(c->used, 0, FIRST_GRANULE, true);
+    c->cursor = FIRST_GRANULE;
+    c->longest = GRANULES - FIRST_GRANULE;
     return c;
 }
 
-/* First granule of a free run of n whose address is aligned, or 0 (granule 0 is the lock word's). */
-static unsigned find_run(const struct chunk *c, unsigned n, unsigned step)
+static void delete_chunk(struct chunk *c)
 {
-    unsigned start = (FIRST_GRANULE + step - 1) / step * step;
-    while (start + n <= GRANULES) {
-        unsigned run = 0;
-        while (run < n && !get(c->used, start + run))
-            run++;
-        if (run == n)
-            return start;
-        start = (start + run + step) / step * step;
-    }
-    return 0;
+    munmap(c->guard, c->bytes);
+    munmap(c, sizeof *c);
 }
+
+static void push_chunk(struct chunk *c)
+{
+    c->next = chunks;
+    chunks = c;
+}
+
+/* ---- taking and giving back, under the lock ---- */
+
+/* The first free run of n granules that begins in [from, to) at a multiple of `step`, or 0. */
+static unsigned find_run(const struct chunk *c, unsigned n, unsigned step, unsigned from, unsigned to)
+{
+    for (unsigned taken = from;;) {
+        unsigned start = (next(c->used, taken, to, false) + step - 1) / step * step;
+        if (start >= to || start + n > GRANULES)
+            return 0;
+        taken = next(c->used, start, start + n, true);
+        if (taken == start + n)
+            return start;
+    }
+}
+
+/* The first of n granules that are now used, or 0. *dirty: some were allocated before. */
+static unsigned take(struct chunk *c, unsigned n, unsigned step, bool *dirty)
+{
+    if (c->longest < n)
+        return 0;
+    unsigned start = find_run(c, n, step, c->cursor, GRANULES);
+    if (!start)
+        start = find_run(c, n, step, FIRST_GRANULE, c->cursor);
+    if (!start) { /* a longer run would have held one that is aligned */
+        c->longest = c->longest < n + step - 2 ? c->longest : n + step - 2;
+        return 0;
+    }
+    set(c->used, start, n, true);
+    set(c->first, start, 1, true);
+    c->used_granules += n;
+    c->cursor = start + n;
+    *dirty = start < c->touched;
+    c->touched = c->touched > c->cursor ? c->touched : c->cursor;
+    return start;
+}
+
+/* A handle, or NULL where no chunk has room. */
+static char *take_from_any(unsigned n, unsigned step, bool *dirty)
+{
+    for (struct chunk **link = &chunks; *link; link = &(*link)->next) {
+        struct chunk *c = *link;
+        unsigned start = take(c, n, step, dirty);
+        if (!start)
+            continue;
+        *link = c->next;
+        push_chunk(c);
+        return c->guard + start * GRANULE;
+    }
+    return NULL;
+}
+
+/* False: no allocation begins at p. *empty: a chunk that nothing is left in, off the list; the last one stays, because the next
+ * allocation would only map it again. */
+static bool release(uintptr_t p, struct chunk **empty)
+{
+    struct chunk **link = &chunks;
+    while (*link && p - (uintptr_t)(*link)->guard >= LW_PERCPU_SECOND)
+        link = &(*link)->next;
+    struct chunk *c = *link;
+    unsigned i = c ? (unsigned)((p - (uintptr_t)c->guard) / GRANULE) : 0;
+    if (!c || p % GRANULE || !get(c->first, i))
+        return false;
+    unsigned end = next(c->used, i + 1, GRANULES, false);
+    unsigned n = next(c->first, i + 1, end, true) - i;
+    set(c->first, i, 1, false);
+    set(c->used, i, n, false);
+    c->used_granules -= n;
+    c->cursor = i;
+    unsigned run = next(c->used, i, GRANULES, true) - run_begin(c->used, i + 1);
+    c->longest = c->longest > run ? c->longest : run;
+    *link = c->next;
+    if (!c->used_granules && chunks)
+        *empty = c;
+    else
+        push_chunk(c);
+    return true;
+}
+
+/* ---- the interface ---- */
 
 /* Zeroes [p, p + bytes) only where it is not zero: reading a page that was never written allocates none, writing would create it
  * here instead of on its CPU's node. */
@@ -136,39 +250,35 @@ static void clear(char *p, size_t bytes)
     }
 }
 
-static void clear_copies(const struct chunk *c, unsigned start, unsigned n)
+/* The caller owns the granules, so this needs no lock. */
+static void clear_copies(const void *p, size_t bytes)
 {
-    bool dirty = false;
-    for (unsigned i = start; i < start + n; i++)
-        dirty |= get(c->dirty, i);
-    for (unsigned cpu = 0; dirty && cpu < lw_percpu_rt.nr_cpus; cpu++) {
-        char *word = LW__CPU0(c->guard) + (size_t)cpu * LW_PERCPU_STRIDE + start * GRANULE;
-        clear(word, n * GRANULE);
-        clear(word + LW_PERCPU_SECOND, n * GRANULE);
-    }
-}
-
-static void *take(struct chunk *c, unsigned start, unsigned n)
-{
-    clear_copies(c, start, n);
-    for (unsigned i = start; i < start + n; i++) {
-        set(c->used, i, true);
-        set(c->dirty, i, true);
-    }
-    set(c->first, start, true);
-    c->used_granules += n;
-    return c->guard + start * GRANULE;
+    unsigned used = lw__percpu_used_cpus(p);
+    for (unsigned cpu = 0; cpu < used; cpu++)
+        clear(lw__percpu_unit(p, cpu), bytes);
+    used = lw__percpu_used_stripes(p);
+    for (unsigned cpu = 0; cpu < used; cpu++)
+        clear(lw__percpu_unit(p, cpu) + LW_PERCPU_SECOND, bytes);
 }
 
 static void *allocate(unsigned n, unsigned step)
 {
-    for (struct chunk *c = chunks; c; c = c->next) {
-        unsigned start = find_run(c, n, step);
-        if (start)
-            return take(c, start, n);
+    bool dirty = false;
+    pthread_mutex_lock(&chunks_lock);
+    char *p = take_from_any(n, step, &dirty);
+    pthread_mutex_unlock(&chunks_lock);
+    if (!p) {
+        struct chunk *c = new_chunk();
+        if (!c)
+            return NULL;
+        p = c->guard + take(c, n, step, &dirty) * GRANULE;
+        pthread_mutex_lock(&chunks_lock);
+        push_chunk(c);
+        pthread_mutex_unlock(&chunks_lock);
     }
-    struct chunk *c = new_chunk();
-    return c ? take(c, find_run(c, n, step), n) : NULL;
+    if (dirty)
+        clear_copies(p, n * GRANULE);
+    return p;
 }
 
 void *lw_percpu_alloc(size_t size, size_t align)
@@ -187,54 +297,22 @@ void *lw_percpu_alloc(size_t size, size_t align)
     }
     lw__percpu_start();
     pthread_once(&fork_once, watch_fork);
-    pthread_mutex_lock(&chunks_lock);
     void *p = allocate(n, step);
-    pthread_mutex_unlock(&chunks_lock);
     if (!p)
         errno = ENOMEM;
     return p;
-}
-
-/* Gives an empty chunk back, but for the last one: the next allocation would only map it again. */
-static void drop_if_empty(struct chunk *c)
-{
-    if (c->used_granules || (chunks == c && !c->next))
-        return;
-    struct chunk **link = &chunks;
-    while (*link != c)
-        link = &(*link)->next;
-    *link = c->next;
-    munmap(c->guard, c->bytes);
-    free(c);
-}
-
-static bool release(uintptr_t p)
-{
-    for (struct chunk *c = chunks; c; c = c->next) {
-        uintptr_t offset = p - (uintptr_t)c->guard;
-        if (offset >= LW_PERCPU_SECOND)
-            continue;
-        unsigned i = (unsigned)(offset / GRANULE);
-        if (offset % GRANULE || !get(c->first, i))
-            return false;
-        set(c->first, i, false);
-        do {
-            set(c->used, i++, false);
-            c->used_granules--;
-        } while (i < GRANULES && get(c->used, i) && !get(c->first, i));
-        drop_if_empty(c);
-        return true;
-    }
-    return false;
 }
 
 int lw_percpu_free(void *p)
 {
     if (!p)
         return 0;
+    struct chunk *empty = NULL;
     pthread_mutex_lock(&chunks_lock);
-    bool known = release((uintptr_t)p);
+    bool known = release((uintptr_t)p, &empty);
     pthread_mutex_unlock(&chunks_lock);
+    if (empty)
+        delete_chunk(empty);
 #ifdef LW_DEBUG
     if (!known) {
         fprintf(stderr, "linewright: lw_percpu_free(%p): not a live per-CPU allocation (freed twice?)\n", p);
@@ -250,8 +328,8 @@ void *lw_per_cpu_ptr(const void *p, unsigned cpu)
         errno = EINVAL;
         return NULL;
     }
-    lw__percpu_use_cpu(cpu); /* the caller may count there */
-    return LW__CPU0((uintptr_t)p) + (size_t)cpu * LW_PERCPU_STRIDE;
+    lw__percpu_mark(&lw__percpu_marks(p)->cpus, cpu); /* the caller may store there */
+    return lw__percpu_unit(p, cpu);
 }
 
 void *lw__percpu_define(const char *name, size_t size, size_t align)

@@ -67,7 +67,6 @@ static void own_unregister(void *unused)
     own_state = OWN_REFUSED;
     syscall(LW_SYS_RSEQ, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
     own_area.cpu_id = CPU_UNINITIALIZED;
-    own_area.rseq_cs = 0; /* a lazy sequence must not take an old descriptor for a published one */
 }
 
 /* 0 or an errno. A signal handler that interrupts this finds OWN_BUSY and takes the fall-back. */
@@ -104,17 +103,20 @@ bool lw__rseq_thread_ready(void)
     return ready;
 }
 
-/* Relaxed: a thread that sees a count of that CPU, or an order with it, sees the limit that was raised before it. */
+static void raise_limit(unsigned *limit, unsigned cpu)
+{
+    unsigned seen = __atomic_load_n(limit, __ATOMIC_RELAXED);
+    while (cpu >= LW__RSEQ_CPUS(seen) &&
+           !__atomic_compare_exchange_n(limit, &seen, LW__RSEQ_LIMIT(cpu + 1), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Relaxed: a thread that sees what a sequence stored on that CPU, or has an order with it, sees the limit that was raised before it. */
 void lw__percpu_use_cpu(unsigned cpu)
 {
-#if LW__RSEQ_LIMIT_GROWS
-    unsigned limit = __atomic_load_n(&lw_percpu_rt.limit, __ATOMIC_RELAXED);
-    while (cpu >= limit &&
-           !__atomic_compare_exchange_n(&lw_percpu_rt.limit, &limit, cpu + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
-#else
-    (void)cpu;
-#endif
+    raise_limit(&lw_percpu_rt.limit, cpu); /* first: it is the one that lw__percpu_used_cpus() reads */
+    if (lw_percpu_rt.value_limit)
+        raise_limit(&lw_percpu_rt.value_limit, cpu);
 }
 
 bool lw_percpu_thread_registered(void)
@@ -285,13 +287,10 @@ static void start(void)
     unsigned allowed;
     lw_percpu_rt.nr_cpus = count_cpus(&allowed);
     lw_percpu_rt.mode = choose_mode();
-    lw_percpu_rt.limit = LW__RSEQ_LIMIT(!LW__RSEQ_LIMIT_GROWS                   ? lw_percpu_rt.nr_cpus
-                                        : lw_percpu_rt.mode != LW_PERCPU_ATOMIC ? allowed
-                                                                                : 0);
     /* The lock word of single threads needs the kernel to abort the sequences of a CPU; without that, no value sequences. */
     if (lw_percpu_rt.mode != LW_PERCPU_ATOMIC) {
         if (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0))
-            lw_percpu_rt.value_limit = LW__RSEQ_LIMIT(lw_percpu_rt.nr_cpus);
+            lw_percpu_rt.value_limit = LW__RSEQ_LIMIT(allowed);
         else
             mode_reason =
                 lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
@@ -299,6 +298,7 @@ static void start(void)
                       "membarrier cannot abort sequences here (before Linux 5.10, or denied)"
                     : "restartable sequences, registered by Linewright, for counters; values take atomic instructions, since "
                       "membarrier cannot abort sequences here (before Linux 5.10, or denied)";
+        lw_percpu_rt.limit = LW__RSEQ_LIMIT(allowed); /* last: who finds one finds the offset that belongs to it */
     }
     if (lw_verbose())
         fprintf(stderr, "linewright: per-CPU operations: %s\n", mode_reason);

@@ -20,8 +20,10 @@ static int call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct 
     if (err)
         return err;
     head->fn = fn;
-    if (lw__srcu_push(d, head)) /* the first of a batch: the worker takes all that are queued by then */
+    if (lw__srcu_push(d, head)) { /* the first of a batch: the worker takes all that are queued by then */
+        lw__srcu_has_work(d);
         (void)lw__srcu_worker_wake();
+    }
     return 0;
 }
 
@@ -90,7 +92,7 @@ int lw_srcu_barrier(struct lw_srcu *s)
     if (queued)
         (void)lw__srcu_worker_wake(); /* without a worker, help() does its work */
     int err = wait_for_callbacks(d, last);
-    __atomic_fetch_sub(&d->waiters, 1, __ATOMIC_RELEASE); /* pairs with unlink_domain(): last access of the domain */
+    __atomic_fetch_sub(&d->waiters, 1, __ATOMIC_RELEASE); /* pairs with end_refused(): last access of the domain */
     errno = saved;
     return err;
 }

@@ -75,7 +75,7 @@ void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index in
         complain(s, where, "the index was used before, or no lock returned it");
     if (__atomic_load_n(&t->srcu, __ATOMIC_RELAXED) != s)
         complain(s, where, "the index belongs to another domain");
-    if (__atomic_load_n(&t->thread, __ATOMIC_RELAXED) && t->thread != this_thread() && flavour != LW_SRCU_FAST_UPDOWN)
+    if (__atomic_load_n(&t->thread, __ATOMIC_RELAXED) && t->thread != this_thread() && flavour != LW__SRCU_FAST_UPDOWN)
         complain(s, where,
                  "the critical section began in another thread; only one begun by lw_srcu_down_read_fast() may end there");
     if (!__atomic_compare_exchange_n(&t->number, &index.ticket, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "describe.h"
 
+#include "arena.h"
 #include "queue.h"
 #include "records.h"
 
@@ -20,8 +21,8 @@ __attribute__((format(printf, 4, 5))) static void say(char *text, size_t size, s
 
 static const char *flavour_name(unsigned flavour)
 {
-    static const char *const names[] = {"no flavour", "normal", "signal-safe", "fast", "fast-updown"};
-    return names[flavour <= LW_SRCU_FAST_UPDOWN ? flavour : 0];
+    static const char *const names[] = {"no flavour", "normal", "fast", "fast-updown"};
+    return names[flavour <= LW__SRCU_FAST_UPDOWN ? flavour : 0];
 }
 
 static const char *barrier_text(const struct lw__srcu_domain *d)
@@ -38,7 +39,11 @@ int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size)
     struct lw__srcu_domain *d = lw__srcu_own_domain(s);
     size_t at = 0;
     if (!d) {
-        say(text, size, &at, "%s", lw__srcu_domain_of(s) ? "made by another copy of the library" : "not initialised");
+        d = lw__srcu_domain_of(s);
+        say(text, size, &at, "%s",
+            !d                     ? "not initialised"
+            : lw__srcu_in_arena(d) ? "a copy of a domain, which may not be copied"
+                                   : "made by another copy of the library");
         return (int)at;
     }
     unsigned long open[2], taken;
@@ -68,15 +73,16 @@ static void say_threads(struct lw__srcu_domain *d, char *text, size_t size, size
     for (struct lw__srcu_record *r; d->slot && (r = lw__srcu_next_record(&at_record));) {
         char who[40];
         snprintf(who, sizeof who, "thread %d", __atomic_load_n(&r->tid, __ATOMIC_RELAXED));
-        say_thread(who, &r->slot[d->slot - 1], text, size, at);
+        say_thread(who, lw__srcu_words_of(r, d->slot), text, size, at);
     }
     if (d->slot)
         say_thread("threads that have ended", lw__srcu_folded(d->slot), text, size, at);
+    say_thread("threads without a record", &d->others, text, size, at);
 }
 
 static void say_cpus(struct lw__srcu_domain *d, char *text, size_t size, size_t *at)
 {
-    for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) {
+    for (unsigned cpu = 0; d->cpu && cpu < lw_percpu_nr_cpus(); cpu++) {
         const struct lw__srcu_words *w = (const void *)(LW__CPU0(d->cpu) + (size_t)cpu * LW_PERCPU_STRIDE);
         const struct lw__srcu_words *second = (const void *)((const char *)w + LW_PERCPU_SECOND);
         for (unsigned i = 0; i < 2; i++) {

@@ -3,6 +3,7 @@
 #include "domain.h"
 
 #include "../common/environment.h"
+#include "arena.h"
 #include "debug.h"
 #include "membarrier.h"
 #include "queue.h"
@@ -10,18 +11,17 @@
 #include "worker.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct lw__srcu_domain *lw__srcu_domains;
 uint32_t lw__srcu_registry;
 
 #ifdef LW_SRCU_TEST
 void (*volatile lw__srcu_test_point)(enum lw__srcu_point where);
 int (*volatile lw__srcu_test_membarrier)(int command);
-volatile unsigned lw__srcu_test_slots = LW__SRCU_SLOTS;
+volatile unsigned lw__srcu_test_slots = UINT_MAX;
 void lw__srcu_test_at(enum lw__srcu_point where)
 {
     void (*point)(enum lw__srcu_point) = __atomic_load_n(&lw__srcu_test_point, __ATOMIC_ACQUIRE); /* once: it may be reset */
@@ -53,9 +53,13 @@ static void after_fork_in_child(void)
 {
     lw__srcu_membarrier_after_fork();
     lw__srcu_records_after_fork(true);
-    for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
-        d->step_lock = d->driver = d->waiters = d->sleepers = d->expedited = 0;
+    lw__srcu_arena_after_fork();
+    struct lw__srcu_domain *d;
+    for (unsigned i = 0; (d = lw__srcu_arena_at(i)); i++) {
+        d->step_lock = d->driver = d->waiters = d->check.sleepers = d->expedited = 0;
         d->phase = d->seq & 1 ? LW__SRCU_FIRST_SCAN : LW__SRCU_IDLE;
+        if (!d->srcu) /* free, being made by another thread, or ended and not given back yet */
+            lw__srcu_arena_give(d);
     }
     lw__srcu_registry = 0;
     lw__srcu_queue_after_fork();
@@ -83,9 +87,9 @@ __attribute__((constructor(101))) static void start_early(void)
 
 /* ---- making ---- */
 
-static bool fast(enum lw_srcu_flavour flavour)
+static bool fast(enum lw__srcu_flavour flavour)
 {
-    return flavour == LW_SRCU_FAST || flavour == LW_SRCU_FAST_UPDOWN;
+    return flavour == LW__SRCU_FAST || flavour == LW__SRCU_FAST_UPDOWN;
 }
 
 /* The value of lw_srcu.pair for index 0. */
@@ -98,71 +102,67 @@ static uintptr_t first_pair(const struct lw__srcu_domain *d)
     return d->slot ? lw__srcu_first_pair(d->slot) : 2;
 }
 
-static void free_domain(struct lw__srcu_domain *d)
+struct lw__srcu_domain *lw__srcu_own_domain(const struct lw_srcu *s)
 {
-    lw_percpu_free(d->cpu);
-    free(d);
-}
-
-/* Under the registry. Reads nothing of *s, which may be uninitialised. */
-static bool is_live(const struct lw_srcu *s)
-{
-    const struct lw__srcu_domain *d = lw__srcu_domains;
-    while (d && d->srcu != s)
-        d = d->next;
-    return d;
-}
-
-static struct lw__srcu_domain *new_domain(struct lw_srcu *s, enum lw_srcu_flavour flavour)
-{
-    struct lw__srcu_domain *d = aligned_alloc(LW__SRCU_APART, sizeof *d);
-    if (!d)
+    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
+    if (!d || !lw__srcu_in_arena(d)) /* another copy of the library made it */
         return NULL;
-    memset(d, 0, sizeof *d);
+    return __atomic_load_n(&d->srcu, __ATOMIC_RELAXED) == s ? d : NULL; /* relaxed: differs only where it may not be used */
+}
+
+/* Words for the readers' counts: a slot in the threads' records, or, where that does not exist, words per CPU. */
+static bool get_words(struct lw__srcu_domain *d)
+{
+    d->slot = lw__srcu_take_slot(lw__srcu_arena_index(d));
+    if (d->slot)
+        return true;
+    lw_futex_unlock(
+        &lw__srcu_registry); /* which may not be held while memory is allocated; the entry is no other thread's */
     d->cpu = lw_percpu_alloc(sizeof *d->cpu, sizeof *d->cpu);
-    if (!d->cpu) {
-        free(d);
-        return NULL;
-    }
-    d->srcu = s;
-    d->home = lw__srcu_home();
-    d->stall_ms = 10000;
-    d->reader_barriers = !fast(flavour) || !lw__srcu_have_membarrier(); /* a filter may have come since start-up */
-    d->why = fast(flavour) && d->reader_barriers ? "membarrier is not available" : NULL;
-    return d;
+    lw_futex_lock(&lw__srcu_registry);
+    return d->cpu;
 }
 
-int lw_srcu_init(struct lw_srcu *s, enum lw_srcu_flavour flavour)
+/* Under the registry, which it may give up in between. */
+static int make(struct lw_srcu *s, enum lw__srcu_flavour flavour, bool reader_barriers)
 {
-    if (!s || flavour < LW_SRCU_NORMAL || flavour > LW_SRCU_FAST_UPDOWN)
+    if (lw__srcu_live(s))
+        return -EBUSY;
+    struct lw__srcu_domain *d = lw__srcu_arena_take();
+    if (!d)
+        return -ENOMEM;
+    d->stall_ms = 10000;
+    d->reader_barriers = reader_barriers;
+    d->why = fast(flavour) && reader_barriers ? "membarrier is not available" : NULL;
+    if (!get_words(d)) {
+        lw__srcu_arena_give(d);
+        return -ENOMEM;
+    }
+    s->flavour = flavour;
+    s->name = NULL;
+    __atomic_store_n(&d->srcu, s, __ATOMIC_RELAXED); /* the caller orders init before use */
+    __atomic_store_n(&s->pair, first_pair(d), __ATOMIC_RELAXED);
+    __atomic_store_n(&s->domain, d, __ATOMIC_RELEASE); /* pairs with lw__srcu_domain_of() */
+    lw__srcu_live_add(d);
+    return 0;
+}
+
+int lw__srcu_init(struct lw_srcu *s, enum lw__srcu_flavour flavour)
+{
+    if (!s || flavour < LW__SRCU_NORMAL || flavour > LW__SRCU_FAST_UPDOWN)
         return -EINVAL;
     int err = pthread_once(&once, start);
     if (err)
         return -err;
-    struct lw__srcu_domain *d = new_domain(s, flavour);
-    if (!d)
-        return -ENOMEM;
+    bool reader_barriers = !fast(flavour) || !lw__srcu_have_membarrier(); /* a filter may have come since start-up */
     lw_futex_lock(&lw__srcu_registry);
-    if (is_live(s)) {
-        lw_futex_unlock(&lw__srcu_registry);
-        free_domain(d);
-        return -EBUSY;
-    }
-    d->slot = lw__srcu_take_slot();
-    d->cpu_words = !d->slot;
-    s->flavour = flavour;
-    s->name = NULL;
-    __atomic_store_n(&s->pair, first_pair(d), __ATOMIC_RELAXED); /* the caller orders init before use */
-    __atomic_store_n(&s->domain, d, __ATOMIC_RELEASE); /* pairs with lw__srcu_domain_of() */
-    d->next = lw__srcu_domains;
-    lw__srcu_domains = d;
+    err = make(s, flavour, reader_barriers);
     lw_futex_unlock(&lw__srcu_registry);
-    return 0;
+    return err;
 }
 
-void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_flavour flavour)
+void lw__srcu_named(struct lw_srcu *s, const char *name, int err)
 {
-    int err = lw_srcu_init(s, flavour);
     if (err)
         fprintf(stderr, "linewright: LW_DEFINE_SRCU(%s): %s\n", name, strerror(-err));
     s->name = name;
@@ -170,20 +170,14 @@ void lw__srcu_define(struct lw_srcu *s, const char *name, enum lw_srcu_flavour f
 
 /* ---- ending ---- */
 
-/* 0: no reader is inside; -EBUSY: one is; other errors: membarrier's, and it is not known. `ordered`: the caller has ordered all
- * earlier readers before. */
-static int readers_inside(struct lw__srcu_domain *d, bool ordered)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned long unlocks = lw__srcu_sum(d, i, true);
-        int err = ordered ? 0 : lw__srcu_heavy_barrier(d);
-        if (err)
-            return -err;
-        if (lw__srcu_sum(d, i, false) != unlocks)
-            return -EBUSY;
-    }
-    return 0;
-}
+#define LW_END_DOMAIN struct lw__srcu_domain
+#define LW_END_SUM_UNLOCKS(d, i) lw__srcu_sum(d, i, true)
+#define LW_END_SUM_LOCKS(d, i) lw__srcu_sum(d, i, false)
+#define LW_END_HEAVY_BARRIER(d) lw__srcu_heavy_barrier(d)
+#define LW_END_QUEUED(d) lw__srcu_queued(d)
+#define LW_END_WAITERS(d) \
+    __atomic_load_n(&(d)->waiters, __ATOMIC_ACQUIRE) /* pairs with the releases in wait.c and callbacks.c */
+#include "end.h"
 
 static void say_why_not(const struct lw_srcu *s, int err)
 {
@@ -192,29 +186,30 @@ static void say_why_not(const struct lw_srcu *s, int err)
     fprintf(stderr, "linewright: lw_srcu_cleanup refused (%s): %s\n", strerror(-err), text);
 }
 
-/* Takes the domain off the list, or returns why not. Under the registry, so that the worker does not use the domain. */
-static int unlink_domain(struct lw__srcu_domain *d, bool ordered)
+/* Under the registry and step_lock. */
+static struct lw__srcu_words *unmake(struct lw__srcu_domain *d)
 {
-    int err = readers_inside(d, ordered);
-    if (err)
-        return err;
-    if (lw__srcu_queued(d) || __atomic_load_n(&d->waiters, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&d->driver, __ATOMIC_ACQUIRE))
-        return -EAGAIN; /* acquire: pairs with the releases of the worker and of wait_for() */
-    struct lw__srcu_domain **link = &lw__srcu_domains;
-    while (*link && *link != d)
-        link = &(*link)->next;
-    if (!*link)
-        return -EINVAL;
-    *link = d->next;
-    lw__srcu_give_slot(d->slot);
-    return 0;
+    struct lw__srcu_words *cpu = d->cpu;
+    lw__srcu_live_remove(d);
+    d->cpu = NULL;
+    d->requested = 0;
+    __atomic_store_n(&d->srcu, NULL,
+                     __ATOMIC_RELAXED); /* no other thread uses it any more; queue.c looks under the same locks */
+    return cpu;
 }
 
 static int cleanup(struct lw_srcu *s, struct lw__srcu_domain *d, bool ordered)
 {
+    struct lw__srcu_words *cpu = NULL;
+    lw_futex_lock(&d->step_lock); /* the worker may be in a step that a poll's cookie asked for */
     lw_futex_lock(&lw__srcu_registry);
-    int err = unlink_domain(d, ordered);
+    int err = end_refused(d, ordered);
+    bool listed = !err && d->listed;
+    if (!err)
+        cpu = unmake(d);
+    lw_futex_unlock(&d->step_lock); /* before the entry is another domain's */
+    if (!err && !listed) /* else the holder of the list gives it back */
+        lw__srcu_arena_give(d);
     lw_futex_unlock(&lw__srcu_registry);
     if (err) {
         if (lw_verbose())
@@ -223,7 +218,9 @@ static int cleanup(struct lw_srcu *s, struct lw__srcu_domain *d, bool ordered)
     }
     __atomic_store_n(&s->pair, 2, __ATOMIC_RELAXED);
     __atomic_store_n(&s->domain, NULL, __ATOMIC_RELAXED); /* no other thread uses it any more */
-    free_domain(d);
+    lw_percpu_free(cpu);
+    if (listed && !lw__srcu_worker_exists())
+        lw__srcu_give_back_ended();
     return 0;
 }
 
@@ -240,7 +237,7 @@ int lw_srcu_cleanup_idle(struct lw_srcu *s)
         return -EINVAL;
     if (lw__srcu_in_callback())
         return -EDEADLK;
-    int err = readers_inside(d, true);
+    int err = end_readers(d, true);
     if (!err)
         lw__srcu_run_all(d);
     return err ? err : cleanup(s, d, true);

@@ -2,9 +2,12 @@
 #ifndef LINEWRIGHT_SRC_SRCU_DOMAIN_H
 #define LINEWRIGHT_SRC_SRCU_DOMAIN_H
 
-#include "../common/futex.h"
+#include "event.h"
 
+#define LW_SRCU_LIBRARY /* functions only, by their pointers' common type */
 #include <linewright/srcu.h>
+
+#include <limits.h>
 
 /* The counters of both indices, in a thread's record and in a CPU's copy alike; srcu.h relies on this order. */
 struct lw__srcu_words {
@@ -19,14 +22,14 @@ enum lw__srcu_phase { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN }
 
 /* `seq` counts grace periods in steps of two; it is odd while one is in progress. */
 struct lw__srcu_domain {
-    struct lw_srcu *srcu;
-    struct lw__srcu_domain *next; /* in the list of all domains, under the registry */
-    struct lw__srcu_words *cpu; /* per-CPU handle */
-    const void *home; /* identifies the copy of the library that made it */
+    struct lw_srcu
+        *srcu; /* NULL: none. Written under the registry and step_lock, read under either or by a user of the domain */
+    struct lw__srcu_domain *next; /* of the free entries, or of the live domains with the same hash; under the registry */
     unsigned slot; /* plus one; 0: none, readers count per CPU */
     bool reader_barriers; /* readers have full barriers, so grace periods need no membarrier */
     const char *why; /* the reason for reader_barriers with a fast flavour, else NULL */
-    bool cpu_words; /* the CPUs' counters were used and have to be summed; only ever set */
+    struct lw__srcu_words *cpu; /* per-CPU handle; NULL where there is a slot */
+    struct lw__srcu_words others; /* what threads without a record have counted, by atomic adds */
     struct lw__srcu_words base; /* subtracted from every sum: see lw_srcu_forget_readers() */
 
     uint32_t step_lock; /* held to advance the grace period; guards what follows up to error, but for seq and requested */
@@ -39,9 +42,8 @@ struct lw__srcu_domain {
     int error; /* errno that keeps grace periods from ending; a hint, accessed relaxed everywhere */
 
     uint32_t driver; /* lock: the one waiter that advances the grace period for all */
-    uint32_t generation; /* futex: changes when a waiter should check again */
+    struct lw__srcu_event check; /* a waiter should check again */
     uint32_t waiters;
-    uint32_t sleepers; /* waiters that may be in the futex */
     uint32_t expedited; /* waiters that asked for an expedited grace period */
 
     /* Callbacks, newest first; any thread pushes. Alone in two lines (CPUs fetch pairs): threads that push do not wait for a line
@@ -56,7 +58,8 @@ struct lw__srcu_domain {
     struct lw_srcu_head *ready; /* oldest first; their grace period is over */
     unsigned long taken; /* callbacks that were taken off `incoming`, ever */
     unsigned long returned; /* callbacks that have returned, ever; written by the runner (queue.c) */
-    unsigned round; /* of the worker, in which this domain had its turn; under the registry */
+    bool listed; /* among the domains that have work (queue.c), or just about to be */
+    struct lw__srcu_domain *next_listed;
     unsigned long seen_by_tsan; /* ThreadSanitizer cannot see per-CPU counts; used in its builds only */
 
     unsigned stall_ms;
@@ -69,15 +72,9 @@ static inline struct lw__srcu_domain *lw__srcu_domain_of(const struct lw_srcu *s
     return s ? __atomic_load_n(&s->domain, __ATOMIC_ACQUIRE) : NULL; /* pairs with the store in lw_srcu_init() */
 }
 
-/* Identifies this copy of the library in lw__srcu_domain.home. */
-const void *lw__srcu_home(void);
-
-/* For updaters: NULL as well where another copy of the library made the domain. This copy's sums do not have its readers. */
-static inline struct lw__srcu_domain *lw__srcu_own_domain(const struct lw_srcu *s)
-{
-    struct lw__srcu_domain *d = lw__srcu_domain_of(s);
-    return d && d->home == lw__srcu_home() ? d : NULL;
-}
+/* For updaters: NULL as well for a copy of an initialised structure, and where another copy of the library made the domain: this
+ * copy's sums do not have its readers. */
+struct lw__srcu_domain *lw__srcu_own_domain(const struct lw_srcu *s);
 
 /* The index that new readers take. Their two values of `pair` are neighbouring words, or 2 and 3, so one bit tells them apart. */
 static inline unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
@@ -86,8 +83,7 @@ static inline unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
 }
 
-/* Every domain. Under the registry, a lock. */
-extern struct lw__srcu_domain *lw__srcu_domains;
+/* The lock of what all domains share. fork() takes it, so its holder calls nothing that may allocate, wait, or be the program's. */
 extern uint32_t lw__srcu_registry;
 
 /* ---- for tests; LW_SRCU_TEST builds only ---- */
@@ -114,7 +110,7 @@ void lw__srcu_test_at(enum lw__srcu_point where);
 #define LW__SRCU_USABLE_SLOTS lw__srcu_test_slots
 #else
 #define LW__SRCU_POINT(where) ((void)0)
-#define LW__SRCU_USABLE_SLOTS LW__SRCU_SLOTS
+#define LW__SRCU_USABLE_SLOTS UINT_MAX
 #endif
 
 #endif

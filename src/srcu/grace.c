@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "grace.h"
 
+#include "../common/clock.h"
 #include "../common/environment.h"
 #include "describe.h"
 #include "membarrier.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 static void flip(struct lw__srcu_domain *d)
 {
@@ -88,33 +88,7 @@ unsigned long lw__srcu_requested(struct lw__srcu_domain *d)
     return requested;
 }
 
-/* ---- waking ---- */
-
-void lw__srcu_wake_waiters(struct lw__srcu_domain *d)
-{
-    /* Either this sees the sleeper that lw__srcu_sleep_on() has counted, or the sleeper's kernel sees the new generation and does
-     * not let it sleep: both are sequentially consistent. */
-    __atomic_fetch_add(&d->generation, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&d->sleepers, __ATOMIC_SEQ_CST))
-        lw_futex_wake_all(&d->generation);
-}
-
-void lw__srcu_sleep_on(struct lw__srcu_domain *d, uint32_t generation, uint64_t ns)
-{
-    LW__SRCU_POINT(LW__SRCU_AT_SLEEP);
-    __atomic_fetch_add(&d->sleepers, 1, __ATOMIC_SEQ_CST); /* pairs with lw__srcu_wake_waiters() */
-    lw_futex_wait(&d->generation, generation, ns);
-    __atomic_fetch_sub(&d->sleepers, 1, __ATOMIC_RELAXED); /* before this thread leaves `waiters` */
-}
-
 /* ---- advancing ---- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void report_if_late(struct lw__srcu_domain *d)
 {
@@ -151,7 +125,7 @@ int lw__srcu_step(struct lw__srcu_domain *d, unsigned long needed)
     }
     __atomic_store_n(&d->error, 0, __ATOMIC_RELAXED);
     if (ended)
-        lw__srcu_wake_waiters(d);
+        wake_sleepers(&d->check);
     else
         report_if_late(d);
     return 0;

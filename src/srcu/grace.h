@@ -20,9 +20,4 @@ int lw__srcu_step(struct lw__srcu_domain *d, unsigned long needed);
 /* How long to leave the grace period alone, in nanoseconds, after `scans` calls of lw__srcu_step() that ended none. */
 uint64_t lw__srcu_pause_ns(struct lw__srcu_domain *d, unsigned scans);
 
-/* Makes every waiter of the domain check again. */
-void lw__srcu_wake_waiters(struct lw__srcu_domain *d);
-/* Sleeps until lw__srcu_wake_waiters() has changed `generation`, or for `ns`. */
-void lw__srcu_sleep_on(struct lw__srcu_domain *d, uint32_t generation, uint64_t ns);
-
 #endif

@@ -42,8 +42,13 @@ bool lw__srcu_have_membarrier(void)
     return registered && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
+int lw__srcu_membarrier(void)
+{
+    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
 int lw__srcu_heavy_barrier(struct lw__srcu_domain *d)
 {
     lw_full_fence(); /* pairs with B and C in srcu.h */
-    return d->reader_barriers ? 0 : membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    return d->reader_barriers ? 0 : lw__srcu_membarrier();
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "queue.h"
 
+#include "arena.h"
 #include "debug.h"
 #include "grace.h"
 
@@ -12,14 +13,64 @@
 static struct lw_srcu_head *batch;
 static struct lw__srcu_domain *batch_of;
 static uint32_t runner; /* lock: held by the thread that runs callbacks */
-static uint32_t batches; /* futex: changes when a batch has been run */
-static uint32_t batch_sleepers;
+static struct lw__srcu_event batches; /* a batch has been run */
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
-static __thread bool in_step __attribute__((tls_model("initial-exec"))); /* this thread holds the registry */
+
+/* Domains that have work: each is on one of the lists, or is the one that is being served. */
+struct list {
+    struct lw__srcu_domain *first, *last;
+};
+static struct lw__srcu_domain *listed; /* newest first; any thread pushes, the holder of `runner` takes all */
+static struct list now, next; /* to be served in this round, and in the next one; under runner */
+static struct lw__srcu_domain *serving; /* under runner */
 
 bool lw__srcu_in_callback(void)
 {
     return in_callback;
+}
+
+/* ---- domains that have work ---- */
+
+static void append(struct list *l, struct lw__srcu_domain *d)
+{
+    d->next_listed = NULL;
+    if (l->first)
+        l->last->next_listed = d;
+    else
+        l->first = d;
+    l->last = d;
+}
+
+static struct lw__srcu_domain *first_of(struct list *l)
+{
+    struct lw__srcu_domain *d = l->first;
+    if (d)
+        l->first = d->next_listed;
+    return d;
+}
+
+static void push_listed(struct lw__srcu_domain *d)
+{
+    d->next_listed = __atomic_load_n(&listed, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&listed, &d->next_listed, d, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ; /* release: pairs with take_listed() */
+}
+
+/* Adds those that were listed since, oldest first. Under runner. */
+static void take_listed(struct list *l)
+{
+    struct lw__srcu_domain *d = __atomic_exchange_n(&listed, NULL, __ATOMIC_ACQUIRE),
+                           *oldest = NULL; /* pairs with push_listed() */
+    while (d) {
+        struct lw__srcu_domain *older = d->next_listed;
+        d->next_listed = oldest;
+        oldest = d;
+        d = older;
+    }
+    while ((d = oldest)) {
+        oldest = d->next_listed;
+        append(l, d);
+    }
 }
 
 /* ---- queueing ---- */
@@ -62,13 +113,41 @@ unsigned long lw__srcu_queued(struct lw__srcu_domain *d)
 
 unsigned long lw__srcu_count(struct lw__srcu_domain *d, unsigned long *taken)
 {
-    if (!in_step)
-        lw_futex_lock(&lw__srcu_registry);
+    lw_futex_lock(&lw__srcu_registry);
     unsigned long queued = lw__srcu_queued(d);
     *taken = d->taken;
-    if (!in_step)
-        lw_futex_unlock(&lw__srcu_registry);
+    lw_futex_unlock(&lw__srcu_registry);
     return queued;
+}
+
+/* Under the registry. */
+static void take_arrived(struct lw__srcu_domain *d)
+{
+    take_incoming(d);
+    d->waiting = d->arrived;
+    d->arrived = NULL;
+}
+
+static bool has_work_left(struct lw__srcu_domain *d)
+{
+    /* Acquire: pairs with lw__srcu_push(). */
+    return d->srcu && (__atomic_load_n(&d->incoming, __ATOMIC_ACQUIRE) || d->arrived || d->waiting || d->ready ||
+                       lw__srcu_requested(d));
+}
+
+#define LW_BATCH_DOMAIN struct lw__srcu_domain
+#define LW_BATCH_WAITING(d) ((d)->waiting)
+#define LW_BATCH_TAKE(d) take_arrived(d)
+#define LW_BATCH_COOKIE(d) lw__srcu_cookie(d)
+#define LW_BATCH_SET_COOKIE(d, c) ((d)->waiting_cookie = (c))
+#define LW_BATCH_SWAP_LISTED(d, v) __atomic_exchange_n(&(d)->listed, v, __ATOMIC_ACQ_REL)
+#define LW_BATCH_LIST(d) push_listed(d)
+#define LW_BATCH_LEFT(d) has_work_left(d)
+#include "batch.h"
+
+void lw__srcu_has_work(struct lw__srcu_domain *d)
+{
+    batch_list(d);
 }
 
 /* ---- running ---- */
@@ -99,71 +178,69 @@ static void run_batch(void)
         in_callback = false;
         __atomic_store_n(&batch_of->returned, batch_of->returned + 1, __ATOMIC_RELEASE); /* pairs with lw__srcu_queued() */
     }
-    /* Either this sees the sleeper that lw__srcu_wait_for_batch() has counted, or the sleeper's kernel sees the new number: both
-     * are sequentially consistent. */
-    __atomic_fetch_add(&batches, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&batch_sleepers, __ATOMIC_SEQ_CST))
-        lw_futex_wake_all(&batches);
+    wake_sleepers(&batches);
 }
 
 uint32_t lw__srcu_batches(void)
 {
-    return __atomic_load_n(&batches, __ATOMIC_ACQUIRE); /* before the caller reads `returned` */
+    return __atomic_load_n(&batches.number, __ATOMIC_SEQ_CST); /* before the caller reads `returned` */
 }
 
 void lw__srcu_wait_for_batch(uint32_t seen, uint64_t ns)
 {
-    __atomic_fetch_add(&batch_sleepers, 1, __ATOMIC_SEQ_CST); /* pairs with run_batch() */
-    lw_futex_wait(&batches, seen, ns);
-    __atomic_fetch_sub(&batch_sleepers, 1, __ATOMIC_RELAXED);
+    wake_sleep(&batches, seen, ns);
 }
 
 /* ---- advancing ---- */
 
-/* The cookie that the domain's callbacks and poll requests need next; 0: none. */
+/* The cookie that the domain's callbacks and poll requests need next; 0: none. Under the registry. */
 static unsigned long needed_cookie(struct lw__srcu_domain *d)
 {
-    if (!d->waiting) {
-        take_incoming(d);
-        d->waiting = d->arrived;
-        d->arrived = NULL;
-        if (d->waiting)
-            d->waiting_cookie = lw__srcu_cookie(d);
-    }
+    if (!d->srcu)
+        return 0;
+    batch_next(d);
     unsigned long requested = lw__srcu_requested(d);
     if (d->waiting && (!requested || d->waiting_cookie - requested <= ULONG_MAX / 2))
         return d->waiting_cookie;
     return requested;
 }
 
-static int advance(struct lw__srcu_domain *d, unsigned scans, uint64_t *pause_ns)
+/* One step of the domain's grace period, unless another thread takes one. Without the registry: a step may call the program's stall
+ * hook. Under step_lock the domain does not end. An error stays with the domain, and the next round tries again. */
+static int step(struct lw__srcu_domain *d, unsigned long needed, unsigned scans, uint64_t *pause_ns)
 {
-    unsigned long needed = needed_cookie(d);
-    bool more = needed && !lw__srcu_reached(d, needed);
     int err = 0;
-    *pause_ns = 0;
-    if (more && lw_futex_trylock(&d->step_lock)) {
-        in_step = true;
-        err = lw__srcu_step(d, needed); /* an error stays with the domain, and the next round tries again */
-        in_step = false;
+    if (!lw_futex_trylock(&d->step_lock))
+        return 0;
+    if (__atomic_load_n(&d->srcu, __ATOMIC_RELAXED)) {
+        err = lw__srcu_step(d, needed);
         *pause_ns = lw__srcu_pause_ns(d, scans);
-        lw_futex_unlock(&d->step_lock);
-        more = !lw__srcu_reached(d, needed);
     }
-    if (!d->ready && d->waiting && lw__srcu_reached(d, d->waiting_cookie)) {
-        d->ready = d->waiting;
-        d->waiting = NULL;
-    }
-    if (more && *pause_ns < 5000)
-        *pause_ns = 5000;
-    return d->ready ? 1 : err;
+    lw_futex_unlock(&d->step_lock);
+    return err;
 }
 
 int lw__srcu_advance(struct lw__srcu_domain *d, unsigned scans, uint64_t *pause_ns)
 {
+    *pause_ns = 0;
     lw_futex_lock(&lw__srcu_registry);
-    int state = advance(d, scans, pause_ns);
+    unsigned long needed = needed_cookie(d);
     lw_futex_unlock(&lw__srcu_registry);
+    int err = 0;
+    if (needed && !lw__srcu_reached(d, needed))
+        err = step(d, needed, scans, pause_ns);
+    lw_futex_lock(&lw__srcu_registry);
+    if (!d->ready && d->waiting && lw__srcu_reached(d, d->waiting_cookie)) {
+        d->ready = d->waiting;
+        d->waiting = NULL;
+    }
+    bool more = needed && !lw__srcu_reached(d, needed);
+    int state = d->ready ? 1 : err;
+    lw_futex_unlock(&lw__srcu_registry);
+    if (!more)
+        *pause_ns = 0;
+    else if (*pause_ns < 5000)
+        *pause_ns = 5000;
     return state;
 }
 
@@ -179,42 +256,61 @@ static void take_batch(struct lw__srcu_domain *d)
     last->next = NULL;
 }
 
-/* Advances the domains that have not had their turn in this round, until callbacks of one have run; then true, and the walk has to
- * begin again, because callbacks may make and end domains. Under the registry, but for the callbacks. */
-static bool serve_next(unsigned round, unsigned scans, uint64_t *soonest)
+/* The domain is served. */
+static void put_back(struct lw__srcu_domain *d)
 {
-    for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
-        uint64_t pause = 0;
-        if (d->round == round)
-            continue;
-        d->round = round;
-        if (advance(d, scans, &pause) > 0) {
-            take_batch(d);
-            lw_futex_unlock(&lw__srcu_registry);
-            run_batch();
-            lw_futex_lock(&lw__srcu_registry);
-            return true;
-        }
-        if (pause && pause < *soonest)
-            *soonest = pause;
+    lw_futex_lock(&lw__srcu_registry);
+    if (!batch_over(d))
+        append(&next, d);
+    else if (!d->srcu && !d->listed)
+        lw__srcu_arena_give(d); /* lw_srcu_cleanup() left it to this */
+    serving = NULL;
+    lw_futex_unlock(&lw__srcu_registry);
+}
+
+/* True: callbacks have run. Under runner. */
+static bool serve(struct lw__srcu_domain *d, unsigned scans, uint64_t *soonest)
+{
+    uint64_t pause;
+    bool ready = lw__srcu_advance(d, scans, &pause) > 0;
+    if (ready) {
+        lw_futex_lock(&lw__srcu_registry);
+        take_batch(d);
+        lw_futex_unlock(&lw__srcu_registry);
+        run_batch();
+    } else if (pause && pause < *soonest) {
+        *soonest = pause;
     }
-    return false;
+    put_back(d);
+    return ready;
 }
 
 uint64_t lw__srcu_serve_all(unsigned scans)
 {
-    static unsigned round; /* under runner */
     uint64_t soonest = LW_FUTEX_FOREVER;
+    bool ran = false;
     lw_futex_lock(&runner);
     run_batch(); /* in a child of fork(): the rest of the batch that its parent was running */
-    lw_futex_lock(&lw__srcu_registry);
-    round++;
-    bool ran = false;
-    while (serve_next(round, scans, &soonest))
-        ran = true;
-    lw_futex_unlock(&lw__srcu_registry);
+    now = next;
+    next.first = NULL;
+    take_listed(&now);
+    while ((serving = first_of(&now))) /* a callback may fork: the child makes the lists anew */
+        ran |= serve(serving, scans, &soonest);
     lw_futex_unlock(&runner);
     return ran ? 0 : soonest;
+}
+
+void lw__srcu_give_back_ended(void)
+{
+    struct lw__srcu_domain *d;
+    if (in_callback || !lw_futex_trylock(&runner))
+        return; /* its holder does it */
+    now = next;
+    next.first = NULL;
+    take_listed(&now);
+    while ((d = first_of(&now)))
+        put_back(d);
+    lw_futex_unlock(&runner);
 }
 
 static struct lw_srcu_head *joined(struct lw_srcu_head *first, struct lw_srcu_head *second)
@@ -258,15 +354,22 @@ static unsigned long length(const struct lw_srcu_head *list)
 }
 
 /* What was taken is counted anew: a thread that the child does not have may have been in a callback. Where a callback forks, the
- * child's one thread runs the rest of the batch. */
+ * child's one thread runs the rest of the batch, and then puts back the domain that it serves. */
 void lw__srcu_queue_after_fork(void)
 {
+    struct lw__srcu_domain *d;
     runner = in_callback;
-    batch_sleepers = 0;
-    for (struct lw__srcu_domain *d = lw__srcu_domains; d; d = d->next) {
+    batches.sleepers = 0;
+    if (!in_callback)
+        serving = NULL;
+    listed = now.first = next.first = NULL;
+    for (unsigned i = 0; (d = lw__srcu_arena_at(i)); i++) {
         unsigned long queued = length(d->arrived) + length(d->waiting) + length(d->ready);
         if (d == batch_of)
             queued += length(batch) + in_callback;
         d->returned = d->taken - queued;
+        d->listed = d == serving || has_work_left(d);
+        if (d->listed && d != serving)
+            append(&next, d);
     }
 }

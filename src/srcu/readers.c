@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "readers.h"
 
+#include "arena.h"
 #include "records.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 bool lw__srcu_foreign(const struct lw__srcu_domain *d)
 {
-    return d->slot && d->home != lw__srcu_home();
+    return d->slot && !lw__srcu_in_arena(d);
 }
 
 static struct lw__srcu_domain *reader_domain(struct lw_srcu *s)
@@ -28,6 +29,13 @@ static struct lw__srcu_domain *reader_domain(struct lw_srcu *s)
                 (void *)s);
         abort();
     }
+    if (__atomic_load_n(&d->srcu, __ATOMIC_RELAXED) != s) { /* relaxed: as in lw__srcu_own_domain() */
+        fprintf(
+            stderr,
+            "linewright: a reader entered a copy of a domain (%p): a domain stays where it was initialised, or is not copied\n",
+            (void *)s);
+        abort();
+    }
     return d;
 }
 
@@ -36,21 +44,24 @@ static unsigned index_of(uintptr_t pair)
     return pair < LW__SRCU_FIRST ? (unsigned)pair & 1 : (unsigned)(pair / LW__SRCU_WORD) & 1;
 }
 
-static void count(struct lw__srcu_domain *d, unsigned word)
+static unsigned long *word_of(struct lw__srcu_words *w, unsigned word)
 {
-#if LW_HAVE_THREAD_WORDS
-    struct lw__srcu_record *r = d->slot ? lw__srcu_own_record() : NULL;
-    if (r) {
-        lw__srcu_add((char *)&r->slot[d->slot - 1] + word * LW__SRCU_WORD, d->reader_barriers);
-        return;
-    }
-#endif
-    if (!__atomic_load_n(&d->cpu_words, __ATOMIC_RELAXED))
-        __atomic_store_n(&d->cpu_words, true, __ATOMIC_RELEASE); /* before the count; pairs with sum_cpus() */
+    return &w->locks[0] + word;
+}
+
+/* On a word of the domain that all threads share. */
+static void count_others(struct lw__srcu_domain *d, unsigned word)
+{
+    /* On x86, the only architecture whose domains have slots, a full barrier: B and C of gp.h. */
+    __atomic_fetch_add(word_of(&d->others, word), 1, __ATOMIC_SEQ_CST);
+}
+
+static void count_per_cpu(struct lw__srcu_domain *d, unsigned word)
+{
     /* Fences: B after the lock's count and C before the unlock's; pair with HEAVY_BARRIER in gp.h. */
     if (d->reader_barriers)
         lw_full_fence();
-    unsigned long *p = (unsigned long *)((uintptr_t)d->cpu + word * LW__SRCU_WORD);
+    unsigned long *p = word_of(d->cpu, word);
 #ifdef LW_THREAD_SANITIZER
     __atomic_fetch_add(&d->seen_by_tsan, 1, __ATOMIC_RELEASE); /* pairs with sum_cpus(); no acquire: orders no readers */
 #endif
@@ -61,6 +72,21 @@ static void count(struct lw__srcu_domain *d, unsigned word)
 #endif
     if (d->reader_barriers)
         lw_full_fence();
+}
+
+static void count(struct lw__srcu_domain *d, unsigned word)
+{
+#if LW_HAVE_THREAD_WORDS
+    struct lw__srcu_record *r = d->slot ? lw__srcu_own_record() : NULL;
+    if (r) {
+        lw__srcu_add((char *)word_of(lw__srcu_words_of(r, d->slot), word), d->reader_barriers);
+        return;
+    }
+#endif
+    if (d->slot)
+        count_others(d, word);
+    else
+        count_per_cpu(d, word);
 }
 
 uintptr_t lw__srcu_lock_slow(struct lw_srcu *s)

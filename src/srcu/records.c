@@ -1,8 +1,12 @@
 /* The threads' records of counters, and sums over them and over the CPUs' counters.
  *
  * Records come in chunks with a bit for each record in use; a new thread takes the lowest free one. When a thread ends, its counts
- * are folded: added to one set of counts for all ended threads. So a sum visits the records of live threads only. A sum that
- * overlaps a fold begins again (fold_seq), so that it misses no count and adds none twice.
+ * are folded (fold.h), so a sum visits the records of live threads only.
+ *
+ * A record has a page for every LW__SRCU_PAGE_SLOTS domains. A chunk reserves addresses for all pages of its records: first those of
+ * the first domains for all of them, then those of the next domains. So a page of a record is a fixed distance from the one
+ * before, and lw_srcu.pair, an offset from the thread's record, reaches every domain. Addresses become accessible when the first domain
+ * needs them, in all chunks at once; memory is used when a thread counts there.
  *
  * A program can contain two copies of this library, in the program and in a plug-in, say. Each copy sums its own records only,
  * so a reader compiled into one copy must not count in a domain of the other. `lw_srcu.pair` therefore carries a bias that is
@@ -12,54 +16,59 @@
 #define _GNU_SOURCE
 #include "records.h"
 
+#include "arena.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
-static uint64_t slots_taken[(LW__SRCU_SLOTS + 63) / 64]; /* under the registry */
-static struct lw__srcu_words folded[LW__SRCU_SLOTS]; /* counts of threads that have ended; under fold_lock */
-static uint32_t fold_lock;
-static uint32_t fold_seq; /* odd while counts are moved from a record to `folded` */
-
-const void *lw__srcu_home(void)
-{
-    return &slots_taken;
-}
-
-const struct lw__srcu_words *lw__srcu_folded(unsigned slot)
-{
-    return &folded[slot - 1];
-}
-
 #if LW_HAVE_THREAD_WORDS
-#define CHUNK_RECORDS (8 * sizeof(unsigned long))
+#define CHUNK_RECORDS (8 * (unsigned)sizeof(unsigned long))
 #define PAGE 4096u
+#define PAGE_SLOTS ((unsigned)LW__SRCU_PAGE_SLOTS)
 #ifdef __LP64__
 /* Bits above the 47 of user addresses: with another copy's bias the address is not canonical. */
 #define MOST_KEYS 32u
 #define BIAS(key) ((uintptr_t)((key) + 1) << 48)
 #define GUARD 0u
-/* A line more than a record, so that the same slot of different records lies in different cache sets. */
-#define SPACING (LW__SRCU_RECORD_BYTES + 64u)
+#define MOST_GROUPS ((LW__SRCU_DOMAINS + PAGE_SLOTS - 1) / PAGE_SLOTS)
+/* A line more than a page, so that the same slot of different records lies in different cache sets. */
+#define SPACING (LW__SRCU_PAGE_BYTES + 64u)
 #define STAGGER(i) 0u
 #else
 /* Pages: a record covers at most two, and another copy's bias leads to the guard pages before or after it. */
 #define MOST_KEYS 8u
 #define BIAS(key) ((uintptr_t)(key) * 2 * PAGE)
 #define GUARD (2 * (MOST_KEYS - 1) * PAGE)
+#define MOST_GROUPS 4u /* 2 MiB of addresses each for 32 threads */
 #define SPACING (GUARD + 2 * PAGE)
 #define STAGGER(i) ((i) * 64u)
 #endif
 
+#define GROUP_BYTES (GUARD + CHUNK_RECORDS * SPACING) /* the pages of one group of domains for all records of a chunk */
+_Static_assert(GROUP_BYTES % PAGE == 0, "groups begin at a page");
+
 struct chunk {
     struct chunk *next;
     unsigned long used; /* bit i: a live thread has record i */
-    unsigned long ready; /* bit i: record i is accessible */
+    unsigned reserved; /* groups that have addresses */
+    unsigned accessible; /* groups that can be accessed; only grows */
 };
 
 /* Only grows, by compare-and-swap: a signal handler may add a chunk. */
 static struct chunk *chunks;
+static unsigned
+    groups; /* the number of those, from the first, that are accessible in all chunks; only grows, under the registry */
+static unsigned groups_wanted; /* the same, or one more while open_group() makes it true */
+static struct lw__srcu_words folded[MOST_GROUPS * PAGE_SLOTS]; /* counts of threads that have ended; under fold_lock */
+static uint32_t fold_lock;
+static uint32_t fold_seq; /* odd while counts are moved from a record to `folded` */
+
+const struct lw__srcu_words *lw__srcu_folded(unsigned slot)
+{
+    return &folded[slot - 1];
+}
 
 __thread char *lw__srcu_self __attribute__((tls_model("initial-exec")));
 static __thread volatile sig_atomic_t self_over
@@ -72,6 +81,17 @@ static struct lw__srcu_record *record_at(struct chunk *c, unsigned i)
     return (struct lw__srcu_record *)(void *)((char *)c + PAGE + GUARD + (size_t)i * SPACING + STAGGER(i));
 }
 
+/* From a record to its counters for a slot. */
+static size_t offset_of(unsigned slot)
+{
+    return (slot - 1) / PAGE_SLOTS * GROUP_BYTES + LW__SRCU_FIRST + (slot - 1) % PAGE_SLOTS * sizeof(struct lw__srcu_words);
+}
+
+struct lw__srcu_words *lw__srcu_words_of(struct lw__srcu_record *r, unsigned slot)
+{
+    return (struct lw__srcu_words *)(void *)((char *)r + offset_of(slot));
+}
+
 static struct lw__srcu_record *self_record(void)
 {
     return (struct lw__srcu_record *)((uintptr_t)lw__srcu_self + BIAS(self_key));
@@ -79,7 +99,7 @@ static struct lw__srcu_record *self_record(void)
 
 static struct chunk *first_chunk(void)
 {
-    return __atomic_load_n(&chunks, __ATOMIC_ACQUIRE); /* pairs with the release in new_chunk() */
+    return __atomic_load_n(&chunks, __ATOMIC_SEQ_CST); /* pairs with new_chunk(), and with open_groups() */
 }
 
 /* Raw: also the signals that the libc keeps for itself. */
@@ -96,44 +116,70 @@ static void restore_signals(const uint64_t *old)
 
 /* ---- taking a record ---- */
 
-static struct chunk *new_chunk(void)
+static bool make_accessible(struct chunk *c, unsigned from, unsigned to)
 {
-    size_t bytes = PAGE + GUARD + CHUNK_RECORDS * SPACING;
-    struct chunk *c = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (c == MAP_FAILED)
-        return NULL;
-    if (mprotect(c, GUARD ? PAGE : bytes, PROT_READ | PROT_WRITE)) {
-        munmap(c, bytes);
-        return NULL;
-    }
-    c->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);
-    /* Release: a thread that finds the chunk finds its contents; pairs with first_chunk(). */
-    while (!__atomic_compare_exchange_n(&chunks, &c->next, c, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
-    return c;
+    char *first = (char *)c + PAGE + (size_t)from * GROUP_BYTES;
+    if (!GUARD)
+        return !mprotect(first, (to - from) * GROUP_BYTES, PROT_READ | PROT_WRITE);
+    for (unsigned g = from; g < to; g++)
+        for (unsigned i = 0; i < CHUNK_RECORDS; i++) {
+            char *record = (char *)record_at(c, i) + (size_t)g * GROUP_BYTES;
+            if (mprotect((char *)((uintptr_t)record & ~(uintptr_t)(PAGE - 1)), 2 * PAGE, PROT_READ | PROT_WRITE))
+                return false;
+        }
+    return true;
 }
 
-/* Makes record i accessible, before its bit is set: a sum reads every record whose bit is set. */
-static bool make_ready(struct chunk *c, unsigned i)
+/* Makes the groups that domains use accessible. Threads may do it at once: once more is harmless. */
+static bool open_groups(struct chunk *c)
 {
-    unsigned long bit = 1ul << i;
-    if (!GUARD || __atomic_load_n(&c->ready, __ATOMIC_RELAXED) & bit)
+    /* Sequentially consistent, as the list of chunks: a thread that finds a chunk which open_group() did not find sees its number. */
+    unsigned wanted = __atomic_load_n(&groups_wanted, __ATOMIC_SEQ_CST);
+    unsigned have = __atomic_load_n(&c->accessible, __ATOMIC_ACQUIRE); /* pairs with the release below */
+    if (have >= wanted)
         return true;
-    char *first = (char *)((uintptr_t)record_at(c, i) & ~(uintptr_t)(PAGE - 1));
-    if (mprotect(first, 2 * PAGE, PROT_READ | PROT_WRITE))
+    if (wanted > c->reserved || !make_accessible(c, have, wanted))
         return false;
-    __atomic_fetch_or(&c->ready, bit, __ATOMIC_RELAXED); /* a hint: making it accessible again is harmless */
+    while (have < wanted &&
+           !__atomic_compare_exchange_n(&c->accessible, &have, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
     return true;
+}
+
+/* Addresses for as many groups as there may be, or, where they are limited, for half as many, and so on. */
+static struct chunk *new_chunk(void)
+{
+    void *m = MAP_FAILED;
+    unsigned reserved = 2 * MOST_GROUPS;
+    while (m == MAP_FAILED && reserved > 1) {
+        reserved /= 2;
+        m = mmap(NULL, PAGE + GUARD + (size_t)reserved * GROUP_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
+    }
+    if (m == MAP_FAILED)
+        return NULL;
+    if (mprotect(m, PAGE, PROT_READ | PROT_WRITE)) {
+        munmap(m, PAGE + GUARD + (size_t)reserved * GROUP_BYTES);
+        return NULL;
+    }
+    (void)madvise(m, PAGE + (size_t)reserved * GROUP_BYTES, MADV_NOHUGEPAGE); /* one count must not take 2 MiB */
+    struct chunk *c = m;
+    c->reserved = reserved;
+    c->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);
+    /* Release: a thread that finds the chunk finds its contents; pairs with first_chunk(). Sequentially consistent: open_groups(). */
+    while (!__atomic_compare_exchange_n(&chunks, &c->next, c, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+    return c;
 }
 
 static struct lw__srcu_record *take_from(struct chunk *c)
 {
     unsigned long used = __atomic_load_n(&c->used, __ATOMIC_RELAXED);
+    if (!open_groups(c)) /* before a bit is set: a sum reads every record whose bit is set */
+        return NULL;
     while (~used) {
         unsigned i = (unsigned)__builtin_ctzl(~used);
-        if (!make_ready(c, i))
-            return NULL;
-        /* Acquire: the last owner's counts are folded before ours begin; pairs with the release in fold(). The heavy barrier
+        /* Acquire: the last owner's counts are folded before ours begin; pairs with LW_FOLD_GIVE. The heavy barrier
          * orders bits and counts alike: if a count is made before an updater's sum, the bit is set before that sum too. */
         if (__atomic_compare_exchange_n(&c->used, &used, used | 1ul << i, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return record_at(c, i);
@@ -190,28 +236,55 @@ struct lw__srcu_record *lw__srcu_own_record(void)
 
 /* ---- giving it back ---- */
 
-static void move_count(unsigned long *to, unsigned long *from)
+struct kind {
+    unsigned slot, index;
+    bool unlocks;
+};
+
+static unsigned long *word_of(struct lw__srcu_words *w, const struct kind *k)
 {
-    unsigned long count = __atomic_load_n(from, __ATOMIC_RELAXED);
-    if (!count)
-        return;
-    /* Release: a sum that sees one of these sees the odd fold_seq. Pairs with the acquires in sum_once(). */
-    __atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + count, __ATOMIC_RELEASE);
-    __atomic_store_n(from, 0, __ATOMIC_RELEASE);
+    return k->unlocks ? &w->unlocks[k->index] : &w->locks[k->index];
 }
 
-/* Moves a record's counts to `folded` and frees the record. Its thread does not count any more. Under fold_lock. */
-static void fold(struct lw__srcu_record *r)
+static unsigned long add_up(const struct kind *k)
 {
-    __atomic_fetch_add(&fold_seq, 1, __ATOMIC_ACQ_REL); /* acquire: no store below comes before it */
-    for (unsigned s = 0; s < LW__SRCU_SLOTS; s++)
-        for (unsigned i = 0; i < 2; i++) {
-            move_count(&folded[s].locks[i], &r->slot[s].locks[i]);
-            move_count(&folded[s].unlocks[i], &r->slot[s].unlocks[i]);
+    /* Acquire on every load: pairs with fold_move(), and shows ThreadSanitizer what the heavy barrier orders. */
+    unsigned long sum = __atomic_load_n(word_of(&folded[k->slot - 1], k), __ATOMIC_ACQUIRE);
+    size_t offset = offset_of(k->slot);
+    for (struct chunk *c = first_chunk(); c; c = c->next)
+        for (unsigned long used = __atomic_load_n(&c->used, __ATOMIC_ACQUIRE); used; used &= used - 1) {
+            char *r = (char *)record_at(c, (unsigned)__builtin_ctzl(used));
+            sum += __atomic_load_n(word_of((struct lw__srcu_words *)(void *)(r + offset), k), __ATOMIC_ACQUIRE);
         }
-    give_record(r);
-    __atomic_fetch_add(&fold_seq, 1, __ATOMIC_RELEASE); /* pairs with the acquire in sum_once() */
+    return sum;
 }
+
+/* A group's words in a record, and for ended threads; numbered as in memory. */
+static unsigned long *record_words(struct lw__srcu_record *r, unsigned group)
+{
+    return lw__srcu_words_of(r, group * PAGE_SLOTS + 1)->locks;
+}
+
+#define LW_FOLD_WORD unsigned long
+#define LW_FOLD_RECORD struct lw__srcu_record
+#define LW_FOLD_KIND const struct kind
+#define LW_FOLD_GROUPS() \
+    __atomic_load_n(&groups, __ATOMIC_RELAXED) /* a domain of a later group has no count of this thread */
+#define LW_FOLD_WORDS (PAGE_SLOTS * (unsigned)(sizeof(struct lw__srcu_words) / sizeof(unsigned long)))
+#define LW_FOLD_FROM(r, g, w) (record_words(r, g) + (w))
+#define LW_FOLD_TO(g, w) (folded[(g) * PAGE_SLOTS].locks + (w))
+#define LW_FOLD_LOAD(word) __atomic_load_n(word, __ATOMIC_RELAXED)
+#define LW_FOLD_STORE(word, v) __atomic_store_n(word, v, __ATOMIC_RELEASE)
+#define LW_FOLD_BEGIN() __atomic_fetch_add(&fold_seq, 1, __ATOMIC_ACQ_REL)
+#define LW_FOLD_END() __atomic_fetch_add(&fold_seq, 1, __ATOMIC_RELEASE)
+#define LW_FOLD_GIVE(r) give_record(r)
+#define LW_FOLD_NUMBER() __atomic_load_n(&fold_seq, __ATOMIC_ACQUIRE)
+#define LW_FOLD_NUMBER_AGAIN() __atomic_load_n(&fold_seq, __ATOMIC_RELAXED)
+#define LW_FOLD_ADD_UP(k) add_up(k)
+#define LW_FOLD_TRIES 4
+#define LW_FOLD_LOCK() lw_futex_lock(&fold_lock)
+#define LW_FOLD_UNLOCK() lw_futex_unlock(&fold_lock)
+#include "fold.h"
 
 /* Called when a thread ends. Readers in destructors that run later, or in signal handlers, count per CPU. */
 static void self_end(void *record)
@@ -221,7 +294,7 @@ static void self_end(void *record)
     self_over = 1;
     lw__srcu_self = NULL;
     lw_futex_lock(&fold_lock);
-    fold(record);
+    fold_record(record);
     lw_futex_unlock(&fold_lock);
     restore_signals(&mask);
 }
@@ -244,7 +317,7 @@ void lw__srcu_records_after_fork(bool child)
         if (lw__srcu_self && r == self_record())
             r->tid = (int32_t)syscall(SYS_gettid);
         else
-            fold(r);
+            fold_record(r);
     lw_futex_unlock(&fold_lock);
 }
 
@@ -266,7 +339,29 @@ struct lw__srcu_record *lw__srcu_next_record(struct lw__srcu_cursor *at)
 
 uintptr_t lw__srcu_first_pair(unsigned slot)
 {
-    return BIAS(self_key) + LW__SRCU_FIRST + (slot - 1) * sizeof(struct lw__srcu_words);
+    return BIAS(self_key) + offset_of(slot);
+}
+
+/* Makes the next group accessible in every chunk. */
+static bool open_group(void)
+{
+    bool good = true;
+    /* Sequentially consistent, before the list is read: pairs with open_groups(). */
+    __atomic_store_n(&groups_wanted, groups + 1, __ATOMIC_SEQ_CST);
+    for (struct chunk *c = first_chunk(); c && good; c = c->next)
+        good = open_groups(c);
+    if (good)
+        __atomic_store_n(&groups, groups + 1, __ATOMIC_RELAXED); /* read by threads that end: LW_FOLD_GROUPS */
+    else
+        __atomic_store_n(&groups_wanted, groups,
+                         __ATOMIC_RELAXED); /* no domain uses it; some records have it to no purpose */
+    return good;
+}
+
+static void clear(unsigned long *word)
+{
+    if (__atomic_load_n(word, __ATOMIC_RELAXED)) /* a page without counts is not made memory */
+        __atomic_store_n(word, 0, __ATOMIC_RELAXED); /* relaxed: the caller of lw_srcu_init() orders it before use */
 }
 
 /* The slot's last domain ended with no reader inside, so no thread counts here now. A critical section that began in one thread
@@ -274,79 +369,42 @@ uintptr_t lw__srcu_first_pair(unsigned slot)
  * them. */
 static void clear_slot(unsigned slot)
 {
-    static const struct lw__srcu_words none;
     struct lw__srcu_cursor at = {0};
     lw_futex_lock(&fold_lock);
-    folded[slot - 1] = none;
+    for (unsigned i = 0; i < 4; i++)
+        clear(folded[slot - 1].locks + i);
     for (struct lw__srcu_record *r; (r = lw__srcu_next_record(&at));)
-        for (unsigned i = 0; i < 2; i++) { /* relaxed: the caller of lw_srcu_init() orders it before use */
-            __atomic_store_n(&r->slot[slot - 1].locks[i], 0, __ATOMIC_RELAXED);
-            __atomic_store_n(&r->slot[slot - 1].unlocks[i], 0, __ATOMIC_RELAXED);
-        }
+        for (unsigned i = 0; i < 4; i++)
+            clear(lw__srcu_words_of(r, slot)->locks + i);
     lw_futex_unlock(&fold_lock);
 }
 
-unsigned lw__srcu_take_slot(void)
+unsigned lw__srcu_take_slot(unsigned index)
 {
-    for (unsigned i = 0; have_key && i < LW__SRCU_USABLE_SLOTS && i < LW__SRCU_SLOTS; i++)
-        if (!(slots_taken[i / 64] >> (i % 64) & 1)) {
-            slots_taken[i / 64] |= (uint64_t)1 << (i % 64);
-            clear_slot(i + 1);
-            return i + 1;
-        }
-    return 0;
-}
-
-void lw__srcu_give_slot(unsigned slot)
-{
-    if (slot)
-        slots_taken[(slot - 1) / 64] &= ~((uint64_t)1 << ((slot - 1) % 64));
+    if (!have_key || index >= LW__SRCU_USABLE_SLOTS || index >= MOST_GROUPS * PAGE_SLOTS)
+        return 0;
+    while (index >= groups * PAGE_SLOTS)
+        if (!open_group())
+            return 0;
+    clear_slot(index + 1);
+    return index + 1;
 }
 
 bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d)
 {
-    if (!d->slot || !lw__srcu_self || d->srcu->flavour == LW_SRCU_FAST_UPDOWN)
+    if (!d->slot || !lw__srcu_self || d->srcu->flavour == LW__SRCU_FAST_UPDOWN)
         return false;
-    const struct lw__srcu_words *w = &self_record()->slot[d->slot - 1];
+    const struct lw__srcu_words *w = lw__srcu_words_of(self_record(), d->slot);
     for (unsigned i = 0; i < 2; i++) /* relaxed: written by this thread only */
         if ((long)(__atomic_load_n(&w->locks[i], __ATOMIC_RELAXED) - __atomic_load_n(&w->unlocks[i], __ATOMIC_RELAXED)) > 0)
             return true;
     return false;
 }
 
-/* ---- sums of records ---- */
-
-static unsigned long *word_of(struct lw__srcu_words *w, unsigned index, bool unlocks)
-{
-    return unlocks ? &w->unlocks[index] : &w->locks[index];
-}
-
-static unsigned long sum_once(unsigned slot, unsigned index, bool unlocks)
-{
-    /* Acquire on every load: pairs with move_count(), and shows ThreadSanitizer what the heavy barrier orders. */
-    unsigned long sum = __atomic_load_n(word_of(&folded[slot - 1], index, unlocks), __ATOMIC_ACQUIRE);
-    for (struct chunk *c = first_chunk(); c; c = c->next)
-        for (unsigned long used = __atomic_load_n(&c->used, __ATOMIC_ACQUIRE); used; used &= used - 1) {
-            struct lw__srcu_record *r = record_at(c, (unsigned)__builtin_ctzl(used));
-            sum += __atomic_load_n(word_of(&r->slot[slot - 1], index, unlocks), __ATOMIC_ACQUIRE);
-        }
-    return sum;
-}
-
 static unsigned long sum_records(const struct lw__srcu_domain *d, unsigned index, bool unlocks)
 {
-    if (!d->slot)
-        return 0;
-    for (unsigned tries = 0; tries < 4; tries++) {
-        uint32_t before = __atomic_load_n(&fold_seq, __ATOMIC_ACQUIRE); /* pairs with the release in fold() */
-        unsigned long sum = sum_once(d->slot, index, unlocks);
-        if (!(before & 1) && __atomic_load_n(&fold_seq, __ATOMIC_RELAXED) == before)
-            return sum;
-    }
-    lw_futex_lock(&fold_lock); /* many threads end just now */
-    unsigned long sum = sum_once(d->slot, index, unlocks);
-    lw_futex_unlock(&fold_lock);
-    return sum;
+    const struct kind k = {d->slot, index, unlocks};
+    return d->slot ? fold_sum(&k) : 0;
 }
 
 #else /* readers count per CPU */
@@ -367,7 +425,19 @@ void lw__srcu_records_after_fork(bool child)
 
 struct lw__srcu_record *lw__srcu_next_record(struct lw__srcu_cursor *at)
 {
-    (void)at, (void)fold_lock, (void)fold_seq;
+    (void)at;
+    return NULL;
+}
+
+struct lw__srcu_words *lw__srcu_words_of(struct lw__srcu_record *r, unsigned slot)
+{
+    (void)slot;
+    return r->slot;
+}
+
+const struct lw__srcu_words *lw__srcu_folded(unsigned slot)
+{
+    (void)slot;
     return NULL;
 }
 
@@ -376,14 +446,10 @@ uintptr_t lw__srcu_first_pair(unsigned slot)
     return slot;
 }
 
-unsigned lw__srcu_take_slot(void)
+unsigned lw__srcu_take_slot(unsigned index)
 {
+    (void)index;
     return 0;
-}
-
-void lw__srcu_give_slot(unsigned slot)
-{
-    (void)slot;
 }
 
 bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d)
@@ -401,11 +467,9 @@ static unsigned long sum_records(const struct lw__srcu_domain *d, unsigned index
 
 /* ---- sums ---- */
 
-static unsigned long sum_cpus(struct lw__srcu_domain *d, unsigned index, bool unlocks)
+static unsigned long sum_cpus(const struct lw__srcu_domain *d, unsigned index, bool unlocks)
 {
-    /* Acquire: pairs with the store in count() in readers.c. A reader sets it before it counts, so the heavy barrier that makes
-     * its count visible makes this visible too. */
-    if (!__atomic_load_n(&d->cpu_words, __ATOMIC_ACQUIRE))
+    if (!d->cpu)
         return 0;
     unsigned long *word = (unsigned long *)((uintptr_t)d->cpu + ((unlocks ? 2 : 0) + index) * LW__SRCU_WORD);
 #ifdef LW_THREAD_SANITIZER
@@ -418,8 +482,10 @@ static unsigned long sum_cpus(struct lw__srcu_domain *d, unsigned index, bool un
 #endif
 }
 
-unsigned long lw__srcu_sum(struct lw__srcu_domain *d, unsigned index, bool unlocks)
+unsigned long lw__srcu_sum(const struct lw__srcu_domain *d, unsigned index, bool unlocks)
 {
-    return sum_records(d, index, unlocks) + sum_cpus(d, index, unlocks) -
+    const unsigned long *others = unlocks ? &d->others.unlocks[index] : &d->others.locks[index];
+    return sum_records(d, index, unlocks) + sum_cpus(d, index, unlocks) +
+           __atomic_load_n(others, __ATOMIC_ACQUIRE) - /* as in add_up() */
            (unlocks ? d->base.unlocks[index] : d->base.locks[index]);
 }

@@ -4,15 +4,15 @@
 
 #include "domain.h"
 
-/* A thread's counters for as many domains as there are slots. */
-#define LW__SRCU_RECORD_BYTES 4096
-#define LW__SRCU_SLOTS ((LW__SRCU_RECORD_BYTES - LW__SRCU_FIRST) / sizeof(struct lw__srcu_words))
+/* A thread's counters: a page with words for so many domains, and further pages a fixed distance apart for further ones. */
+#define LW__SRCU_PAGE_BYTES 4096
+#define LW__SRCU_PAGE_SLOTS ((LW__SRCU_PAGE_BYTES - LW__SRCU_FIRST) / sizeof(struct lw__srcu_words))
 struct lw__srcu_record {
     int32_t tid; /* for reports */
     char pad[LW__SRCU_FIRST - sizeof(int32_t)];
-    struct lw__srcu_words slot[LW__SRCU_SLOTS];
+    struct lw__srcu_words slot[LW__SRCU_PAGE_SLOTS];
 };
-_Static_assert(sizeof(struct lw__srcu_record) <= LW__SRCU_RECORD_BYTES, "a record is a page");
+_Static_assert(sizeof(struct lw__srcu_record) <= LW__SRCU_PAGE_BYTES, "a record's part is a page");
 _Static_assert(offsetof(struct lw__srcu_record, slot) == LW__SRCU_FIRST, "pairs begin at LW__SRCU_FIRST");
 
 void lw__srcu_records_start(void);
@@ -30,21 +30,22 @@ struct lw__srcu_cursor {
     bool begun;
 };
 struct lw__srcu_record *lw__srcu_next_record(struct lw__srcu_cursor *at);
-/* What threads that have ended counted in a slot (its number plus one). */
+/* A record's counters for a slot (its number plus one). */
+struct lw__srcu_words *lw__srcu_words_of(struct lw__srcu_record *r, unsigned slot);
+/* What threads that have ended counted in a slot. */
 const struct lw__srcu_words *lw__srcu_folded(unsigned slot);
 
-/* The value of lw_srcu.pair for index 0 of a slot (its number plus one). */
+/* The value of lw_srcu.pair for index 0 of a slot. */
 uintptr_t lw__srcu_first_pair(unsigned slot);
 
-/* Under the registry. A slot's number plus one; 0: all are taken. */
-unsigned lw__srcu_take_slot(void);
-void lw__srcu_give_slot(unsigned slot);
+/* Under the registry. Makes slot number `index` usable, with counts of 0 in all records. Its number plus one; 0: impossible. */
+unsigned lw__srcu_take_slot(unsigned index);
 
 /* True: the calling thread is in a critical section of the domain that it has to end itself, so it must not wait for readers.
  * False also where that is not known: only words of the thread itself show it. */
 bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d);
 
 /* Adds up one kind of counter of one index. */
-unsigned long lw__srcu_sum(struct lw__srcu_domain *d, unsigned index, bool unlocks);
+unsigned long lw__srcu_sum(const struct lw__srcu_domain *d, unsigned index, bool unlocks);
 
 #endif

@@ -2,21 +2,16 @@
 #define _GNU_SOURCE
 #include "debug.h"
 #include "grace.h"
+#include "queue.h"
 #include "records.h"
 #include "worker.h"
 
+#include "../common/clock.h"
+
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 #define NEVER UINT64_MAX
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Nanoseconds until `deadline`; 0: it has passed. LW_FUTEX_FOREVER: there is none. */
 static uint64_t left_until(uint64_t deadline)
@@ -27,11 +22,18 @@ static uint64_t left_until(uint64_t deadline)
     return now < deadline ? deadline - now : 0;
 }
 
+/* Sleeps until the number is no longer `seen`, or for `ns`. */
+static void sleep_on(struct lw__srcu_domain *d, uint32_t seen, uint64_t ns)
+{
+    LW__SRCU_POINT(LW__SRCU_AT_SLEEP);
+    wake_sleep(&d->check, seen, ns);
+}
+
 /* Advances grace periods until `cookie` is reached. The caller holds `driver`. */
 static int drive(struct lw__srcu_domain *d, unsigned long cookie, uint64_t deadline)
 {
     for (unsigned scans = 0;; scans++) {
-        uint32_t generation = __atomic_load_n(&d->generation, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_wake_waiters() */
+        uint32_t seen = __atomic_load_n(&d->check.number, __ATOMIC_SEQ_CST); /* pairs with wake_sleepers() */
         lw_futex_lock(&d->step_lock);
         unsigned long before = d->seq;
         int err = lw__srcu_step(d, cookie);
@@ -48,7 +50,7 @@ static int drive(struct lw__srcu_domain *d, unsigned long cookie, uint64_t deadl
         if (ended)
             scans = 0;
         else if (pause)
-            lw__srcu_sleep_on(d, generation, pause < left ? pause : left);
+            sleep_on(d, seen, pause < left ? pause : left);
         else
             sched_yield();
     }
@@ -61,30 +63,30 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedi
     if (waiting) /* in a signal handler or a stall hook: the wait that it interrupted may hold what this one needs */
         return -EDEADLK;
     waiting = true;
-    __atomic_fetch_add(&d->waiters, 1, __ATOMIC_SEQ_CST); /* before the generation is read: see lw__srcu_wake_waiters() */
+    __atomic_fetch_add(&d->waiters, 1, __ATOMIC_SEQ_CST); /* before the number is read: see wake.h */
     if (expedited) {
         __atomic_fetch_add(&d->expedited, 1, __ATOMIC_RELAXED);
-        lw__srcu_wake_waiters(d); /* a driver in a long pause scans again and pauses for less from then on */
+        wake_sleepers(&d->check); /* a driver in a long pause scans again and pauses for less from then on */
     }
     while (!err) {
-        uint32_t generation = __atomic_load_n(&d->generation, __ATOMIC_SEQ_CST);
+        uint32_t seen = __atomic_load_n(&d->check.number, __ATOMIC_SEQ_CST);
         if (lw__srcu_reached(d, cookie))
             break;
         if (lw_futex_trylock(&d->driver)) {
             err = drive(d, cookie, deadline);
             __atomic_store_n(&d->driver, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next driver */
-            lw__srcu_wake_waiters(d);
+            wake_sleepers(&d->check);
         } else {
             uint64_t left = left_until(deadline);
             if (left)
-                lw__srcu_sleep_on(d, generation, left);
+                sleep_on(d, seen, left);
             else
                 err = -ETIMEDOUT;
         }
     }
     if (expedited)
         __atomic_fetch_sub(&d->expedited, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&d->waiters, 1, __ATOMIC_RELEASE); /* pairs with unlink_domain(): last access of the domain */
+    __atomic_fetch_sub(&d->waiters, 1, __ATOMIC_RELEASE); /* pairs with end_refused(): last access of the domain */
     waiting = false;
     return err;
 }
@@ -164,6 +166,7 @@ unsigned long lw_srcu_start_poll(struct lw_srcu *s)
         return 0;
     unsigned long cookie = lw__srcu_cookie(d);
     lw__srcu_request(d, cookie);
+    lw__srcu_has_work(d);
     return lw__srcu_worker_wake() ? 0 : cookie;
 }
 

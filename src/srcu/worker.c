@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -22,17 +23,17 @@
 #define IDLE_NS UINT64_C(1000000000) /* then the worker ends */
 #define MASK_BYTES 8192 /* 65,536 CPUs */
 
-static uint32_t lock; /* guards what follows, but for single loads */
-static uint32_t current; /* number of the worker that is to work; 0: none */
+/* Guards what follows, but for single loads. fork() takes it, so its holder calls nothing that may allocate or wait: an allocator's
+ * own handler may have stopped all allocation by then. */
+static uint32_t lock;
+static struct lw__srcu_worker worker;
+static uint32_t wanted; /* futex: number of the worker that a thread is starting just now; 0: none */
 static uint32_t alive; /* futex: workers that have not ended */
 static bool forbidden; /* lw_srcu_worker_stop() */
 static bool kept; /* lw_srcu_worker_start(): does not end when idle */
 static bool hindered; /* the worker cannot do its work: see able() */
 
 static __thread bool on_worker __attribute__((tls_model("initial-exec"))); /* this thread is a worker */
-
-static uint32_t wake_word; /* futex: changes when there is something to do */
-static uint32_t sleepers; /* workers that may be in that futex */
 
 static struct {
     int policy;
@@ -77,25 +78,22 @@ static bool able(void)
 /* Ends the worker unless there is something to do since `seen` was read. */
 static bool end_if_idle(uint32_t me, uint32_t seen)
 {
-    bool end = false;
     lw_futex_lock(&lock);
-    if (current == me && !kept) {
-        /* Either a caller of lw__srcu_worker_wake() sees that there is no worker and starts one, or this sees its wake-up: both
-         * are sequentially consistent. */
-        __atomic_store_n(&current, 0, __ATOMIC_SEQ_CST);
-        end = __atomic_load_n(&wake_word, __ATOMIC_SEQ_CST) == seen;
-        if (!end)
-            __atomic_store_n(&current, me, __ATOMIC_SEQ_CST);
-    }
+    bool end = worker.current == me && !kept && wake_end_worker(&worker, me, seen);
     lw_futex_unlock(&lock);
     return end;
 }
 
-static void sleep_until_woken(uint32_t seen, uint64_t ns)
+/* Under `lock`. Ends the start of worker `number`: it takes over, or could not be started. For the worker and the thread that starts
+ * it: the first to come does it. */
+static void started(uint32_t number, bool takes_over)
 {
-    __atomic_fetch_add(&sleepers, 1, __ATOMIC_SEQ_CST); /* pairs with lw__srcu_worker_wake() */
-    lw_futex_wait(&wake_word, seen, ns);
-    __atomic_fetch_sub(&sleepers, 1, __ATOMIC_RELAXED);
+    if (wanted != number)
+        return; /* the other one, or lw_srcu_worker_stop(), came first */
+    if (takes_over)
+        __atomic_store_n(&worker.current, number, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED); /* read under `lock` */
+    lw_futex_wake_all(&wanted);
 }
 
 static void *work(void *number)
@@ -105,18 +103,21 @@ static void *work(void *number)
     on_worker = true;
     take_attributes();
     __atomic_store_n(&hindered, !able(), __ATOMIC_RELAXED); /* a hint */
+    lw_futex_lock(&lock);
+    started(me, true);
+    lw_futex_unlock(&lock);
     unsigned scans = 0;
-    while (__atomic_load_n(&current, __ATOMIC_RELAXED) == me) { /* a late look at a new number costs one more round */
-        uint32_t seen = __atomic_load_n(&wake_word, __ATOMIC_SEQ_CST); /* pairs with lw__srcu_worker_wake() */
+    while (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) == me) { /* a late look at a new number costs one more round */
+        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST); /* pairs with lw__srcu_worker_wake() */
         uint64_t pause = lw__srcu_serve_all(scans);
         scans = pause && pause != LW_FUTEX_FOREVER ? scans + 1 : 0;
         if (pause == LW_FUTEX_FOREVER) {
             errno = 0;
-            sleep_until_woken(seen, IDLE_NS);
+            wake_sleep(&worker.work, seen, IDLE_NS);
             if (errno == ETIMEDOUT && end_if_idle(me, seen))
                 break;
         } else if (pause) {
-            sleep_until_woken(seen, pause);
+            wake_sleep(&worker.work, seen, pause);
         }
     }
     __atomic_fetch_sub(&alive, 1, __ATOMIC_RELEASE); /* pairs with lw_srcu_worker_stop() */
@@ -124,79 +125,116 @@ static void *work(void *number)
     return NULL;
 }
 
-/* Under `lock`. The worker blocks all signals, so that the program's handlers run on the program's threads. */
-static int start_worker(void)
+/* Under `lock`. The number of a worker that the caller has to start by start_worker(), after unlocking. */
+static uint32_t want_worker(void)
 {
     static uint32_t number;
+    number = number + 1 ? number + 1 : 1;
+    __atomic_fetch_add(&alive, 1, __ATOMIC_RELAXED);
+    return wanted = number;
+}
+
+static bool goes_on_at_exit; /* lw_srcu_worker_at_exit() */
+
+static void at_exit(void)
+{
+    if (!__atomic_load_n(&goes_on_at_exit, __ATOMIC_RELAXED))
+        (void)lw_srcu_worker_stop();
+}
+
+/* Before the first worker, so that exit() stops it before it destroys what was constructed before that. */
+static void register_at_exit(void)
+{
+    static bool registered;
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED) && atexit(at_exit))
+        __atomic_store_n(&registered, false, __ATOMIC_RELAXED); /* no memory: the next start tries again */
+}
+
+/* Without `lock`: starting a thread allocates. The worker blocks all signals, so that the program's handlers run on the program's
+ * threads. */
+static int start_worker(uint32_t number)
+{
     sigset_t all, old;
     pthread_attr_t detached;
     pthread_t thread;
+    register_at_exit();
     sigfillset(&all);
     int err = pthread_attr_init(&detached);
-    if (err)
-        return -err;
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    uint32_t before = current;
-    number = number + 1 ? number + 1 : 1;
-    __atomic_store_n(&current, number, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&alive, 1, __ATOMIC_RELAXED);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    err = pthread_create(&thread, &detached, work, (void *)(uintptr_t)number);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&detached);
+    if (!err) {
+        pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        err = pthread_create(&thread, &detached, work, (void *)(uintptr_t)number);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        pthread_attr_destroy(&detached);
+    }
+    lw_futex_lock(&lock);
+    started(number, !err); /* the worker may not have come to saying so */
+    lw_futex_unlock(&lock);
     if (err) {
-        __atomic_store_n(&current, before, __ATOMIC_SEQ_CST);
-        __atomic_fetch_sub(&alive, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&alive, 1, __ATOMIC_RELEASE); /* as at the end of work() */
+        lw_futex_wake_all(&alive);
     }
     return -err;
+}
+
+/* Starts a worker where none is and none is being started, or, `anew`, in the place of the present one. Takes and gives up `lock`. */
+static int start_if_missing(bool anew)
+{
+    uint32_t number = (!worker.current || anew) && !wanted && !forbidden ? want_worker() : 0;
+    lw_futex_unlock(&lock);
+    return number ? start_worker(number) : 0;
 }
 
 int lw__srcu_worker_ensure(void)
 {
     bool replace = __atomic_load_n(&hindered, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&current, __ATOMIC_SEQ_CST) && !(replace && able())) /* pairs with end_if_idle() */
+    if (__atomic_load_n(&worker.current, __ATOMIC_SEQ_CST) && !(replace && able())) /* pairs with end_if_idle() */
         return 0;
-    int saved = errno, err = 0;
+    int saved = errno;
     lw_futex_lock(&lock);
-    if (!forbidden && (!current || (replace && __atomic_load_n(&hindered, __ATOMIC_RELAXED)))) {
+    replace = replace && __atomic_load_n(&hindered, __ATOMIC_RELAXED);
+    if (replace)
         __atomic_store_n(&hindered, false, __ATOMIC_RELAXED);
-        err = start_worker();
-    }
-    lw_futex_unlock(&lock);
+    int err = start_if_missing(replace);
     errno = saved;
     return err;
 }
 
+/* The number changes before `current` is read, in lw__srcu_worker_ensure(): pairs with wake_end_worker(). */
 int lw__srcu_worker_wake(void)
 {
     int saved = errno;
-    __atomic_fetch_add(&wake_word, 1, __ATOMIC_SEQ_CST); /* before `current` is read: pairs with end_if_idle() and work() */
+    wake_sleepers(&worker.work);
     int err = lw__srcu_worker_ensure();
-    /* Either this sees the sleeper that sleep_until_woken() has counted, or the sleeper's kernel sees the new number: both are
-     * sequentially consistent. */
-    if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST))
-        lw_futex_wake_all(&wake_word);
     errno = saved;
     return err;
 }
 
 bool lw__srcu_worker_exists(void)
 {
-    return __atomic_load_n(&current, __ATOMIC_RELAXED);
+    return __atomic_load_n(&worker.current, __ATOMIC_RELAXED);
 }
 
 /* ---- the program's say ---- */
 
 int lw_srcu_worker_start(void)
 {
-    int err = 0, saved = errno;
-    lw_futex_lock(&lock);
-    forbidden = false;
-    kept = true;
-    if (!current)
-        err = start_worker();
-    kept = !err;
-    lw_futex_unlock(&lock);
+    int err, saved = errno;
+    for (;;) {
+        lw_futex_lock(&lock);
+        forbidden = false;
+        kept = true;
+        uint32_t another = wanted;
+        err = start_if_missing(false);
+        if (!another)
+            break;
+        lw_futex_wait(&wanted, another, LW_FUTEX_FOREVER); /* its start may fail */
+    }
+    if (err) {
+        lw_futex_lock(&lock);
+        kept = false;
+        lw_futex_unlock(&lock);
+    }
     errno = saved;
     return err;
 }
@@ -210,14 +248,19 @@ int lw_srcu_worker_stop(void)
     forbidden = true;
     kept = false;
     __atomic_store_n(&hindered, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&current, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&worker.current, 0, __ATOMIC_SEQ_CST);
+    started(wanted, false);
     lw_futex_unlock(&lock);
-    __atomic_fetch_add(&wake_word, 1, __ATOMIC_SEQ_CST); /* pairs with work() */
-    lw_futex_wake_all(&wake_word);
+    wake_sleepers(&worker.work);
     for (uint32_t left; (left = __atomic_load_n(&alive, __ATOMIC_ACQUIRE));) /* pairs with the end of work() */
         lw_futex_wait(&alive, left, LW_FUTEX_FOREVER);
     errno = saved;
     return 0;
+}
+
+void lw_srcu_worker_at_exit(bool stop)
+{
+    __atomic_store_n(&goes_on_at_exit, !stop, __ATOMIC_RELAXED); /* read by the thread that calls exit() */
 }
 
 int lw_srcu_worker_affinity(size_t bytes, const void *mask)
@@ -228,11 +271,12 @@ int lw_srcu_worker_affinity(size_t bytes, const void *mask)
     memset(attributes.mask, 0, sizeof attributes.mask);
     memcpy(attributes.mask, mask, bytes);
     attributes.mask_bytes = bytes;
-    bool restart = current && !lw__srcu_in_callback();
-    int err = restart ? start_worker() : 0; /* the one before ends after its round */
-    lw_futex_unlock(&lock);
-    __atomic_fetch_add(&wake_word, 1, __ATOMIC_SEQ_CST); /* pairs with work() */
-    lw_futex_wake_all(&wake_word);
+    int err = 0;
+    if (worker.current && !lw__srcu_in_callback())
+        err = start_if_missing(true); /* the one before ends after its round */
+    else
+        lw_futex_unlock(&lock);
+    wake_sleepers(&worker.work);
     return err;
 }
 
@@ -249,9 +293,10 @@ void lw__srcu_worker_after_fork(bool child)
 {
     if (child) {
         alive = on_worker;
-        sleepers = 0;
+        wanted = 0; /* the thread that was starting one is not here */
+        worker.work.sleepers = 0;
         if (!alive)
-            current = 0;
+            worker.current = 0;
         hindered = false;
     }
     lw_futex_unlock(&lock);

@@ -1,4 +1,5 @@
-"""Read the litmus tests of this folder strictly enough that a slip is found before a model checker is at hand."""
+"""Read the litmus tests of this folder strictly enough that a slip is found before a model checker
+is at hand."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def parse(text: str, name: str) -> Litmus:
         raise Malformed(f"{name}: lines 2 and 3 must be a description and what is expected")
     begin, end = lines.index("{"), lines.index("}")
     variables, pointers = _initial(name, " ".join(lines[begin + 1 : end]))
-    threads = _threads(name, lines[end + 1 : -1], INSTRUCTIONS if architecture == "AArch64" else X86_INSTRUCTIONS)
+    threads = _threads(
+        name, lines[end + 1 : -1], INSTRUCTIONS if architecture == "AArch64" else X86_INSTRUCTIONS
+    )
     condition = _condition(name, lines[-1])
     test = Litmus(name, architecture, doc[1], expected[1], variables, pointers, threads, condition)
     _check_names(test)
@@ -90,15 +93,21 @@ def _initial(name: str, text: str) -> tuple[tuple[str, ...], dict[tuple[int, str
     return tuple(variables), pointers
 
 
-def _threads(name: str, rows: list[str], known: list[re.Pattern[str]]) -> tuple[tuple[str, ...], ...]:
+def _threads(
+    name: str, rows: list[str], known: list[re.Pattern[str]]
+) -> tuple[tuple[str, ...], ...]:
     cells = []
     for row in rows:
         if not row.endswith(";"):
             raise Malformed(f"{name}: a row without ';': {row}")
         cells.append([c.strip() for c in row[:-1].split("|")])
-    if {len(row) for row in cells} != {len(cells[0])} or cells[0] != [f"P{i}" for i in range(len(cells[0]))]:
+    if {len(row) for row in cells} != {len(cells[0])} or cells[0] != [
+        f"P{i}" for i in range(len(cells[0]))
+    ]:
         raise Malformed(f"{name}: uneven columns")
-    threads = tuple(tuple(cell for cell in column if cell) for column in zip(*cells[1:], strict=True))
+    threads = tuple(
+        tuple(cell for cell in column if cell) for column in zip(*cells[1:], strict=True)
+    )
     for instruction in (i for thread in threads for i in thread):
         if not any(pattern.match(instruction) for pattern in known):
             raise Malformed(f"{name}: unknown instruction '{instruction}'")
@@ -119,10 +128,13 @@ def _condition(name: str, line: str) -> tuple[tuple[str, int], ...]:
 
 
 def _check_names(test: Litmus) -> None:
-    """Every address register is initialised, every label exists once, every register of the condition is written."""
+    """Every address register is initialised, every label exists once, every register of the
+    condition is written."""
     everywhere = [i for thread in test.threads for i in thread if i.endswith(":")]
     if len(set(everywhere)) != len(everywhere):
-        raise Malformed(f"{test.name}: a label stands twice, in two threads perhaps; herd7 refuses that")
+        raise Malformed(
+            f"{test.name}: a label stands twice, in two threads perhaps; herd7 refuses that"
+        )
     for number, thread in enumerate(test.threads):
         labels = {i[:-1] for i in thread if i.endswith(":")}
         for instruction in thread:
@@ -131,11 +143,15 @@ def _check_names(test: Litmus) -> None:
                     raise Malformed(f"{test.name}: P{number} uses {address}, which points nowhere")
             branch = re.match(r"(?:CBN?Z \w+,|B\.\w+ )(\w+)", instruction)
             if branch and branch[1] not in labels:
-                raise Malformed(f"{test.name}: P{number} branches to {branch[1]}, which is not there")
+                raise Malformed(
+                    f"{test.name}: P{number} branches to {branch[1]}, which is not there"
+                )
     for left, _ in test.condition:
         if ":" in left:
             number, register = left.split(":")
-            written = re.compile(rf"\b[XW]{register[1:]}\b" if register[0] == "X" else rf"%{register}\b")
+            written = re.compile(
+                rf"\b[XW]{register[1:]}\b" if register[0] == "X" else rf"%{register}\b"
+            )
             if not any(written.search(i) for i in test.threads[int(number)]):
                 raise Malformed(f"{test.name}: the condition asks for {left}, which nothing writes")
         elif left not in test.variables:

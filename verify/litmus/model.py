@@ -1,14 +1,16 @@
-"""A second opinion on the litmus tests: every execution of each, against the axioms of the Arm memory model.
+"""A second opinion on the litmus tests: every execution of each, against the axioms of the Arm
+memory model.
 
 Tests for x86 run on the machine of x86.py instead.
 
-This is our own reading of the ordering rules that these tests touch (Arm ARM, B2.3: external visibility), over
-straight-line code where every store-exclusive succeeds and every conditional branch falls through. It is no
-replacement for herd7 and Arm's own model; it shows that what each file expects follows from the rules as written here.
+This is our own reading of the ordering rules that these tests touch (Arm ARM, B2.3: external
+visibility), over straight-line code where every store-exclusive succeeds and every conditional
+branch falls through. It is no replacement for herd7 and Arm's own model; it shows that what each
+file expects follows from the rules as written here.
 
-An execution is a choice, for each read, of the write it reads from, and for each variable an order of its writes.
-It is allowed when memory is coherent per variable, read-modify-writes are atomic, and ordered-before is acyclic.
-"""
+An execution is a choice, for each read, of the write it reads from, and for each variable an order
+of its writes. It is allowed when memory is coherent per variable, read-modify-writes are atomic,
+and ordered-before is acyclic."""
 
 from __future__ import annotations
 
@@ -46,8 +48,8 @@ def events_of(test: Litmus) -> list[Event]:
 def _thread_events(test: Litmus, number: int, thread: tuple[str, ...]) -> list[Event]:
     """Symbolic run: a register is a constant, a read event, or a sum of one read and a constant.
 
-    A register that EOR has zeroed is kept apart: an address formed with it depends on the read it came from.
-    """
+    A register that EOR has zeroed is kept apart: an address formed with it depends on the read it
+    came from."""
     zeroes: dict[str, Event | None] = {}
     registers: dict[str, tuple[Event | None, int]] = {}
     events: list[Event] = []
@@ -88,7 +90,9 @@ def _thread_events(test: Litmus, number: int, thread: tuple[str, ...]) -> list[E
             event = read(arguments[0], variable, acquire="A" in name, address=depends)
             monitor = event if "X" in name else monitor
         elif name in ("STR", "STLR", "STXR", "STLXR"):
-            event = add("W", variable, release="L" in name, value=operand(arguments[-2]), address=depends)
+            event = add(
+                "W", variable, release="L" in name, value=operand(arguments[-2]), address=depends
+            )
             if "X" in name:
                 event.exclusive_of, monitor = monitor, None
         elif name == "DMB":
@@ -103,7 +107,8 @@ def _single_instruction(name, arguments, variable, operand, add, read) -> None:
     compared = operand(arguments[0]) if name.startswith("CAS") else None
     order = re.sub(r"^(STADD|LDADD|SWP|CAS)", "", name)
     target = "XZR" if name.startswith("STADD") else arguments[0] if compared else arguments[1]
-    # Acquire is ignored when the destination is the zero register (and a store form has no destination).
+    # Acquire is ignored when the destination is the zero register (and a store form has no
+    # destination).
     first = read(target, variable, acquire="A" in order and not target.endswith("ZR"), single=True)
     assert source[0] is None
     value = (first, source[1]) if "ADD" in name else source
@@ -116,7 +121,9 @@ def allowed(test: Litmus) -> bool:
     """Whether some execution ends in the state that the test asks for."""
     if test.architecture == "X86_64":
         return x86.allowed(test)
-    return any(_consistent(*execution) and _final(test, *execution) for execution in _executions(test))
+    return any(
+        _consistent(*execution) and _final(test, *execution) for execution in _executions(test)
+    )
 
 
 def _executions(test: Litmus):
@@ -126,12 +133,17 @@ def _executions(test: Litmus):
         written = {id(e) for e, done in zip(conditional, chosen, strict=True) if done}
         events = [e for e in everything if e.kind != "W?" or id(e) in written]
         reads = [e for e in events if e.kind == "R"]
-        writes = {v: [e for e in events if e.kind.startswith("W") and e.variable == v] for v in test.variables}
+        writes = {
+            v: [e for e in events if e.kind.startswith("W") and e.variable == v]
+            for v in test.variables
+        }
         for sources in product(*(writes[r.variable] for r in reads)):
             rf = dict(zip(reads, sources, strict=True))
             values = _values(events, rf)
             if values is None or any(
-                (values[r] == c.exclusive_of.value) != (id(c) in written) for c in conditional for r in [c.exclusive_of]
+                (values[r] == c.exclusive_of.value) != (id(c) in written)
+                for c in conditional
+                for r in [c.exclusive_of]
             ):
                 continue
             orders = [[(w[0], *rest) for rest in permutations(w[1:])] for w in writes.values()]
@@ -166,9 +178,13 @@ def _consistent(events, rf, co, values) -> bool:
     accesses = [e for e in events if e.variable]
     edges_rf = [(w, r) for r, w in rf.items()]
     edges_co = [(a, b) for a in co for b in co if a.variable == b.variable and co[a] < co[b]]
-    edges_fr = [(r, w) for r, s in rf.items() for w in co if w.variable == r.variable and co[w] > co[s]]
+    edges_fr = [
+        (r, w) for r, s in rf.items() for w in co if w.variable == r.variable and co[w] > co[s]
+    ]
     communication = edges_rf + edges_co + edges_fr
-    po_loc = [(a, b) for a in accesses for b in accesses if _before(a, b) and a.variable == b.variable]
+    po_loc = [
+        (a, b) for a in accesses for b in accesses if _before(a, b) and a.variable == b.variable
+    ]
     if not _acyclic(po_loc + communication):
         return False
     for write in co:  # no other write between the two halves of a read-modify-write
@@ -190,9 +206,15 @@ def _locally_ordered(events):
         if not _before(a, b):
             continue
         between = {e.kind for e in events if not e.variable and _before(a, e) and _before(e, b)}
-        load = a.kind == "R" and bool(a.register)  # a read without a destination is no load for DMB ISHLD
+        load = a.kind == "R" and bool(
+            a.register
+        )  # a read without a destination is no load for DMB ISHLD
         full_pair = any(
-            w.single and w.release and w.exclusive_of.acquire and _before(a, w.exclusive_of) and _before(w, b)
+            w.single
+            and w.release
+            and w.exclusive_of.acquire
+            and _before(a, w.exclusive_of)
+            and _before(w, b)
             for w in accesses
             if w.exclusive_of
         )
@@ -235,7 +257,9 @@ def _final(test: Litmus, events, rf, co, values) -> bool:
     for left, wanted in test.condition:
         if ":" in left:
             thread, register = int(left.split(":")[0]), left.split(":")[1][1:]
-            reads = [e for e in events if e.kind == "R" and e.thread == thread and e.register == register]
+            reads = [
+                e for e in events if e.kind == "R" and e.thread == thread and e.register == register
+            ]
             # A register no read wrote last marks that the end was reached: every path here does.
             if reads and values[reads[-1]] != wanted:
                 return False

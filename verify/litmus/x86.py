@@ -1,10 +1,9 @@
 """Every execution of an x86 litmus test, on the abstract machine x86-TSO.
 
-The machine is that of Sewell, Sarkar, Owens, Zappa Nardelli and Myreen (CACM 53(7), 2010): memory, and for each thread
-a queue of its stores, oldest first. A load takes its thread's newest queued store to the word, else memory. A queue's
-oldest store reaches memory at any time. A locked instruction and MFENCE wait for the own queue to be empty; a locked
-one acts on memory.
-"""
+The machine is that of Sewell, Sarkar, Owens, Zappa Nardelli and Myreen (CACM 53(7), 2010): memory,
+and for each thread a queue of its stores, oldest first. A load takes its thread's newest queued
+store to the word, else memory. A queue's oldest store reaches memory at any time. A locked
+instruction and MFENCE wait for the own queue to be empty; a locked one acts on memory."""
 
 from __future__ import annotations
 
@@ -16,7 +15,10 @@ from litmus import Litmus
 def allowed(test: Litmus) -> bool:
     """Whether some execution ends in the state that the test asks for."""
     memory = tuple((v, 0) for v in test.variables)
-    start = (memory, tuple((0, (), ()) for _ in test.threads))  # per thread: position, registers, queue
+    start = (
+        memory,
+        tuple((0, (), ()) for _ in test.threads),
+    )  # per thread: position, registers, queue
     seen, todo = {start}, [start]
     while todo:
         state = todo.pop()

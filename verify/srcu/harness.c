@@ -1,4 +1,4 @@
-/* For a stateless model checker of C11 (GenMC): the real step machine gp.h with readers, updaters and waiters around it.
+/* For a stateless model checker of C11 (GenMC): the real step machine gp.h, with fold.h, batch.h and end.h, between readers, updaters and waiters.
  *
  * Objects are plain variables, so that the checker reports a reader's access that races with the updater's free. Choose with -D:
  *   FAST        readers without barriers; the heavy barrier is a membarrier: each reader meets a requested barrier at its next
@@ -6,15 +6,19 @@
  *   READERS     threads that read (default 1), CRITICAL_SECTIONS times each (default 2)
  *   PERIODS     objects that the updater replaces and frees, each after a grace period (default 2)
  *   WAITER      another thread replaces the object and relies on the grace periods that the updater's thread advances
- *   FOLD        each reader's counts are folded when it ends, as src/srcu/records.c does it
+ *   BATCH       as WAITER, and the object is freed by a callback: one thread queues it, another runs batch.h
+ *   END         instead of an updater, a thread ends the domain by end.h while its last reader leaves, and frees the object then
+ *   FOLD        each reader's counts are folded when it ends, by fold.h
  *   C_ORDERS_ONLY                         the reader's second barrier orders what comes before it and is no full one, as on x86
- *   WITHOUT_B, WITHOUT_C, WITHOUT_SEQ     leave out a reader's barrier, or the check of fold_seq
+ *   WITHOUT_B, WITHOUT_C                  leave out a reader's barrier
  * Steps are bounded: whatever ends after more steps ends after fewer in another execution. */
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifndef READERS
 #define READERS 1
@@ -108,37 +112,51 @@ static atomic_ulong folded_lock_words[2], folded_unlock_words[2];
 static atomic_uint fold_seq, live[READERS]; /* live: 0 after the thread has ended */
 static pthread_mutex_t fold_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void move_count(atomic_ulong *to, atomic_ulong *from)
+struct kind {
+    atomic_ulong (*words)[2], *folded;
+    unsigned index;
+};
+
+static unsigned long add_up(const struct kind *k)
 {
-    unsigned long count = atomic_load_explicit(from, memory_order_relaxed);
-    atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + count, memory_order_release);
-    atomic_store_explicit(from, 0, memory_order_release);
+    unsigned long total = atomic_load_explicit(&k->folded[k->index], memory_order_acquire);
+    for (int i = 0; i < READERS; i++)
+        if (atomic_load_explicit(&live[i], memory_order_acquire))
+            total += atomic_load_explicit(&k->words[i][k->index], memory_order_acquire);
+    return total;
 }
+
+#define LW_FOLD_WORD atomic_ulong
+#define LW_FOLD_RECORD const size_t
+#define LW_FOLD_KIND const struct kind
+#define LW_FOLD_GROUPS() 1u
+#define LW_FOLD_WORDS 4u
+#define LW_FOLD_FROM(r, g, w) ((w) < 2 ? &lock_words[*(r)][w] : &unlock_words[*(r)][(w) - 2])
+#define LW_FOLD_TO(g, w) ((w) < 2 ? &folded_lock_words[w] : &folded_unlock_words[(w) - 2])
+#define LW_FOLD_LOAD(word) atomic_load_explicit(word, memory_order_relaxed)
+#define LW_FOLD_STORE(word, v) atomic_store_explicit(word, v, memory_order_release)
+#define LW_FOLD_BEGIN() atomic_fetch_add_explicit(&fold_seq, 1, memory_order_acq_rel)
+#define LW_FOLD_END() atomic_fetch_add_explicit(&fold_seq, 1, memory_order_release)
+#define LW_FOLD_GIVE(r) atomic_store_explicit(&live[*(r)], 0, memory_order_release)
+#define LW_FOLD_NUMBER() atomic_load_explicit(&fold_seq, memory_order_acquire)
+#define LW_FOLD_NUMBER_AGAIN() atomic_load_explicit(&fold_seq, memory_order_relaxed)
+#define LW_FOLD_ADD_UP(k) add_up(k)
+#define LW_FOLD_TRIES 1
+#define LW_FOLD_LOCK() __VERIFIER_assume(0) /* a sum that was in vain is no different from one that begins later */
+#define LW_FOLD_UNLOCK() ((void)0)
+#include "fold.h" /* the original, or a mutant: from the folder that the command names */
 
 static void fold(size_t me)
 {
     pthread_mutex_lock(&fold_lock);
-    atomic_fetch_add_explicit(&fold_seq, 1, memory_order_acq_rel);
-    for (int i = 0; i < 2; i++) {
-        move_count(&folded_lock_words[i], &lock_words[me][i]);
-        move_count(&folded_unlock_words[i], &unlock_words[me][i]);
-    }
-    atomic_store_explicit(&live[me], 0, memory_order_release);
-    atomic_fetch_add_explicit(&fold_seq, 1, memory_order_release);
+    fold_record(&me);
     pthread_mutex_unlock(&fold_lock);
 }
 
 static unsigned long sum(atomic_ulong words[READERS][2], atomic_ulong *folded, unsigned index)
 {
-    unsigned before = atomic_load_explicit(&fold_seq, memory_order_acquire);
-    unsigned long total = atomic_load_explicit(&folded[index], memory_order_acquire);
-    for (int i = 0; i < READERS; i++)
-        if (atomic_load_explicit(&live[i], memory_order_acquire))
-            total += atomic_load_explicit(&words[i][index], memory_order_acquire);
-#ifndef WITHOUT_SEQ
-    __VERIFIER_assume(!(before & 1) && atomic_load_explicit(&fold_seq, memory_order_relaxed) == before);
-#endif
-    return total;
+    const struct kind k = {words, folded, index};
+    return fold_sum(&k);
 }
 #define SUM(words, i) sum(words, folded_##words, i)
 #else
@@ -196,6 +214,74 @@ static void *reader(void *number)
     return NULL;
 }
 
+#ifdef BATCH
+#define WAITER
+static atomic_int queued;
+
+struct batch {
+    bool waiting;
+    unsigned long cookie;
+};
+
+static void take(struct batch *b)
+{
+    b->waiting = atomic_load_explicit(&queued, memory_order_acquire); /* pairs with the release in caller() */
+}
+
+#define LW_BATCH_DOMAIN struct batch
+#define LW_BATCH_WAITING(b) ((b)->waiting)
+#define LW_BATCH_TAKE(b) take(b)
+#define LW_BATCH_COOKIE(b) ((void)(b), gp_cookie(&domain))
+#define LW_BATCH_SET_COOKIE(b, c) ((b)->cookie = (c))
+#define LW_BATCH_SWAP_LISTED(b, v) ((void)(b), v) /* the list is in protocols.c */
+#define LW_BATCH_LIST(b) ((void)(b))
+#define LW_BATCH_LEFT(b) ((void)(b), 0)
+#include "batch.h" /* the original, or a mutant: from the folder that the command names */
+
+static void *caller(void *unused)
+{
+    atomic_store_explicit(&pointer, 1, memory_order_release);
+    atomic_store_explicit(&queued, 1, memory_order_release);
+    return unused;
+}
+#endif
+
+#ifdef END
+static atomic_int entered;
+
+#define LW_END_DOMAIN struct domain
+#define LW_END_SUM_UNLOCKS(d, i) ((void)(d), SUM(unlock_words, i))
+#define LW_END_SUM_LOCKS(d, i) ((void)(d), SUM(lock_words, i))
+#define LW_END_HEAVY_BARRIER(d) heavy_barrier()
+#define LW_END_QUEUED(d) 0
+#define LW_END_WAITERS(d) 0
+#include "end.h" /* the original, or a mutant: from the folder that the command names */
+
+/* A program ends no domain that a thread may still enter: the reader says that it is inside, as in the interleaver. */
+static void *last_reader(void *number)
+{
+    size_t me = (size_t)number;
+    count(&lock_words[me][0]);
+    fence();
+    atomic_store_explicit(&entered, 1, memory_order_relaxed);
+    poll(me);
+    assert(!objects[0]);
+    C();
+    poll(me);
+    count(&unlock_words[me][0]);
+    poll(me);
+    poll_for_ever(me);
+    return NULL;
+}
+
+static void *cleaner(void *unused)
+{
+    if (atomic_load_explicit(&entered, memory_order_acquire) && end_refused(&domain, false) == 0)
+        objects[0] = 1;
+    return unused;
+}
+#endif
+
 static bool reached(unsigned long cookie)
 {
     return gp_passed(atomic_load_explicit(&domain.seq, memory_order_acquire), cookie);
@@ -223,26 +309,46 @@ static void *updater(void *unused)
 #ifdef WAITER
 static void *waiter(void *unused)
 {
+#ifdef BATCH
+    struct batch b = {false, 0};
+    batch_next(&b);
+    if (b.waiting && reached(b.cookie))
+        objects[0] = 1;
+#else
     atomic_store_explicit(&pointer, 1, memory_order_release);
     if (reached(gp_cookie(&domain)))
         objects[0] = 1;
+#endif
     return unused;
 }
 #endif
 
 int main(void)
 {
-    pthread_t threads[READERS + 2];
+    pthread_t threads[READERS + 3];
 #ifdef FOLD
     for (int i = 0; i < READERS; i++)
         atomic_store_explicit(&live[i], 1, memory_order_relaxed);
 #endif
+#ifdef END
+    pthread_create(&threads[READERS], NULL, cleaner, NULL);
+    (void)reader, (void)updater;
+    for (size_t i = 0; i < READERS; i++)
+        pthread_create(&threads[i], NULL, last_reader, (void *)i);
+#else
     pthread_create(&threads[READERS], NULL, updater, NULL);
     for (size_t i = 0; i < READERS; i++)
         pthread_create(&threads[i], NULL, reader, (void *)i);
+#endif
+#ifdef BATCH
+    pthread_create(&threads[READERS + 2], NULL, caller, NULL);
+#endif
 #ifdef WAITER
     pthread_create(&threads[READERS + 1], NULL, waiter, NULL);
     pthread_join(threads[READERS + 1], NULL);
+#endif
+#ifdef BATCH
+    pthread_join(threads[READERS + 2], NULL);
 #endif
     for (int i = 0; i <= READERS; i++)
         pthread_join(threads[i], NULL);

@@ -32,9 +32,8 @@
 
 /* What sequences compare the CPU number with, for `nr` CPUs. */
 #define LW__RSEQ_LIMIT(nr) (nr)
+#define LW__RSEQ_CPUS(limit) (limit) /* the number of CPUs that a limit stands for */
 #define LW__RSEQ_MOST_CPUS 0x7fffffffu
-#define LW__RSEQ_LIMIT_GROWS \
-    1 /* every add compares its CPU with the limit, so the limit can be that of the CPUs used so far */
 
 /* Build option of the tests: pauses between any two steps, so that most sequences are interrupted. */
 #ifdef LW_RSEQ_DELAY
@@ -54,27 +53,17 @@ static inline char *lw__thread_pointer(void)
     return tp;
 }
 
-/* One load that may be hoisted out of loops: the fields of lw_percpu_rt are final before any per-CPU pointer exists, and
- * naming such a pointer as an input keeps the load behind its allocation. */
-static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
+/* As in arch/x86/rseq.h. */
+LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
 {
-    ptrdiff_t offset;
-    __asm__("ldr %[offset], [%[rt]]" : [offset] "=r"(offset) : [rt] "r"(rt), "r"(p));
-    return offset;
-}
-
-static inline unsigned lw__rt_limit(const void *rt, const void *p)
-{
-    unsigned limit;
-    __asm__("ldr %w[limit], [%[rt], #8]" : [limit] "=r"(limit) : [rt] "r"(rt), "r"(p));
-    return limit;
-}
-
-static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
-{
-    unsigned limit;
-    __asm__("ldr %w[limit], [%[rt], #12]" : [limit] "=r"(limit) : [rt] "r"(rt), "r"(p));
-    return limit;
+    struct lw__rt_view view;
+#ifdef __OPTIMIZE__
+    __asm__("ldr %w[limit], [%[rt], %[at]]" : [limit] "=r"(view.limit) : [rt] "r"(rt), [at] "i"(at));
+#else /* a parameter is no constant then */
+    __asm__("ldr %w[limit], [%[rt], %[at]]" : [limit] "=r"(view.limit) : [rt] "r"(rt), [at] "r"(at));
+#endif
+    __asm__("ldr %[offset], [%[rt]]" : [offset] "=r"(view.offset) : [rt] "r"(rt), "r"(view.limit));
+    return view;
 }
 
 #define LW__SEQ_BEGIN(out)                                                          \
@@ -110,23 +99,18 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     ".popsection\n"
 
 /* Additive. True: added. False: nothing happened. */
-#define LW__SEQ_ADD(bits, r)                                                                                                  \
-    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                             \
-    {                                                                                                                         \
-        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t"          \
-                                             "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]")                                \
-                     :                                                                                                        \
-                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v)                     \
-                     : "x9", "x10", "memory", "cc"                                                                            \
-                     : no);                                                                                                   \
-        return true;                                                                                                          \
-    no:                                                                                                                       \
-        return false;                                                                                                         \
-    }                                                                                                                         \
-    /* The lazy form (arch/x86/rseq.h) is the same: whether a load and a comparison cost less than the store is not known. */ \
-    LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                        \
-    {                                                                                                                         \
-        return lw__seq_add_u##bits(q, v, off, limit);                                                                         \
+#define LW__SEQ_ADD(bits, r)                                                                                         \
+    LW__INLINE bool lw__seq_add_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                    \
+    {                                                                                                                \
+        __asm__ goto(LW__SEQ_BEGIN("%l[no]") "ldr " r "10, [x9]\n\t" LW__DELAY "add " r "10, " r "10, %" r "[v]\n\t" \
+                                             "str " r "10, [x9]\n" LW__SEQ_END("", "b %l[no]")                       \
+                     :                                                                                               \
+                     : [area] "r"(lw__thread_pointer() + off), [limit] "r"(limit), [q] "r"(q), [v] "r"(v)            \
+                     : "x9", "x10", "memory", "cc"                                                                   \
+                     : no);                                                                                          \
+        return true;                                                                                                 \
+    no:                                                                                                              \
+        return false;                                                                                                \
     }
 LW__SEQ_ADD(32, "w")
 LW__SEQ_ADD(64, "x")
@@ -177,5 +161,14 @@ LW__SEQ_VALUES(64, "", "x")
 LW__SEQ_VALUE(pop, 64,
               "ldr %x[was], [x9]\n\t" LW__DELAY "cbz %x[was], 32f\n\t"
               "ldr x10, [%x[was], %x[v]]\n\t" LW__DELAY "str x10, [x9]\n")
+
+/* Those that tell where they took place; as in arch/x86_64/rseq.h. */
+LW__SEQ_VALUE(add_at, 64,
+              "ldr x10, [x9]\n\t" LW__DELAY "add x10, x10, %x[v]\n\tmov %x[was], x9\n\t" LW__DELAY "str x10, [x9]\n")
+LW__SEQ_VALUE(push, 64,
+              "ldr x10, [x9]\n\t" LW__DELAY "str x10, [%x[expected]]\n\tmov %x[was], x9\n\t" LW__DELAY "str %x[v], [x9]\n")
+LW__SEQ_VALUE(pop_at, 64,
+              "ldr x10, [x9]\n\tstr x10, [%x[v]]\n\tmov %x[was], x9\n\t" LW__DELAY
+              "cbz x10, 32f\n\tldr x10, [x10]\n\t" LW__DELAY "str x10, [x9]\n")
 
 #endif

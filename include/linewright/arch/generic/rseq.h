@@ -11,30 +11,19 @@
 #define LW_SYS_RSEQ 293 /* the system call; older kernel headers lack its name */
 #define LW_RSEQ_SIG 0u
 #define LW__RSEQ_LIMIT(nr) (nr)
+#define LW__RSEQ_CPUS(limit) (limit)
 #define LW__RSEQ_MOST_CPUS 0x7fffffffu
-#define LW__RSEQ_LIMIT_GROWS 1 /* nothing counts on a CPU's first words */
 
 static inline char *lw__thread_pointer(void)
 {
     return (char *)0;
 }
 
-static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
+LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
 {
-    (void)rt, (void)p;
-    return 0;
-}
-
-static inline unsigned lw__rt_limit(const void *rt, const void *p)
-{
-    (void)rt, (void)p;
-    return 0;
-}
-
-static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
-{
-    (void)rt, (void)p;
-    return 0;
+    struct lw__rt_view none = {0, 0};
+    (void)rt, (void)at;
+    return none;
 }
 
 #define LW__SEQ_ADD(name, bits)                                                                        \
@@ -45,8 +34,6 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
     }
 LW__SEQ_ADD(add, 32)
 LW__SEQ_ADD(add, 64)
-LW__SEQ_ADD(add_lazy, 32)
-LW__SEQ_ADD(add_lazy, 64)
 
 #define LW__SEQ_VALUE(name, bits)                                                                                     \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
@@ -63,6 +50,9 @@ LW__SEQ_ADD(add_lazy, 64)
     LW__SEQ_VALUE(or, bits)        \
     LW__SEQ_VALUE(xor, bits)       \
     LW__SEQ_VALUE(pop, bits)       \
+    LW__SEQ_VALUE(pop_at, bits)    \
+    LW__SEQ_VALUE(push, bits)      \
+    LW__SEQ_VALUE(add_at, bits)    \
     LW__SEQ_VALUE(fetch_add, bits) \
     LW__SEQ_VALUE(cmpxchg, bits)
 LW__SEQ_VALUES(8)

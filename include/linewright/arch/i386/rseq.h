@@ -80,12 +80,6 @@ no:
     return false;
 }
 
-/* The lazy form gains nothing here: its word is loaded and stored by separate instructions. */
-LW__INLINE bool lw__seq_add_lazy_u64(char *q, uint64_t v, ptrdiff_t off, unsigned limit)
-{
-    return lw__seq_add_u64(q, v, off, limit);
-}
-
 /* Value operations. `old` receives the value before; false: nothing happened (aborted, locked, or no CPU number). */
 #define LW__SEQ_VALUE(name, bits, body)                                                                               \
     LW__INLINE bool lw__seq_##name##_u##bits(char *q, uint##bits##_t v, uint##bits##_t expected, uint##bits##_t *old, \
@@ -130,6 +124,14 @@ LW__SEQ_VALUE(pop, 32,
               "movl (%%edi), %%eax\n\t" LW__DELAY "testl %%eax, %%eax\n\tjz 32f\n\t"
               "movl 16(%%esi), %%ecx\n\tmovl (%%eax, %%ecx), %%ecx\n\t" LW__DELAY "movl %%ecx, (%%edi)\n")
 
+/* Those that tell where they took place; as in arch/x86_64/rseq.h. */
+LW__SEQ_VALUE(push, 32,
+              "movl (%%edi), %%ecx\n\t" LW__DELAY "movl 24(%%esi), %%edx\n\tmovl %%ecx, (%%edx)\n\t"
+              "movl 16(%%esi), %%ecx\n\tmovl %%edi, %%eax\n\t" LW__DELAY "movl %%ecx, (%%edi)\n")
+LW__SEQ_VALUE(pop_at, 32,
+              "movl (%%edi), %%ecx\n\tmovl 16(%%esi), %%edx\n\tmovl %%ecx, (%%edx)\n\tmovl %%edi, %%eax\n\t" LW__DELAY
+              "testl %%ecx, %%ecx\n\tjz 32f\n\tmovl (%%ecx), %%ecx\n\t" LW__DELAY "movl %%ecx, (%%edi)\n")
+
 /* 64 bits: reading two halves is one read, because a write of this CPU's word in between aborts the sequence, and a held lock word
  * ends it before. */
 #define LW__SEQ_VALUE64(name, body)                                                                            \
@@ -164,6 +166,8 @@ LW__SEQ_VALUE64(and, LW__NEW64 "andl %%eax, %%ebx\n\tandl %%edx, %%ecx\n\t" LW__
 LW__SEQ_VALUE64(or, LW__NEW64 "orl %%eax, %%ebx\n\torl %%edx, %%ecx\n\t" LW__STORE64)
 LW__SEQ_VALUE64(xor, LW__NEW64 "xorl %%eax, %%ebx\n\txorl %%edx, %%ecx\n\t" LW__STORE64)
 LW__SEQ_VALUE64(fetch_add, LW__NEW64 "addl %%eax, %%ebx\n\tadcl %%edx, %%ecx\n\t" LW__STORE64)
+LW__SEQ_VALUE64(add_at, LW__NEW64 "addl %%eax, %%ebx\n\tadcl %%edx, %%ecx\n\t"
+                                  "movl %%edi, 32(%%esi)\n\tmovl $0, 36(%%esi)\n\t" LW__STORE64)
 LW__SEQ_VALUE64(cmpxchg, "cmpl %%eax, 24(%%esi)\n\tjne 32f\n\tcmpl %%edx, 28(%%esi)\n\tjne 32f\n\t" LW__NEW64 LW__STORE64)
 
 #endif

@@ -41,8 +41,8 @@
 
 /* What sequences compare their CPU field with, for `nr` CPUs; more than that many do not fit the field. */
 #define LW__RSEQ_LIMIT(nr) ((nr) << 16)
-#define LW__RSEQ_MOST_CPUS 0x7fffu /* the lazy form uses bit 15 as a sign */
-#define LW__RSEQ_LIMIT_GROWS 0 /* the lazy form does not compare on a match */
+#define LW__RSEQ_CPUS(limit) ((limit) >> 16) /* the number of CPUs that a limit stands for */
+#define LW__RSEQ_MOST_CPUS 0x7fffu
 
 /* Build option of the tests: LW_RSEQ_DELAY pauses between any two steps, so that most sequences are interrupted. */
 #ifdef LW_RSEQ_DELAY
@@ -53,20 +53,18 @@
 #define LW__DELAY ""
 #endif
 
-/* The differences between the two: the address register, the thread pointer's segment, the fields of a descriptor, how the
- * CPU field is loaded with its sign, and how a descriptor's address is formed. A descriptor's address is not relative to
+/* The differences between the two: the address register, the thread pointer's segment, the fields of a descriptor and
+ * how a descriptor's address is formed. A descriptor's address is not relative to
  * the instruction pointer on i386: position-independent code forms it from the global offset table's. */
 #ifdef __x86_64__
 #define LW__AX "%%rax"
 #define LW__AREA "%%fs:"
 #define LW__FIELDS(begin, end, abort) ".quad " begin ", " end " - " begin ", " abort "\n\t"
-#define LW__LOAD_SIGNED "movslq %%fs:2(%[off]), %%rax\n\t"
 #define LW__DESCRIPTOR(label) "leaq " label "(%%rip), %%rax\n\t"
 #else
 #define LW__AX "%%eax"
 #define LW__AREA "%%gs:"
 #define LW__FIELDS(begin, end, abort) ".long " begin ", 0, " end " - " begin ", 0, " abort ", 0\n\t"
-#define LW__LOAD_SIGNED "movl %%gs:2(%[off]), %%eax\n\t"
 #ifdef __PIC__
 /* The global offset table's address. LLVM's assembler relocates every mention of the table relative to the place that mentions
  * it: where a compiler that uses it takes the table for a variable, the address is wrong, the kernel finds no descriptor there and
@@ -101,27 +99,27 @@ static inline char *lw__thread_pointer(void)
     return tp;
 }
 
-/* One load that may be hoisted out of loops: the fields of lw_percpu_rt are final before any per-CPU pointer exists, and
- * naming such a pointer as an input keeps the load behind its allocation. */
-static inline ptrdiff_t lw__rt_offset(const void *rt, const void *p)
-{
-    ptrdiff_t offset;
-    __asm__("mov (%[rt]), %[offset]" : [offset] "=r"(offset) : [rt] "r"(rt), "g"(p));
-    return offset;
-}
+/* How a limit is an operand. "g" would do, but clang then takes memory, and reloads everything in a loop; i386 is short of registers. */
+#ifdef __x86_64__
+#define LW__LIMIT_IN(limit) "r"(limit)
+#else
+#define LW__LIMIT_IN(limit) "g"(limit)
+#endif
 
-static inline unsigned lw__rt_limit(const void *rt, const void *p)
+/* Reads lw_percpu_rt.offset and the limit that stands `at` bytes into it. Both are final as soon as the library has started, but
+ * for a limit that grows, so the compiler may hoist this out of loops and above calls. Where it hoists it to before that
+ * start, the limit is 0, and the caller must do without a sequence: the offset is not one of an area. Hence the limit is an operand
+ * of the second load, which cannot come before the first. Two loads of one result each: gcc leaves others in the loop. */
+LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
 {
-    unsigned limit;
-    __asm__("movl %c[at](%[rt]), %[limit]" : [limit] "=r"(limit) : [rt] "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t)));
-    return limit;
-}
-
-static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
-{
-    unsigned limit;
-    __asm__("movl %c[at](%[rt]), %[limit]" : [limit] "=r"(limit) : [rt] "r"(rt), "g"(p), [at] "i"(sizeof(ptrdiff_t) + 4));
-    return limit;
+    struct lw__rt_view view;
+#ifdef __OPTIMIZE__
+    __asm__("movl %c[at](%[rt]), %[limit]" : [limit] "=r"(view.limit) : [rt] "r"(rt), [at] "i"(at));
+#else /* a parameter is no constant then */
+    __asm__("movl (%[rt],%[at]), %[limit]" : [limit] "=r"(view.limit) : [rt] "r"(rt), [at] "r"(at));
+#endif
+    __asm__("mov (%[rt]), %[offset]" : [offset] "=r"(view.offset) : [rt] "r"(rt), LW__LIMIT_IN(view.limit));
+    return view;
 }
 
 #define LW__SEQ_TABLE(label, begin, end)             \
@@ -152,7 +150,7 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
 /* The end of the sequence. */
 #define LW__SEQ_END(abort) "32:\n\t" LW__SEQ_ELSEWHERE(abort, "")
 
-#define LW__SEQ_INPUTS [off] "r"(off), [limit] "g"(limit), [q] "r"(q)LW__GOT
+#define LW__SEQ_INPUTS [off] "r"(off), [limit] LW__LIMIT_IN(limit), [q] "r"(q)LW__GOT
 
 /* Additive: one add to memory is load, addition and commit at once. True: added. False: nothing happened. */
 #define LW__SEQ_ADD(bits, suffix, imm)                                                                      \
@@ -168,59 +166,12 @@ static inline unsigned lw__rt_value_limit(const void *rt, const void *p)
         return false;                                                                                       \
     }
 
-/* Lazy add: skips publishing rseq_cs if it already points at this descriptor. It does when this very sequence published last in
- * this thread and the kernel has not cleared it since. The kernel clears it when it preempts the thread or delivers a signal
- * outside [31, 32) (newer kernels not where the thread was in a system call), and aborts inside. Hence
- * - the comparison must lie INSIDE the sequence: once it has found the descriptor published, no instruction runs unprotected. A
- *   signal handler that publishes another descriptor, or this one, either ran before 31, and then the comparison sees what it
- *   published, or has aborted this run;
- * - on a match only the sign of the CPU number is tested, which the addition of the address does: -1 and -2 carry. (A thread
- *   that gives up its registration leaves its descriptor published.) All others are of possible CPUs and below the limit, and
- *   most kernels leave the descriptor published only for a thread that stayed on the CPU that was checked when it was (42).
- * No match: the whole sequence runs elsewhere under a second descriptor (40), in one attempt; then the first descriptor is
- * published for the next time (42). If the kernel clears it on the way, the next time is like this one. */
-#define LW__SEQ_ADD_LAZY(bits, suffix, imm)                                                                                                   \
-    LW__INLINE bool lw__seq_add_lazy_u##bits(char *q, uint##bits##_t v, ptrdiff_t off, unsigned limit)                                        \
-    {                                                                                                                                         \
-        __asm__ goto(                                                                                                                         \
-            LW__SEQ_TABLE("30", "31f", "32f") LW__SEQ_TABLE("40", "41f", "42f") LW__DESCRIPTOR(                                               \
-                "30b") "\n"                                                                                                                   \
-                       "31:\tcmp " LW__AX ", " LW__AREA "8(%[off])\n\t"                                                                       \
-                       "jne 35f\n\t" LW__DELAY LW__LOAD_SIGNED LW__DELAY "add %[q], " LW__AX "\n\t"                                           \
-                       "jc %l[no]\n\t" LW__DELAY "add" suffix " %[v], (" LW__AX ")\n"                                                         \
-                       "32:\n\t" LW__SEQ_ELSEWHERE(                                                                                           \
-                           "jmp %l[no]",                                                                                                      \
-                           "35:\t" LW__DESCRIPTOR(                                                                                            \
-                               "40b") "mov " LW__AX ", " LW__AREA "8(%[off])\n"                                                               \
-                                      "41:\t" LW__DELAY LW__SEQ_CPU(                                                                          \
-                                          "%[off]", "%[limit]", "%%eax",                                                                      \
-                                          "%l[no]") "add %[q], " LW__AX "\n\t" LW__DELAY "add" suffix " %[v], (" LW__AX                       \
-                                                    ")\n"                                                                                     \
-                                                    "42:\t" LW__DESCRIPTOR(                                                                   \
-                                                        "30b") "mov " LW__AX ", " LW__AREA "8(%[off])\n\t" LW__DELAY                          \
-                                                        LW__SEQ_CPU(                                                                          \
-                                                            "%[off]", "%[limit]", "%%eax",                                                    \
-                                                            "43f") "jmp 32b\n"                                                                \
-                                                                   "43:\txorl %%eax, %%eax\n\t" /* on a CPU without a unit: no match there */ \
-                                                                   "mov " LW__AX ", " LW__AREA "8(%[off])\n\t"                                \
-                                                                   "jmp 32b\n")                                                               \
-            :                                                                                                                                 \
-            : LW__SEQ_INPUTS, [v] imm(v)                                                                                                      \
-            : LW__CLOBBERED, "memory", "cc"                                                                                                   \
-            : no);                                                                                                                            \
-        return true;                                                                                                                          \
-    no:                                                                                                                                       \
-        return false;                                                                                                                         \
-    }
-
 #ifdef __x86_64__
 #define LW__CLOBBERED "rax"
 LW__SEQ_ADD(64, "q", "er")
-LW__SEQ_ADD_LAZY(64, "q", "er")
 #else
 #define LW__CLOBBERED "eax"
 #endif
 LW__SEQ_ADD(32, "l", "ir")
-LW__SEQ_ADD_LAZY(32, "l", "ir")
 
 #endif

@@ -60,4 +60,14 @@ LW__SEQ_VALUE(pop, 64,
               "movq (%%rax), %q[was]\n\t" LW__DELAY "testq %q[was], %q[was]\n\tjz 32f\n\t"
               "movq (%q[was], %q[v]), %%rcx\n\t" LW__DELAY "movq %%rcx, (%%rax)\n")
 
+/* Those that tell where they took place: `old` receives the address of this CPU's word. pop_at stores the node to *v; push puts a chain
+ * that begins at v, and whose last link is at `expected`, before what is there. */
+LW__SEQ_VALUE(add_at, 64, "movq %%rax, %q[was]\n\t" LW__DELAY "addq %q[v], (%%rax)\n")
+LW__SEQ_VALUE(push, 64,
+              "movq (%%rax), %%rcx\n\t" LW__DELAY "movq %%rcx, (%q[expected])\n\tmovq %%rax, %q[was]\n\t" LW__DELAY
+              "movq %q[v], (%%rax)\n")
+LW__SEQ_VALUE(pop_at, 64,
+              "movq (%%rax), %%rcx\n\tmovq %%rcx, (%q[v])\n\tmovq %%rax, %q[was]\n\t" LW__DELAY
+              "testq %%rcx, %%rcx\n\tjz 32f\n\tmovq (%%rcx), %%rcx\n\t" LW__DELAY "movq %%rcx, (%%rax)\n")
+
 #endif

@@ -1,0 +1,226 @@
+// What a critical section costs under each readers-writer lock, by threads and by the share of writers, in one run: windows of 10 ms,
+// every lock in turn, in shuffled order, many rounds. A section reads, or changes, two words that belong together; the run ends with
+// an error if a reader ever sees them differ or a write is lost.
+#include <linewright/rwlock.h>
+#include <linewright/srcu.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <numeric>
+#include <pthread.h>
+#include <random>
+#include <sched.h>
+#include <shared_mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#ifdef LW_TBB
+#include <tbb/spin_rw_mutex.h>
+#endif
+
+namespace {
+
+constexpr int rounds = 21;
+constexpr auto window = std::chrono::milliseconds(10);
+
+struct alignas(128) Words {
+    volatile long first = 0, second = 0;
+};
+
+struct Ours {
+    static constexpr const char *name = "lw_rwlock";
+    lw_rwlock lock = LW_RWLOCK_INIT;
+    template <class F> void read(F f) {
+        if (lw_rwlock_read_lock(&lock))
+            std::abort();
+        f();
+        (void)lw_rwlock_read_unlock(&lock);
+    }
+    template <class F> void write(F f) {
+        if (lw_rwlock_write_lock(&lock))
+            std::abort();
+        f();
+        (void)lw_rwlock_write_unlock(&lock);
+    }
+};
+
+struct Pthread {
+    static constexpr const char *name = "pthread_rwlock";
+    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+    template <class F> void read(F f) {
+        pthread_rwlock_rdlock(&lock);
+        f();
+        pthread_rwlock_unlock(&lock);
+    }
+    template <class F> void write(F f) {
+        pthread_rwlock_wrlock(&lock);
+        f();
+        pthread_rwlock_unlock(&lock);
+    }
+};
+
+struct Std {
+    static constexpr const char *name = "std::shared_mutex";
+    std::shared_mutex lock;
+    template <class F> void read(F f) {
+        const std::shared_lock guard(lock);
+        f();
+    }
+    template <class F> void write(F f) {
+        const std::unique_lock guard(lock);
+        f();
+    }
+};
+
+#ifdef LW_TBB
+struct Tbb {
+    static constexpr const char *name = "tbb::spin_rw_mutex";
+    tbb::spin_rw_mutex lock;
+    template <class F> void read(F f) {
+        tbb::spin_rw_mutex::scoped_lock guard(lock, false);
+        f();
+    }
+    template <class F> void write(F f) {
+        tbb::spin_rw_mutex::scoped_lock guard(lock, true);
+        f();
+    }
+};
+#endif
+
+LW_DEFINE_STATIC_SRCU(lw_srcu_fast, domain);
+
+// The floor: readers that no writer excludes. It has no writers, and runs only where there are none.
+struct Srcu {
+    static constexpr const char *name = "srcu, fast readers";
+    template <class F> void read(F f) {
+        const auto index = lw_srcu_read_lock_fast(&domain);
+        f();
+        lw_srcu_read_unlock_fast(&domain, index);
+    }
+    template <class F> void write(F) { std::abort(); }
+};
+
+template <class Lock> struct Run {
+    Lock lock;
+    Words words;
+    std::atomic<long> written{0};
+    std::atomic<int> ready{0};
+    std::atomic<bool> go{false}, stop{false}, wrong{false};
+
+    long sections(unsigned thread, unsigned per_myriad) {
+        cpu_set_t cpus;
+        sched_getaffinity(0, sizeof cpus, &cpus);
+        unsigned wanted = thread % static_cast<unsigned>(CPU_COUNT(&cpus)), cpu = 0;
+        for (;; cpu++)
+            if (CPU_ISSET(cpu, &cpus) && wanted-- == 0)
+                break;
+        CPU_ZERO(&cpus);
+        CPU_SET(cpu, &cpus);
+        pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+        unsigned random = thread + 1;
+        long done = 0, writes = 0;
+        ready++;
+        while (!go.load())
+            sched_yield();
+        while (!stop.load(std::memory_order_relaxed))
+            for (int i = 0; i < 64; i++, done++) {
+                random = random * 1664525 + 1013904223;
+                if ((random >> 8) % 10000 < per_myriad) {
+                    lock.write([&] {
+                        words.first = words.first + 1;
+                        words.second = words.second + 1;
+                    });
+                    writes++;
+                } else {
+                    lock.read([&] {
+                        if (words.first != words.second)
+                            wrong = true;
+                    });
+                }
+            }
+        written += writes;
+        return done;
+    }
+
+    // ns of a thread's time per critical section
+    double measure(unsigned threads, unsigned per_myriad) {
+        std::vector<long> done(threads);
+        std::vector<std::thread> running;
+        for (unsigned t = 0; t < threads; t++)
+            running.emplace_back([&, t] { done[t] = sections(t, per_myriad); });
+        while (ready.load() != static_cast<int>(threads))
+            sched_yield();
+        const auto begin = std::chrono::steady_clock::now();
+        go = true;
+        std::this_thread::sleep_for(window);
+        stop = true;
+        const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+        for (std::thread &t : running)
+            t.join();
+        if (wrong || words.first != written || words.second != written) {
+            std::fprintf(stderr, "%s: a reader met a writer, or a write was lost\n", Lock::name);
+            std::exit(1);
+        }
+        return took.count() * threads / static_cast<double>(std::accumulate(done.begin(), done.end(), 0L));
+    }
+};
+
+struct Peer {
+    const char *name;
+    bool writers;
+    double (*measure)(unsigned threads, unsigned per_myriad);
+};
+template <class Lock> Peer peer(bool writers = true) {
+    return {Lock::name, writers,
+            [](unsigned threads, unsigned per_myriad) { return Run<Lock>().measure(threads, per_myriad); }};
+}
+
+double quantile(std::vector<double> v, double q) {
+    std::sort(v.begin(), v.end());
+    return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5)];
+}
+
+} // namespace
+
+int main() {
+    const std::vector<Peer> peers = {peer<Pthread>(), peer<Std>(), peer<Ours>(),
+#ifdef LW_TBB
+                                     peer<Tbb>(),
+#endif
+                                     peer<Srcu>(false)};
+    std::mt19937 shuffle(1);
+    std::printf(
+        "ns of a thread's time per critical section: median of %d windows of 10 ms; ratio to pthread's in the same round, "
+        "quartiles\n",
+        rounds);
+    cpu_set_t cpus;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    for (unsigned threads = 1; threads <= static_cast<unsigned>(CPU_COUNT(&cpus)); threads *= 2)
+        for (unsigned per_myriad : {0u, 1u, 10u, 100u, 1000u, 10000u}) {
+            std::vector<std::vector<double>> ns(peers.size());
+            std::vector<std::size_t> order(peers.size());
+            std::iota(order.begin(), order.end(), 0u);
+            for (int r = 0; r < rounds; r++) {
+                std::shuffle(order.begin(), order.end(), shuffle);
+                for (std::size_t p : order)
+                    if (peers[p].writers || per_myriad == 0)
+                        ns[p].push_back(peers[p].measure(threads, per_myriad));
+            }
+            std::printf("%u thread%s, %.2f %% writers\n", threads, threads == 1 ? "" : "s", per_myriad / 100.0);
+            for (std::size_t p = 0; p < peers.size(); p++) {
+                if (ns[p].empty())
+                    continue;
+                std::vector<double> ratio;
+                for (std::size_t r = 0; r < ns[p].size(); r++)
+                    ratio.push_back(ns[p][r] / ns[0][r]);
+                std::printf("  %-20s %8.2f   %5.2f (%.2f to %.2f)\n", peers[p].name, quantile(ns[p], 0.5),
+                            quantile(ratio, 0.5), quantile(ratio, 0.25), quantile(ratio, 0.75));
+            }
+        }
+    return 0;
+}

@@ -1,0 +1,165 @@
+/* Readers-writer locks whose readers share no cache line and execute no atomic instruction.
+ *
+ *   static struct lw_rwlock table_lock = LW_RWLOCK_INIT;         zeroed memory is an unlocked lock, too
+ *
+ *   lw_rwlock_read_lock(&table_lock);                            reader: one store to a line of its own thread
+ *   … read the table …
+ *   lw_rwlock_read_unlock(&table_lock);
+ *
+ *   if (lw_rwlock_write_lock(&table_lock) == 0) {                writer: a membarrier if readers were biased
+ *       … change the table …
+ *       lw_rwlock_write_unlock(&table_lock);
+ *   }
+ *
+ * A lock begins plain: readers count themselves in the lock's word, as in any readers-writer lock. Where reads are frequent it turns
+ * biased: a reader then stores the lock's address into a word of its own thread (a mark) and looks whether the lock is still biased.
+ * A writer takes the plain lock, ends the bias, has every thread of the process execute a barrier by membarrier(PRIVATE_EXPEDITED),
+ * and waits for each thread's mark. The bias is not given again before 24 times the time that ending it took, so that a program that
+ * writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
+ * instead of a hashed table and a full fence.)
+ *
+ * Who goes first. A waiting writer goes before readers that come later. A thread that holds any of these locks for reading passes
+ * waiting writers, so that a thread may lock one lock for reading as often as it likes. There is no upgrade from reading to writing.
+ *
+ * Ordering. A critical section sees everything that critical sections of writers before it did, and a writer's comes after every
+ * reader's before it (acquire and release).
+ *
+ * Unlocking in another thread. A read lock may be released by another thread than the one that took it. A lock that is used so must
+ * not be locked recursively at the same time: the inner lock may then wait for a writer that waits for the outer one. The thread that
+ * took it goes on passing waiting writers if it had counted in the plain lock.
+ *
+ * fork(). The child has the locks as they were; what other threads held stays held there. A thread that ends while it holds a lock
+ * leaves it held. No function is a cancellation point. In signal handlers only lw_rwlock_try_read() and lw_rwlock_read_unlock() may be
+ * called, in pairs, and not for a lock whose read locks other threads release; they may interrupt any function here. A try by a thread
+ * that has the lock for reading already is refused while a writer waits.
+ *
+ * Functions return 0 or a negative errno. Where membarrier is not available, at first use or in the calling thread, locks stay
+ * plain. Where a system-call filter takes it away after a lock was biased, a write lock fails with membarrier's error, such as
+ * -EPERM, and the lock is not taken: a program that sandboxes its threads calls lw_rwlock_stay_plain() before. */
+#ifndef LINEWRIGHT_RWLOCK_H
+#define LINEWRIGHT_RWLOCK_H
+
+#ifdef __cplusplus /* C as well: it has no other casts */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linewright/api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Users do not access the fields. Free of padding; 24 bytes, so that it fits a pthread_rwlock_t of every architecture. */
+struct lw_rwlock {
+    uint32_t state;      /* readers that count themselves, a writer, who waits: src/rwlock/plain.h */
+    uint32_t queue;      /* writers sleep on it */
+    uint32_t
+        biased; /* LW__RW_BIASED: readers mark; LW__RW_ENDING: no longer, since a writer waits, but marks may be there. Changed
+                            by who holds the plain lock; from the first to the second by a writer that is about to wait for it */
+    uint32_t handed; /* read locks that were taken by a mark and released by another thread */
+    uint32_t writer; /* the writer inside, by the library's own number of its thread; 0: none */
+    uint32_t not_before; /* no bias before this time, in units of 1024 ns of CLOCK_MONOTONIC, modulo 2^32 */
+};
+
+#define LW__RW_BIASED 1u
+#define LW__RW_ENDING 2u
+
+#define LW_RWLOCK_INIT {0, 0, 0, 0, 0, 0}
+
+#define LW_RWLOCK_FOREVER UINT64_MAX
+
+/* Makes an unlocked lock, also where a lock was before. */
+LW_API void lw_rwlock_init(struct lw_rwlock *l);
+/* Ends a lock that no thread holds or waits for; its memory may be reused then. -EBUSY while one holds it. A lock whose read locks
+ * are never released in other threads needs no such call. */
+LW_API int lw_rwlock_destroy(struct lw_rwlock *l);
+
+/* Takes the lock for writing. -EDEADLK: the calling thread holds it for writing; or membarrier's error (see above). */
+LW_API int lw_rwlock_write_lock(struct lw_rwlock *l) __attribute__((warn_unused_result));
+/* The same if no reader or writer is inside: -EBUSY otherwise. */
+LW_API int lw_rwlock_try_write(struct lw_rwlock *l) __attribute__((warn_unused_result));
+/* The same within `ns` nanoseconds: -ETIMEDOUT otherwise. */
+LW_API int lw_rwlock_write_lock_timeout(struct lw_rwlock *l, uint64_t ns) __attribute__((warn_unused_result));
+/* For the thread that holds the lock for writing; -EPERM in any other. */
+LW_API int lw_rwlock_write_unlock(struct lw_rwlock *l);
+
+/* As lw_rwlock_read_lock() within `ns` nanoseconds: -ETIMEDOUT otherwise. */
+LW_API int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns) __attribute__((warn_unused_result));
+
+/* From now on no lock of this process turns biased; locks that are stay so until their next writer. */
+LW_API void lw_rwlock_stay_plain(void);
+
+/* ---- how readers mark; not for users ---- */
+
+#define LW__RW_MARKS 16u
+
+/* A thread's marks. A lock is marked at one position only, which follows from its address, so that a writer looks at one word of
+ * each thread. Never unmapped: a thread's successor takes it over as it is. */
+struct lw__rw_thread {
+    struct lw_rwlock *mark[LW__RW_MARKS]; /* written by this thread; cleared by lw_rwlock_destroy(), too */
+    uint32_t again[LW__RW_MARKS]; /* read locks of the marked lock beyond the first */
+    uint32_t waited; /* 1: a writer sleeps for one of the marks */
+    uint32_t used; /* 1: a living thread has it */
+} __attribute__((aligned(128)));
+
+/* The calling thread's marks; NULL before its first read of a biased lock and after its last destructor. */
+extern LW_API __thread struct lw__rw_thread *lw__rw_self __attribute__((tls_model("initial-exec")));
+
+LW_API int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns);
+LW_API int lw__rw_read_unlock_slow(struct lw_rwlock *l);
+LW_API void lw__rw_wake_writer(struct lw__rw_thread *self);
+
+static inline uintptr_t lw__rw_position(const struct lw_rwlock *l)
+{
+#ifdef __cplusplus
+    uintptr_t a = reinterpret_cast<uintptr_t>(l) / sizeof(void *);
+#else
+    uintptr_t a = (uintptr_t)l / sizeof(void *);
+#endif
+    return (a ^ a >> 4 ^ a >> 8 ^ a >> 16) % LW__RW_MARKS; /* locks lie in structures of all sizes: many bits count */
+}
+
+#include <linewright/rwlock_mark.h>
+
+/* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^28 readers. */
+__attribute__((always_inline)) static inline int lw_rwlock_read_lock(struct lw_rwlock *l)
+{
+    struct lw__rw_thread *self = lw__rw_self;
+    if (__builtin_expect(self && lw__rw_mark(self, l), 1))
+        return 0;
+    return lw__rw_read_slow(l, LW_RWLOCK_FOREVER);
+}
+
+/* The same if no writer is inside or waits: -EBUSY otherwise. Async-signal-safe. */
+__attribute__((always_inline)) static inline int lw_rwlock_try_read(struct lw_rwlock *l)
+{
+    struct lw__rw_thread *self = lw__rw_self;
+    if (__builtin_expect(self && lw__rw_mark(self, l), 1))
+        return 0;
+    return lw__rw_read_slow(l, 0);
+}
+
+/* 0, or -EPERM where no thread holds the lock for reading; that is not noticed while read locks are handed over. */
+__attribute__((always_inline)) static inline int lw_rwlock_read_unlock(struct lw_rwlock *l)
+{
+    struct lw__rw_thread *self = lw__rw_self;
+    if (__builtin_expect(self && lw__rw_unmark(self, l), 1))
+        return 0;
+    return lw__rw_read_unlock_slow(l);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <linewright/rwlock_mutex.h>
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
+
+#endif

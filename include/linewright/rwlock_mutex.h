@@ -1,0 +1,106 @@
+/* lw::shared_mutex: the readers-writer lock with the members of std::shared_timed_mutex; part of rwlock.h. */
+#ifndef LINEWRIGHT_RWLOCK_MUTEX_H
+#define LINEWRIGHT_RWLOCK_MUTEX_H
+
+#ifdef __cplusplus
+extern "C++" { /* also where the program includes this inside extern "C" */
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <system_error>
+
+namespace lw
+{
+
+/* Meets SharedTimedMutex: for std::shared_lock, std::unique_lock, std::scoped_lock. A failure of the system (membarrier refused, too
+ * many readers, a lock that the thread holds for writing) is a std::system_error. Times of any clock become durations when the call
+ * begins. */
+class shared_mutex
+{
+public:
+    constexpr shared_mutex() noexcept : lock_ LW_RWLOCK_INIT {}
+    ~shared_mutex()
+    {
+        (void)lw_rwlock_destroy(&lock_);
+    }
+    shared_mutex(const shared_mutex &) = delete;
+    shared_mutex &operator=(const shared_mutex &) = delete;
+
+    void lock()
+    {
+        check(lw_rwlock_write_lock(&lock_));
+    }
+    bool try_lock()
+    {
+        return taken(lw_rwlock_try_write(&lock_));
+    }
+    void unlock()
+    {
+        (void)lw_rwlock_write_unlock(&lock_);
+    }
+    void lock_shared()
+    {
+        check(lw_rwlock_read_lock(&lock_));
+    }
+    bool try_lock_shared()
+    {
+        return taken(lw_rwlock_try_read(&lock_));
+    }
+    void unlock_shared()
+    {
+        (void)lw_rwlock_read_unlock(&lock_);
+    }
+
+    template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
+    {
+        return taken(lw_rwlock_write_lock_timeout(&lock_, ns(time)));
+    }
+    template <class Rep, class Period> bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time)
+    {
+        return taken(lw_rwlock_read_lock_timeout(&lock_, ns(time)));
+    }
+    template <class Clock, class Duration> bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
+    {
+        return try_lock_for(time - Clock::now());
+    }
+    template <class Clock, class Duration> bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time)
+    {
+        return try_lock_shared_for(time - Clock::now());
+    }
+
+    typedef struct lw_rwlock *native_handle_type;
+    native_handle_type native_handle()
+    {
+        return &lock_;
+    }
+
+private:
+    static void check(int error)
+    {
+        if (error)
+            throw std::system_error(-error, std::generic_category(), "lw::shared_mutex");
+    }
+    static bool taken(int error)
+    {
+        if (error && error != -EBUSY && error != -ETIMEDOUT)
+            check(error);
+        return !error;
+    }
+    /* Rounded up; a time that has passed is none, and one of more than 292 years is 292 years. */
+    template <class Rep, class Period> static std::uint64_t ns(const std::chrono::duration<Rep, Period> &time)
+    {
+        if (time <= time.zero())
+            return 0;
+        if (std::chrono::duration<double>(time).count() > 9.2e9)
+            return 9223372036854775807u;
+        std::chrono::nanoseconds whole = std::chrono::duration_cast<std::chrono::nanoseconds>(time);
+        return static_cast<std::uint64_t>(whole.count()) + (whole < time ? 1 : 0);
+    }
+    struct lw_rwlock lock_;
+};
+
+} // namespace lw
+} // extern "C++"
+#endif
+
+#endif

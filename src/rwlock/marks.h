@@ -1,0 +1,15 @@
+/* The threads' marks: who has which, and a walk over all of them. */
+#ifndef LINEWRIGHT_SRC_RWLOCK_MARKS_H
+#define LINEWRIGHT_SRC_RWLOCK_MARKS_H
+
+#include <linewright/rwlock.h>
+
+/* The calling thread's marks, taken at its first read of a biased lock. NULL: the thread ends, or memory is lacking; it counts in the
+ * plain lock then. Async-signal-safe; keeps errno. */
+struct lw__rw_thread *lw__rw_own_marks(void);
+
+/* The first marks for NULL, else the next; NULL: there are no further ones. Also those that no living thread has: a thread that
+ * ended inside a lock left its mark. */
+struct lw__rw_thread *lw__rw_next_thread(struct lw__rw_thread *t);
+
+#endif

@@ -1,0 +1,334 @@
+/* Readers-writer locks: the plain lock, what readers and writers do beyond their fast paths, and when a lock is biased. */
+#define _GNU_SOURCE
+#include "marks.h"
+#include "plain.h"
+
+#include "../srcu/membarrier.h"
+
+#ifdef LW_RW_HOOKS /* the interposer's: src/rwlock/interpose/hooks.h */
+#include LW_RW_HOOKS
+#else
+#define LW_RW_READERS_FIRST(l) ((void)(l), false)
+#define LW_RW_REVOKED(l) ((void)(l))
+#define LW_RW_HANDLERS_TRY true /* signal handlers may call lw_rwlock_try_read() */
+#endif
+
+/* ---- the writer's half ---- */
+
+#define LW_RW_HEAVY_BARRIER() barrier_in_every_thread()
+#define LW_RW_NEXT_THREAD(t) lw__rw_next_thread(t)
+#define LW_RW_WAIT(t, l, limit) wait_for_mark((t), (l), (limit))
+#define LW_RW_NOW() now_ns()
+
+static int barrier_in_every_thread(void)
+{
+    lw_full_fence(); /* membarrier orders this thread, too; ThreadSanitizer does not know */
+    return lw__srcu_membarrier();
+}
+
+static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit);
+
+#ifndef LW_RW_REVOKE /* tests name one with a mistake in it */
+#define LW_RW_REVOKE "revoke.h"
+#endif
+#include LW_RW_REVOKE
+
+/* Sleeps until `t` takes a mark back, or another thread hands a read lock over. */
+static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
+{
+    for (int i = 0; i < SPINS; i++) {
+        lw_cpu_relax();
+        if (!marked_in(t, l))
+            return true;
+    }
+    if (limit->ns == 0)
+        return false;
+    __atomic_store_n(&t->waited, 1, __ATOMIC_RELAXED);
+    /* Pairs with the compiler barrier in lw__rw_take_back() and the fence in hand_over(). Where it is refused, the sleep is short
+     * instead, since the wake-up may be missed. */
+    struct limit brief = limit_of(1000000);
+    bool sure = !barrier_in_every_thread();
+    if (!marked_in(t, l) || (__atomic_load_n(&l->handed, __ATOMIC_RELAXED) && !inside_handed(l)))
+        return true;
+    return sleep_until(&t->waited, 1, sure ? limit : &brief) || !sure;
+}
+
+void lw__rw_wake_writer(struct lw__rw_thread *self)
+{
+    if (__atomic_exchange_n(&self->waited, 0, __ATOMIC_RELAXED))
+        lw_futex_wake_all(&self->waited);
+}
+
+/* ---- when a lock is biased ---- */
+
+#define LOOK_EVERY 64u /* plain reads of a thread between two looks at the clock */
+#define WORTH 24u /* a bias is given again after this many times the cost of ending it: at most 4 % of a writer's time */
+#define TICK_NS 1024u
+
+static bool stay_plain; /* relaxed: only whether later locks turn biased */
+
+static __thread struct {
+    unsigned reads; /* plain reads, modulo LOOK_EVERY */
+    int held; /* plain read locks that the thread holds: it passes waiting writers then */
+    uint32_t id; /* not 0 once used; the same after fork() */
+} own __attribute__((tls_model("initial-exec")));
+
+void lw_rwlock_stay_plain(void)
+{
+    __atomic_store_n(&stay_plain, true, __ATOMIC_RELAXED);
+}
+
+static uint32_t ticks(uint64_t ns)
+{
+    return (uint32_t)(ns / TICK_NS);
+}
+
+/* For a thread that holds the plain lock for reading. */
+static void consider_bias(struct lw_rwlock *l)
+{
+    if (++own.reads % LOOK_EVERY || __atomic_load_n(&l->biased, __ATOMIC_RELAXED) == LW__RW_BIASED ||
+        LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED))
+        return;
+    uint32_t not_before = __atomic_load_n(&l->not_before, __ATOMIC_RELAXED); /* written by writers, and none is inside */
+    if (not_before && (int32_t)(ticks(now_ns()) - not_before) < 0)
+        return;
+    if (!lw__srcu_have_membarrier()) {
+        lw_rwlock_stay_plain();
+        return;
+    }
+    give_bias(l); /* its cost is paid back by the first readers: a reader pair is some ns cheaper */
+}
+
+/* ---- readers ---- */
+
+/* A try by a signal handler may have interrupted lw__rw_mark() between M and R: the mark is set, and a writer may be inside. Where the lock is still
+ * biased this is the thread's R. Else the handler neither knows whether its thread is inside, nor may it count in the plain lock, since its release
+ * would take the mark back. */
+static bool mark_is_doubtful(const struct lw__rw_thread *self, const struct lw_rwlock *l, uint64_t ns)
+{
+    return LW_RW_HANDLERS_TRY && ns == 0 && self->mark[lw__rw_position(l)] == l &&
+           __atomic_load_n(&l->biased, __ATOMIC_ACQUIRE) != LW__RW_BIASED; /* pairs as R in rwlock_mark.h */
+}
+
+/* The position is marked with this lock: a further read lock of the same thread, unless other threads released what the mark stands
+ * for. True: the thread is inside. */
+static bool mark_again(struct lw__rw_thread *self, struct lw_rwlock *l)
+{
+    uintptr_t at = lw__rw_position(l);
+    if (self->mark[at] != l)
+        return false;
+    uint32_t handed = __atomic_load_n(&l->handed, __ATOMIC_RELAXED), own_count = self->again[at] + 1;
+    if (!handed) {
+        if (own_count == UINT32_MAX)
+            return false;
+        __atomic_store_n(&self->again[at], own_count, __ATOMIC_RELAXED);
+        return true;
+    }
+    while (handed >= own_count) /* release: as in hand_over(), whose order it passes on */
+        if (__atomic_compare_exchange_n(&l->handed, &handed, handed - own_count, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            __atomic_store_n(&self->again[at], 0, __ATOMIC_RELAXED);
+            lw__rw_take_back(self, at);
+            return lw__rw_mark(self, l);
+        }
+    return false;
+}
+
+static uint32_t own_id(void)
+{
+    static uint32_t last;
+    while (!own.id)
+        own.id = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return own.id;
+}
+
+int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
+{
+    if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) || lw__rw_self) {
+        struct lw__rw_thread *self = lw__rw_own_marks();
+        if (self && mark_is_doubtful(self, l, ns))
+            return -EBUSY;
+        if (self && (mark_again(self, l) || lw__rw_mark(self, l)))
+            return 0;
+    }
+    struct limit limit = limit_of(ns);
+    bool passes = own.held != 0 || LW_RW_READERS_FIRST(l);
+    int error = plain_read_lock(l, passes, &(const struct limit){0, 0});
+    if (error == -EBUSY && ns) {
+        if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
+            return -EDEADLK;
+        error = plain_read_lock(l, passes, &limit);
+    }
+    if (!error) {
+        own.held++;
+        consider_bias(l);
+    }
+    return error;
+}
+
+int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
+{
+    struct lw__rw_thread *self = lw__rw_self;
+    return self && lw__rw_mark(self, l) ? 0 : lw__rw_read_slow(l, ns);
+}
+
+static bool ever_handed; /* relaxed: whether marks of locks that are over may be left */
+
+/* Releases a marked read lock of another thread. -EPERM: there is none. */
+static int hand_over(struct lw_rwlock *l)
+{
+    uint32_t handed = __atomic_load_n(&l->handed, __ATOMIC_RELAXED), seen;
+    unsigned long marked;
+    do {
+        do { /* until `handed` stays: a thread that marks again takes its old mark back after it has lowered `handed` */
+            seen = handed;
+            marked = 0;
+            for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
+                marked += marked_in(t, l);
+            handed = __atomic_load_n(&l->handed, __ATOMIC_RELAXED);
+        } while (marked <= seen && handed != seen);
+        if (marked <= seen)
+            return -EPERM;
+        handed = seen;
+        /* Release: pairs with the acquire in inside_handed(). Full fence: `waited` is read after it, pairs with wait_for_mark(). */
+    } while (!__atomic_compare_exchange_n(&l->handed, &handed, handed + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    __atomic_store_n(&ever_handed, true, __ATOMIC_RELAXED);
+    lw_full_fence();
+    for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
+        if (__atomic_load_n(&t->waited, __ATOMIC_RELAXED))
+            lw__rw_wake_writer(t);
+    return 0;
+}
+
+int lw__rw_read_unlock_slow(struct lw_rwlock *l)
+{
+    struct lw__rw_thread *self = lw__rw_self;
+    uintptr_t at = lw__rw_position(l);
+    if (self && self->mark[at] == l) {
+        __atomic_store_n(&self->again[at], self->again[at] - 1,
+                         __ATOMIC_RELEASE); /* pairs with the acquire in marked_in() */
+        return 0;
+    }
+    if (plain_read_unlock(l)) {
+        if (own.held)
+            own.held--;
+        return 0;
+    }
+    return hand_over(l);
+}
+
+/* ---- writers ---- */
+
+static bool any_mark(struct lw_rwlock *l)
+{
+    for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
+        if (marked_in(t, l))
+            return true;
+    return false;
+}
+
+/* Ends the bias and waits for the marked readers, holding the plain lock for writing. 0, -EBUSY, -ETIMEDOUT, or membarrier's error:
+ * then the lock is as before. -EAGAIN: readers go first, and some are inside; later ones count in the plain lock. */
+static int make_way(struct lw_rwlock *l, const struct limit *limit)
+{
+    if (limit->ns == 0 && any_mark(l) && inside_handed(l))
+        return -EBUSY; /* as a barrier would show, too */
+    uint64_t begun = now_ns(), ended = begun;
+    bool steps_back = limit->ns != 0 && LW_RW_READERS_FIRST(l);
+    int error = steps_back ? revoke_bias(l, &(const struct limit){0, 0}, LW__RW_ENDING, &ended)
+                           : revoke_bias(l, limit, LW__RW_BIASED, &ended);
+    LW_RW_REVOKED(l);
+    if (error > 0)
+        return -error;
+    if (error == LIMIT_REACHED && !steps_back)
+        return limit->ns ? -ETIMEDOUT : -EBUSY;
+    uint32_t not_before = ticks(ended + WORTH * (ended - begun));
+    __atomic_store_n(&l->not_before, not_before ? not_before : 1, __ATOMIC_RELAXED); /* read by those who hold the lock */
+    return error ? -EAGAIN : 0;
+}
+
+static int write_lock(struct lw_rwlock *l, const struct limit *limit)
+{
+    int error = plain_write_lock(l, &(const struct limit){0, 0});
+    if (error && __atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
+        return -EDEADLK;
+    do {
+        if (error)
+            error = plain_write_lock(l, limit);
+        if (error)
+            return error;
+        if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED)) /* stored by who held the lock before */
+            error = make_way(l, limit);
+        if (error)
+            plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+        if (error == -EAGAIN && !wait_for_marks(l, limit)) /* the lock is free meanwhile */
+            return -ETIMEDOUT;
+    } while (error == -EAGAIN);
+    if (error)
+        return error;
+    __atomic_store_n(&l->writer, own_id(), __ATOMIC_RELAXED);
+    return 0;
+}
+
+int lw_rwlock_write_lock(struct lw_rwlock *l)
+{
+    return write_lock(l, &(const struct limit){LW_RWLOCK_FOREVER, 0});
+}
+
+int lw_rwlock_try_write(struct lw_rwlock *l)
+{
+    int error = write_lock(l, &(const struct limit){0, 0});
+    return error == -EDEADLK ? -EBUSY : error;
+}
+
+int lw_rwlock_write_lock_timeout(struct lw_rwlock *l, uint64_t ns)
+{
+    struct limit limit = limit_of(ns);
+    int error = write_lock(l, &limit);
+    return error == -EBUSY ? -ETIMEDOUT : error;
+}
+
+int lw_rwlock_write_unlock(struct lw_rwlock *l)
+{
+    if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) != own_id())
+        return -EPERM;
+    __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
+    plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+    return 0;
+}
+
+/* ---- beginning and end ---- */
+
+/* Takes back the marks that hand_over() left. No thread uses the lock, so their owners do not look at them. */
+static void forget_marks(struct lw_rwlock *l)
+{
+    uintptr_t at = lw__rw_position(l);
+    for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
+        if (__atomic_load_n(&t->mark[at], __ATOMIC_RELAXED) == l) {
+            __atomic_store_n(&t->again[at], 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&t->mark[at], NULL, __ATOMIC_RELEASE);
+        }
+}
+
+void lw_rwlock_init(struct lw_rwlock *l)
+{
+    if (__atomic_load_n(&ever_handed, __ATOMIC_RELAXED))
+        forget_marks(l);
+    *l = (struct lw_rwlock)LW_RWLOCK_INIT;
+}
+
+int lw_rwlock_destroy(struct lw_rwlock *l)
+{
+    uint32_t state = __atomic_load_n(&l->state, __ATOMIC_ACQUIRE); /* pairs with the releases of plain.h */
+    if (state & (READERS | WRITER) || (any_mark(l) && inside_handed(l)))
+        return -EBUSY;
+    lw_rwlock_init(l);
+    return 0;
+}
+
+/* A program that has no SRCU domain is registered for membarrier here. */
+__attribute__((constructor(101))) static void start(void)
+{
+    if (!lw__srcu_registered())
+        lw__srcu_membarrier_start();
+}
