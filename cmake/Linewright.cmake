@@ -13,9 +13,12 @@ message(STATUS "Linewright: building for ${LW_ARCH}")
 # C keeps it all: the stored interface of the library is compared by its types.
 add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-g1>)
 
-# Warnings are errors for our own targets; sanitizers reach every target of a preset alike.
+# Warnings of our own targets are errors where LINEWRIGHT_WERROR is set; sanitizers reach every target of a preset alike.
 function(lw_own_target target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic)
+  if(LINEWRIGHT_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
   if(LW_ARCH STREQUAL "arm64")
     # Our own objects must hold the forms they name, never a helper call that picks another.
     target_compile_options(${target} PRIVATE -mno-outline-atomics)
@@ -26,16 +29,27 @@ if(LINEWRIGHT_SANITIZE)
   add_link_options(-fsanitize=${LINEWRIGHT_SANITIZE})
 endif()
 
-# GoogleTest from Debian's sources, built for whichever architecture this build is for.
+# GoogleTest: the distribution's library where this build is for the distribution's own compiler and architecture;
+# Debian's sources, built once, elsewhere. Sanitizers need no instrumented copy: what they watch is ours.
 function(lw_add_googletest)
+  if(NOT CMAKE_TOOLCHAIN_FILE)
+    find_package(GTest QUIET)
+    if(GTest_FOUND)
+      add_library(gtest ALIAS GTest::gtest)
+      add_library(gtest_main ALIAS GTest::gtest_main)
+      return()
+    endif()
+  endif()
   set(INSTALL_GTEST OFF CACHE BOOL "" FORCE)
   set(gtest_disable_pthreads OFF CACHE BOOL "" FORCE)
   if(NOT EXISTS /usr/src/googletest/CMakeLists.txt)
     message(FATAL_ERROR "GoogleTest sources are missing: apt install googletest")
   endif()
   add_subdirectory(/usr/src/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+  target_compile_options(gtest PRIVATE -O1)
 endfunction()
 
+# Tests of the areas with LW_TEST_LABELS have those labels: which lane of scripts/test.sh runs them follows from that.
 # lw_test_command(NAME <test> COMMAND <program> [args…] [LABELS …] [TIMEOUT s] [LOCK name])
 # Registers a program as a test: natively once; for arm64 twice, under -cpu max (LSE) and
 # -cpu cortex-a57 (LL/SC only), so that no form goes untested and none is executed where it is missing.
@@ -63,30 +77,34 @@ function(lw_test_command)
   if(T_LOCK)
     set_tests_properties(${runs} PROPERTIES RESOURCE_LOCK ${T_LOCK})
   endif()
-  if(T_LABELS)
-    set_tests_properties(${runs} PROPERTIES LABELS "${T_LABELS}")
+  if(T_LABELS OR LW_TEST_LABELS)
+    set_tests_properties(${runs} PROPERTIES LABELS "${T_LABELS};${LW_TEST_LABELS}")
   endif()
   if(T_ENVIRONMENT)
     set_tests_properties(${runs} PROPERTIES ENVIRONMENT "${T_ENVIRONMENT}")
   endif()
 endfunction()
 
-# lw_gtest(<name> SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest.
+# lw_gtest(<name> SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest. In areas
+# with labels (programs) by -O1, a quarter less to compile: nothing inlined from our headers is their subject.
 function(lw_gtest name)
   cmake_parse_arguments(T "" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   lw_own_target(${name})
+  if(LW_TEST_LABELS)
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
   target_link_libraries(${name} PRIVATE linewright_headers ${T_LIBRARIES} gtest gtest_main Threads::Threads)
   lw_test_command(NAME ${name} COMMAND $<TARGET_FILE:${name}> TIMEOUT ${T_TIMEOUT} LOCK ${T_LOCK}
     LABELS ${T_LABELS} ENVIRONMENT ${T_ENVIRONMENT})
 endfunction()
 
-# CLI11, fmt and nlohmann-json are header-only and serve every architecture; their CMake packages belong to the native
-# one. `-idirafter` lets a cross compiler find them without seeing the native C library's headers first.
+# CLI11, fmt and nlohmann-json are used as headers alone, which serve every architecture; their CMake packages belong to
+# the native one. `-idirafter` lets a cross compiler find them without seeing the native C library's headers first.
 if(NOT LINEWRIGHT_PROGRAMS)
   return()
 endif()
-add_library(linewright_header_only INTERFACE)
+add_library(linewright_other_headers INTERFACE)
 foreach(header IN ITEMS CLI/CLI.hpp fmt/format.h nlohmann/json.hpp)
   string(MAKE_C_IDENTIFIER "LW_DIR_OF_${header}" found)
   find_path(${found} ${header} PATHS /usr/include /usr/local/include NO_CMAKE_FIND_ROOT_PATH)
@@ -95,7 +113,6 @@ foreach(header IN ITEMS CLI/CLI.hpp fmt/format.h nlohmann/json.hpp)
       message(FATAL_ERROR "${header} is missing: apt install libcli11-dev libfmt-dev nlohmann-json3-dev")
     endif()
   elseif(NOT ${found} STREQUAL "/usr/include" OR CMAKE_CROSSCOMPILING)
-    target_compile_options(linewright_header_only INTERFACE "SHELL:-idirafter ${${found}}")
+    target_compile_options(linewright_other_headers INTERFACE "SHELL:-idirafter ${${found}}")
   endif()
 endforeach()
-target_compile_definitions(linewright_header_only INTERFACE FMT_HEADER_ONLY=1)

@@ -1,4 +1,4 @@
-// The families of cells that this probe can run, in the order in which they are asked.
+// Which of the families of cells runs a cell.
 #include "probe/families.hpp"
 
 #include "probe/loop.hpp"
@@ -9,22 +9,19 @@
 namespace lw::probe {
 namespace {
 
-template <unsigned place>
-constexpr std::array families{
-    &rmw_family,
-    &Families_at<place>::handoff,
-    &Families_at<place>::percpu,
-    &Families_at<place>::wide,
-    &Families_at<place>::operations,
-    &cache_family,
-    &readers_family,
-};
+#define LW_ONCE(name) &name##_family,
+#define LW_PLACED(name) &Families_at<place>::name,
+template <unsigned place> constexpr std::array families{LW_FAMILIES(LW_ONCE, LW_PLACED)};
+#undef LW_ONCE
+#undef LW_PLACED
 constexpr std::array places{families<0>, families<1>, families<2>, families<3>};
 static_assert(places.size() == loop_places);
 
 } // namespace
 
 Made make_subject(const wire::Cell &cell, const Machine &machine) {
+    if (cell.work == "memory")
+        throw wire::Invalid(cell.id() + ": work in memory is measured inside the kernel alone (--on kernel)");
     for (const Family *family : places.at(machine.loop_place))
         if (family->handles(cell))
             return family->make(cell, machine);

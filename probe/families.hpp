@@ -1,31 +1,33 @@
-// One declaration for each family of cells.
+// Every family of cells, by name, and one declaration for each.
 #pragma once
 
 #include "probe/subject.hpp"
 
 namespace lw::probe {
 
-extern const Family rmw_family;     // probe/rmw.cpp: one operation on one line
-extern const Family readers_family; // probe/readers.cpp: read-side critical sections and their updaters
-extern const Family cache_family;   // probe/cache.cpp: cache maintenance over a list of entries
+// In the order in which they are asked; each is probe/<name>.cpp. Families that are `placed` are compiled whole at every
+// place of loops (probe/loop.hpp), the others once. A pass of cache maintenance takes microseconds, nearly all of it
+// outside its loop.
+#define LW_FAMILIES(once, placed) \
+    once(rmw) placed(handoff) placed(percpu) placed(wide) placed(operations) once(cache) once(readers)
 
-// Families that are compiled whole at every place of loops (probe/loop.hpp). A pass of cache maintenance takes microseconds,
-// nearly all of it outside its loop, and is not.
+#define LW_NOTHING(name)
+#define LW_ONCE(name) extern const Family name##_family;
+LW_FAMILIES(LW_ONCE, LW_NOTHING)
+#undef LW_ONCE
+
 template <unsigned place> struct Families_at {
-    static const Family handoff; // probe/handoff.cpp: one line handed between two cores
-    static const Family percpu; // probe/percpu.cpp: counters on the current CPU
-    static const Family wide; // probe/wide.cpp: 8 bytes on i386, 16 elsewhere
-    static const Family operations; // probe/operations.cpp: the library's operations under a policy
+#define LW_MEMBER(name) static const Family name;
+    LW_FAMILIES(LW_NOTHING, LW_MEMBER)
+#undef LW_MEMBER
 };
-#define LW_PLACED(place)                                  \
-    template <> const Family Families_at<place>::handoff; \
-    template <> const Family Families_at<place>::percpu;  \
-    template <> const Family Families_at<place>::wide;    \
-    template <> const Family Families_at<place>::operations;
-LW_PLACED(0)
-LW_PLACED(1)
-LW_PLACED(2)
-LW_PLACED(3)
+#define LW_PLACED(name)                            \
+    template <> const Family Families_at<0>::name; \
+    template <> const Family Families_at<1>::name; \
+    template <> const Family Families_at<2>::name; \
+    template <> const Family Families_at<3>::name;
+LW_FAMILIES(LW_NOTHING, LW_PLACED)
 #undef LW_PLACED
+#undef LW_NOTHING
 
 } // namespace lw::probe

@@ -16,7 +16,7 @@
 
 namespace lw::probe {
 namespace {
-inline namespace LW_PLACE_NAMESPACE {
+inline namespace place0 {
 
 // The word that both sides work on.
 using Word = std::uintptr_t;
@@ -160,9 +160,9 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     return {std::make_unique<Handoff>(cell, ask<Store_load>, answer<Store_load>), ""};
 }
 
-} // namespace LW_PLACE_NAMESPACE
+} // namespace place0
 } // namespace
 
-template <> const Family Families_at<LW_PLACE>::handoff{"handoff", handles, make};
+template <> const Family Families_at<0>::handoff{"handoff", handles, make};
 
 } // namespace lw::probe

@@ -58,24 +58,15 @@ template <bool works = true, class Loop> [[gnu::always_inline]] inline void with
     loop([&chain]() __attribute__((always_inline)) { chain.run(); });
 }
 
-// Where the loops of this translation unit stand: LW_LOOP_OFFSET bytes behind a 64-byte boundary. Files with timed loops are
-// compiled once for each place, everything in them in a namespace of the place, and launches take turns with the places.
+// Where a loop stands: its distance in bytes behind a 64-byte boundary. Files with timed loops are compiled to assembly at place 0, everything
+// in them in the namespace place0; probe/CMakeLists.txt makes the text of every place of it, and launches take turns with the places.
 constexpr unsigned loop_places = 4;
 constexpr unsigned loop_offset_bytes(unsigned place) { return 16 * place; }
-#ifndef LW_PLACE
-#define LW_PLACE 0
-#define LW_LOOP_OFFSET 0
-#endif
-#define LW_PASTE_(a, b) a##b
-#define LW_PASTE(a, b) LW_PASTE_(a, b)
-#define LW_PLACE_NAMESPACE LW_PASTE(place, LW_PLACE)
-static_assert(LW_LOOP_OFFSET == loop_offset_bytes(LW_PLACE));
 #define LW_LOOP_TEXT(x) LW_LOOP_TEXT_(x)
 #define LW_LOOP_TEXT_(x) #x
 [[gnu::always_inline]] inline void align_loop() {
 #ifdef LW_NOP_BYTES
-    __asm__ volatile(
-        ".p2align 6\n\t.rept " LW_LOOP_TEXT(LW_LOOP_OFFSET) " / " LW_LOOP_TEXT(LW_NOP_BYTES) "\n\tnop\n\t.endr");
+    __asm__ volatile(".p2align 6\n\t.rept 0 / " LW_LOOP_TEXT(LW_NOP_BYTES) "\n\tnop\n\t.endr"); // its 0 is the place's bytes
 #endif
 }
 

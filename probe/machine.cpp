@@ -51,6 +51,69 @@ std::string cpuinfo(std::string_view key) {
     return "";
 }
 
+// FNV-1a, 64 bit.
+std::string fingerprint(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325u;
+    for (unsigned char byte : text)
+        value = (value ^ byte) * 0x100000001b3u;
+    std::array<char, 17> hex{};
+    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(value));
+    return hex.data();
+}
+
+namespace {
+
+// The words of a command line; quotation marks keep the spaces between them, as the kernel reads it.
+std::vector<std::string> words_of(std::string_view command_line) {
+    std::vector<std::string> words(1);
+    bool quoted = false;
+    for (char c : command_line) {
+        quoted ^= c == '"';
+        if (c == ' ' && !quoted)
+            words.emplace_back();
+        else
+            words.back() += c;
+    }
+    std::erase(words, "");
+    return words;
+}
+
+// Names of options; one that ends in a dot stands for all of a module's or subsystem's.
+constexpr std::array boot_options{
+    // CPUs, ticks and idling
+    "isolcpus", "nohz", "nohz_full", "rcu_nocbs", "nosmt", "maxcpus", "nr_cpus", "idle", "intel_idle.", "processor.",
+    "intel_pstate", "amd_pstate", "cpufreq.", "cpuidle.", "tsc", "clocksource", "nowatchdog", "nmi_watchdog", "threadirqs",
+    // scheduling and RCU
+    "preempt", "skew_tick", "rcutree.", "rcupdate.", "srcutree.", "rcu_expedited", "rcu_normal",
+    // mitigations
+    "mitigations", "spectre_v1", "spectre_v2", "spectre_v2_user", "spectre_bhi", "spec_store_bypass_disable", "ssbd",
+    "nospectre_v1", "nospectre_v2", "nospectre_bhb", "retbleed", "l1tf", "mds", "tsx", "tsx_async_abort", "mmio_stale_data",
+    "srbds", "gather_data_sampling", "spec_rstack_overflow", "reg_file_data_sampling", "indirect_target_selection", "pti",
+    "nopti", "kpti", "ibt",
+    // memory and devices
+    "transparent_hugepage", "hugepages", "default_hugepagesz", "numa", "numa_balancing", "nokaslr", "swiotlb", "iommu",
+    "iommu.", "intel_iommu", "amd_iommu", "slub_debug", "page_poison", "init_on_alloc", "init_on_free", "kasan", "kfence.",
+    // instructions and our patches (kernel/)
+    "arm64.", "noxsave", "clearcpuid", "lse_prefetch", "percpu_form", "dma_one_wait", "atomic64_first", "atomic64_read"};
+
+// Whether an option is in the list. To the kernel, hyphens and underscores in names are the same.
+bool matters(std::string name) {
+    std::ranges::replace(name, '-', '_');
+    return std::ranges::any_of(boot_options, [&](std::string_view known) {
+        return known.ends_with('.') ? name.starts_with(known) : name == known;
+    });
+}
+
+} // namespace
+
+std::string boot_parameters(std::string_view command_line) {
+    std::string kept;
+    for (const std::string &word : words_of(command_line))
+        if (matters(word.substr(0, word.find('='))))
+            kept += (kept.empty() ? "" : " ") + word;
+    return kept;
+}
+
 namespace {
 
 double monotonic_ns() {
@@ -363,16 +426,6 @@ std::string rseq_owner() {
 #endif
 }
 
-// FNV-1a, 64 bit: identifiers, not secrets.
-std::string hash(std::string_view text) {
-    std::uint64_t value = 0xcbf29ce484222325u;
-    for (unsigned char byte : text)
-        value = (value ^ byte) * 0x100000001b3u;
-    std::array<char, 17> hex{};
-    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(value));
-    return hex.data();
-}
-
 std::string utc_now() {
     std::time_t now = std::time(nullptr);
     std::tm parts{};
@@ -380,24 +433,6 @@ std::string utc_now() {
     std::array<char, 32> text{};
     std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
     return text.data();
-}
-
-// Boot parameters that change what is measured; the rest of the command line is private and is not recorded.
-std::string boot_parameters() {
-    std::string all = file_text("/proc/cmdline"), kept;
-    std::size_t start = 0;
-    while (start < all.size()) {
-        std::size_t end = std::min(all.find(' ', start), all.size());
-        std::string word = all.substr(start, end - start);
-        for (const char *name : {"isolcpus", "nohz_full", "rcu_nocbs", "mitigations", "nosmt", "idle", "arm64.",
-                                 "intel_idle", "processor.", "transparent_hugepage", "lse", "atomic"})
-            if (word.find(name) != std::string::npos) {
-                kept += (kept.empty() ? "" : " ") + word;
-                break;
-            }
-        start = end + 1;
-    }
-    return kept;
 }
 
 // Locks the memory that there is and will be, so that no window waits for a page. Only where nothing limits how much: under
@@ -471,7 +506,7 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
     context.rseq = rseq_owner();
     context.locked_memory = lock_memory();
     context.realtime = Real_time().active();
-    context.boot_parameters = boot_parameters();
+    context.boot_parameters = boot_parameters(file_text("/proc/cmdline"));
     context.other_probe = machine.other_probe;
     context.other_load = machine.load.others();
 
@@ -479,10 +514,10 @@ wire::Context describe(const Machine &machine, const std::string &plan, unsigned
                                std::to_string(context.cpus.size());
     for (const std::string &id : context.cpu_ids)
         machine_text += id;
-    context.machine_id = hash(machine_text);
+    context.machine_id = fingerprint(machine_text);
     std::random_device random;
-    context.context_id = hash(context.machine_id + context.started_utc + std::to_string(getpid()) +
-                              std::to_string(random()) + std::to_string(random()) + std::to_string(launch));
+    context.context_id = fingerprint(context.machine_id + context.started_utc + std::to_string(getpid()) +
+                                     std::to_string(random()) + std::to_string(random()) + std::to_string(launch));
     return context;
 }
 

@@ -37,6 +37,12 @@ struct Machine {
 // The value of the first "key : value" line of /proc/cpuinfo; empty where there is none.
 std::string cpuinfo(std::string_view key);
 
+// The options on a kernel's command line that change what is measured; the rest of it is private and is not recorded.
+std::string boot_parameters(std::string_view command_line);
+
+// 16 hexadecimal digits that tell texts apart: an identifier, not a secret.
+std::string fingerprint(std::string_view text);
+
 // Reads topology and features and calibrates the clock (about 20 ms).
 Machine read_machine();
 

@@ -1,4 +1,5 @@
 // linewright-probe: runs a plan on the machine under test. Plan on standard input, records on standard output.
+#include "probe/kernel.hpp"
 #include "probe/machine.hpp"
 #include "probe/programs.hpp"
 #include "probe/quick.hpp"
@@ -7,10 +8,9 @@
 #include "probe/window.hpp"
 #include "wire/claim.hpp"
 #include "wire/forms.hpp"
+#include "wire/json.hpp"
+#include "wire/options.hpp"
 #include "wire/schema.hpp"
-
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@
 namespace {
 
 using namespace lw;
-using json = nlohmann::ordered_json;
+using wire::Json;
 
 enum Exit { done = 0, wrong_request = 2, not_completed = 3 };
 
@@ -34,14 +34,31 @@ std::atomic<bool> stop_requested{false};
 void on_signal(int) { stop_requested.store(true, std::memory_order_relaxed); }
 
 // One line on standard error that a program can read; the text itself is for people.
-void complain(const std::string &what) {
-    std::cerr << json{{"error", what}}.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
-}
+void complain(const std::string &what) { std::cerr << Json{{"error", what}}.dump() << std::endl; }
 
-wire::Plan read_plan() {
+// Where the plan's cells run: in this program, or in the kernel behind `kernel`.
+struct Place {
+    probe::Machine machine = probe::read_machine();
+    std::optional<probe::Kernel> kernel{};
+    probe::User_space own{machine};
+
+    explicit Place(const std::string &command) {
+        if (!command.empty())
+            kernel.emplace(command, machine);
+    }
+
+    probe::Back_end &back_end() { return kernel ? static_cast<probe::Back_end &>(*kernel) : own; }
+
+    wire::Context describe(const std::string &plan, unsigned launch, const std::vector<std::string> &counters) const {
+        return kernel ? kernel->describe(plan, launch) : probe::describe(machine, plan, launch, counters);
+    }
+};
+
+wire::Plan read_plan(const Place &place) {
     if (isatty(STDIN_FILENO))
         std::cerr << "waiting for a plan on standard input; --quick needs none, --help says more" << std::endl;
-    return wire::parse_plan({std::istreambuf_iterator<char>(std::cin), {}});
+    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+    return place.kernel ? wire::parse_plan(text, place.kernel->arch(), place.kernel->forms()) : wire::parse_plan(text);
 }
 
 // Forms of this architecture, or the whole table: of other architectures no form is available.
@@ -57,18 +74,16 @@ void print_forms(const probe::Machine &machine, bool all) {
     std::cout << wire::to_json(forms) << std::endl;
 }
 
-void print_topology(const probe::Machine &machine) {
-    std::map<std::string, std::vector<std::string>> classes;
-    const auto &cpus = machine.topology.cpus;
+void print_topology(const probe::Topology &topology, wire::Arch arch) {
+    Json classes = Json::object();
+    const auto &cpus = topology.cpus;
     for (const wire::Cpu &a : cpus)
         for (const wire::Cpu &b : cpus)
             if (a.cpu < b.cpu && a.allowed && b.allowed)
-                classes[std::string(probe::distance_name(machine.topology.distance(a.cpu, b.cpu)))].push_back(
-                    std::to_string(a.cpu) + "," + std::to_string(b.cpu));
-    std::cout << json{{"arch", wire::arch_name(wire::this_arch)},
-                      {"cpus", json::parse(wire::to_json(cpus))},
-                      {"pairs", classes}}
-                     .dump(1)
+                classes[probe::distance_name(topology.distance(a.cpu, b.cpu))].push_back(std::to_string(a.cpu) + "," +
+                                                                                         std::to_string(b.cpu));
+    std::cout << Json{{"arch", wire::arch_name(arch)}, {"cpus", Json::parse(wire::to_json(cpus))}, {"pairs", classes}}.dump(
+                     1)
               << std::endl;
 }
 
@@ -79,7 +94,7 @@ void report_progress(const probe::Progress &progress) {
     if (now - last < seconds(1))
         return;
     last = now;
-    std::cerr << json{{"progress",
+    std::cerr << Json{{"progress",
                        {{"id", progress.id},
                         {"done", progress.done},
                         {"total", progress.total},
@@ -92,12 +107,13 @@ void report_progress(const probe::Progress &progress) {
     std::this_thread::sleep_for(milliseconds(15));
 }
 
-int run(probe::Machine &machine, const wire::Plan &plan) {
-    probe::check_plan(plan, machine);
-    machine.other_probe = wire::claim_machine();
-    machine.loop_place = plan.launch % probe::loop_places;
-    probe::pin_to(probe::usable_cpus(machine.topology, plan.cpus).front()); // the context describes the timed CPU
-    wire::Context context = probe::describe(machine, plan.name, plan.launch, plan.counters);
+int run(Place &place, const wire::Plan &plan) {
+    probe::check_plan(plan, place.back_end());
+    place.machine.other_probe = wire::claim_machine();
+    place.machine.loop_place = plan.launch % probe::loop_places;
+    // The context describes the timed CPU.
+    probe::pin_to(probe::usable_cpus(place.back_end().topology(), plan.cpus).front());
+    wire::Context context = place.describe(plan.name, plan.launch, plan.counters);
     context.launches = plan.launches;
     bool writable = true;
     auto write = [&](const std::string &text) {
@@ -112,7 +128,7 @@ int run(probe::Machine &machine, const wire::Plan &plan) {
     hooks.record = [&](const wire::Record &record) { write(wire::to_json(record)); };
     hooks.progress = report_progress;
     hooks.stop = &stop_requested;
-    bool finished = probe::run_plan(plan, machine, context.context_id, hooks);
+    bool finished = probe::run_plan(plan, place.back_end(), context.context_id, hooks);
     if (!writable)
         complain("standard output could not be written");
     else if (!finished)
@@ -143,6 +159,7 @@ void catch_signals() {
 struct Modes {
     bool topology = false, context = false, check = false, quick = false, programs = false;
     std::string list_forms{};
+    std::string kernel{}; // the command that starts the module's runner
     std::optional<unsigned> launch{};
 };
 
@@ -152,57 +169,61 @@ int act(const Modes &modes, const std::string &program) {
         wire::claim_machine();
         return probe::run_programs(folder_of(program));
     }
-    probe::Machine machine = probe::read_machine();
-    if (!modes.list_forms.empty())
-        print_forms(machine, modes.list_forms == "all");
+    Place place(modes.kernel);
+    if (!modes.list_forms.empty() && place.kernel)
+        std::cout << wire::to_json(place.kernel->listed()) << std::endl;
+    else if (!modes.list_forms.empty())
+        print_forms(place.machine, modes.list_forms == "all");
     else if (modes.topology)
-        print_topology(machine);
+        print_topology(place.back_end().topology(), place.kernel ? place.kernel->arch() : wire::this_arch);
     else if (modes.context) {
-        machine.other_probe = wire::other_run_here();
-        std::cout << wire::to_json(probe::describe(machine, "none", 0)) << std::endl;
+        place.machine.other_probe = wire::other_run_here();
+        std::cout << wire::to_json(place.describe("none", 0, {})) << std::endl;
     } else if (modes.quick)
-        return probe::print_quick_table(machine, stop_requested);
+        return probe::print_quick_table(place.machine, stop_requested);
     else {
-        wire::Plan plan = read_plan();
+        wire::Plan plan = read_plan(place);
         plan.launch = modes.launch.value_or(plan.launch);
         if (!modes.check)
-            return run(machine, plan);
-        probe::check_plan(plan, machine);
-        std::cout << json{{"ok", true}, {"cells", plan.cells.size()}}.dump() << std::endl;
+            return run(place, plan);
+        probe::check_plan(plan, place.back_end());
+        std::cout << Json{{"ok", true}, {"cells", plan.cells.size()}}.dump() << std::endl;
     }
     if (!std::cout)
         complain("standard output could not be written");
     return std::cout ? done : not_completed;
 }
 
+void declare(wire::Options &options, Modes &modes) {
+    wire::Options instead = options.one_of("instead of running a plan");
+    instead.flag("--list-forms", modes.list_forms, {"here", "all"},
+                 "print the forms of this architecture and which this CPU can run; --list-forms=all: of every architecture");
+    instead.flag("--topology", modes.topology, "print the CPUs and how near they are to each other");
+    instead.flag("--context", modes.context, "print the context line alone");
+    instead.flag("--check", modes.check, "validate the plan on standard input; run nothing");
+    instead.flag("--quick", modes.quick, "measure a few cells of every form and print a plain text table");
+    instead.flag("--programs", modes.programs,
+                 "run the programs that standard input names and say what each took: for `linewright trial`");
+    options.text("--kernel", modes.kernel,
+                 "run inside the kernel: the command that starts the runner of the kernel module, such as "
+                 "'sudo ./linewright-kernel --module linewright.ko'");
+    options.number("--launch", modes.launch, 0, 1'000'000,
+                   "run the plan as this launch, in place of the one that it names: 0, 1 and so on");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app{"Runs a plan of timed cells on this machine: plan (JSON) on standard input, a context line and one "
-                 "record for each cell (JSON lines) on standard output."};
-    app.set_version_flag("--version", "linewright-probe " LINEWRIGHT_VERSION);
+    wire::Options options(
+        "Runs a plan of timed cells on this machine: plan (JSON) on standard input, a context line and one "
+        "record for each cell (JSON lines) on standard output.",
+        "linewright-probe " LINEWRIGHT_VERSION);
     Modes modes;
-    auto *options = app.add_option_group("instead of running a plan");
-    options
-        ->add_flag(
-            "--list-forms{here}", modes.list_forms,
-            "print the forms of this architecture and which this CPU can run; --list-forms=all: of every architecture")
-        ->check(CLI::IsMember({"here", "all"}));
-    options->add_flag("--topology", modes.topology, "print the CPUs and how near they are to each other");
-    options->add_flag("--context", modes.context, "print the context line alone");
-    options->add_flag("--check", modes.check, "validate the plan on standard input; run nothing");
-    options->add_flag("--quick", modes.quick, "measure a few cells of every form and print a plain text table");
-    options->add_flag("--programs", modes.programs,
-                      "run the programs that standard input names and say what each took: for `linewright trial --on`");
-    options->require_option(0, 1);
-    app.add_option("--launch", modes.launch,
-                   "run the plan as this launch, in place of the one that it names: 0, 1 and so on")
-        ->check(CLI::Range(0u, 1'000'000u));
+    declare(options, modes);
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &error) {
-        if (error.get_exit_code() == 0)
-            return app.exit(error);
+        if (!options.parse(argc, argv))
+            return done;
+    } catch (const wire::Options::Wrong &error) {
         complain(error.what());
         return wrong_request;
     }

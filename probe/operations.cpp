@@ -20,7 +20,7 @@
 
 namespace lw::probe {
 namespace {
-inline namespace LW_PLACE_NAMESPACE {
+inline namespace place0 {
 
 template <class T, auto Read, auto Op> [[gnu::always_inline]] inline void run_cmpxchg(Loop_args &args) {
     T *line = static_cast<T *>(args.target);
@@ -148,9 +148,9 @@ Made make(const wire::Cell &cell, const Machine &) {
     return {std::make_unique<Operation>(cell, *find_row(cell.form, cell.width_bits), policy), ""};
 }
 
-} // namespace LW_PLACE_NAMESPACE
+} // namespace place0
 } // namespace
 
-template <> const Family Families_at<LW_PLACE>::operations{"operations", handles, make};
+template <> const Family Families_at<0>::operations{"operations", handles, make};
 
 } // namespace lw::probe

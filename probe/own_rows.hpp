@@ -10,5 +10,5 @@
 #define LW_SECOND(first, second, ...) second
 #define LW_CHOSEN(...) LW_SECOND(__VA_ARGS__)
 // LW_OWN_<arch> is `0,` where select.h has it, which makes LW_ROW the second argument; elsewhere it is no macro.
-#define LW_FORM(arch, name, operation, order, bits, needs) \
+#define LW_FORM(arch, name, operation, order, bits, needs, ...) \
     LW_CHOSEN(LW_OWN_##arch(bits) LW_ROW, LW_ROW_OF_ANOTHER, )(name, operation, order, bits, needs)

@@ -20,7 +20,7 @@
 
 namespace lw::probe {
 namespace {
-inline namespace LW_PLACE_NAMESPACE {
+inline namespace place0 {
 
 constexpr std::size_t step = 128; // bytes from slot to slot: no two on one line
 constexpr unsigned most_slots = 64;
@@ -320,9 +320,9 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     return {std::make_unique<Percpu>(cell, loop->run, empty, slots), ""};
 }
 
-} // namespace LW_PLACE_NAMESPACE
+} // namespace place0
 } // namespace
 
-template <> const Family Families_at<LW_PLACE>::percpu{"percpu", handles, make};
+template <> const Family Families_at<0>::percpu{"percpu", handles, make};
 
 } // namespace lw::probe

@@ -3,8 +3,7 @@
 #include "probe/programs.hpp"
 
 #include "probe/machine.hpp"
-
-#include <nlohmann/json.hpp>
+#include "wire/json.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +31,7 @@ extern char **environ;
 namespace lw::probe {
 namespace {
 
-using json = nlohmann::ordered_json;
+using wire::Json;
 
 constexpr int most_rounds = 100;      // in which descendants are looked for and killed: one may start another meanwhile
 constexpr off_t errors_bytes = 4096;  // of standard error that are handed back
@@ -60,8 +59,8 @@ bool write_all(const char *data, std::size_t size) {
     return true;
 }
 
-bool write_line(const json &line) {
-    const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+bool write_line(const Json &line) {
+    const std::string text = line.dump() + "\n";
     return write_all(text.data(), text.size());
 }
 
@@ -74,7 +73,7 @@ std::string text_of(const char *path) {
     return text;
 }
 
-json machine_line() {
+Json machine_line() {
     utsname name{};
     uname(&name);
     return {{"linewright_programs", 1},
@@ -115,11 +114,14 @@ std::vector<pid_t> descendants() {
 class Kept {
 public:
     explicit Kept(const std::string &folder) {
-        std::string name = folder + "/output-XXXXXX";
-        fd_ = mkostemp(name.data(), O_CLOEXEC);
+        const char *temporary = std::getenv("TMPDIR");
+        for (const std::string &place : {std::string(temporary ? temporary : "/tmp"), folder}) {
+            std::string name = place + "/linewright-output-XXXXXX";
+            if (fd_ < 0 && (fd_ = mkostemp(name.data(), O_CLOEXEC)) >= 0)
+                unlink(name.c_str());
+        }
         if (fd_ < 0)
             fail("a file for the program's output");
-        unlink(name.c_str());
     }
     ~Kept() { close(fd_); }
     Kept(const Kept &) = delete;
@@ -148,7 +150,7 @@ public:
     }
 
 private:
-    int fd_;
+    int fd_ = -1;
 };
 
 struct Request {
@@ -158,19 +160,17 @@ struct Request {
 };
 
 Request parse(const std::string &line) {
-    const json value = json::parse(line);
-    Request request{value.at("command").get<std::vector<std::string>>(),
-                    {},
-                    value.at("limit_s").get<double>(),
-                    static_cast<off_t>(value.at("output").get<std::uint32_t>())};
+    const Json value = Json::parse(line);
+    Request request{
+        value.at("command").strings(), {}, value.at("limit_s").real(), static_cast<off_t>(value.at("output").number())};
     if (request.command.empty())
         throw std::runtime_error("a request without a program");
-    const json &changed = value.at("environment");
+    const Json &changed = value.at("environment");
     for (char **given = environ; *given; given++)
         if (const std::string text = *given; !changed.contains(text.substr(0, text.find('='))))
             request.environment.push_back(text);
-    for (const auto &[name, text] : changed.items())
-        request.environment.push_back(name + "=" + text.get<std::string>());
+    for (const auto &[name, text] : changed.members())
+        request.environment.push_back(name + "=" + text.string());
     return request;
 }
 

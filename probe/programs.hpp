@@ -5,7 +5,7 @@
 
 namespace lw::probe {
 
-// The helper of `linewright trial` on another machine; the other side is linewright/trial/elsewhere.py.
+// The helper of `linewright trial`, here and on another machine; the other side is linewright/trial/runner.py.
 //
 // It first writes a line about the machine: {"linewright_programs", "arch", "cpu_model", "cpus", "kernel", "boot_id",
 // "boot_parameters"}. Then it reads lines from standard input. A request is a JSON object:
@@ -17,7 +17,7 @@ namespace lw::probe {
 // of its standard error), "output_bytes"}, behind which that many bytes of its output follow. While a program runs, the line `end`
 // asks it to end and `kill` kills it, both with all its descendants. The end of the input kills it and ends this helper.
 //
-// `folder` is where a program's output is kept meanwhile, in files without a name. Returns the exit code: 0, or 3 where
+// A program's output is kept meanwhile in files without a name, in $TMPDIR, else /tmp, else `folder`. Returns the exit code: 0, or 3 where
 // standard output cannot be written. Throws std::system_error, and std::runtime_error for a line that is no request.
 int run_programs(const std::string &folder);
 

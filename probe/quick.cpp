@@ -75,7 +75,8 @@ int print_quick_table(const Machine &machine, std::atomic<bool> &stop) {
             stop = true; // the reader has gone, or the disk is full
     };
     hooks.stop = &stop;
-    bool finished = run_plan(quick_plan(), machine, context.context_id, hooks);
+    User_space here(machine);
+    bool finished = run_plan(quick_plan(), here, context.context_id, hooks);
     std::printf("p50, p95, p99: of batch means, one launch; contended rows differ from launch to launch.\n"
                 "exposed: what code around the operation pays, the loop without it subtracted.\n");
     return finished && std::fflush(stdout) == 0 ? 0 : 3;

@@ -21,7 +21,7 @@
 
 namespace lw::probe {
 namespace reader {
-inline namespace LW_PLACE_NAMESPACE {
+inline namespace place0 {
 
 struct None {};
 
@@ -47,11 +47,12 @@ struct readers_empty : Plain {
 
 // ---- the library's domains ----
 
-template <enum lw_srcu_flavour flavour> struct Domain : Plain {
-    lw_srcu *domain;
-    explicit Domain(Reader_seat &seat) : domain(&seat.world->domain) {}
+template <class Flavour> struct Domain : Plain {
+    Flavour *domain;
+    explicit Domain(Reader_seat &seat) : domain(of(*seat.world)) {}
+    static Flavour *of(Reader_world &world) { return static_cast<Flavour *>(&world.domain); } // one place for every flavour
     static bool ready(Reader_world &world, std::string &why) {
-        const int error = world.domain_made ? 0 : lw_srcu_init(&world.domain, flavour);
+        const int error = world.domain_made ? 0 : lw_srcu_init(of(world));
         world.domain_made = !error;
         why = "the domain could not be made: error " + std::to_string(-error);
         return !error;
@@ -72,28 +73,27 @@ template <enum lw_srcu_flavour flavour> struct Domain : Plain {
     }
 };
 
-struct srcu : Domain<LW_SRCU_NORMAL> {
+struct srcu : Domain<lw_srcu_normal> {
     using Domain::Domain;
     [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock(domain); }
     [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock(domain, c); }
 };
 
-struct srcu_signal_safe : Domain<LW_SRCU_SIGNAL_SAFE> {
-    using Domain::Domain;
-    [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock_signal_safe(domain); }
-    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_signal_safe(domain, c); }
+// The kernel's flavour for handlers is another one there; here every reader may run in a handler.
+struct srcu_signal_safe : srcu {
+    using srcu::srcu;
 };
 
-struct srcu_fast : Domain<LW_SRCU_FAST> {
+struct srcu_fast : Domain<lw_srcu_fast> {
     using Domain::Domain;
     [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock_fast(domain); }
     [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_fast(domain, c); }
 };
 
-struct srcu_fast_updown : Domain<LW_SRCU_FAST_UPDOWN> {
+struct srcu_fast_updown : Domain<lw_srcu_fast_updown> {
     using Domain::Domain;
-    [[gnu::always_inline]] auto enter() const { return lw_srcu_read_lock_fast_updown(domain); }
-    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_read_unlock_fast_updown(domain, c); }
+    [[gnu::always_inline]] auto enter() const { return lw_srcu_down_read_fast(domain); }
+    [[gnu::always_inline]] void leave(lw_srcu_index c) const { lw_srcu_up_read_fast(domain, c); }
 };
 
 // ---- one word or lock for all threads ----
@@ -459,7 +459,7 @@ using sched_clock = Clock_reader<lw_ticks>;
 
 // One lookup: a slot drawn at random, its object held or checked, read, released; all inside a fast critical section, since objects
 // may be given back to the system only after one.
-template <class Hold> struct Lookup : Domain<LW_SRCU_FAST> {
+template <class Hold> struct Lookup : Domain<lw_srcu_fast> {
     Reader_world *world;
     std::uint64_t random, wrong = 0, retries = 0;
     std::size_t last; // slots - 1
@@ -623,22 +623,16 @@ template <class R> constexpr Reader_loops loops_of(std::string_view form, Batch 
     return loops;
 }
 
-} // namespace LW_PLACE_NAMESPACE
+} // namespace place0
 } // namespace reader
 
 // lw_reader_srcu_fast is the loop at the first place, lw_reader1_srcu_fast at the second.
-#if LW_PLACE == 0
-#define LW_READER_NAME(name) lw_reader_##name
-#else
-#define LW_READER_NAME(name) LW_PASTE(LW_PASTE(lw_reader, LW_PLACE), _##name)
-#endif
-
-#define LW_ROW(name, operation, order, bits, needs)                                                        \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void LW_READER_NAME(name)(Loop_args & args) {           \
-        run_sections<reader::name, false>(args);                                                           \
-    }                                                                                                      \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void LW_READER_NAME(checked_##name)(Loop_args & args) { \
-        run_sections<reader::name, true>(args);                                                            \
+#define LW_ROW(name, operation, order, bits, needs)                                                 \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_##name(Loop_args &args) {         \
+        run_sections<reader::name, false>(args);                                                    \
+    }                                                                                               \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_reader_checked_##name(Loop_args &args) { \
+        run_sections<reader::name, true>(args);                                                     \
     }
 #include "wire/forms/readers.def"
 #undef LW_ROW
@@ -647,13 +641,13 @@ namespace {
 
 constexpr auto all_loops = std::to_array<Reader_loops>({
 #define LW_ROW(name, operation, order, bits, needs) \
-    reader::loops_of<reader::name>(#name, LW_READER_NAME(name), LW_READER_NAME(checked_##name)),
+    reader::loops_of<reader::name>(#name, lw_reader_##name, lw_reader_checked_##name),
 #include "wire/forms/readers.def"
 #undef LW_ROW
 });
 
 } // namespace
 
-template <> std::span<const Reader_loops> reader_loops_at<LW_PLACE>() { return all_loops; }
+template <> std::span<const Reader_loops> reader_loops_at<0>() { return all_loops; }
 
 } // namespace lw::probe

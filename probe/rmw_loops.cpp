@@ -1,7 +1,7 @@
 // The timed loops over single-line forms: one function for each form and width, plainly named for the disassembly test.
 //
-// Compiled once for each place of loops (LW_PLACE, with LW_LOOP_OFFSET): the same code at other distances from a 64-byte
-// boundary, for launches to differ in.
+// They stand at every place of loops (probe/loop.hpp): the same code at other distances from a 64-byte boundary, for launches to
+// differ in.
 #include "probe/rmw_loops.hpp"
 
 #include "probe/own_rows.hpp"
@@ -30,20 +30,12 @@ namespace lw::probe {
 #endif
 
 // lw_loop_stadd_u64 is the loop at the first place, lw_loop1_stadd_u64 at the second.
-#if LW_PLACE == 0
-#define LW_LOOP_NAME(name, bits) lw_loop_##name##_u##bits
-#define LW_COMPLETED_NAME(name, bits) lw_completed_##name##_u##bits
-#else
-#define LW_LOOP_NAME(name, bits) LW_PASTE(LW_PASTE(lw_loop, LW_PLACE), _##name##_u##bits)
-#define LW_COMPLETED_NAME(name, bits) LW_PASTE(LW_PASTE(lw_completed, LW_PLACE), _##name##_u##bits)
-#endif
-
-#define LW_ROW(name, operation, order, bits, needs)                                                       \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void LW_LOOP_NAME(name, bits)(Loop_args & args) {      \
-        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, false>(args);                        \
-    }                                                                                                     \
-    extern "C" [[gnu::noinline, gnu::aligned(64)]] void LW_COMPLETED_NAME(name, bits)(Loop_args & args) { \
-        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, true>(args);                         \
+#define LW_ROW(name, operation, order, bits, needs)                                                      \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_loop_##name##_u##bits(Loop_args &args) {      \
+        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, false>(args);                       \
+    }                                                                                                    \
+    extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_completed_##name##_u##bits(Loop_args &args) { \
+        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, true>(args);                        \
     }
 #include "wire/forms/rmw.def"
 #undef LW_ROW
@@ -52,13 +44,13 @@ namespace {
 
 constexpr auto loops = std::to_array<Rmw_loop>({
 #define LW_ROW(name, operation, order, bits, needs) \
-    Rmw_loop{#name, bits, LW_LOOP_NAME(name, bits), LW_COMPLETED_NAME(name, bits)},
+    Rmw_loop{#name, bits, lw_loop_##name##_u##bits, lw_completed_##name##_u##bits},
 #include "wire/forms/rmw.def"
 #undef LW_ROW
 });
 
 } // namespace
 
-template <> std::span<const Rmw_loop> rmw_loops_at<LW_PLACE>() { return loops; }
+template <> std::span<const Rmw_loop> rmw_loops_at<0>() { return loops; }
 
 } // namespace lw::probe

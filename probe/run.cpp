@@ -2,8 +2,6 @@
 #include "probe/run.hpp"
 
 #include "probe/stats.hpp"
-#include "probe/subject.hpp"
-#include "probe/window.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -56,7 +54,7 @@ void put_counts(std::map<std::string, double> &metrics, const std::string &who, 
 // A cell while it is being measured.
 struct Cell_run {
     wire::Cell cell;
-    std::unique_ptr<Subject> subject;
+    std::unique_ptr<Windows> windows;
     std::vector<unsigned> cpus;
     wire::Record record;
     wire::Histogram batch, small;
@@ -66,6 +64,7 @@ struct Cell_run {
     Counted timed, others; // of kept windows
     std::uint64_t others_ops = 0;
     unsigned tries = 0; // windows run, discarded ones included
+    unsigned lost = 0;  // of these, windows that were disturbed themselves
     Line_order order{0};
     unsigned line = 0; // of the window that is being run
     bool done = false;
@@ -76,14 +75,23 @@ struct Baseline {
     double ns = 0;         // this round's value
     bool fresh = false;    // measured in this round
     bool disturbed = true; // by the rules for windows: no value to compare with
+    bool stolen = false;   // disturbed by a neighbour of the virtual machine
+};
+
+// A window that has been run. Whether it counts is known when all forms of its point have run in this round.
+struct Taken {
+    Cell_run &run;
+    Window_result window;
+    Baseline baseline;
+    unsigned line;
+    wire::Histogram batch;
 };
 
 class Runner {
 public:
-    Runner(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks)
-        : plan_(plan), machine_(machine), context_id_(context_id), hooks_(hooks), random_(plan.seed + plan.launch),
-          usable_(usable_cpus(machine.topology, plan.cpus)),
-          events_(choose_counters(plan.counters, "/", Counter_calls::of_kernel()).events),
+    Runner(const wire::Plan &plan, Back_end &back_end, const std::string &context_id, const Run_hooks &hooks)
+        : plan_(plan), back_end_(back_end), context_id_(context_id), hooks_(hooks), random_(plan.seed + plan.launch),
+          usable_(usable_cpus(back_end.topology(), plan.cpus)), events_(back_end.events(plan.counters)),
           counters_(events_, Counter_calls::of_kernel()) {
         for (const wire::Cell &cell : plan.cells)
             total_windows_ += least_windows(plan, cell);
@@ -121,25 +129,25 @@ private:
         run.record.cell = cell;
         run.record.plan = plan_.name;
         run.record.launch = plan_.launch;
-        Made made = make_subject(cell, machine_);
+        Opened opened = back_end_.open(cell);
         Placed placed;
-        if (made.subject)
-            placed = place(machine_.topology, usable_, cell);
-        if (!made.subject || !placed.unavailable.empty()) {
+        if (opened.windows)
+            placed = place(back_end_.topology(), usable_, cell);
+        if (!opened.windows || !placed.unavailable.empty()) {
             run.record.status = "unavailable";
-            run.record.reason = made.subject ? placed.unavailable : made.unavailable;
+            run.record.reason = opened.windows ? placed.unavailable : opened.unavailable;
             run.done = true;
             return run;
         }
-        run.subject = std::move(made.subject);
-        run.order = Line_order(run.subject->lines());
+        run.windows = std::move(opened.windows);
+        run.order = Line_order(run.windows->lines());
         run.cpus = placed.cpus;
         run.record.thread_ops.assign(run.cpus.size(), 0);
         run.ns_sum.assign(run.cpus.size(), 0);
         run.ticks_sum.assign(run.cpus.size(), 0);
         Distance farthest = Distance::same_cpu;
         for (unsigned cpu : run.cpus)
-            farthest = std::max(farthest, machine_.topology.distance(run.cpus[0], cpu));
+            farthest = std::max(farthest, back_end_.topology().distance(run.cpus[0], cpu));
         if (run.cpus.size() > 1)
             run.record.placement_class = distance_name(farthest);
         return run;
@@ -158,13 +166,14 @@ private:
 
     // The baseline of a cell's loop, once a round for all cells that share it; a disturbed one is tried twice more.
     const Baseline &baseline_of(Cell_run &run, std::map<std::string, Baseline> &baselines) {
-        Baseline &baseline = baselines[run.subject->baseline_key()];
+        Baseline &baseline = baselines[run.windows->baseline_key()];
         for (int attempt = 0; attempt < 3 && !baseline.fresh; ++attempt) {
-            Window_result window = run_window(*run.subject, machine_, run.cpus,
-                                              request(run, Mode::baseline, plan_.window_ms, baseline.batch_ops), nullptr);
+            Window_result window =
+                run.windows->run(run.cpus, request(run, Mode::baseline, plan_.window_ms, baseline.batch_ops), nullptr);
             baseline.batch_ops = window.batch_ops;
             baseline.ns = window.ns_per_op;
             baseline.disturbed = !usable(window);
+            baseline.stolen = window.stolen;
             baseline.fresh = !baseline.disturbed || attempt == 2;
         }
         return baseline;
@@ -181,60 +190,98 @@ private:
         run.done = true;
     }
 
-    void run_once(Cell_run &run, std::map<std::string, Baseline> &baselines) {
+    // One window of a cell; nothing where it could not be run.
+    std::optional<Taken> run_once(Cell_run &run, std::map<std::string, Baseline> &baselines) {
         if (run.tries == 0)
             run.record.started_s = seconds_since(start_);
         run.line = run.order.next(random_);
-        const Baseline &baseline = baseline_of(run, baselines);
+        Taken taken{run, {}, baseline_of(run, baselines), run.line, {}};
         Window_request timed = request(run, Mode::timed, window_ms(plan_, run.cell), run.batch_ops);
         if (counters_.active()) {
             timed.counters = &counters_;
             timed.events = &events_;
         }
-        Window_result window = run_window(*run.subject, machine_, run.cpus, timed, &run.batch);
-        if (window.error.empty() && window.moved)
-            window.error = "a pinned thread was found on another CPU";
-        if (!window.error.empty())
-            return fail(run, window.error);
-        run.batch_ops = window.batch_ops;
-        wire::Discarded &discarded = run.record.discarded;
-        if (disturbed(window) || baseline.disturbed) {
-            // One cause for each window, the most telling first; a disturbed baseline was switched out more often than not.
-            ++(window.stolen                           ? discarded.stolen
-               : window.long_batch && !window.switched ? discarded.long_batch
-                                                       : discarded.switched);
-        } else {
-            run.record.cpus = window.cpus;
-            run.record.window_ns.push_back(window.ns_per_op);
-            run.record.window_line.push_back(timed.line);
-            run.record.baseline_ns.push_back(baseline.ns);
-            run.timed.add(window.timed);
-            run.others.add(window.others);
-            run.others_ops += window.others_ops;
-            for (std::size_t thread = 0; thread < window.ops.size(); ++thread) {
-                run.record.thread_ops[thread] += window.ops[thread];
-                run.ns_sum[thread] += window.ns[thread];
-                run.ticks_sum[thread] += static_cast<double>(window.ticks[thread]);
-            }
+        taken.window = run.windows->run(run.cpus, timed, &taken.batch);
+        if (taken.window.error.empty() && taken.window.moved)
+            taken.window.error = "a pinned thread was found on another CPU";
+        if (!taken.window.error.empty()) {
+            fail(run, taken.window.error);
+            return std::nullopt;
         }
-        if (run.tries < plan_.min_windows)
+        run.batch_ops = taken.window.batch_ops;
+        if (run.tries < std::min(plan_.extra_windows, plan_.min_windows))
             run_extras(run);
         ++run.tries;
+        return taken;
+    }
+
+    // Keeps a window, or counts it as discarded; `stolen`: a neighbour took time from a form of this point in this round.
+    void keep(const Taken &taken, bool stolen) {
+        Cell_run &run = taken.run;
+        const Window_result &window = taken.window;
+        wire::Discarded &discarded = run.record.discarded;
+        const bool itself = disturbed(window) || taken.baseline.disturbed;
+        run.lost += itself;
+        if (itself || stolen) {
+            // One cause for each window, the most telling first; a disturbed baseline was switched out more often than not.
+            ++(window.stolen || stolen                 ? discarded.stolen
+               : window.long_batch && !window.switched ? discarded.long_batch
+                                                       : discarded.switched);
+            return;
+        }
+        run.batch.merge(taken.batch);
+        run.record.cpus = window.cpus;
+        run.record.window_ns.push_back(window.ns_per_op);
+        run.record.window_line.push_back(taken.line);
+        run.record.window_round.push_back(round_);
+        run.record.baseline_ns.push_back(taken.baseline.ns);
+        run.timed.add(window.timed);
+        run.others.add(window.others);
+        run.others_ops += window.others_ops;
+        for (std::size_t thread = 0; thread < window.ops.size(); ++thread) {
+            run.record.thread_ops[thread] += window.ops[thread];
+            run.ns_sum[thread] += window.ns[thread];
+            run.ticks_sum[thread] += static_cast<double>(window.ticks[thread]);
+        }
+    }
+
+    // One round of a point: every form once, in an order drawn anew. Forms are compared within a round, so a neighbour that takes
+    // time from one of them takes the round from all.
+    void run_round(std::vector<Cell_run *> &point, std::map<std::string, Baseline> &baselines) {
+        std::ranges::shuffle(point, random_);
+        std::vector<Taken> taken;
+        taken.reserve(point.size());
+        for (Cell_run *run : point) {
+            if (run->done)
+                continue;
+            if (stopping())
+                return;
+            if (std::optional<Taken> one = run_once(*run, baselines))
+                taken.push_back(std::move(*one));
+            ++windows_done_;
+            report(*run);
+        }
+        const bool stolen = std::ranges::any_of(taken, [](const Taken &each) {
+            return each.window.stolen || (each.baseline.disturbed && each.baseline.stolen);
+        });
+        for (const Taken &each : taken)
+            keep(each, stolen);
+        judge(point);
     }
 
     // Single-operation percentiles and completion cost, in short windows of their own beside the first timed ones.
     void run_extras(Cell_run &run) {
-        if (unsigned ops = run.subject->small_batch_ops()) {
+        if (unsigned ops = run.windows->small_batch_ops()) {
             if (run.small_overhead_ns == 0)
-                run.small_overhead_ns = small_batch_overhead_ns(*run.subject, machine_, ops);
+                run.small_overhead_ns = run.windows->small_batch_overhead_ns(ops);
             Window_request small = request(run, Mode::small, plan_.window_ms, 0);
             small.small_ops = ops;
             small.small_overhead_ns = run.small_overhead_ns;
-            run_window(*run.subject, machine_, run.cpus, small, &run.small);
+            run.windows->run(run.cpus, small, &run.small);
         }
-        if (run.cell.work_iters == 0 && run.subject->completed()) {
+        if (run.cell.work_iters == 0 && run.windows->completes()) {
             auto window = [&](Mode mode) {
-                return run_window(*run.subject, machine_, run.cpus, request(run, mode, plan_.window_ms, 0), nullptr);
+                return run.windows->run(run.cpus, request(run, mode, plan_.window_ms, 0), nullptr);
             };
             const Window_result with = window(Mode::completed), wait = window(Mode::completed_baseline);
             if (usable(with) && usable(wait)) {
@@ -244,17 +291,20 @@ private:
         }
     }
 
-    void judge(Cell_run &run) {
-        std::size_t kept = run.record.window_ns.size();
-        if (run.done || kept < least_windows(plan_, run.cell)) {
-            if (!run.done && run.tries >= plan_.max_windows)
-                end(run, "windows");
-            return;
-        }
-        if (relative_half_width(median_interval(run.record.window_ns)) <= plan_.precision)
-            end(run, "precision");
-        else if (run.tries >= plan_.max_windows)
-            end(run, "windows");
+    // Why a cell needs no more windows; null: it needs more.
+    const char *settled(const Cell_run &run) const {
+        if (run.record.window_ns.size() >= least_windows(plan_, run.cell) &&
+            relative_half_width(median_interval(run.record.window_ns)) <= plan_.precision)
+            return "precision";
+        return run.tries >= plan_.max_windows ? "windows" : nullptr;
+    }
+
+    // The forms of a point end together: a round without one of them compares nothing with it.
+    void judge(const std::vector<Cell_run *> &point) {
+        if (std::ranges::all_of(point, [&](const Cell_run *run) { return run->done || settled(*run); }))
+            for (Cell_run *run : point)
+                if (!run->done)
+                    end(*run, settled(*run));
     }
 
     void end(Cell_run &run, const char *why) {
@@ -264,15 +314,15 @@ private:
 
     void finish(Cell_run &run) {
         wire::Record &record = run.record;
-        if (!run.subject || record.status == "error")
+        if (!run.windows || record.status == "error")
             return;
-        if (auto sum = run.subject->check()) {
+        if (auto sum = run.windows->check()) {
             record.sum_expected = sum->expected;
             record.sum_found = sum->found;
             if (sum->expected != sum->found)
                 return fail(run, "the final value is not the sum of the operations: some were lost or invented");
         }
-        if (record.window_ns.empty() || record.discarded.total() > record.window_ns.size()) {
+        if (record.window_ns.empty() || run.lost > record.window_ns.size()) {
             record.status = "unreliable";
             record.reason = std::to_string(record.discarded.total()) + " of " +
                             std::to_string(record.discarded.total() + record.window_ns.size()) + " windows were disturbed";
@@ -282,7 +332,7 @@ private:
         if (run.batch.samples())
             record.batch = run.batch.quantiles("batch_mean", run.batch_ops);
         if (run.small.samples())
-            record.small_batch = run.small.quantiles("small_batch", run.subject->small_batch_ops());
+            record.small_batch = run.small.quantiles("small_batch", run.windows->small_batch_ops());
         std::vector<double> rates;
         for (std::size_t thread = 0; thread < record.thread_ops.size(); ++thread) {
             double ops = static_cast<double>(record.thread_ops[thread]), ns = run.ns_sum[thread];
@@ -295,7 +345,7 @@ private:
         for (double rate : rates)
             record.total_mops += rate;
         record.fairness = jain(rates);
-        run.subject->metrics(record.metrics);
+        run.windows->metrics(record.metrics);
         if (!record.thread_ops.empty())
             put_counts(record.metrics, "timed", run.timed, record.thread_ops[0]);
         put_counts(record.metrics, "others", run.others, run.others_ops);
@@ -307,31 +357,24 @@ private:
         for (std::size_t i = first; i < end_cell; ++i)
             runs.push_back(prepare(plan_.cells[i]));
         std::map<std::string, Baseline> baselines;
-        std::vector<std::size_t> order(runs.size());
-        for (std::size_t i = 0; i < order.size(); ++i)
-            order[i] = i;
+        std::vector<std::vector<Cell_run *>> points;
+        for (Cell_run &run : runs) {
+            if (points.empty() || !same_point(points.back().front()->cell, run.cell))
+                points.emplace_back();
+            points.back().push_back(&run);
+        }
         std::size_t counted = 0;
-        for (bool out_of_time = false; !stopping();) {
-            std::ranges::shuffle(order, random_);
+        while (!stopping()) {
+            std::ranges::shuffle(points, random_);
+            ++round_;
             for (auto &[key, baseline] : baselines)
                 baseline.fresh = false;
-            bool any = false;
-            for (std::size_t index : order) {
-                Cell_run &run = runs[index];
-                if (run.done || stopping())
-                    continue;
-                any = true;
-                run_once(run, baselines);
-                judge(run);
-                if (!run.done && out_of_time)
-                    end(run, "budget");
-                ++windows_done_;
-                report(run);
-            }
-            if (!any)
+            for (std::vector<Cell_run *> &point : points)
+                if (!stopping())
+                    run_round(point, baselines);
+            if (std::ranges::all_of(runs, [](const Cell_run &run) { return run.done; }))
                 break;
-            out_of_time = seconds_since(start) > budget_s;
-            if (out_of_time)
+            if (seconds_since(start) > budget_s)
                 for (Cell_run &run : runs)
                     if (!run.done && run.tries > 0)
                         end(run, "budget");
@@ -354,7 +397,7 @@ private:
     }
 
     const wire::Plan &plan_;
-    const Machine &machine_;
+    Back_end &back_end_;
     const std::string &context_id_;
     const Run_hooks &hooks_;
     const Clock_point start_ = std::chrono::steady_clock::now();
@@ -362,6 +405,7 @@ private:
     std::vector<unsigned> usable_;
     std::vector<Counter_event> events_;
     Counters counters_; // of this thread, which is the timed one
+    unsigned round_ = 0; // over all blocks: cells of two blocks share none
     std::size_t windows_done_ = 0, total_windows_ = 0, cells_done_ = 0;
 };
 
@@ -392,20 +436,20 @@ std::size_t block_end(const wire::Plan &plan, std::size_t first) {
     return end;
 }
 
-void check_plan(const wire::Plan &plan, const Machine &machine) {
-    choose_counters(plan.counters, "/", Counter_calls::of_kernel()); // throws for an unknown name
-    std::vector<unsigned> usable = usable_cpus(machine.topology, plan.cpus);
+void check_plan(const wire::Plan &plan, const Back_end &back_end) {
+    back_end.events(plan.counters); // throws for an unknown name
+    const std::vector<unsigned> usable = usable_cpus(back_end.topology(), plan.cpus);
     for (const wire::Cell &cell : plan.cells) {
-        make_subject(cell, machine);
-        Placed placed = place(machine.topology, usable, cell);
+        back_end.check(cell);
+        const Placed placed = place(back_end.topology(), usable, cell);
         if (!placed.unavailable.empty() && !plan.cpus.empty())
             throw wire::Invalid(cell.id() + ": " + placed.unavailable);
     }
 }
 
-bool run_plan(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks) {
-    check_plan(plan, machine);
-    return Runner(plan, machine, context_id, hooks).run();
+bool run_plan(const wire::Plan &plan, Back_end &back_end, const std::string &context_id, const Run_hooks &hooks) {
+    check_plan(plan, back_end);
+    return Runner(plan, back_end, context_id, hooks).run();
 }
 
 } // namespace lw::probe

@@ -1,7 +1,7 @@
 // Runs a plan: blocks of interleaved cells, one record each.
 #pragma once
 
-#include "probe/machine.hpp"
+#include "probe/back_end.hpp"
 #include "wire/schema.hpp"
 
 #include <atomic>
@@ -45,10 +45,10 @@ private:
 // plan, stay together, up to 256.
 std::size_t block_end(const wire::Plan &plan, std::size_t first);
 
-// Everything about a plan that can be wrong on this machine, without running it; throws wire::Invalid.
-void check_plan(const wire::Plan &plan, const Machine &machine);
+// Everything about a plan that can be wrong there, without running it; throws wire::Invalid.
+void check_plan(const wire::Plan &plan, const Back_end &back_end);
 
 // Runs the plan; false when it was stopped before its end. Throws wire::Invalid as check_plan does.
-bool run_plan(const wire::Plan &plan, const Machine &machine, const std::string &context_id, const Run_hooks &hooks);
+bool run_plan(const wire::Plan &plan, Back_end &back_end, const std::string &context_id, const Run_hooks &hooks);
 
 } // namespace lw::probe

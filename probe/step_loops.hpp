@@ -7,7 +7,7 @@
 #include <type_traits>
 
 namespace lw::probe {
-inline namespace LW_PLACE_NAMESPACE { // instances whose address is taken are one place's own
+inline namespace place0 { // instances whose address is taken are one place's own
 
 template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline void run_add(Loop_args &args) {
     T *line = static_cast<T *>(args.target);
@@ -46,5 +46,5 @@ template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline voi
     });
 }
 
-} // namespace LW_PLACE_NAMESPACE
+} // namespace place0
 } // namespace lw::probe

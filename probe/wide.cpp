@@ -19,7 +19,7 @@
 
 namespace lw::probe {
 namespace {
-inline namespace LW_PLACE_NAMESPACE {
+inline namespace place0 {
 
 bool handles(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
 
@@ -245,9 +245,12 @@ const auto loops = [] {
     });
     for ([[maybe_unused]] Wide_loop &loop : all) {
 #if defined(__i386__) || defined(__x86_64__)
-        if (loop.form.ends_with("_verify"))
+        const wire::Form *form = wire::find_form(loop.form, bits);
+        if (!form || !wire::made_of(loop.form).retries)
+            continue;
+        if (form->operation == "wide_read")
             loop.counted = {count_verify<Plain::vector>, count_verify<Plain::fallback>};
-        if (loop.form.ends_with("_loop_xchg"))
+        if (form->operation == "wide_write")
             loop.counted = {count_write<swap_if, Plain::vector>, count_write<swap_if, Plain::fallback>};
 #elif defined(__aarch64__)
         if (loop.form == "casp_loop_xchg")
@@ -403,9 +406,9 @@ Made make(const wire::Cell &cell, const Machine &machine) {
 }
 #endif
 
-} // namespace LW_PLACE_NAMESPACE
+} // namespace place0
 } // namespace
 
-template <> const Family Families_at<LW_PLACE>::wide{"wide", handles, make};
+template <> const Family Families_at<0>::wide{"wide", handles, make};
 
 } // namespace lw::probe

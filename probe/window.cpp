@@ -57,38 +57,10 @@ double clock_ns(clockid_t id) {
 
 Presence presence() { return {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID)}; }
 
-// The rule for switched windows: off the CPU for more than 0.5 % of the window. Less than that moves a mean by less
-// than the precision anyone asks for; a rule of "no switch at all" leaves nothing on a machine with one timer daemon.
-bool switched_out(const Presence &before) {
-    Presence after = presence();
-    double wall = after.wall_ns - before.wall_ns, away = wall - (after.ran_ns - before.ran_ns);
-    return away > 0.005 * wall + 2'000; // two microseconds: what reading the two clocks itself may differ by
-}
-
-// Ticks (normally 10 ms) that the hypervisor took from the given CPUs so far; 0 where /proc/stat does not say.
-std::uint64_t stolen_ticks(const std::vector<unsigned> &cpus) {
-    static const int fd = ::open("/proc/stat", O_RDONLY | O_CLOEXEC);
-    static std::array<char, 1 << 16> text;
-    if (fd < 0)
-        return 0;
-    ssize_t length = pread(fd, text.data(), text.size() - 1, 0);
-    if (length <= 0)
-        return 0;
-    text[static_cast<std::size_t>(length)] = 0;
-    std::uint64_t total = 0;
-    const char *at = text.data();
-    while (at && std::strncmp(at, "cpu", 3) == 0) {
-        unsigned cpu = 0;
-        unsigned long long field[8] = {};
-        // user nice system idle iowait irq softirq steal (proc(5))
-        if (std::sscanf(at, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &field[0], &field[1], &field[2],
-                        &field[3], &field[4], &field[5], &field[6], &field[7]) == 9 &&
-            std::ranges::find(cpus, cpu) != cpus.end())
-            total += field[7];
-        at = std::strchr(at, '\n');
-        at = at ? at + 1 : nullptr;
-    }
-    return total;
+bool switched_since(const Presence &before) {
+    const Presence after = presence();
+    const double wall = after.wall_ns - before.wall_ns;
+    return switched_out(wall - (after.ran_ns - before.ran_ns), wall);
 }
 
 Batch loop_for(Subject &subject, Mode mode, unsigned thread) {
@@ -149,7 +121,7 @@ void contend(Subject &subject, const Machine &machine, Mode mode, unsigned threa
         batch();
     slot.ticks_window = lw_ticks() - opened;
     slot.ops_window = all - ops_at_open;
-    slot.switched = switched_out(before);
+    slot.switched = switched_since(before);
     slot.cpu = static_cast<unsigned>(sched_getcpu());
     while (shared.phase.load(std::memory_order_acquire) == closed)
         batch();
@@ -185,6 +157,51 @@ std::vector<std::uint32_t> &sample_buffer() {
 }
 
 } // namespace
+
+bool switched_out(double away_ns, double window_ns) {
+    return away_ns > 0.005 * window_ns + 2'000; // two microseconds: what reading the clocks itself may differ by
+}
+
+bool came_late(double own_ns, double window_ns) {
+    // A millisecond is more than its longest spacing, in which it may have been both times.
+    return own_ns + 1e6 + window_ns / 20 < window_ns;
+}
+
+void judge_batches(Window_result &result, std::span<const double> batch_ns, double overhead_ns, std::size_t ops,
+                   wire::Histogram *samples) {
+    const double longest = batch_ns.empty() ? 0 : std::ranges::max(batch_ns);
+    if (longest > 1e6) // a long batch: a millisecond, and ten median batches
+        result.long_batch |= longest > 10 * median({batch_ns.begin(), batch_ns.end()});
+    if (!samples || result.switched || result.stolen || result.long_batch)
+        return;
+    for (double ns : batch_ns)
+        samples->add((ns - overhead_ns) / static_cast<double>(ops));
+}
+
+std::uint64_t stolen_ticks(const std::vector<unsigned> &cpus) {
+    static const int fd = ::open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    static std::array<char, 1 << 16> text;
+    if (fd < 0)
+        return 0;
+    ssize_t length = pread(fd, text.data(), text.size() - 1, 0);
+    if (length <= 0)
+        return 0;
+    text[static_cast<std::size_t>(length)] = 0;
+    std::uint64_t total = 0;
+    const char *at = text.data();
+    while (at && std::strncmp(at, "cpu", 3) == 0) {
+        unsigned cpu = 0;
+        unsigned long long field[8] = {};
+        // user nice system idle iowait irq softirq steal (proc(5))
+        if (std::sscanf(at, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &field[0], &field[1], &field[2],
+                        &field[3], &field[4], &field[5], &field[6], &field[7]) == 9 &&
+            std::ranges::find(cpus, cpu) != cpus.end())
+            total += field[7];
+        at = std::strchr(at, '\n');
+        at = at ? at + 1 : nullptr;
+    }
+    return total;
+}
 
 bool pin_to(unsigned cpu) {
     std::size_t count = std::max(1024u, cpu + 1);
@@ -268,7 +285,7 @@ public:
             self.counted = request_.counters->stop();
         self.ops_all += taken_ * ops_;
         self.ops_window = self.ops_all - before_window;
-        self.switched = switched_out(before);
+        self.switched = switched_since(before);
         self.cpu = static_cast<unsigned>(sched_getcpu());
         run(self.args); // one more batch: contenders see the window close while the timed thread still runs
         self.ops_all += ops_;
@@ -282,9 +299,6 @@ public:
     void collect(Window_result &result) {
         const Clock &clock = machine_.clock;
         const Slot &self = slots_[0];
-        // A contender that was off its CPU when the window opened takes its own time from its return: it saw too little of
-        // the window. A millisecond is more than its longest spacing, in which it may have been both times.
-        const std::uint64_t missed = clock.ticks(1e6) + self.ticks_window / 20;
         std::vector<Loop_args> args;
         std::vector<std::uint64_t> every_op;
         for (unsigned thread = 0; thread < cpus_.size(); ++thread) {
@@ -293,7 +307,7 @@ public:
             result.ns.push_back(clock.ns(slot.ticks_window));
             result.ticks.push_back(slot.ticks_window);
             result.cpus.push_back(slot.cpu);
-            bool away = slot.switched || slot.ticks_window + missed < self.ticks_window;
+            const bool away = slot.switched || came_late(clock.ns(slot.ticks_window), clock.ns(self.ticks_window));
             result.switched |= away && !(counts(request_.mode) && subject_.may_sleep(thread));
             result.moved |= slot.cpu != cpus_[thread];
             args.push_back(slot.args);
@@ -308,21 +322,13 @@ public:
         result.ns_per_op = clock.ns(self.ticks_window) / static_cast<double>(self.ops_window);
     }
 
-    // Whether one batch was far longer than the others; otherwise the batches go into `samples`, where it is given.
-    void judge_batches(Window_result &result, wire::Histogram *samples) const {
+    void judge(Window_result &result, wire::Histogram *samples) const {
         const Clock &clock = machine_.clock;
-        auto seen = std::span(sample_buffer()).first(taken_);
-        if (clock.ns(std::ranges::max(seen)) > 1e6) { // a long batch: a millisecond, and ten median batches
-            std::vector<double> batches;
-            for (std::uint32_t ticks : seen)
-                batches.push_back(clock.ns(ticks));
-            result.long_batch = clock.ns(std::ranges::max(seen)) > 10 * median(batches);
-        }
-        if (!samples || result.switched || result.stolen || result.long_batch)
-            return;
+        std::vector<double> batches;
+        for (std::uint32_t ticks : std::span(sample_buffer()).first(taken_))
+            batches.push_back(clock.ns(ticks));
         const double overhead_ns = request_.mode == Mode::small ? request_.small_overhead_ns : clock.cost_ns;
-        for (std::uint32_t ticks : seen)
-            samples->add((clock.ns(ticks) - overhead_ns) / static_cast<double>(ops_));
+        judge_batches(result, batches, overhead_ns, ops_, samples);
     }
 
 private:
@@ -396,7 +402,7 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
         return result;
     window.time();
     window.collect(result);
-    window.judge_batches(result, samples);
+    window.judge(result, samples);
     return result;
 }
 

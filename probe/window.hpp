@@ -6,6 +6,7 @@
 #include "probe/subject.hpp"
 #include "wire/histogram.hpp"
 
+#include <span>
 #include <vector>
 
 namespace lw::probe {
@@ -50,6 +51,23 @@ struct Window_result {
 // `samples` when it is not null. Sums are accounted to the subject.
 Window_result run_window(Subject &subject, const Machine &machine, const std::vector<unsigned> &cpus,
                          const Window_request &request, wire::Histogram *samples);
+
+// ---- the rules for windows that are thrown out (docs/reference/method.md), for every back end ----
+
+// A thread was off its CPU for more than 0.5 % of the window. Less than that moves a mean by less than the precision anyone
+// asks for; a rule of "no switch at all" leaves nothing on a machine with one timer daemon.
+bool switched_out(double away_ns, double window_ns);
+
+// A contender was off its CPU when the window opened: it takes its own time from its return and saw too little of the window.
+bool came_late(double own_ns, double window_ns);
+
+// Notes whether one batch was far longer than the others. Otherwise, and where the window counts, the means of its batches of
+// `ops` operations, less what reading the clock costs, go into `samples` when it is not null.
+void judge_batches(Window_result &result, std::span<const double> batch_ns, double overhead_ns, std::size_t ops,
+                   wire::Histogram *samples);
+
+// Ticks (normally 10 ms) that the hypervisor took from the given CPUs so far; 0 where /proc/stat does not say.
+std::uint64_t stolen_ticks(const std::vector<unsigned> &cpus);
 
 // What an empty small batch measures by itself on this CPU, ns: the part of a small batch that is not the operation.
 double small_batch_overhead_ns(Subject &subject, const Machine &machine, unsigned small_ops);

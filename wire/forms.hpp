@@ -11,6 +11,8 @@
 
 namespace lw::wire {
 
+class Json;
+
 // The library's list of architectures; a form of `any` belongs to all of them.
 enum class Arch : unsigned char {
     any,
@@ -39,9 +41,25 @@ struct Form {
     std::string_view order;
     unsigned width_bits;
     std::string_view needs;
+    std::string_view made = {}; // the row's last column, as it is written there
 
-    // A form without atomicity (plain_…) is the floor of a comparison; contended, it loses counts.
-    constexpr bool atomic() const { return !name.starts_with("plain_"); }
+    // A form without atomicity is the floor of a comparison; contended, it loses counts.
+    constexpr bool atomic() const { return made != "racy"; }
+};
+
+// What a form is made of, as the last column of its row says and the rows that it names there.
+struct Made_of {
+    std::string_view base = {}; // the same form without its prefetch; itself where it has none
+    std::string_view prefetch = {}; // prefetchw, prfm_keep, prfm_strm, or none
+    std::string_view loop = {}; // of a compare-and-swap loop what it does first: read_first or guess_first
+    std::string_view instruction = {}; // as people write it; empty where the form is no single one
+    std::string_view word = {}; // the one-line form that it performs, where `whose` is not empty
+    std::string_view whose = {}; // own or shared: the word of the current CPU, or one for all
+    std::string_view reach =
+        {}; // near: in the CPU's own cache; near_or_far: the implementation chooses; empty: neither is known
+    bool exclusive = false; // load- and store-exclusive
+    bool returns_old = false; // the value that was in memory
+    bool retries = false; // the probe counts its failed rounds
 };
 
 constexpr Arch this_arch = arch_named(LW_ARCH_NAME);
@@ -54,13 +72,16 @@ std::span<const Form> all_forms();
 // The row for a form at a width on an architecture; null when there is none.
 const Form *find_form(std::string_view name, unsigned width_bits, Arch arch = this_arch);
 
-// True when any architecture has a form of that name.
-bool known_form(std::string_view name);
+// Of a name that no row has, the name alone.
+Made_of made_of(std::string_view name);
+
+Json to_json(const Made_of &made);
 
 // A form of a list, and why it cannot be run; without a reason it can.
 struct Listed {
     const Form *form;
     std::string reason;
+    bool racy = false; // besides those whose names say so
 };
 
 // What `--list-forms` prints of forms: a JSON array.

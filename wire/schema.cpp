@@ -2,6 +2,7 @@
 #include "wire/schema.hpp"
 
 #include "wire/forms.hpp"
+#include "wire/json.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,14 +12,10 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 namespace lw::wire {
 namespace {
-
-using json = nlohmann::json;
-using ordered = nlohmann::ordered_json;
 
 bool is_name(std::string_view text) {
     return !text.empty() && text.size() <= 64 &&
@@ -58,10 +55,17 @@ bool is_placement(std::string_view text) {
     return digit;
 }
 
+std::string joined(std::initializer_list<std::string_view> words) {
+    std::string text;
+    for (std::string_view word : words)
+        text.append(text.empty() ? "" : ", ").append(word);
+    return text;
+}
+
 // A JSON object read field by field: each access checks type and range, `finish` refuses fields that were not read.
 class Fields {
 public:
-    Fields(const json &object, std::string path) : object_(object), path_(std::move(path)) {
+    Fields(const Json &object, std::string path) : object_(object), path_(std::move(path)) {
         if (!object.is_object())
             fail("", "is not an object");
     }
@@ -70,75 +74,73 @@ public:
         throw Invalid(fmt::format("{}{}{}: {}", path_, key.empty() ? "" : ".", key, what));
     }
 
-    const json *find(const char *key) {
+    const Json *find(const char *key) {
         seen_.insert(key);
-        auto found = object_.find(key);
-        return found == object_.end() ? nullptr : &*found;
+        return object_.find(key);
     }
 
-    const json &require(const char *key) {
-        const json *value = find(key);
+    const Json &require(const char *key) {
+        const Json *value = find(key);
         if (!value)
             fail(key, "is missing");
         return *value;
     }
 
     std::uint64_t integer(const char *key, std::uint64_t low, std::uint64_t high, std::uint64_t fallback) {
-        const json *value = find(key);
+        const Json *value = find(key);
         return value ? as_integer(*value, key, low, high) : fallback;
     }
 
-    std::uint64_t as_integer(const json &value, const std::string &key, std::uint64_t low, std::uint64_t high) const {
-        if (!value.is_number_integer() || (value.is_number_integer() && !value.is_number_unsigned()) ||
-            value.get<std::uint64_t>() < low || value.get<std::uint64_t>() > high)
+    std::uint64_t as_integer(const Json &value, const std::string &key, std::uint64_t low, std::uint64_t high) const {
+        if (!value.is_unsigned() || value.number() < low || value.number() > high)
             fail(key, fmt::format("{} is not an integer from {} to {}", shorten(value), low, high));
-        return value.get<std::uint64_t>();
+        return value.number();
     }
 
     // A number above `low` and up to `high`.
     double real(const char *key, double low, double high, double fallback) {
-        const json *value = find(key);
+        const Json *value = find(key);
         if (!value)
             return fallback;
-        if (!value->is_number() || !(value->get<double>() > low && value->get<double>() <= high))
+        if (!value->is_number() || !(value->real() > low && value->real() <= high))
             fail(key, fmt::format("{} is not a number above {} and up to {}", shorten(*value), low, high));
-        return value->get<double>();
+        return value->real();
     }
 
     std::string name(const char *key) {
-        const json &value = require(key);
-        if (!value.is_string() || !is_name(value.get_ref<const std::string &>()))
+        const Json &value = require(key);
+        if (!value.is_string() || !is_name(value.string()))
             fail(key, fmt::format("{} is not a name (a-z, 0-9, _; up to 64 characters)", shorten(value)));
-        return value.get<std::string>();
+        return value.string();
     }
 
     std::string choice(const char *key, std::initializer_list<std::string_view> allowed, std::string_view fallback) {
-        const json *value = find(key);
+        const Json *value = find(key);
         if (!value)
             return std::string(fallback);
-        if (value->is_string() && std::ranges::find(allowed, value->get_ref<const std::string &>()) != allowed.end())
-            return value->get<std::string>();
-        fail(key, fmt::format("{} is not one of {}", shorten(*value), fmt::join(allowed, ", ")));
+        if (value->is_string() && std::ranges::find(allowed, value->string()) != allowed.end())
+            return value->string();
+        fail(key, fmt::format("{} is not one of {}", shorten(*value), joined(allowed)));
     }
 
-    static std::string shorten(const json &value) {
-        std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+    static std::string shorten(const Json &value) {
+        std::string text = value.dump(-1, true);
         return text.size() > 60 ? text.substr(0, 57) + "..." : text;
     }
 
     void finish() const {
-        for (const auto &item : object_.items())
-            if (!seen_.contains(item.key()))
-                fail("", fmt::format("unknown field {}", shorten(json(item.key()))));
+        for (const auto &item : object_.members())
+            if (!seen_.contains(item.key))
+                fail("", fmt::format("unknown field {}", shorten(item.key)));
     }
 
 private:
-    const json &object_;
+    const Json &object_;
     std::string path_;
     std::set<std::string> seen_;
 };
 
-Cell parse_cell(const json &object, const std::string &path) {
+Cell parse_cell(const Json &object, const std::string &path) {
     Fields fields(object, path);
     Cell cell;
     cell.operation = fields.name("operation");
@@ -150,43 +152,59 @@ Cell parse_cell(const json &object, const std::string &path) {
     cell.contender = fields.choice("contender", {"none", "placebo", "same_line"}, "none");
     cell.contender_iters = fields.integer("contender_iters", 0, 100'000'000, 0);
     cell.work_iters = fields.integer("work_iters", 0, 100'000'000, 0);
-    cell.work = fields.choice("work", {"chain", "nop_loop"}, "chain");
-    if (const json *value = fields.find("placement")) {
-        if (!value->is_string() || !is_placement(value->get_ref<const std::string &>()))
+    cell.work = fields.choice("work", {"chain", "nop_loop", "memory"}, "chain");
+    if (const Json *value = fields.find("placement")) {
+        if (!value->is_string() || !is_placement(value->string()))
             fields.fail("placement", fmt::format("{} is not one of auto, smt_sibling, same_l3, other_l3, other_socket, "
                                                  "cpus:A,B…",
                                                  Fields::shorten(*value)));
-        cell.placement = value->get<std::string>();
+        cell.placement = value->string();
     }
     cell.lines = static_cast<unsigned>(fields.integer("lines", 1, 4096, 32));
     cell.threads = static_cast<unsigned>(fields.integer("threads", 1, 4096, 1));
-    if (const json *params = fields.find("params")) {
+    if (const Json *params = fields.find("params")) {
         if (!params->is_object())
             fields.fail("params", "is not an object");
-        for (const auto &item : params->items()) {
-            if (!is_name(item.key()))
-                fields.fail("params", fmt::format("{} is not a name", Fields::shorten(json(item.key()))));
-            if (item.value().is_string() && is_param_text(item.value().get_ref<const std::string &>()))
-                cell.params[item.key()] = item.value().get<std::string>();
+        for (const auto &item : params->members()) {
+            if (!is_name(item.key))
+                fields.fail("params", fmt::format("{} is not a name", Fields::shorten(item.key)));
+            if (item.value.is_string() && is_param_text(item.value.string()))
+                cell.params[item.key] = item.value.string();
             else
-                cell.params[item.key()] = fields.as_integer(item.value(), "params." + item.key(), 0, std::uint64_t{1} << 53);
+                cell.params[item.key] = fields.as_integer(item.value, "params." + item.key, 0, std::uint64_t{1} << 53);
         }
     }
     fields.finish();
     return cell;
 }
 
+constexpr char every_form[] = "`linewright probe --list-forms=all` prints every form";
+
 // What the schema's types cannot say: contradictions between fields, forms that do not exist.
-void check_cell(const Cell &cell, const std::string &path, Arch arch) {
+void check_form(const Cell &cell, const std::string &path, Arch arch, std::span<const Form> forms) {
     auto fail = [&](const std::string &what) { throw Invalid(fmt::format("{}: {}", path, what)); };
-    if (!known_form(cell.form))
-        fail(fmt::format("unknown form \"{}\"; --list-forms prints those there are", cell.form));
-    const Form *form = find_form(cell.form, cell.width_bits, arch);
-    if (!form)
-        fail(fmt::format("form \"{}\" at {} bits does not belong to {}; --list-forms prints those that do", cell.form,
-                         cell.width_bits, arch_name(arch)));
-    if (form->arch != Arch::any && cell.operation != form->operation)
+    const auto named = [&](const Form &form) { return form.name == cell.form; };
+    const auto fits = [&](const Form &form) {
+        return named(form) && form.width_bits == cell.width_bits && belongs_to(form, arch);
+    };
+    // An updater is timed by an operation of its own, with the form of the readers that it waits for.
+    const auto performs = [&](const Form &form) {
+        return form.arch == Arch::any || form.operation == cell.operation ||
+               (form.operation == "readers_pair" && cell.operation == "readers_grace");
+    };
+    const auto form = std::ranges::find_if(forms, fits);
+    if (std::ranges::none_of(forms, named))
+        fail(fmt::format("unknown form \"{}\"; {}", cell.form, every_form));
+    if (form == forms.end())
+        fail(fmt::format("form \"{}\" at {} bits does not belong to {}; {}", cell.form, cell.width_bits, arch_name(arch),
+                         every_form));
+    // One name may stand for several operations.
+    if (std::ranges::none_of(forms, [&](const Form &one) { return fits(one) && performs(one); }))
         fail(fmt::format("form \"{}\" performs {}, not {}", cell.form, form->operation, cell.operation));
+}
+
+void check_cell(const Cell &cell, const std::string &path) {
+    auto fail = [&](const std::string &what) { throw Invalid(fmt::format("{}: {}", path, what)); };
     if (cell.contender == "none" && cell.contender_iters != 0)
         fail("contender_iters without a contender");
     if (cell.contender == "none" && cell.threads != 1)
@@ -195,16 +213,16 @@ void check_cell(const Cell &cell, const std::string &path, Arch arch) {
         fail(fmt::format("contender {} needs at least 2 threads", cell.contender));
 }
 
-ordered param_json(const Param &param) {
-    return std::visit([](const auto &value) { return ordered(value); }, param);
+Json param_json(const Param &param) {
+    return std::visit([](const auto &value) { return Json(value); }, param);
 }
 
-ordered cell_json(const Cell &cell) {
-    ordered object{{"operation", cell.operation},   {"form", cell.form},           {"width_bits", cell.width_bits},
-                   {"order", cell.order},           {"contender", cell.contender}, {"contender_iters", cell.contender_iters},
-                   {"work_iters", cell.work_iters}, {"work", cell.work},           {"placement", cell.placement},
-                   {"lines", cell.lines},           {"threads", cell.threads}};
-    ordered params = ordered::object();
+Json cell_json(const Cell &cell) {
+    Json object{{"operation", cell.operation},   {"form", cell.form},           {"width_bits", cell.width_bits},
+                {"order", cell.order},           {"contender", cell.contender}, {"contender_iters", cell.contender_iters},
+                {"work_iters", cell.work_iters}, {"work", cell.work},           {"placement", cell.placement},
+                {"lines", cell.lines},           {"threads", cell.threads}};
+    Json params = Json::object();
     for (const auto &[key, value] : cell.params)
         params[key] = param_json(value);
     object["params"] = params;
@@ -212,7 +230,7 @@ ordered cell_json(const Cell &cell) {
 }
 
 // Six significant digits and never NaN: JSON has no word for it, and a quotient of nothing is no measurement.
-ordered number(double value) {
+Json number(double value) {
     if (!std::isfinite(value))
         return 0.0;
     double rounded = 0;
@@ -221,16 +239,16 @@ ordered number(double value) {
     return rounded;
 }
 
-ordered optional_number(const std::optional<double> &value) { return value ? number(*value) : ordered(nullptr); }
+Json optional_number(const std::optional<double> &value) { return value ? number(*value) : Json(nullptr); }
 
-ordered numbers(const std::vector<double> &values) {
-    ordered array = ordered::array();
+Json numbers(const std::vector<double> &values) {
+    Json array = Json::array();
     for (double value : values)
         array.push_back(number(value));
     return array;
 }
 
-ordered quantiles_json(const std::optional<Quantiles> &quantiles) {
+Json quantiles_json(const std::optional<Quantiles> &quantiles) {
     if (!quantiles)
         return nullptr;
     return {{"of", quantiles->of},
@@ -243,7 +261,7 @@ ordered quantiles_json(const std::optional<Quantiles> &quantiles) {
             {"histogram", quantiles->histogram}};
 }
 
-ordered interval_json(const std::optional<Interval> &interval) {
+Json interval_json(const std::optional<Interval> &interval) {
     if (!interval)
         return nullptr;
     return {{"median_ns", number(interval->median_ns)},
@@ -252,21 +270,25 @@ ordered interval_json(const std::optional<Interval> &interval) {
             {"confidence", interval->confidence}};
 }
 
-ordered cpu_json(const Cpu &cpu) {
+Json cpu_json(const Cpu &cpu) {
     return {{"cpu", cpu.cpu},         {"core", cpu.core},         {"cluster", cpu.cluster},
             {"l3", cpu.l3},           {"socket", cpu.socket},     {"node", cpu.node},
             {"allowed", cpu.allowed}, {"capacity", cpu.capacity}, {"midr", cpu.midr}};
 }
 
-std::string line(const ordered &object) { return object.dump(-1, ' ', true, ordered::error_handler_t::replace); }
+std::string line(const Json &object) { return object.dump(-1, true); }
 
 } // namespace
 
 std::string Cell::id() const {
-    std::string id = fmt::format("{}/{}/u{}/{}/{}/ci{}/{}{}/{}/l{}/t{}", operation, form, width_bits, order, contender,
-                                 contender_iters, work == "chain" ? "w" : "nop", work_iters, placement, lines, threads);
-    for (const auto &[key, value] : params)
-        std::visit([&](const auto &v) { id += fmt::format("/{}={}", key, v); }, value);
+    std::string id =
+        fmt::format("{}/{}/u{}/{}/{}/ci{}/{}{}/{}/l{}/t{}", operation, form, width_bits, order, contender, contender_iters,
+                    work == "memory"  ? "mem"
+                    : work == "chain" ? "w"
+                                      : "nop",
+                    work_iters, placement, lines, threads);
+    for (const auto &param : params) // a binding's name in a lambda is refused by clang before 16
+        std::visit([&](const auto &v) { id += fmt::format("/{}={}", param.first, v); }, param.second);
     return id;
 }
 
@@ -290,13 +312,11 @@ std::string Cell::text(const std::string &key, const std::string &fallback) cons
 
 namespace {
 
-json parse_document(const std::string &text) {
+Json parse_document(const std::string &text) {
     try {
-        return json::parse(text);
-    } catch (const json::parse_error &error) {
-        throw Invalid(fmt::format("plan: not JSON at byte {}", error.byte));
-    } catch (const json::exception &) { // a number that no double can hold
-        throw Invalid("plan: not JSON: a number is out of range");
+        return Json::parse(text);
+    } catch (const Json::Wrong &error) {
+        throw Invalid(fmt::format("plan: {}", error.what()));
     }
 }
 
@@ -316,31 +336,39 @@ void parse_limits(Fields &fields, Plan &plan) {
     count("line_windows", 1, 1000, plan.line_windows);
     count("min_windows", 1, 100'000, plan.min_windows);
     count("max_windows", 1, 100'000, plan.max_windows);
+    count("extra_windows", 0, 100'000, plan.extra_windows);
     if (plan.max_windows < plan.min_windows)
         fields.fail("max_windows", fmt::format("{} is below min_windows {}", plan.max_windows, plan.min_windows));
 }
 
-// CPUs to use and events to count.
+// CPUs to use, launches to look after, and events to count.
 void parse_lists(Fields &fields, Plan &plan) {
-    if (const json *cpus = fields.find("cpus")) {
+    if (const Json *cpus = fields.find("cpus")) {
         if (!cpus->is_array())
             fields.fail("cpus", "is not an array");
         for (std::size_t i = 0; i < cpus->size(); ++i)
             plan.cpus.push_back(static_cast<unsigned>(fields.as_integer((*cpus)[i], fmt::format("cpus[{}]", i), 0, 65'535)));
     }
-    if (const json *counters = fields.find("counters")) {
+    if (const Json *looks = fields.find("looks")) {
+        if (!looks->is_array() || looks->size() > 2)
+            fields.fail("looks", "is not an array of at most 2 numbers");
+        for (std::size_t i = 0; i < looks->size(); ++i)
+            plan.looks.push_back(
+                static_cast<unsigned>(fields.as_integer((*looks)[i], fmt::format("looks[{}]", i), 1, 1000)));
+    }
+    if (const Json *counters = fields.find("counters")) {
         if (!counters->is_array() || counters->size() > 16)
             fields.fail("counters", "is not an array of at most 16 names");
-        for (const json &name : *counters) {
-            if (!name.is_string() || !is_event(name.get_ref<const std::string &>()))
+        for (const Json &name : counters->elements()) {
+            if (!name.is_string() || !is_event(name.string()))
                 fields.fail("counters", fmt::format("{} is not the name of an event", Fields::shorten(name)));
-            plan.counters.push_back(name.get<std::string>());
+            plan.counters.push_back(name.string());
         }
     }
 }
 
-std::vector<Cell> parse_cells(Fields &fields, Arch arch) {
-    const json &cells = fields.require("cells");
+std::vector<Cell> parse_cells(Fields &fields, Arch arch, std::span<const Form> forms) {
+    const Json &cells = fields.require("cells");
     if (!cells.is_array() || cells.empty() || cells.size() > 100'000)
         fields.fail("cells", "is not an array of 1 to 100000 cells");
     std::vector<Cell> out;
@@ -348,7 +376,8 @@ std::vector<Cell> parse_cells(Fields &fields, Arch arch) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
         std::string path = fmt::format("plan.cells[{}]", i);
         out.push_back(parse_cell(cells[i], path));
-        check_cell(out.back(), path, arch);
+        check_form(out.back(), path, arch, forms);
+        check_cell(out.back(), path);
         if (!ids.insert(out.back().id()).second)
             throw Invalid(fmt::format("{}: {} stands in the plan twice", path, out.back().id()));
     }
@@ -357,10 +386,10 @@ std::vector<Cell> parse_cells(Fields &fields, Arch arch) {
 
 } // namespace
 
-Plan parse_plan(const std::string &text, Arch arch) {
-    const json document = parse_document(text);
+Plan parse_plan(const std::string &text, Arch arch, std::span<const Form> forms) {
+    const Json document = parse_document(text);
     Fields fields(document, "plan");
-    const json &version = fields.require("linewright_plan");
+    const Json &version = fields.require("linewright_plan");
     if (version != schema_version)
         fields.fail("linewright_plan", fmt::format("version {} is unknown; this probe reads version {}",
                                                    Fields::shorten(version), schema_version));
@@ -368,19 +397,20 @@ Plan parse_plan(const std::string &text, Arch arch) {
     plan.name = fields.name("name");
     parse_limits(fields, plan);
     parse_lists(fields, plan);
-    plan.cells = parse_cells(fields, arch);
+    plan.cells = parse_cells(fields, arch, forms);
     fields.finish();
     return plan;
 }
 
 std::string to_json(const Record &record) {
-    ordered metrics = ordered::object();
+    Json metrics = Json::object();
     for (const auto &[key, value] : record.metrics)
         metrics[key] = number(value);
-    return line({{"linewright_record", schema_version},
+    return line({{"linewright_record", record_version},
                  {"context_id", record.context_id},
                  {"id", record.cell.id()},
                  {"cell", cell_json(record.cell)},
+                 {"made_of", to_json(made_of(record.cell.form))},
                  {"plan", record.plan},
                  {"launch", record.launch},
                  {"started_s", optional_number(record.started_s)},
@@ -391,6 +421,7 @@ std::string to_json(const Record &record) {
                  {"placement_class", record.placement_class},
                  {"window_ns", numbers(record.window_ns)},
                  {"window_line", record.window_line},
+                 {"window_round", record.window_round},
                  {"baseline_ns", numbers(record.baseline_ns)},
                  {"issue", interval_json(record.issue)},
                  {"batch", quantiles_json(record.batch)},
@@ -413,14 +444,14 @@ std::string to_json(const Record &record) {
 }
 
 std::string to_json(const std::vector<Cpu> &cpus) {
-    ordered array = ordered::array();
+    Json array = Json::array();
     for (const Cpu &cpu : cpus)
         array.push_back(cpu_json(cpu));
     return line(array);
 }
 
 std::string to_json(const Context &context) {
-    ordered cpus = ordered::array();
+    Json cpus = Json::array();
     for (const Cpu &cpu : context.cpus)
         cpus.push_back(cpu_json(cpu));
     return line({{"linewright_context", schema_version},

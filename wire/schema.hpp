@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,7 +15,8 @@
 
 namespace lw::wire {
 
-constexpr int schema_version = 2;
+constexpr int schema_version = 2; // of plans and contexts
+constexpr int record_version = 3; // a record of version 2 does not say what its form is made of
 
 // A plan that cannot be accepted: one line that says where, what, and what is allowed.
 struct Invalid : std::runtime_error {
@@ -31,7 +33,7 @@ struct Cell {
     std::string contender = "none";
     std::uint64_t contender_iters = 0;
     std::uint64_t work_iters = 0;
-    std::string work = "chain"; // or "nop_loop": what work_iters counts
+    std::string work = "chain"; // or "nop_loop", or "memory": what work_iters counts
     std::string placement = "auto";
     unsigned lines = 32;
     unsigned threads = 1;
@@ -58,7 +60,9 @@ struct Plan {
     unsigned min_windows = 6;
     unsigned line_windows = 1; // fewest windows on each line of an uncontended cell
     unsigned max_windows = 512;
+    unsigned extra_windows = 100'000; // most windows of single operations and of completion beside the first min_windows
     std::vector<unsigned> cpus;
+    std::vector<unsigned> looks; // launches after which decided cells are left out, by the command, which starts launches
     unsigned launch = 0;
     std::vector<std::string> counters; // events to count; empty: cycles, instructions and what the CPU names for coherence
 };
@@ -93,6 +97,7 @@ struct Record {
     std::string placement_class;
     std::vector<double> window_ns;
     std::vector<unsigned> window_line;
+    std::vector<unsigned> window_round; // windows of one launch and round met the machine in one state
     std::vector<double> baseline_ns;
     std::optional<Interval> issue;
     std::optional<Quantiles> batch;
@@ -138,8 +143,8 @@ struct Context {
     std::optional<double> other_load; // CPUs that other programs kept busy meanwhile
 };
 
-// Parses and validates one plan for an architecture, by default the one built for; throws Invalid.
-Plan parse_plan(const std::string &text, Arch arch = this_arch);
+// Parses and validates one plan for an architecture, by default the one built for, and the forms that there are; throws Invalid.
+Plan parse_plan(const std::string &text, Arch arch = this_arch, std::span<const Form> forms = all_forms());
 
 // One line of JSON each, without the newline.
 std::string to_json(const Context &context);
