@@ -202,7 +202,7 @@ public:
             now_ = event.time;
             if (now_ > limits_.time) {
                 now_ = limits_.time;
-                outcome_.starved = true;
+                outcome_.starved = outcome_.batches.empty() || !visited(); // else many threads share the line evenly
                 in_hand_ = event.message != Message::core;
                 break;
             }

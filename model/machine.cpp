@@ -1,16 +1,18 @@
 // Reads resolved machines strictly: every field known, every number in range, every matrix complete.
 #include "model/machine.hpp"
 
+#include "wire/json.hpp"
+
+#include <algorithm>
 #include <functional>
 #include <set>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 namespace lw::model {
 namespace {
 
-using json = nlohmann::json;
+using wire::Json;
 
 constexpr std::int64_t longest = 1'000'000'000; // a millisecond in picoseconds: no constant of a machine is longer
 
@@ -18,29 +20,28 @@ constexpr std::int64_t longest = 1'000'000'000; // a millisecond in picoseconds:
     throw Bad_machine(fmt::format("machine{}{}: {}", where.empty() ? "" : ".", where, what));
 }
 
-const json &field(const json &object, const char *key, const std::string &where) {
-    auto found = object.find(key);
-    if (found == object.end())
-        fail(where.empty() ? key : where + "." + key, "is missing");
+const Json &field(const Json &object, const char *key, const char *where) {
+    const Json *found = object.find(key);
+    if (!found)
+        fail(fmt::format("{}{}{}", where, *where ? "." : "", key), "is missing");
     return *found;
 }
 
-std::int64_t integer(const json &value, const std::string &where, std::int64_t low, std::int64_t high) {
-    const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(high);
-    if (!fits || value.get<std::int64_t>() < low)
+std::int64_t integer(const Json &value, const std::string &where, std::int64_t low, std::int64_t high) {
+    const bool fits = value.is_unsigned() && value.number() <= static_cast<std::uint64_t>(high);
+    if (!fits || value.integer() < low)
         fail(where, fmt::format("is not an integer from {} to {}", low, high));
-    return value.get<std::int64_t>();
+    return value.integer();
 }
 
-std::string text(const json &object, const char *key, std::size_t most) {
-    const json &value = field(object, key, "");
-    if (!value.is_string() || value.get_ref<const std::string &>().empty() ||
-        value.get_ref<const std::string &>().size() > most)
+std::string text(const Json &object, const char *key, std::size_t most) {
+    const Json &value = field(object, key, "");
+    if (!value.is_string() || value.string().empty() || value.string().size() > most)
         fail(key, fmt::format("is not a text of 1 to {} characters", most));
-    return value.get<std::string>();
+    return value.string();
 }
 
-std::vector<std::int64_t> integers(const json &value, const std::string &where, std::size_t size, std::int64_t high) {
+std::vector<std::int64_t> integers(const Json &value, const std::string &where, std::size_t size, std::int64_t high) {
     if (!value.is_array() || value.size() != size)
         fail(where, fmt::format("is not an array of {}", size));
     std::vector<std::int64_t> numbers;
@@ -49,8 +50,8 @@ std::vector<std::int64_t> integers(const json &value, const std::string &where, 
     return numbers;
 }
 
-std::vector<Ps> matrix(const json &object, const char *key, std::size_t rows, std::size_t columns) {
-    const json &value = field(object, key, "");
+std::vector<Ps> matrix(const Json &object, const char *key, std::size_t rows, std::size_t columns) {
+    const Json &value = field(object, key, "");
     if (!value.is_array() || value.size() != rows)
         fail(key, fmt::format("is not a matrix of {} rows", rows));
     std::vector<Ps> cells;
@@ -60,7 +61,7 @@ std::vector<Ps> matrix(const json &object, const char *key, std::size_t rows, st
     return cells;
 }
 
-std::vector<unsigned> groups(const json &object, const char *key, unsigned cores) {
+std::vector<unsigned> groups(const Json &object, const char *key, unsigned cores) {
     std::vector<unsigned> of;
     for (std::int64_t group : integers(field(object, key, ""), key, cores, max_cores))
         of.push_back(static_cast<unsigned>(group));
@@ -116,7 +117,7 @@ constexpr Row rows[] = {
     {"maintain_outstanding", &Constants::maintain_outstanding, 1, 1'000},
 };
 
-Constants constants(const json &object) {
+Constants constants(const Json &object) {
     if (!object.is_object())
         fail("constants", "is not an object");
     Constants read;
@@ -124,15 +125,13 @@ Constants constants(const json &object) {
         read.*row.member =
             integer(field(object, row.name, "constants"), fmt::format("constants.{}", row.name), row.low, row.high);
     if (object.size() != std::size(rows))
-        for (const auto &item : object.items())
-            if (std::ranges::none_of(rows, [&](const Row &row) { return item.key() == row.name; }))
-                fail("constants",
-                     fmt::format("unknown constant {}",
-                                 json(item.key().substr(0, 60)).dump(-1, ' ', true, json::error_handler_t::replace)));
+        for (const auto &item : object.members())
+            if (std::ranges::none_of(rows, [&](const Row &row) { return item.key == row.name; }))
+                fail("constants", fmt::format("unknown constant {}", Json(item.key.substr(0, 60)).dump(-1, true)));
     return read;
 }
 
-Options options(const json &object) {
+Options options(const Json &object) {
     if (!object.is_object())
         fail("options", "is not an object");
     Options read;
@@ -149,27 +148,27 @@ Options options(const json &object) {
         {"far_when_contended", &Options::far_when_contended},
     };
     for (const auto &[name, member] : all) {
-        const json &value = field(object, name, "options");
+        const Json &value = field(object, name, "options");
         if (!value.is_boolean())
             fail(fmt::format("options.{}", name), "is not true or false");
-        read.*member = value.get<bool>();
+        read.*member = value.boolean();
     }
     if (object.size() != std::size(all))
         fail("options", "has an unknown option");
     return read;
 }
 
-void policies(const json &object, Machine &machine) {
+void policies(const Json &object, Machine &machine) {
     constexpr const char *names[classes] = {"load", "store", "swap", "compare"};
     if (!object.is_object() || object.size() != classes)
         fail("policy", "is not an object of load, store, swap and compare");
     for (unsigned row = 0; row < classes; ++row) {
         const std::string where = fmt::format("policy.{}", names[row]);
-        const json &value = field(object, names[row], "policy");
+        const Json &value = field(object, names[row], "policy");
         if (!value.is_array() || value.size() != 4)
             fail(where, "is not an array of 4: for the states I, SC, UC, UD");
         for (unsigned state = 0; state < 4; ++state) {
-            const json &word = value[state];
+            const Json &word = value[state];
             if (word == "near")
                 machine.policy[row][state] = Where::near;
             else if (word == "far")
@@ -185,10 +184,10 @@ void policies(const json &object, Machine &machine) {
 } // namespace
 
 Machine parse_machine(const std::string &source) {
-    json object;
+    Json object;
     try {
-        object = json::parse(source);
-    } catch (const json::exception &) {
+        object = Json::parse(source);
+    } catch (const Json::Wrong &) {
         fail("", "is not JSON");
     }
     if (!object.is_object())
@@ -200,10 +199,10 @@ Machine parse_machine(const std::string &source) {
     machine.arch = text(object, "arch", 16);
     if (machine.arch != "arm64" && machine.arch != "x86_64")
         fail("arch", "is not one of arm64, x86_64");
-    const json &calibrated = field(object, "calibrated", "");
+    const Json &calibrated = field(object, "calibrated", "");
     if (!calibrated.is_boolean())
         fail("calibrated", "is not true or false");
-    machine.calibrated = calibrated.get<bool>();
+    machine.calibrated = calibrated.boolean();
     machine.cores = static_cast<unsigned>(integer(field(object, "cores", ""), "cores", 1, max_cores));
     machine.homes = static_cast<unsigned>(integer(field(object, "homes", ""), "homes", 1, max_cores));
     machine.central_homes =

@@ -3,10 +3,10 @@
 #include "model/simulate.hpp"
 
 #include "wire/forms.hpp"
+#include "wire/json.hpp"
+#include "wire/options.hpp"
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <csignal>
@@ -18,7 +18,7 @@
 namespace {
 
 using namespace lw;
-using json = nlohmann::ordered_json;
+using wire::Json;
 
 enum Exit { done = 0, wrong_request = 2, not_completed = 3 };
 
@@ -26,9 +26,7 @@ volatile std::sig_atomic_t stop_requested = 0;
 void on_signal(int) { stop_requested = 1; }
 
 // One line on standard error that a program can read; the text itself is for people.
-void complain(const std::string &what) {
-    std::cerr << json{{"error", what}}.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
-}
+void complain(const std::string &what) { std::cerr << Json{{"error", what}}.dump() << std::endl; }
 
 std::string all_of(std::istream &stream) { return {std::istreambuf_iterator<char>(stream), {}}; }
 
@@ -98,11 +96,11 @@ std::vector<wire::Cpu> cpus_of(const model::Machine &machine) {
 }
 
 void print_topology(const model::Machine &machine) {
-    std::map<std::string, std::vector<std::string>> pairs;
+    Json pairs = Json::object();
     for (unsigned a = 0; a < machine.cores; ++a)
         for (unsigned b = a + 1; b < machine.cores; ++b)
             pairs[model::placement_class(machine, {a, b})].push_back(fmt::format("{},{}", a, b));
-    std::cout << json{{"arch", machine.arch}, {"cpus", json::parse(wire::to_json(cpus_of(machine)))}, {"pairs", pairs}}.dump(
+    std::cout << Json{{"arch", machine.arch}, {"cpus", Json::parse(wire::to_json(cpus_of(machine)))}, {"pairs", pairs}}.dump(
                      1)
               << std::endl;
 }
@@ -152,7 +150,7 @@ void write(const std::string &text) {
 }
 
 void report_progress(const wire::Plan &plan, std::size_t cells_done, const std::string &id) {
-    std::cerr << json{{"progress",
+    std::cerr << Json{{"progress",
                        {{"id", id},
                         {"done", cells_done},
                         {"total", plan.cells.size()},
@@ -190,7 +188,7 @@ int print_trace(const model::Machine &machine, const wire::Plan &plan, model::Ha
     std::vector<model::Trace_event> events;
     model::Limits limits{.warm_ops = 200, .ops = 60, .batch_ops = 10, .time = 4'000'000'000, .visits = 0};
     model::run(machine, setup, limits, model::Start::invalid, plan.seed, false, &events);
-    json rows = json::array();
+    Json rows = Json::array();
     for (const auto &[track, name] : {std::pair{0, "timed core"}, std::pair{1, "home of the line"}})
         rows.push_back({{"ph", "M"}, {"pid", 1}, {"tid", track}, {"name", "thread_name"}, {"args", {{"name", name}}}});
     const model::Ps origin = events.empty() ? 0 : events.front().begin;
@@ -202,18 +200,18 @@ int print_trace(const model::Machine &machine, const wire::Plan &plan, model::Ha
              {"name", event.home ? fmt::format("transaction of thread {}", event.core) : model::phase_name(event.phase)},
              {"ts", static_cast<double>(event.begin - origin) / 1e6},
              {"dur", static_cast<double>(event.end - event.begin) / 1e6}});
-    write(json{
+    write(Json{
         {"displayTimeUnit", "ns"}, {"otherData", {{"cell", cell.id()}, {"machine", machine.name}}}, {"traceEvents", rows}}
               .dump());
     return done;
 }
 
-json figures(const model::Simulated &result) {
+Json figures(const model::Simulated &result) {
     std::vector<double> sorted = result.window_ns;
     if (sorted.empty())
         sorted = {result.longest_ns}; // starved: one operation takes at least that long
     std::ranges::sort(sorted);
-    json modes = json::array();
+    Json modes = Json::array();
     for (const model::Mode &mode : result.modes)
         modes.push_back({mode.ns, mode.share});
     return {{"p50", sorted[sorted.size() / 2]}, {"low", sorted.front()},    {"high", sorted.back()}, {"modes", modes},
@@ -224,16 +222,16 @@ json figures(const model::Simulated &result) {
 int serve(const model::Effort &effort) {
     std::string line;
     while (!stop_requested && std::getline(std::cin, line)) {
-        json request = json::parse(line, nullptr, false);
+        Json request = Json::parse(line);
         if (!request.is_object() || !request.contains("machine") || !request.contains("plan"))
             throw wire::Invalid("request: is not an object with machine and plan");
         const model::Machine machine = model::parse_machine(request["machine"].dump());
         const wire::Plan plan = wire::parse_plan(request["plan"].dump(), arch_of(machine));
         model::check_plan(machine, plan);
-        json cells = json::array();
+        Json cells = Json::array();
         for (const wire::Cell &cell : plan.cells) {
             if (!model::lacks(cell).empty()) {
-                cells.push_back({{"p50", 0.0}, {"low", 0.0}, {"high", 0.0}, {"modes", json::array()}, {"events", 0}});
+                cells.push_back({{"p50", 0.0}, {"low", 0.0}, {"high", 0.0}, {"modes", Json::array()}, {"events", 0}});
             } else if (model::is_list(cell)) {
                 const double ns = static_cast<double>(model::run_list(machine, cell).pass) / 1000;
                 cells.push_back({{"p50", ns}, {"low", ns}, {"high", ns}, {"modes", {{ns, 1.0}}}, {"events", 0}});
@@ -241,7 +239,7 @@ int serve(const model::Effort &effort) {
                 cells.push_back(figures(model::simulate(machine, cell, plan.cpus, effort, plan.seed)));
             }
         }
-        write(json{{"cells", cells}}.dump());
+        write(Json{{"cells", cells}}.dump());
     }
     return done;
 }
@@ -279,40 +277,43 @@ int answer(const Request &request) {
         if (!request.check)
             return run_plan(machine, source, plan, effort);
         model::check_plan(machine, plan);
-        write(json{{"ok", true}, {"cells", plan.cells.size()}}.dump());
+        write(Json{{"ok", true}, {"cells", plan.cells.size()}}.dump());
     }
     return done;
+}
+
+void declare(wire::Options &options, Request &request) {
+    options.text("--machine", request.machine,
+                 "resolved machine (JSON), as `linewright machines NAME --resolved` prints it");
+    wire::Options modes = options.one_of("instead of running a plan");
+    modes.flag("--list-forms", request.list_forms, "print the forms that this machine can run");
+    modes.flag("--topology", request.topology, "print the cores and how near they are to each other");
+    modes.flag("--context", request.context, "print the context line alone");
+    modes.flag("--check", request.check, "validate the plan on standard input; run nothing");
+    modes.flag("--trace", request.trace, "print a Chrome trace of the plan's first cell");
+    modes.flag("--serve", request.serve, "answer requests, one JSON object a line, until standard input ends");
+    options.flag("--published-harness", request.published,
+                 "the published benchmark's loops: outputs stored to shared globals");
+    options.flag("--checked", request.checked, "hold every step against the conservation laws");
+    options.number("--windows", request.windows, 1, 1000, "windows of a contended cell");
+    options.number("--ops", request.ops, 20, 10'000'000, "operations of a window, at least");
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app{"Runs a plan of cells on a described machine: plan (JSON) on standard input, a context line and one "
-                 "simulated record for each cell (JSON lines) on standard output."};
-    app.set_version_flag("--version", "linewright-model " LINEWRIGHT_VERSION);
+    wire::Options options(
+        "Runs a plan of cells on a described machine: plan (JSON) on standard input, a context line and one "
+        "simulated record for each cell (JSON lines) on standard output.",
+        "linewright-model " LINEWRIGHT_VERSION);
     Request request;
-    app.add_option("--machine", request.machine,
-                   "resolved machine (JSON), as `linewright machines NAME --resolved` prints it");
-    auto *modes = app.add_option_group("instead of running a plan");
-    modes->add_flag("--list-forms", request.list_forms, "print the forms that this machine can run");
-    modes->add_flag("--topology", request.topology, "print the cores and how near they are to each other");
-    modes->add_flag("--context", request.context, "print the context line alone");
-    modes->add_flag("--check", request.check, "validate the plan on standard input; run nothing");
-    modes->add_flag("--trace", request.trace, "print a Chrome trace of the plan's first cell");
-    modes->add_flag("--serve", request.serve, "answer requests, one JSON object a line, until standard input ends");
-    modes->require_option(0, 1);
-    app.add_flag("--published-harness", request.published,
-                 "the published benchmark's loops: outputs stored to shared globals");
-    app.add_flag("--checked", request.checked, "hold every step against the conservation laws");
-    app.add_option("--windows", request.windows, "windows of a contended cell")->check(CLI::Range(1, 1000));
-    app.add_option("--ops", request.ops, "operations of a window, at least")->check(CLI::Range(20, 10'000'000));
+    declare(options, request);
     try {
-        app.parse(argc, argv);
+        if (!options.parse(argc, argv))
+            return done;
         if (request.machine.empty() && !request.serve)
-            throw CLI::RequiredError("--machine");
-    } catch (const CLI::ParseError &error) {
-        if (error.get_exit_code() == 0)
-            return app.exit(error);
+            throw wire::Options::Wrong("--machine is required");
+    } catch (const wire::Options::Wrong &error) {
         complain(error.what());
         return wrong_request;
     }

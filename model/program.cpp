@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace lw::model {
 namespace {
@@ -92,6 +92,7 @@ constexpr std::array rows{
     Row{"", "builtin_read", Class::load, plain_read},
     Row{"x86_64", "mov_read", Class::load, plain_read},
     Row{"x86_64", "lock_add", Class::load, one<Class::load>},
+    Row{"x86_64", "lock_inc", Class::load, one<Class::load>},
     Row{"x86_64", "builtin_add", Class::load, one<Class::load>},
     Row{"x86_64", "lock_xadd", Class::load, one<Class::load>},
     Row{"x86_64", "builtin_fetch_add", Class::load, one<Class::load>},
@@ -130,15 +131,7 @@ constexpr std::array rows{
     Row{"arm64", "builtin_cmpxchg_loop_read_first", Class::load, exclusive_pair},
 };
 
-std::string_view without_prefetch(std::string_view form) {
-    for (std::string_view prefix : {"prfm_keep_", "prfm_strm_", "prefetchw_"})
-        if (form.starts_with(prefix))
-            return form.substr(prefix.size());
-    return form;
-}
-
-const Row *find_row(const Machine &machine, std::string_view form) {
-    const std::string_view name = without_prefetch(form);
+const Row *find_row(const Machine &machine, std::string_view name) {
     const auto found = std::ranges::find_if(
         rows, [&](const Row &row) { return row.name == name && (row.arch.empty() || row.arch == machine.arch); });
     return found == rows.end() ? nullptr : &*found;
@@ -167,47 +160,34 @@ Step work(std::uint64_t count, bool nop_loop) {
 struct Shape {
     std::string_view first;      // a row's name
     std::string_view second{};   // the other half of a pair; work stands between the two
+    bool prefetch = false;       // in front of each half
     bool own = false;            // each thread works on lines of its own
     bool index = false;          // a word that all threads read and none writes is read first
     bool fences = false;         // a full fence behind the first half and before the second
 };
 
-// A name with what stands between the parts of a form's name and of a row's.
-std::string_view row_name(std::string_view name) {
-    constexpr std::pair<std::string_view, std::string_view> others[] = {
-        {"c11_add", "builtin_add"}, {"lock_inc", "lock_add"}, {"prefetchw_lock_inc", "prefetchw_lock_add"}};
-    for (const auto &[from, to] : others)
-        if (name == from)
-            return to;
-    return name;
-}
-
 // Counters: on the current CPU's word, on the thread's, or on the one that all share.
 std::optional<Shape> counter_shape(std::string_view form) {
-    const std::string_view name = form.substr(std::string_view("percpu_").size());
-    if (name == "empty")
+    if (form == "percpu_empty")
         return Shape{"empty"};
-    if (name == "thread_local_add" || name == "padded_add")
+    if (form == "percpu_thread_local_add" || form == "percpu_padded_add")
         return Shape{.first = "plain_add", .own = true};
-    if (name == "false_sharing_add")
+    if (form == "percpu_false_sharing_add")
         return Shape{"plain_add"};
-    if (name == "rseq_add")
+    if (form == "percpu_rseq_add")
         return Shape{.first = "rseq_add", .own = true};
-    for (std::string_view where : {"own_", "shared_"})
-        if (name.starts_with(where))
-            return Shape{.first = row_name(name.substr(where.size())), .own = where == "own_"};
+    if (const wire::Made_of made = wire::made_of(form); !made.word.empty())
+        return Shape{.first = made.word, .prefetch = !made.prefetch.empty(), .own = made.whose == "own"};
     return std::nullopt; // asks for the CPU's number, or compares within a sequence
 }
 
 // Readers whose enter and leave are one instruction each, or one sequence.
 std::optional<Shape> reader_shape(const Machine &machine, std::string_view form) {
-    constexpr std::string_view shape = "srcu_percpu_";
     if (form == "readers_empty" || form == "lookup_empty")
         return Shape{"empty"};
-    if (form.starts_with(shape)) {
-        const std::string_view row = row_name(form.substr(shape.size()));
-        return Shape{.first = row, .second = row, .own = true, .index = true};
-    }
+    if (const wire::Made_of made = wire::made_of(form); !made.word.empty())
+        return Shape{
+            .first = made.word, .second = made.word, .prefetch = !made.prefetch.empty(), .own = true, .index = true};
     const bool x86 = machine.arch == "x86_64";
     // The library counts on a word of the thread where one instruction adds to memory, else by a sequence.
     const std::string_view counted = x86 ? "plain_add" : "rseq_add";
@@ -230,18 +210,19 @@ std::optional<Shape> reader_shape(const Machine &machine, std::string_view form)
 }
 
 std::optional<Shape> shape_of(const Machine &machine, const wire::Cell &cell) {
+    const wire::Made_of made = wire::made_of(cell.form);
     std::optional<Shape> shape = is_percpu(cell)   ? counter_shape(cell.form)
                                  : is_reader(cell) ? reader_shape(machine, cell.form)
-                                                   : Shape{cell.form};
+                                                   : Shape{.first = made.base, .prefetch = !made.prefetch.empty()};
     const bool known =
         shape && find_row(machine, shape->first) && (shape->second.empty() || find_row(machine, shape->second));
     return known ? shape : std::nullopt;
 }
 
-// Adds a single-line form, prefetch and all, to a program.
-void append(Steps &steps, const Machine &machine, std::string_view form, std::uint8_t slot, bool counts) {
+// Adds a single-line form, behind a prefetch or not, to a program.
+void append(Steps &steps, const Machine &machine, std::string_view form, bool prefetch, std::uint8_t slot, bool counts) {
     const std::size_t began = steps.size();
-    if (without_prefetch(form) != form)
+    if (prefetch)
         steps.push_back(simple(Kind::prefetch));
     for (Step step : find_row(machine, form)->steps(static_cast<std::uint16_t>(steps.size()))) {
         step.counts &= counts;
@@ -259,14 +240,12 @@ struct Loop {
     Harness harness = Harness::probe;
 };
 
-bool stores_outputs(std::string_view form) { return without_prefetch(form) != "stadd"; }
-
 // One iteration: the operation, the published benchmark's store, the work, and the loop's own counter, compare and branch.
 void iterate(Steps &steps, const Machine &machine, const Shape &shape, const Loop &loop, std::uint8_t slot) {
     const std::size_t began = steps.size();
     if (shape.index)
         steps.push_back({.kind = Kind::load, .slot = beside});
-    append(steps, machine, shape.first, slot, shape.second.empty());
+    append(steps, machine, shape.first, shape.prefetch, slot, shape.second.empty());
     if (!shape.second.empty()) {
         if (shape.fences)
             steps.push_back(simple(Kind::fence));
@@ -274,9 +253,9 @@ void iterate(Steps &steps, const Machine &machine, const Shape &shape, const Loo
             steps.push_back(work(loop.work, loop.nop_loop));
         if (shape.fences)
             steps.push_back(simple(Kind::fence));
-        append(steps, machine, shape.second, slot, true);
+        append(steps, machine, shape.second, shape.prefetch, slot, true);
     }
-    if (loop.harness == Harness::published && stores_outputs(shape.first))
+    if (loop.harness == Harness::published && shape.first != "stadd")
         steps.push_back({.kind = Kind::store, .slot = beside});
     if (loop.work && shape.second.empty())
         steps.push_back(work(loop.work, loop.nop_loop));

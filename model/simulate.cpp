@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace lw::model {
 namespace {
@@ -78,6 +78,8 @@ Limits limits_of(const Machine &machine, const wire::Cell &cell, const Effort &e
 
 void add_window(Simulated &result, const Outcome &outcome, std::uint64_t batch_ops) {
     result.starved |= outcome.starved;
+    if (outcome.starved)
+        result.least_fair = std::min(result.least_fair, jain(outcome.ops));
     result.events += outcome.events;
     result.thread_ops.resize(outcome.ops.size());
     result.longest_ns = std::max(result.longest_ns, static_cast<double>(outcome.elapsed) / ps_per_ns);
@@ -130,6 +132,8 @@ constexpr const char *rank_names[] = {"", "same_l3", "other_l3", "other_socket"}
 } // namespace
 
 std::vector<Mode> modes_of(const std::vector<double> &batches) {
+    if (batches.empty())
+        return {}; // the timed thread starved: its only group would have a share of 0 / 0
     std::vector<double> sorted = batches;
     std::ranges::sort(sorted);
     const std::size_t least = std::max<std::size_t>(2, sorted.size() / 20);
@@ -245,6 +249,8 @@ void check_plan(const Machine &machine, const wire::Plan &plan) {
             throw wire::Invalid(
                 fmt::format("plan.cpus: CPU {} is absent; machine {} has {}", core, machine.name, machine.cores));
     for (const wire::Cell &cell : plan.cells) {
+        if (cell.work == "memory")
+            throw wire::Invalid(cell.id() + ": the model has no work in memory");
         if (is_list(cell)) {
             run_list(machine, cell);
             continue;
@@ -285,7 +291,8 @@ void add_simulated(wire::Record &record, const wire::Cell &cell, const Simulated
     const double total =
         static_cast<double>(std::accumulate(result.thread_ops.begin(), result.thread_ops.end(), std::uint64_t{0}));
     record.total_mops = result.window_total_ns > 0 ? total / result.window_total_ns * 1000 : 0;
-    record.fairness = jain(result.thread_ops);
+    // Windows in which different threads starve would add up to equal shares.
+    record.fairness = std::min(jain(result.thread_ops), result.least_fair);
     record.sum_expected = result.expected;
     record.sum_found = result.found;
     if (result.modes.size() > 1)

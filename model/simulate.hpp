@@ -29,7 +29,7 @@ struct Simulated {
     double baseline_ns = 0;
     std::vector<double> completion_ns;
     double completion_baseline_ns = 0;
-    std::vector<Mode> modes; // more than one: the cell is metastable
+    std::vector<Mode> modes; // more than one: the cell is metastable; none: the timed thread starved
     std::array<double, phases> spent_ns{}; // per operation; they add up to the issue interval
     std::array<std::uint64_t, 16> tenures{};
     std::vector<std::uint64_t> thread_ops;
@@ -38,6 +38,7 @@ struct Simulated {
     std::uint64_t failed = 0, expected = 0, found = 0, events = 0;
     double home_utilisation = 0;
     bool starved = false; // a thread did not get its turns within the longest window
+    double least_fair = 1; // Jain's index of the least fair window in which a thread starved
     std::vector<unsigned> cores;
     std::string placement_class;
 };
@@ -56,7 +57,7 @@ void check_plan(const Machine &machine, const wire::Plan &plan);
 // The record of a cell. An uncalibrated machine's says nothing in nanoseconds but the machine's bounds, which the caller adds.
 wire::Record record_of(const Machine &machine, const wire::Plan &plan, const wire::Cell &cell, const Effort &effort);
 
-// The fastest of several self-sustaining states first; one element where there is one.
+// The fastest of several self-sustaining states first; one element where there is one, none where there are no batches.
 std::vector<Mode> modes_of(const std::vector<double> &batches);
 
 // Batches that lie apart by this ratio are modes.

@@ -3,7 +3,8 @@
 //
 // A round: every waiter counts itself in the bucket of the key, takes the bucket's lock, queues and sleeps. When all
 // have queued the waker moves them to the other key's bucket one by one, both buckets locked, and then wakes them from there
-// one by one. Who is woken queues again at once, in the bucket that the waker is still emptying.
+// one by one. Who is woken queues again at once, in the bucket that the waker is still emptying. Without moving, they are
+// woken where they queued, and queue again in the other bucket.
 #pragma once
 
 #include "workload/futex.hpp"
@@ -14,13 +15,13 @@
 
 namespace lw::workload {
 
-template <class Lock = Ticket_lock> class Hash_bucket {
+template <class Lock = Ticket_lock, bool moves = true> class Hash_bucket {
 public:
     explicit Hash_bucket(const Options &options)
         : threads_(options.threads), waiters_(options.threads + 1),
           buckets_{Bucket(options.threads + 1), Bucket(options.threads + 1)} {}
 
-    static constexpr unsigned extra_threads = 1; // the waker
+    static unsigned extra_threads(unsigned) { return 1; } // the waker
 
     bool once(Worker &w) { return w.id < threads_ ? wait(w) : wake(w); }
 
@@ -33,10 +34,9 @@ public:
         if (result.all_operations != rounds_ * threads_)
             result.failures.push_back(std::to_string(rounds_) + " rounds of " + std::to_string(threads_) + " waiters, but " +
                                       std::to_string(result.all_operations) + " wake-ups");
-        result.checks.push_back(std::to_string(rounds_) +
-                                " rounds: each waiter queued, requeued and woken once in each, in the "
-                                "order of queueing");
-        result.rounds = {rounds_, median(block_ms_), median(requeue_ms_), median(wake_ms_)};
+        result.checks.push_back(std::to_string(rounds_) + " rounds: each waiter queued, " + (moves ? "requeued " : "") +
+                                "and woken once in each, in the order of queueing");
+        result.rounds = {rounds_, median(block_ms_), median(requeue_ms_), median(wake_ms_), moves, 1};
     }
 
 private:
@@ -56,13 +56,6 @@ private:
         Watched<std::uint32_t> head = 0, tail = 0, length = 0;
         Watched<std::uint64_t> history = 0;
     };
-
-    static double median(std::vector<double> values) {
-        if (values.empty())
-            return 0;
-        std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-        return values[values.size() / 2];
-    }
 
     bool enter(Bucket &bucket, Seat &seat, Worker &w) {
         if (!bucket.lock.lock(seat, w.patience))
@@ -154,13 +147,13 @@ private:
     // The waker's round. False ends the run: the last waiters know, or something was lost.
     bool wake(Worker &w) {
         const auto round = static_cast<std::uint32_t>(rounds_);
-        Bucket &from = buckets_[rounds_ & 1], &to = buckets_[(rounds_ & 1) ^ 1];
+        Bucket &from = buckets_[rounds_ & 1], &to = moves ? buckets_[(rounds_ & 1) ^ 1] : from;
         const double start = now_ns();
         if (!gather(w))
             return false;
         const bool last = w.stop();
         const double gathered = now_ns();
-        for (unsigned i = 0; i < threads_; ++i)
+        for (unsigned i = 0; moves && i < threads_; ++i)
             if (!requeue(from, to, w))
                 return lose(w);
         if (last)

@@ -18,7 +18,7 @@ template <class Lock> class Exclusive {
 public:
     explicit Exclusive(const Options &options) : lock_(options.threads) {}
 
-    static constexpr unsigned extra_threads = 0;
+    static unsigned extra_threads(unsigned) { return 0; }
 
     bool once(Worker &w) {
         if (w.stop())

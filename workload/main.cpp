@@ -1,10 +1,9 @@
 // linewright-workload: locks and counters on the library's atomics, checked while they are timed.
+#include "wire/options.hpp"
 #include "workload/report.hpp"
 #include "workload/request.hpp"
 
 #include <linewright/policy.h>
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +16,7 @@
 namespace {
 
 using namespace lw::workload;
+namespace wire = lw::wire;
 
 enum Exit { done = 0, broken = 1, wrong_request = 2, not_completed = 3 };
 
@@ -43,39 +43,27 @@ std::string policy() {
     return line.data();
 }
 
-// CLI11 takes -1 for the largest number there is.
-CLI::Validator seed() {
-    return {[](const std::string &text) {
-                const bool number =
-                    !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
-                return number ? std::string() : "no seed: '" + text + "' (allowed: 0 to 999999999999999999)";
-            },
-            "0 to 999999999999999999"};
-}
-
-void declare(CLI::App &app, Request &request, std::string &format) {
-    app.set_version_flag("--version", "linewright-workload " LINEWRIGHT_VERSION);
-    app.add_option("KIND", request.kind, "refcount, spinlock, ticket, mcs, rwlock, hash-bucket or handoff")->required();
-    app.add_option("-t,--threads", request.threads, "threads; more than CPUs are allowed (default: one for every CPU)")
-        ->check(CLI::Range(1u, most_threads));
-    app.add_option("-c,--critical", request.critical,
-                   "length of the critical section: iterations of a one-NOP loop, or a time like 200ns (default: 0)");
-    app.add_option("-p,--parallel", request.parallel, "the same between two critical sections (default: 0)");
-    app.add_option("--cpus", request.cpus, "pin thread i to the i-th CPU of a list like 0,2-4 (default: not pinned)");
-    app.add_option("--duration", request.duration, "length of the measured window: 500ms, 2s, 1m (default: 1s)");
-    app.add_option("--seed", request.seed, "seed of every random choice")->capture_default_str()->check(seed());
-    app.add_option(
+void declare(wire::Options &options, Request &request, std::string &format) {
+    std::string names;
+    for (const std::string &kind : kinds())
+        names += (names.empty() ? "" : ", ") + kind;
+    options.argument("KIND", request.kind, names.c_str());
+    options.number("-t,--threads", request.threads, 1, most_threads,
+                   "threads; more than CPUs are allowed (default: one for every CPU)");
+    options.text("-c,--critical", request.critical,
+                 "length of the critical section: iterations of a one-NOP loop, or a time like 200ns (default: 0)");
+    options.text("-p,--parallel", request.parallel, "the same between two critical sections (default: 0)");
+    options.text("--cpus", request.cpus, "pin thread i to the i-th CPU of a list like 0,2-4 (default: not pinned)");
+    options.text("--duration", request.duration, "length of the measured window: 500ms, 2s, 1m (default: 1s)");
+    options.number("--seed", request.seed, 0, 999'999'999'999'999'999, "seed of every random choice (default: 1)");
+    options.text(
         "--wait", request.wait,
         "spin; yield: give up the CPU after 100 polls in vain; auto: after 10000, or 100 where threads outnumber CPUs (default: auto)");
-    app.add_option("--long-hold", request.long_hold,
-                   "now and then a critical section of this length, as a lock torture has them: 1us to 1s");
-    app.add_option("--write-percent", request.write_percent, "rwlock: share of writers")
-        ->check(CLI::Range(0u, 100u))
-        ->capture_default_str();
-    app.add_option("--time-every", request.time_every, "one wait in N is timed, on average")
-        ->check(CLI::Range(1u, 1'000'000u))
-        ->capture_default_str();
-    app.add_option("--format", format, "table or json (default: table)")->check(CLI::IsMember({"table", "json"}));
+    options.text("--long-hold", request.long_hold,
+                 "now and then a critical section of this length, as a lock torture has them: 1us to 1s");
+    options.number("--write-percent", request.write_percent, 0, 100, "rwlock: share of writers (default: 10)");
+    options.number("--time-every", request.time_every, 1, 1'000'000, "one wait in N is timed, on average (default: 16)");
+    options.word("--format", format, {"table", "json"}, "table or json (default: table)");
 }
 
 int answer(const Options &options, const std::string &format) {
@@ -93,15 +81,17 @@ int answer(const Options &options, const std::string &format) {
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app{
-        "Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks it, and reports its rate, fairness and waits."};
+    wire::Options options(
+        "Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks it, and reports its rate, fairness and waits.",
+        "linewright-workload " LINEWRIGHT_VERSION);
     Request request;
     std::string format = "table";
-    declare(app, request, format);
+    declare(options, request, format);
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &error) {
-        return error.get_exit_code() == 0 ? app.exit(error) : complain(wrong_request, error.what());
+        if (!options.parse(argc, argv))
+            return done;
+    } catch (const wire::Options::Wrong &error) {
+        return complain(wrong_request, error.what());
     }
     struct sigaction action{};
     action.sa_handler = on_signal;

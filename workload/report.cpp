@@ -1,7 +1,7 @@
 // Writes results: aligned lines whose figures a regular expression finds, the rate and the verdict first; or one JSON object.
 #include "workload/report.hpp"
 
-#include <nlohmann/json.hpp>
+#include "wire/json.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -25,6 +25,25 @@ std::string ns_text(double ns) {
 
 double rate(const Result &result) {
     return result.seconds > 0 ? static_cast<double>(result.operations) / result.seconds : 0;
+}
+
+bool in_rounds(const Options &o) { return extra_threads(o.kind, o.threads) > 0; }
+
+std::string wakers_text(const Options &o) {
+    const unsigned wakers = extra_threads(o.kind, o.threads);
+    return wakers == 0 ? "" : wakers == 1 ? " and a waker" : print(" and %u wakers", wakers);
+}
+
+std::string rounds_text(const Options &o, const Rounds &rounds) {
+    std::string out = print("  rounds      %" PRIu64 ", medians for all %u waiters:\n", rounds.count, o.threads);
+    out += print("  queued      %u threads in %.4f ms\n", o.threads, rounds.block_ms);
+    if (rounds.requeues)
+        out += print("  requeued    %u threads in %.4f ms\n", o.threads, rounds.requeue_ms);
+    if (rounds.wakers > 1)
+        out += print("  woken       %u threads in %.4f ms, the mean of the wakers\n", o.threads, rounds.wake_ms);
+    else
+        out += print("  woken       %u threads in %.4f ms\n", o.threads, rounds.wake_ms);
+    return out;
 }
 
 std::string length_text(const Length &length) {
@@ -77,10 +96,10 @@ const char *waiting(const std::string &kind) { return kind == "refcount" ? "get"
 } // namespace
 
 std::string as_text(const Options &o, const Result &r, const std::string &policy) {
-    std::string out = print("%s: %u thread%s%s%s, %.3g s%s, seed %" PRIu64 "\n", o.kind.c_str(), o.threads,
-                            o.threads > 1 ? "s" : "", o.kind == "hash-bucket" ? " and a waker" : "",
-                            o.cpus.empty() ? "" : (" on CPU " + cpus_text(o.cpus)).substr(0, 160).c_str(), r.seconds,
-                            r.interrupted ? " (interrupted)" : "", o.seed);
+    std::string out =
+        print("%s: %u thread%s%s%s, %.3g s%s, seed %" PRIu64 "\n", o.kind.c_str(), o.threads, o.threads > 1 ? "s" : "",
+              wakers_text(o).c_str(), o.cpus.empty() ? "" : (" on CPU " + cpus_text(o.cpus)).substr(0, 160).c_str(),
+              r.seconds, r.interrupted ? " (interrupted)" : "", o.seed);
     out += print("  rate        %.0f operations/s\n", rate(r));
     for (const std::string &check : r.verified() ? r.checks : std::vector<std::string>{})
         out += line("verified", check);
@@ -94,12 +113,8 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
         line(waiting(o.kind), print("p50 %s, p99 %s, longest %s (%" PRIu64 " timed; the clock's own %s is in each)",
                                     ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(),
                                     ns_text(r.waits.longest_ns).c_str(), r.waits.timed, ns_text(r.waits.clock_ns).c_str()));
-    if (o.kind == "hash-bucket") {
-        out += print("  rounds      %" PRIu64 ", medians for all %u waiters:\n", r.rounds.count, o.threads);
-        out += print(
-            "  queued      %u threads in %.4f ms\n  requeued    %u threads in %.4f ms\n  woken       %u threads in %.4f ms\n",
-            o.threads, r.rounds.block_ms, o.threads, r.rounds.requeue_ms, o.threads, r.rounds.wake_ms);
-    }
+    if (in_rounds(o))
+        out += rounds_text(o, r.rounds);
     out +=
         "  work        " + length_text(o.critical) + " inside the critical section, " + length_text(o.parallel) + " outside";
     if (o.long_hold_ns > 0)
@@ -111,9 +126,9 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
 }
 
 std::string as_json(const Options &o, const Result &r, const std::string &policy) {
-    using json = nlohmann::ordered_json;
-    const auto length = [](const Length &l) { return json{{"iterations", l.iterations}, {"ns", l.ns}}; };
-    json out{{"linewright_workload", 1},
+    using wire::Json;
+    const auto length = [](const Length &l) { return Json{{"iterations", l.iterations}, {"ns", l.ns}}; };
+    Json out{{"linewright_workload", 1},
              {"tool_version", LINEWRIGHT_VERSION},
              {"workload", o.kind},
              {"threads", o.threads},
@@ -141,11 +156,17 @@ std::string as_json(const Options &o, const Result &r, const std::string &policy
              {"long_holds", r.long_holds}};
     if (o.kind == "rwlock")
         out["write_percent"] = o.write_percent;
-    if (o.kind == "hash-bucket")
+    if (in_rounds(o)) {
         out["rounds"] = {{"count", r.rounds.count},
                          {"block_ms", r.rounds.block_ms},
-                         {"requeue_ms", r.rounds.requeue_ms},
-                         {"wake_ms", r.rounds.wake_ms}};
+                         {"wake_ms", r.rounds.wake_ms},
+                         {"wakers", r.rounds.wakers}};
+        if (r.rounds.requeues)
+            out["rounds"]["requeue_ms"] = r.rounds.requeue_ms;
+    }
+    const Figure shown = figure(o, r);
+    out["figure"] = {
+        {"name", shown.name}, {"unit", shown.unit}, {"value", shown.value}, {"higher_is_better", shown.higher_is_better}};
     out["verified"] = r.verified();
     out["checks"] = r.verified() ? r.checks : std::vector<std::string>{};
     out["failures"] = r.failures;

@@ -46,8 +46,8 @@ void set_wait(Options &options, const std::string &wait, unsigned threads, std::
         options.polls = short_polls;
 }
 
-// The threads that run, the waker of hash-bucket included.
-unsigned running(const std::string &kind, unsigned threads) { return threads + (kind == "hash-bucket"); }
+// The threads that run, wakers included.
+unsigned running(const std::string &kind, unsigned threads) { return threads + extra_threads(kind, threads); }
 
 void place(Options &options, const Request &request, const std::vector<unsigned> &allowed) {
     const std::string pinned = std::to_string(options.cpus.size());
@@ -58,14 +58,18 @@ void place(Options &options, const Request &request, const std::vector<unsigned>
     const std::size_t places = options.cpus.empty() ? allowed.size() : options.cpus.size();
     options.threads = request.threads;
     if (options.threads == 0) {
-        const unsigned least = options.kind == "handoff" ? 2 : 1, waker = running(options.kind, 0);
-        options.threads = std::clamp(static_cast<unsigned>(places), least + waker, most_threads) - waker;
+        const unsigned least = options.kind == "handoff" ? 2 : 1;
+        options.threads = std::clamp(static_cast<unsigned>(places), least, most_threads);
+        while (options.threads > least && running(options.kind, options.threads) > places)
+            --options.threads;
     }
     const unsigned all = running(options.kind, options.threads);
     if (!options.cpus.empty() && all > options.cpus.size())
         refuse("--threads",
                std::to_string(all) + " threads pinned to " + pinned + (pinned == "1" ? " CPU" : " CPUs") +
-                   (all != options.threads ? ", the waker included" : ""),
+                   (all == options.threads       ? ""
+                    : all == options.threads + 1 ? ", the waker included"
+                                                 : ", the wakers included"),
                "at most one for each CPU of --cpus; without --cpus there may be more");
     set_wait(options, request.wait, all, places);
 }

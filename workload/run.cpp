@@ -3,6 +3,8 @@
 
 #include "workload/bucket.hpp"
 #include "workload/exclusive.hpp"
+#include "workload/futex_table.hpp"
+#include "workload/pi_lock.hpp"
 #include "workload/shared.hpp"
 
 #include <algorithm>
@@ -29,17 +31,34 @@ using Runner = Result (*)(const Options &, const std::atomic<bool> &);
 struct Kind {
     const char *name;
     Runner run;
+    unsigned (*extra_threads)(unsigned threads);
 };
 
+template <class Workload> constexpr Kind kind_of(const char *name) {
+    return {name, run_team<Workload>, Workload::extra_threads};
+}
+
 constexpr Kind table[] = {
-    {"refcount", run_team<Refcount<>>},
-    {"spinlock", run_team<Exclusive<Spinlock>>},
-    {"ticket", run_team<Exclusive<Ticket_lock>>},
-    {"mcs", run_team<Exclusive<Mcs_lock>>},
-    {"rwlock", run_team<Reader_writer<>>},
-    {"hash-bucket", run_team<Hash_bucket<>>},
-    {"handoff", run_team<Handoff<>>},
+    kind_of<Refcount<>>("refcount"),
+    kind_of<Exclusive<Spinlock>>("spinlock"),
+    kind_of<Exclusive<Ticket_lock>>("ticket"),
+    kind_of<Exclusive<Mcs_lock>>("mcs"),
+    kind_of<Reader_writer<>>("rwlock"),
+    kind_of<Hash_bucket<>>("hash-bucket"),
+    kind_of<Handoff<>>("handoff"),
+    kind_of<Futex_hash<>>("futex-hash"),
+    kind_of<Hash_bucket<Ticket_lock, false>>("futex-wake"),
+    kind_of<Parallel_wake<>>("futex-wake-parallel"),
+    kind_of<Hash_bucket<>>("futex-requeue"),
+    kind_of<Exclusive<Pi_lock>>("futex-lock-pi"),
 };
+
+const Kind &kind_named(const std::string &name) {
+    for (const Kind &kind : table)
+        if (name == kind.name)
+            return kind;
+    throw Invalid("no workload " + name);
+}
 
 // The best of several, since whatever disturbs only lengthens.
 double time_of(std::uint64_t iterations) {
@@ -82,11 +101,16 @@ const std::vector<std::string> &kinds() {
     return names;
 }
 
-Result run(const Options &options, const std::atomic<bool> &stop) {
-    for (const Kind &kind : table)
-        if (options.kind == kind.name)
-            return kind.run(options, stop);
-    throw Invalid("no workload " + options.kind);
+Result run(const Options &options, const std::atomic<bool> &stop) { return kind_named(options.kind).run(options, stop); }
+
+unsigned extra_threads(const std::string &kind, unsigned threads) { return kind_named(kind).extra_threads(threads); }
+
+Figure figure(const Options &options, const Result &result) {
+    if (options.kind == "futex-requeue")
+        return {"requeued", "ms", result.rounds.requeue_ms, false};
+    if (options.kind == "futex-wake" || options.kind == "futex-wake-parallel")
+        return {"woken", "ms", result.rounds.wake_ms, false};
+    return {"rate", "operations/s", result.seconds > 0 ? static_cast<double>(result.operations) / result.seconds : 0, true};
 }
 
 std::vector<unsigned> allowed_cpus() {

@@ -28,7 +28,7 @@ public:
         patience_.polls = options.polls;
         patience_.yields = options.yields;
         patience_.abandoned = &abandoned_;
-        for (unsigned id = 0; id < options.threads + Workload::extra_threads; ++id)
+        for (unsigned id = 0; id < options.threads + Workload::extra_threads(options.threads); ++id)
             workers_.emplace_back(id, options_, patience_, stop_);
     }
 

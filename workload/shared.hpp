@@ -18,7 +18,7 @@ template <class Count = Counting> class Refcount {
 public:
     explicit Refcount(const Options &) {}
 
-    static constexpr unsigned extra_threads = 0;
+    static unsigned extra_threads(unsigned) { return 0; }
 
     bool once(Worker &w) {
         if (w.stop())
@@ -62,7 +62,7 @@ template <class Lock = Rw_lock> class Reader_writer {
 public:
     explicit Reader_writer(const Options &options) : lock_(options.threads), written_(options.threads) {}
 
-    static constexpr unsigned extra_threads = 0;
+    static unsigned extra_threads(unsigned) { return 0; }
 
     bool once(Worker &w) {
         if (w.stop())
@@ -130,7 +130,7 @@ template <class Pass = Passing> class Handoff {
 public:
     explicit Handoff(const Options &options) : threads_(options.threads) {}
 
-    static constexpr unsigned extra_threads = 0;
+    static unsigned extra_threads(unsigned) { return 0; }
 
     bool once(Worker &w) {
         const std::uint32_t turn = static_cast<std::uint32_t>(w.operations * threads_ + w.id);

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <vector>
 
 namespace lw::workload {
 
@@ -19,6 +20,14 @@ inline double now_ns() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+inline double median(std::vector<double> values) {
+    if (values.empty())
+        return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
 inline void compute(std::uint64_t iterations) {

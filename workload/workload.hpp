@@ -43,10 +43,20 @@ struct Waits {
     double clock_ns = 0;                           // what the two readings of the clock take by themselves
 };
 
-// Medians over the rounds of hash-bucket, ms for all waiters of a round.
+// Medians over the rounds of a workload whose waiters sleep, ms for all waiters of a round. With several wakers, wake_ms is
+// the mean of what each of them takes for its share.
 struct Rounds {
     std::uint64_t count = 0;
     double block_ms = 0, requeue_ms = 0, wake_ms = 0;
+    bool requeues = false;
+    unsigned wakers = 1;
+};
+
+// The one figure that a sweep over thread counts lists: that of the futex benchmark of the same name, else the rate.
+struct Figure {
+    std::string name, unit;
+    double value = 0;
+    bool higher_is_better = true;
 };
 
 struct Result {
@@ -74,6 +84,11 @@ Result run(const Options &options, const std::atomic<bool> &stop);
 
 // Names of the workloads, in the order of the documentation.
 const std::vector<std::string> &kinds();
+
+// Threads of a workload besides those asked for: wakers.
+unsigned extra_threads(const std::string &kind, unsigned threads);
+
+Figure figure(const Options &options, const Result &result);
 
 double jain(const std::vector<std::uint64_t> &shares);
 
