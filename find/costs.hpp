@@ -10,10 +10,14 @@ namespace lw::find {
 struct Costs {
     std::uint64_t sample_ns = 4'000, hit_ns = 70'000, arm_ns = 10'000;
     bool sample_measured = false, watch_measured = false;
+    std::uint64_t switch_ns = 1'000; // of events of tasks: setting a timer anew when a CPU changes tasks
 };
 
 // Takes about 40 ms. A sample: a loop with and without a timer of many samples, in turns, median of the differences. A hit: a store to
 // a watched word of our own, which is disarmed by it. Setting: opening, mapping, enabling and closing one, all charged to the program.
 Costs measure_costs();
+// What events of tasks add to a change of tasks, from a byte that two threads of one CPU hand to each other with and without such
+// events; 0 where it does not show. Takes about 60 ms.
+std::uint64_t measure_switch();
 
 } // namespace lw::find

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <system_error>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +39,8 @@ Launched::Launched(const std::vector<std::string> &command, const std::vector<Va
 
 void Launched::run(const std::vector<std::string> &command, const std::vector<Variable> &environment, int go, int failed) {
     char byte;
-    if (read(go, &byte, 1) != 1) // the sampler gave up
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // killed, the sampler cannot end the program itself
+    if (read(go, &byte, 1) != 1)      // the sampler gave up
         _exit(127);
     for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
         std::signal(number, SIG_DFL);

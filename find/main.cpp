@@ -1,13 +1,15 @@
 // linewright-find: samples a program and writes what it sees as JSON lines; `linewright find` runs it and says what they mean.
 #include "find/session.hpp"
-
-#include <CLI/CLI.hpp>
+#include "wire/options.hpp"
 
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <limits>
 
 namespace {
+
+constexpr int most_descriptor = 1 << 20;
 
 enum Exit { done = 0, wrong_request = 2, not_completed = 3, refused = 4 };
 
@@ -47,31 +49,30 @@ int run(const lw::find::Options &options, int fd) {
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app{"Samples a program's threads with CPU timers; the lines it writes are described in docs/guide/find.md."};
+    lw::wire::Options parser(
+        "Samples a program's threads with CPU timers; the lines it writes are described in docs/guide/find.md.",
+        LINEWRIGHT_VERSION);
     lw::find::Options options;
     double period_us = 1000;
     int fd = 1;
     std::vector<std::string> environment;
-    app.set_version_flag("--version", LINEWRIGHT_VERSION);
-    app.add_option("--period-us", period_us, "CPU time between samples of a thread, at least")->check(CLI::Range(10.0, 1e6));
-    app.add_option("--sample-share", options.sample_share, "share of the program's CPU time that samples may cost")
-        ->check(CLI::Range(1e-6, 1.0));
-    app.add_option("--pid", options.pid, "sample this process, its threads and its descendants")->check(CLI::PositiveNumber);
-    app.add_option("--for", options.seconds, "seconds; a program that was started is then ended")
-        ->check(CLI::PositiveNumber);
-    app.add_option("--watch-share", options.watch_share, "share of the program's CPU time that watchpoints may cost")
-        ->check(CLI::Range(0.0, 1.0));
-    app.add_option("--commands", options.commands,
-                   "descriptor to read requests from: watch ID TID ADDRESS BYTES w|rw MS; stop");
-    app.add_option("--to", fd, "descriptor to write lines to");
-    app.add_option("--signals", options.signals, "folder of the rings of the preloaded library, instead of perf_event_open");
-    app.add_option("--env", environment, "NAME=VALUE for the program");
-    app.add_option("command", options.command, "the program and its arguments");
-    app.positionals_at_end();
+    parser.number("--period-us", period_us, 10, 1e6, "CPU time between samples of a thread, at least");
+    parser.number("--sample-share", options.sample_share, 1e-6, 1, "share of the program's CPU time that samples may cost");
+    parser.number("--pid", options.pid, 1, std::numeric_limits<pid_t>::max(),
+                  "sample this process, its threads and its descendants");
+    parser.number("--for", options.seconds, 1e-6, 1e9, "seconds; a program that was started is then ended");
+    parser.number("--watch-share", options.watch_share, 0, 1, "share of the program's CPU time that watchpoints may cost");
+    parser.number("--commands", options.commands, 0, most_descriptor,
+                  "descriptor to read requests from: watch ID TID ADDRESS BYTES w|rw MS; stop");
+    parser.number("--to", fd, 0, most_descriptor, "descriptor to write lines to");
+    parser.text("--signals", options.signals, "folder of the rings of the preloaded library, instead of perf_event_open");
+    parser.texts("--env", environment, "NAME=VALUE for the program");
+    parser.rest("command", options.command, "the program and its arguments");
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &error) {
-        return app.exit(error) == 0 ? done : wrong_request;
+        if (!parser.parse(argc, argv))
+            return done;
+    } catch (const lw::wire::Options::Wrong &error) {
+        return fail(error.what(), wrong_request);
     }
     if ((options.pid == 0) == options.command.empty())
         return fail("name either a program or --pid", wrong_request);

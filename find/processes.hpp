@@ -23,6 +23,8 @@ std::vector<pid_t> family_of(pid_t pid);
 unsigned long long cpu_time(pid_t tid);
 // Whether a thread runs or waits for a CPU: it does not sleep.
 bool wants_cpu(pid_t tid);
+// How often CPUs have left the threads of these processes for other tasks.
+std::uint64_t switches_of(const std::vector<pid_t> &family);
 pid_t parent_of(pid_t pid);
 std::string name_of(pid_t tid);
 // The file that a process runs, as its mappings name it; empty where that is not to be seen.

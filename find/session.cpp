@@ -83,6 +83,8 @@ public:
 private:
     void begin_program();
     void begin_process();
+    std::uint64_t switches() const;
+    bool by_cpu(const std::vector<pid_t> &family);
     void join(const std::vector<pid_t> &family);
     void header(const char *scope);
     void loop();
@@ -105,6 +107,7 @@ private:
     std::map<std::uint32_t, std::uint64_t> described_; // when a process's mappings are written next
     std::uint64_t began_ns_ = 0, ended_at_ns_ = 0;
     std::size_t left_out_ = 0;
+    std::uint64_t switches_before_ = 0;
     bool stop_asked_ = false, commands_open_ = true, other_run_ = false;
 };
 
@@ -131,16 +134,19 @@ void Run::header(const char *scope) {
 void Run::begin_program() {
     program_.emplace(options_.command, options_.environment);
     raise_descriptors();
-    if (options_.signals.empty()) {
-        timers_.emplace(out_, period_ns_);
-        if (int error = timers_->add(program_->pid(), true)) {
-            program_.reset();
-            refuse(error, false);
-        }
-    } else
+    const char *scope = "program";
+    if (!options_.signals.empty())
         signals_.emplace(out_, options_.signals);
-    header("program");
+    else if (by_cpu({program_->pid()}))
+        scope = "machine";
+    else if (int error = timers_->add(program_->pid(), true)) {
+        program_.reset();
+        refuse(error, false);
+    }
+    header(scope);
     describe_tasks(out_, program_->pid(), {program_->pid()}, monotonic_ns());
+    if (timers_ && timers_->whole_machine())
+        timers_->start();
     if (int error = program_->release())
         throw WrongRequest("cannot run " + options_.command[0] + ": " + std::strerror(error));
 }
@@ -155,10 +161,38 @@ void Run::begin_process() {
     join(family_of(options_.pid));
 }
 
-// Events for every thread where there are descriptors for all; else one for each CPU of the whole machine, where that is
-// allowed; else the threads that have used the most CPU time.
-void Run::join(const std::vector<pid_t> &family) {
+// One event for each CPU of the whole machine, where that is allowed; else `timers_` is fresh.
+bool Run::by_cpu(const std::vector<pid_t> &family) {
     timers_.emplace(out_, period_ns_);
+    if (timers_->add_machine(family) == 0)
+        return true;
+    timers_.emplace(out_, period_ns_);
+    costs_.switch_ns = measure_switch();
+    return false;
+}
+
+// CPU time of the program, with that inside the kernel, of which there may be no samples.
+std::uint64_t cpu_of_children() {
+    rusage used{};
+    getrusage(RUSAGE_CHILDREN, &used);
+    auto seconds = static_cast<std::uint64_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+    return seconds * 1'000'000'000 + static_cast<std::uint64_t>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1'000;
+}
+
+// Changes of tasks that events of tasks took part in so far; those of children count once they were waited for.
+std::uint64_t Run::switches() const {
+    if (!timers_ || timers_->whole_machine())
+        return 0;
+    if (options_.pid)
+        return switches_of(family_of(options_.pid));
+    rusage used{};
+    getrusage(RUSAGE_CHILDREN, &used);
+    return static_cast<std::uint64_t>(used.ru_nvcsw + used.ru_nivcsw);
+}
+
+// Events by CPU where they are allowed; else for every thread, or where there are descriptors for fewer, for those that have
+// used the most CPU time.
+void Run::join(const std::vector<pid_t> &family) {
     std::vector<pid_t> tids;
     for (pid_t pid : family)
         for (pid_t tid : threads_of(pid))
@@ -166,7 +200,7 @@ void Run::join(const std::vector<pid_t> &family) {
     auto cpus = static_cast<std::size_t>(sysconf(_SC_NPROCESSORS_CONF));
     std::size_t most = std::max<std::size_t>(1, (raise_descriptors() - 64) / cpus);
     const char *scope = "tasks";
-    if (tids.size() > most && timers_->add_machine(family) == 0) {
+    if (by_cpu(family)) {
         scope = "machine";
     } else {
         if (tids.size() > most) {
@@ -255,6 +289,7 @@ void Run::drain() {
 
 void Run::loop() {
     began_ns_ = monotonic_ns();
+    switches_before_ = switches();
     std::uint64_t flushed_ns = began_ns_;
     while (true) {
         bool over_now = over(monotonic_ns()); // asked before the rings are drained: nothing of the end is missed
@@ -274,6 +309,8 @@ void Run::loop() {
 }
 
 void Run::finish() {
+    std::uint64_t switched = switches();
+    switched -= std::min(switched, switches_before_); // threads that ended took theirs with them
     if (timers_)
         timers_->stop();
     drain();
@@ -287,6 +324,9 @@ void Run::finish() {
         .number("watch_armed", watches_.armed())
         .number("watch_cost_ns", watches_.cost_ns())
         .number("sample_cost_ns", signals_ ? signals_->handler_ns() : totals.samples * costs_.sample_ns)
+        .number("switches", switched)
+        .number("switch_cost_ns", switched * costs_.switch_ns)
+        .number("cpu_ns", program_ ? cpu_of_children() : 0)
         .number("elapsed_ns", monotonic_ns() - began_ns_);
     if (program_)
         line.text("ending", program_->exit_code() < 0 ? strsignal(-program_->exit_code()) : "exit")

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <span>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -39,6 +40,10 @@ SharedRing *map_ring(const std::string &path) {
 Signals::~Signals() {
     for (auto &[pid, process] : processes_)
         munmap(process.ring, sizeof(SharedRing));
+    // The command removes the folder, unless it was killed.
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+    std::filesystem::remove(std::filesystem::path(folder_).parent_path(), ignored); // where it is empty
 }
 
 void Signals::look_for_rings() {
@@ -98,13 +103,14 @@ void Signals::take(std::uint32_t pid, const Slot &slot) {
     auto count = static_cast<std::size_t>(__builtin_popcountll(register_mask));
     std::uint64_t ip = slot.registers[instruction_pointer];
     totals_.samples++;
-    code_.want(pid, ip);
+    code_.want(pid, ip, slot.time_ns);
     if (own_bits == 64)
         blocks_.want(pid, slot.tid, slot.registers[stack_pointer]);
     Line(out_, "sample")
         .number("time_ns", slot.time_ns)
         .number("pid", pid)
         .number("tid", slot.tid)
+        .number("cpu", slot.cpu)
         .number("ip", ip)
         .number("bits", own_bits)
         .list("registers", std::span(slot.registers, count))

@@ -1,9 +1,13 @@
 // Opens the events as perf record does: one for each task and CPU, the rings shared by the events of a CPU.
 #include "find/timers.hpp"
 
+#include "find/processes.hpp"
+
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -13,8 +17,10 @@ namespace lw::find {
 
 namespace {
 
-// 512 KiB with the control page is what an unprivileged user may lock for each CPU (perf_event_mlock_kb); then less.
-constexpr std::size_t ring_pages[] = {128, 32, 8};
+// 512 KiB with the control page is what an unprivileged user may lock for each CPU (perf_event_mlock_kb); then less. Who may sample
+// whole CPUs may have more, and needs it: other programs' samples are in the rings until they are read.
+constexpr std::size_t ring_pages[] = {512, 128, 32, 8};
+constexpr long most_cpus = 64; // with rings of the first size
 
 template <class T> T at(const perf_event_header &record, std::size_t offset) {
     T value{};
@@ -35,11 +41,20 @@ std::string_view string_at(const perf_event_header &record, std::size_t offset) 
 
 } // namespace
 
+// Periods differ by up to 3 % between CPUs, so that two CPUs' samples come at all distances from each other and not at one that
+// the start of two threads decided (movement.py looks at close pairs). The golden section spreads the periods of few and many CPUs.
+std::uint64_t Timers::period_on(int cpu) const {
+    constexpr double golden = 0.618034, spread = 0.03;
+    double whole = 0;
+    return period_ns_ +
+           static_cast<std::uint64_t>(static_cast<double>(period_ns_) * spread * std::modf(golden * cpu, &whole));
+}
+
 int Timers::open(pid_t tid, int cpu, bool on_exec) {
-    int fd = perf_open(timer_attributes(period_ns_, kernel_, on_exec), tid, cpu);
+    int fd = perf_open(timer_attributes(period_on(cpu), kernel_, on_exec), tid, cpu);
     if (fd < 0 && (errno == EACCES || errno == EPERM) && kernel_ && events_.empty()) {
         kernel_ = false;
-        fd = perf_open(timer_attributes(period_ns_, kernel_, on_exec), tid, cpu);
+        fd = perf_open(timer_attributes(period_on(cpu), kernel_, on_exec), tid, cpu);
     }
     if (fd < 0)
         return errno;
@@ -49,7 +64,8 @@ int Timers::open(pid_t tid, int cpu, bool on_exec) {
             return errno;
     } else {
         std::optional<Ring> ring;
-        for (std::size_t pages : ring_pages)
+        bool large = machine_ && sysconf(_SC_NPROCESSORS_CONF) <= most_cpus;
+        for (std::size_t pages : std::span(ring_pages).subspan(large ? 0 : 1))
             if (!ring)
                 ring = Ring::map(fd, pages);
         if (!ring)
@@ -76,8 +92,19 @@ int Timers::add(pid_t tid, bool on_exec) {
 int Timers::add_machine(const std::vector<pid_t> &family) {
     machine_ = true;
     for (pid_t pid : family)
-        family_.insert(static_cast<std::uint32_t>(pid));
+        family_[static_cast<std::uint32_t>(pid)] = true;
     return add(-1, false);
+}
+
+// A process that was not met before may have left its record in the ring of another CPU, which is read later: its parents tell.
+bool Timers::ours(std::uint32_t pid) {
+    if (!machine_)
+        return true;
+    if (auto known = family_.find(pid); known != family_.end())
+        return known->second;
+    auto parent = pid > 1 ? static_cast<std::uint32_t>(parent_of(static_cast<pid_t>(pid))) : 0;
+    bool found = parent && ours(parent);
+    return family_[pid] = found;
 }
 
 void Timers::start() {
@@ -135,7 +162,7 @@ void Timers::take_sample(const perf_event_header &record) {
 
 // What the sample's instruction and its addresses are read from: code, and where the thread's own data lie.
 void Timers::want_surroundings() {
-    code_.want(sample_.pid, sample_.ip);
+    code_.want(sample_.pid, sample_.ip, sample_.time_ns);
     if (sample_.bits == 64)
         blocks_.want(sample_.pid, sample_.tid, sample_.registers[stack_pointer]);
 }
@@ -176,8 +203,8 @@ void Timers::take_name(const perf_event_header &record) {
 
 void Timers::take_task(const perf_event_header &record, const char *event) {
     auto pid = at<std::uint32_t>(record, 8), parent = at<std::uint32_t>(record, 12);
-    if (machine_ && record.type == PERF_RECORD_FORK && family_.contains(parent))
-        family_.insert(pid);
+    if (machine_ && record.type == PERF_RECORD_FORK && pid != parent)
+        family_[pid] = ours(parent); // its number may have been another's before
     if (!ours(pid))
         return;
     Line(out_, "task")

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -23,7 +24,8 @@ public:
 
     // Opens events for a task on every CPU; new threads and children of it inherit them. 0, or the errno.
     int add(pid_t tid, bool on_exec);
-    // Opens one event for each CPU that sees every task; lines are written for `family` and its new children only.
+    // Opens one event for each CPU that sees every task; lines are written for `family` and its new children only. Nothing has
+    // to be set anew when a CPU changes tasks, which is what events of tasks cost a program that switches often.
     int add_machine(const std::vector<pid_t> &family);
     // Starts the events that did not wait for an exec.
     void start();
@@ -34,12 +36,14 @@ public:
     // Processes that samples came from since the last call.
     std::unordered_set<std::uint32_t> take_active() { return std::exchange(active_, {}); }
     bool kernel() const { return kernel_; }
+    bool whole_machine() const { return machine_; }
     std::size_t events() const { return events_.size(); }
     const Totals &totals() const { return totals_; }
 
 private:
+    std::uint64_t period_on(int cpu) const;
     int open(pid_t tid, int cpu, bool on_exec);
-    bool ours(std::uint32_t pid) const { return !machine_ || family_.contains(pid); }
+    bool ours(std::uint32_t pid);
     void take(const perf_event_header &record);
     void want_surroundings();
     void take_sample(const perf_event_header &record);
@@ -53,7 +57,8 @@ private:
     std::uint64_t period_ns_;
     bool kernel_ = true; // samples inside the kernel are allowed
     bool machine_ = false;
-    std::unordered_set<std::uint32_t> family_, active_;
+    std::unordered_map<std::uint32_t, bool> family_; // of the machine's processes, whether they are the program's
+    std::unordered_set<std::uint32_t> active_;
     std::vector<Handle> events_;
     struct Cpu {
         int first; // event that owns the ring

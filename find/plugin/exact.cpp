@@ -299,7 +299,7 @@ void write_all(Output &output) {
             total += counts.reads + counts.writes;
             if (!wanted.contains(key.line))
                 continue;
-            code.want(me, key.ip);
+            code.want(me, key.ip, 0);
             Line(output, "access")
                 .number("pid", me)
                 .number("tid", thread->tid)

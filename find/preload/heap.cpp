@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <new>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define LW_PUBLIC extern "C" [[gnu::visibility("default")]]
@@ -40,8 +42,8 @@ char mark[PATH_MAX];
 std::atomic<bool> marked;
 void look_again(void *caller);
 std::atomic<Blocks *> table;
-std::atomic<std::uint64_t> serial;
 std::uint64_t process;
+std::uintptr_t code_begin, code_end; // of the program's own code
 
 // The allocator behind us. dlsym may allocate itself: until it has answered, memory comes from a small arena.
 struct Next {
@@ -81,21 +83,77 @@ bool found_next() {
     return next.free;
 }
 
+std::uint64_t now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now); // a read of memory; 1 to 10 ms fine, as samples are
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// Words above our frame that point into the program's code. A stack may end with its page: the kernel copies what lies behind.
+[[gnu::noinline]] void find_callers(Block &block, void *caller) {
+    constexpr std::uintptr_t page = 4096, most_bytes = 64 * sizeof(void *);
+    std::uintptr_t words[most_bytes / sizeof(void *)];
+    void *at = __builtin_frame_address(0);
+    std::uintptr_t left = page - (reinterpret_cast<std::uintptr_t>(at) & (page - 1));
+    std::size_t bytes = left < most_bytes ? left : most_bytes;
+    iovec here{words, most_bytes}, there{at, most_bytes};
+    int before = errno;
+    if (left < most_bytes && process_vm_readv(static_cast<pid_t>(process), &here, 1, &there, 1, 0) == most_bytes)
+        bytes = most_bytes;
+    else
+        std::memcpy(words, at, bytes);
+    errno = before;
+    block.callers[0] = reinterpret_cast<std::uintptr_t>(caller);
+    unsigned found = 1;
+    for (std::size_t i = 0; i < bytes / sizeof(void *) && found < most_callers; i++)
+        if (words[i] > code_begin && words[i] < code_end && words[i] != block.callers[0])
+            block.callers[found++] = words[i];
+    for (; found < most_callers; found++)
+        block.callers[found] = 0;
+}
+
+// Of a group without a free place, that of the block that was freed first; `group` where all are alive.
+unsigned oldest(Blocks &from, std::uint64_t first) {
+    unsigned found = group;
+    std::uint64_t least = ~std::uint64_t{0};
+    for (unsigned i = 0; i < group; i++)
+        if (std::uint64_t died = from.died_ns[first + i].load(std::memory_order_relaxed); died && died < least)
+            found = i, least = died;
+    return found;
+}
+
+// Takes a place that is free or a freed block's; false where another thread took it meanwhile.
+bool take_place(Blocks &from, std::uint64_t at) {
+    std::uint64_t seen = from.keys[at].load(std::memory_order_relaxed);
+    bool living = seen && !from.died_ns[at].load(std::memory_order_acquire);
+    return seen != 1 && !living && from.keys[at].compare_exchange_strong(seen, 1, std::memory_order_acquire);
+}
+
 void note(void *block, std::size_t size, void *caller) {
     Blocks *to = table.load(std::memory_order_acquire);
     if (!to || !block)
         return;
     std::uint64_t key = key_of(process, reinterpret_cast<std::uintptr_t>(block)), first = group_of(key);
-    for (std::uint64_t at = first; at < first + group; at++) {
-        std::uint64_t free = 0;
-        if (!to->keys[at].compare_exchange_strong(free, 1, std::memory_order_acquire))
-            continue;
-        to->blocks[at] = {size, reinterpret_cast<std::uintptr_t>(caller), serial.fetch_add(1, std::memory_order_relaxed)};
-        // Release: a reader that sees the key sees the block; pairs with reading the file after the program's end.
-        to->keys[at].store(key, std::memory_order_release);
-        return;
+    std::uint64_t at = first;
+    while (at < first + group && (to->keys[at].load(std::memory_order_relaxed) || !take_place(*to, at)))
+        at++;
+    for (bool taken = at < first + group; !taken; taken = take_place(*to, at)) {
+        unsigned freed = oldest(*to, first);
+        if (freed == group) {
+            to->dropped.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+        at = first + freed;
     }
-    to->dropped.fetch_add(1, std::memory_order_relaxed);
+    find_callers(to->blocks[at], caller);
+    to->blocks[at].process = process;
+    to->blocks[at].start = reinterpret_cast<std::uintptr_t>(block);
+    to->blocks[at].size = size;
+    to->blocks[at].born_ns = now_ns();
+    // Release: `forget` in another thread, which reads a 0 here, sees that the key is no longer the freed block's.
+    to->died_ns[at].store(0, std::memory_order_release);
+    // Release: a reader that sees the key sees the block; pairs with reading the file after the program's end.
+    to->keys[at].store(key, std::memory_order_release);
 }
 
 void forget(void *block) {
@@ -104,9 +162,10 @@ void forget(void *block) {
         return;
     std::uint64_t key = key_of(process, reinterpret_cast<std::uintptr_t>(block)), first = group_of(key);
     for (std::uint64_t at = first; at < first + group; at++)
-        if (to->keys[at].load(std::memory_order_relaxed) == key)
-            // Release: the thread that takes the slot next (acquire in note) writes its block after ours was given up.
-            return to->keys[at].store(0, std::memory_order_release);
+        // Acquire: pairs with the release store in note. An older block of this address has died, or its place is being taken.
+        if (to->keys[at].load(std::memory_order_relaxed) == key && !to->died_ns[at].load(std::memory_order_acquire) &&
+            to->keys[at].load(std::memory_order_relaxed) == key)
+            return to->died_ns[at].store(now_ns(), std::memory_order_relaxed);
 }
 
 bool in_ranges(std::uintptr_t address) {
@@ -146,7 +205,7 @@ void *allocate(std::size_t size, std::size_t alignment, void *caller) {
 }
 
 void open_table(const char *path) {
-    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return;
     off_t size = lseek(file, 0, SEEK_END);
@@ -240,6 +299,16 @@ void prepare_mark() {
         mark[0] = '\0';
 }
 
+// The program's own code, which comes first.
+int note_code(dl_phdr_info *info, std::size_t, void *) {
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+            code_begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            code_end = code_begin + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
+}
+
 void in_child() { process = static_cast<std::uint64_t>(getpid()); }
 
 [[gnu::constructor]] void begin() {
@@ -253,6 +322,7 @@ void in_child() { process = static_cast<std::uint64_t>(getpid()); }
         read_ranges(pad);
         padding.store(asked > 0, std::memory_order_relaxed);
     }
+    dl_iterate_phdr(note_code, nullptr);
     if (const char *path = std::getenv("LINEWRIGHT_FIND_HEAP"))
         open_table(path);
 }

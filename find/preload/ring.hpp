@@ -17,6 +17,7 @@ inline constexpr unsigned most_registers = 33, most_frames = 12, top_words = 8;
 struct Slot {
     std::atomic<std::uint32_t> full;
     std::uint32_t tid;
+    std::uint32_t cpu;
     std::uint32_t frames, words;
     std::uint64_t time_ns; // CLOCK_MONOTONIC
     std::uint64_t registers[most_registers]; // in the order of perf's numbers, those of register_mask

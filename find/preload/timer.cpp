@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -112,6 +113,7 @@ void on_tick(int, siginfo_t *, void *where) {
         Word frame, stack;
         registers_of(static_cast<ucontext_t *>(where), slot->registers, frame, stack);
         slot->tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+        slot->cpu = static_cast<std::uint32_t>(sched_getcpu()); // the rseq area or the vDSO: safe in a handler
         slot->time_ns = began;
         slot->frames = walk(frame, stack, slot->chain);
         slot->words = top_of(stack, slot->top);
