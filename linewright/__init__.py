@@ -1,3 +1,4 @@
-"""Linewright: what cache-line ownership costs on a machine, and which form of each operation is right there."""
+"""Linewright: what cache-line ownership costs on a machine, and which form of each operation is
+right there."""
 
 __version__ = "0.1.0"

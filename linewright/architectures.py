@@ -1,4 +1,5 @@
-"""The one list of architectures: what each is called elsewhere, and what the command must know of it."""
+"""The one list of architectures: what each is called elsewhere, and what the command must know of
+it."""
 
 from __future__ import annotations
 
@@ -19,13 +20,16 @@ class Architecture(Struct, frozen=True, kw_only=True):
     """Debian's name of it, which the folders of its libraries have."""
     library_folder: str = "lib64"
     forms_differ: bool = False
-    """Whether an operation has several forms in the library, among which LINEWRIGHT_ATOMICS chooses."""
+    """Whether an operation has several forms in the library, among which LINEWRIGHT_ATOMICS
+    chooses."""
     far_atomics: bool = False
     """Whether an atomic may be performed outside of the core, so that single lines are judged."""
 
 
 ARCHITECTURES = (
-    Architecture(name="x86_64", uname=("x86_64", "amd64"), elf="EM_X86_64", triplet="x86_64-linux-gnu"),
+    Architecture(
+        name="x86_64", uname=("x86_64", "amd64"), elf="EM_X86_64", triplet="x86_64-linux-gnu"
+    ),
     Architecture(
         name="i386",
         word_bits=32,
@@ -56,5 +60,6 @@ def of(name: str) -> Architecture:
 
 
 def of_machine(machine: str) -> str:
-    """The architecture of a machine as ``uname -m`` names it; empty where there is no probe for it."""
+    """The architecture of a machine as ``uname -m`` names it; empty where there is no probe for
+    it."""
     return next((a.name for a in ARCHITECTURES if machine in a.uname), "")

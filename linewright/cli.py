@@ -1,9 +1,11 @@
-"""The `linewright` command: Typer app, and the one place where failures become a line and an exit code."""
+"""The `linewright` command: Typer app, and the one place where failures become a line and an exit
+code."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,12 +13,12 @@ import typer
 from linewright import __version__
 from linewright.commands import register_all
 from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
-from linewright.output.console import note
-from linewright.trial.launch import given
+from linewright.show.console import note
 
 app = typer.Typer(
     name="linewright",
-    help="Measures what atomic operations cost on this machine, and which form of each is right there.",
+    help="Measures what atomic operations cost on this machine, and which form of each is right "
+    "there.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -43,27 +45,32 @@ register_all(app)
 
 
 def _give_back_the_locale() -> None:
-    """Restore the LC_CTYPE that Python replaced in the C locale (PEP 538), since child processes inherit it."""
+    """Restore the LC_CTYPE that Python replaced in the C locale (PEP 538), since child processes
+    inherit it."""
     if os.environ.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
         return
     try:
-        before = given().get("LC_CTYPE")
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:
         return
     del os.environ["LC_CTYPE"]
-    if before is not None:
-        os.environ["LC_CTYPE"] = before
+    for assignment in given:
+        if assignment.startswith(b"LC_CTYPE="):
+            os.environ["LC_CTYPE"] = os.fsdecode(assignment.partition(b"=")[2])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not completed.
+    """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not
+    completed.
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """
     _standard_streams()
     _give_back_the_locale()
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # where the locale has no '±' a table with '?' is still a table
+        sys.stdout.reconfigure(
+            errors="replace"
+        )  # where the locale has no '±' a table with '?' is still a table
     try:
         answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()
@@ -73,7 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except SystemExit:
-        # Click or Rich met the closed pipe first and would exit with 1, which means "a difference" here.
+        # Click or Rich met the closed pipe first and would exit with 1, which means "a difference"
+        # here.
         return _unread()
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INCOMPLETE)
@@ -82,18 +90,24 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         _unread()  # the rest of the buffer would fail again at exit
         return _fail(
-            f"{error.filename or 'standard output, or a temporary file'}: {error.strerror or error}", INCOMPLETE
+            f"{error.filename or 'standard output, or a temporary file'}: "
+            f"{error.strerror or error}",
+            INCOMPLETE,
         )
     except Exception as error:
         if hasattr(error, "format_message"):  # the usage errors of Typer and of Click
             return _usage(error)
         if os.environ.get("LINEWRIGHT_DEBUG") == "1":
             raise
-        return _fail(f"unexpected {type(error).__name__}: {error} (LINEWRIGHT_DEBUG=1 shows where)", INCOMPLETE)
+        return _fail(
+            f"unexpected {type(error).__name__}: {error} (LINEWRIGHT_DEBUG=1 shows where)",
+            INCOMPLETE,
+        )
 
 
 def _standard_streams() -> None:
-    """Open closed standard streams (``>&-``) on /dev/null, so that no record file gets their descriptor."""
+    """Open closed standard streams (``>&-``) on /dev/null, so that no record file gets their
+    descriptor."""
     for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(fd)
@@ -104,7 +118,8 @@ def _standard_streams() -> None:
 
 
 def _unread() -> int:
-    """Send the rest of standard output, which its reader closed, to /dev/null: Python would complain at exit."""
+    """Send the rest of standard output, which its reader closed, to /dev/null: Python would
+    complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return DONE
 

@@ -1,8 +1,10 @@
-"""The two ways a command fails: the request was wrong (exit 2), or the run could not be completed (exit 3)."""
+"""The two ways a command fails: the request was wrong (exit 2), or the run could not be completed
+(exit 3)."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 DONE = 0
 DIFFERENT = 1
@@ -13,13 +15,18 @@ LONGEST_MESSAGE = 4000
 
 
 def one_line(text: str) -> str:
-    """Text on one line, without the control characters that a hostile file could use to drive a terminal."""
+    """Text on one line, without the control characters that a hostile file could use to drive a
+    terminal."""
     spaced = " ".join(text.split())
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in spaced)
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
+        for c in spaced
+    )
 
 
 class LinewrightError(Exception):
-    """A failure that the user reads as one line; `exit_code` says whether the request or the run was at fault."""
+    """A failure that the user reads as one line; `exit_code` says whether the request or the run
+    was at fault."""
 
     exit_code = INCOMPLETE
 
@@ -37,6 +44,42 @@ class UserError(LinewrightError):
         prefix = f"{where}: " if where else ""
         suffix = f" ({allowed})" if allowed else ""
         super().__init__(f"{prefix}{what}{suffix}")
+
+
+def contradiction(one: str, other: str, where: str, allowed: str) -> UserError:
+    """The refusal of two things that cannot be asked for at once."""
+    return UserError(f"{one} and {other} contradict each other", where, allowed)
+
+
+def choice(what: str, given: str, where: str, allowed: Iterable[str]) -> str:
+    """One of the allowed words, or the refusal that lists them; `what` a word stands for."""
+    if given not in (known := tuple(allowed)):
+        raise UserError(f"no {what} {given!r}", where, f"allowed: {', '.join(known)}")
+    return given
+
+
+def check_range(value: int, least: int, most: int, where: str) -> int:
+    """A number from `least` to `most`, or the refusal of one outside."""
+    if not least <= value <= most:
+        raise UserError(f"out of range: {value}", where, f"allowed: {least} to {most}")
+    return value
+
+
+def nothing_finished(where: str, what: str) -> UserError:
+    """The refusal of records in which no cell is finished; `what` was to be done with them."""
+    allowed = "the run ended before its first block of cells did"
+    return UserError(f"no finished cell to {what}", where, allowed)
+
+
+def cannot_write(
+    path: object, error: OSError, where: str = "--output", allowed: str = ""
+) -> UserError:
+    """The refusal where opening or writing a file fails."""
+    return UserError(
+        f"cannot write {path}: {error.strerror}",
+        where,
+        allowed or "name a file that can be written",
+    )
 
 
 class RunError(LinewrightError):

@@ -1,7 +1,8 @@
-"""The families of operations: what each is called, which of its forms are bounds, what its forms are compared with.
+"""The families of operations: what each is called, which of its forms are bounds, what its forms
+are compared with.
 
-Whatever treats operations differently (tables, verdict, advice, report) asks here, so that a new operation is one line.
-"""
+Whatever treats operations differently (tables, verdict, advice, report) asks here, so that a new
+operation is one line."""
 
 from __future__ import annotations
 
@@ -20,17 +21,19 @@ class Family(Struct, frozen=True, kw_only=True):
     baseline: str = ""
     """The operation that stands for the loop without one; empty where the family has none."""
     floors: tuple[str, ...] = ()
-    """Forms that bound the others and are never advised: they lose counts, count something else, or tear."""
+    """Forms that bound the others and are never advised: they lose counts, count something else, or
+    tear."""
     defaults: Mapping[str, tuple[str, ...]] = {}
-    """For each operation the forms that the others are compared with, the first of them that was measured: what a
-    compiler emits, or what a program without this library would do."""
+    """For each operation the forms that the others are compared with, the first of them that was
+    measured: what a compiler emits, or what a program without this library would do."""
     table: str = "common"
     """``common`` (the tables of one operation each), ``cache`` or ``readers``."""
     verdict: str = "forms"
-    """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or many) or
-    ``readers`` (forms, scaling and updaters)."""
+    """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or
+    many) or ``readers`` (forms, scaling and updaters)."""
     advice: str = ""
-    """Name of the section of `linewright advise` that speaks of it; empty: the sections about a choice of form."""
+    """Name of the section of `linewright advise` that speaks of it; empty: the sections about a
+    choice of form."""
     contended: bool = True
     """Whether several CPUs use one word on purpose; per-CPU operations are judged alone."""
 
@@ -57,14 +60,17 @@ PERCPU = Family(
     title="Per-CPU counters",
     operations=("percpu_add", "percpu_cmpxchg"),
     baseline="percpu_none",
-    floors=("percpu_racy_add", "percpu_thread_local_add", "percpu_own_plain_add", "percpu_shared_plain_add"),
+    floors=(
+        "percpu_racy_add", "percpu_thread_local_add",
+        "percpu_own_plain_add", "percpu_shared_plain_add",
+    ),
     defaults={
         "percpu_add": ("percpu_shared_c11_add", "percpu_own_c11_add", "this_cpu_add"),
         "percpu_cmpxchg": ("percpu_rseq_cmpxchg", "this_cpu_cmpxchg"),
     },
     advice="percpu",
     contended=False,
-)
+)  # fmt: skip
 WIDE = Family(
     name="wide",
     title="Wider than a register",
@@ -72,11 +78,13 @@ WIDE = Family(
     floors=("read_twice_read",),
     defaults={
         "wide_read": ("cmpxchg16b_read_once", "cmpxchg8b_read_once", "casp_read", "ldxp_stxp_read"),
-        "wide_write": ("cmpxchg16b_loop_xchg", "cmpxchg8b_loop_xchg", "casp_loop_xchg", "ldxp_stxp_xchg"),
+        "wide_write": (
+            "cmpxchg16b_loop_xchg", "cmpxchg8b_loop_xchg", "casp_loop_xchg", "ldxp_stxp_xchg",
+        ),
         "wide_add": ("cmpxchg8b_loop_torn_first_add",),
     },
     advice="wide",
-)
+)  # fmt: skip
 CACHE = Family(
     name="cache",
     title="Cache maintenance",
@@ -90,11 +98,14 @@ DMA = Family(
     title="DMA mappings of scatter lists, in the kernel",
     operations=("dma_map", "dma_unmap", "dma_sync_for_device", "dma_sync_for_cpu"),
     verdict="dma",
+    advice="dma",
 )
 READERS = Family(
     name="readers",
     title="Readers and grace periods",
-    operations=("readers_pair", "readers_shape", "readers_floor", "readers_lookup", "readers_grace"),
+    operations=(
+        "readers_pair", "readers_shape", "readers_floor", "readers_lookup", "readers_grace",
+    ),
     baseline="readers_none",
     defaults={
         "readers_pair": ("rwlock", "mutex", "refcnt"),
@@ -105,17 +116,19 @@ READERS = Family(
     table="readers",
     verdict="readers",
     advice="readers",
-)
+)  # fmt: skip
 LIBRARY = Family(
     name="library",
     title="The library's operations, by setting",
     operations=("library_add", "library_fetch_add", "library_xchg", "library_cmpxchg"),
     defaults={
-        "library_add": ("default",), "library_fetch_add": ("default",), "library_xchg": ("default",),
+        "library_add": ("default",),
+        "library_fetch_add": ("default",),
+        "library_xchg": ("default",),
         "library_cmpxchg": ("default",),
     },
     advice="library",
-)  # fmt: skip
+)
 HANDOFF = Family(
     name="handoff",
     title="Core to core",
@@ -146,8 +159,9 @@ IDENTICAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "i386": _X86_PAIRS,
     "arm64": (("ldr_read", "builtin_read"),),
 }
-"""Forms whose timed loops hold the same machine code, by architecture: what they differ by is the run's noise floor.
-At every width that they have in common; tests/py/probe/test_disassembly.py compares all loops with each other."""
+"""Forms whose timed loops hold the same machine code, by architecture: what they differ by is the
+run's noise floor. At every width that they have in common; tests/py/probe/test_disassembly.py
+compares all loops with each other."""
 
 
 def family_of(operation: str) -> Family:
@@ -156,10 +170,11 @@ def family_of(operation: str) -> Family:
 
 
 def default_of(operation: str, names: Iterable[str]) -> str:
-    """What the forms (of library operations: settings) of an operation are compared with, among those measured.
+    """What the forms (of library operations: settings) of an operation are compared with, among
+    those measured.
 
-    Where none of the family's defaults was measured it is the first name given, so callers pass them in a fixed order.
-    """
+    Where none of the family's defaults was measured it is the first name given, so callers pass
+    them in a fixed order."""
     measured = list(names)
     wanted = family_of(operation).defaults.get(operation, ())
     return next((name for name in wanted if name in measured), measured[0] if measured else "")

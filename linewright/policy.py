@@ -1,5 +1,5 @@
-"""The grammar of LINEWRIGHT_ATOMICS, as the library reads it (src/atomic/policy_parse.c; a test holds the two
-together)."""
+"""The grammar of LINEWRIGHT_ATOMICS, as the library reads it (src/atomic/policy_parse.c; a test
+holds the two together)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ ALLOWED = (
 )
 
 
+def one_form(machine: str) -> str:
+    """Why no setting has an effect on a machine whose architecture leaves no choice."""
+    return f"on {machine} each atomic operation has one form"
+
+
 def check(text: str, where: str) -> str:
-    """The setting, if it is one. Raises UserError naming the item that is wrong and what is allowed."""
+    """The setting, if it is one. Raises UserError naming the item that is wrong and what is
+    allowed."""
     if text in ("", "default"):
         return text
     chosen: dict[str, str] = {}
@@ -25,7 +31,8 @@ def check(text: str, where: str) -> str:
 
 
 def _wrong(item: str, chosen: dict[str, str]) -> str:
-    """Why an item cannot stand where it does, or nothing; remembers each class's form in `chosen`."""
+    """Why an item cannot stand where it does, or nothing; remembers each class's form in
+    `chosen`."""
     if not item:
         return "is an empty item"
     name, equals, value = item.partition("=") if "=" in item else ("", "", item)

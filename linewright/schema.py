@@ -1,9 +1,9 @@
-"""The one definition of plans, contexts and records; JSON Schema and the C++ side are checked against it.
+"""The one definition of plans, contexts and records; JSON Schema and the C++ side are checked
+against it.
 
-Every field that has a unit names it: ``_ns`` nanoseconds, ``_ops`` operations, ``_bits`` bits, ``_s`` seconds.
-``work_iters`` counts units of the cell's kind of work, ``contender_iters`` iterations of a loop around one NOP.
-Times are per operation unless the name says otherwise.
-"""
+Every field that has a unit names it: ``_ns`` nanoseconds, ``_ops`` operations, ``_bits`` bits,
+``_s`` seconds. ``work_iters`` counts units of the cell's kind of work, ``contender_iters``
+iterations of a loop around one NOP. Times are per operation unless the name says otherwise."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from msgspec import Meta, Struct
 
 from linewright.architectures import NAMES
 
-VERSION = 2
-"""Version of all three shapes. Records and contexts of version 1 are converted when they are read; a reader refuses
-every other version and names both."""
+VERSIONS = {"plan": (2,), "context": (2,), "record": (2, 3)}
+"""Versions of each shape that are read, the last of them written; a reader refuses every other and
+names both. A record of version 2 does not say what its form is made of."""
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9_]+$", min_length=1, max_length=64)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -25,27 +25,114 @@ U64 = Annotated[int, Meta(ge=0)]
 """An unsigned 64-bit count. msgspec cannot state the upper bound; the C++ side does."""
 
 Contender = Literal["none", "placebo", "same_line"]
-"""``placebo`` spins beside the timed thread and never touches its line; ``same_line`` performs the same form on it."""
+"""``placebo`` spins beside the timed thread and never touches its line; ``same_line`` performs the
+same form on it."""
 
 Order = Literal["relaxed", "acquire", "release", "acq_rel", "seq_cst", "full"]
 """``full`` is the kernel's meaning: nothing before moves after, nothing after moves before."""
 
-Work = Literal["chain", "nop_loop"]
-"""``chain``: a unit is one instruction of one cycle that depends on the one before it, in a straight line, so that
-latency sets its time.  ``nop_loop``: a unit is one iteration of a loop around one NOP, the stand-in of published
-tables; its time is not proportional to the number of units."""
+Work = Literal["chain", "nop_loop", "memory"]
+"""``chain``: a unit is one instruction of one cycle that depends on the one before it, in a
+straight line, so that latency sets its time.  ``nop_loop``: a unit is one iteration of a loop
+around one NOP, the stand-in of published tables; its time is not proportional to the number of
+units.  ``memory``: a unit is one iteration of a loop that counts in memory, as code that was not
+optimised does (two loads, a store, a branch): what a posted store competes with.  Inside the kernel
+alone."""
+_UNITS = {
+    "chain": ("w", "units of work"),
+    "nop_loop": ("nop", "iterations of the NOP loop"),
+    "memory": ("mem", "iterations of a loop in memory"),
+}
+"""Of each kind of work, how an id counts its units and how sentences do."""
 
 PLACEMENTS = ("auto", "smt_sibling", "same_l3", "other_l3", "other_socket")
-Placement = Annotated[str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")]
-"""Where the contenders run, seen from the timed thread's CPU; ``cpus:A,B…`` names every thread's CPU, timed first."""
+Placement = Annotated[
+    str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")
+]
+"""Where the contenders run, seen from the timed thread's CPU; ``cpus:A,B…`` names every thread's
+CPU, timed first."""
 
 ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$", max_length=64)] | Count
 Params = dict[Name, ParamValue]
 
 
 Event = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
-"""A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of the CPU's own
-list."""
+"""A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of
+the CPU's own list."""
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """Where an operation is performed: all of a cell but operation, form and order, and but the
+    library's setting. Forms are compared in one situation."""
+
+    contender: Contender = "none"
+    contender_iters: int = 0
+    """The contender spacing."""
+    work: Work = "chain"
+    work_iters: int = 0
+    placement: str = "auto"
+    lines: int = 32
+    threads: int = 1
+    width_bits: int = 64
+    params: tuple[tuple[str, str | int], ...] = ()
+    """Sorted by name, without ``policy``."""
+
+    @property
+    def contended(self) -> bool:
+        return self.contender == "same_line"
+
+    @property
+    def rank(self) -> tuple:
+        """Sorts situations: alone, placebo, then contended; by placement, threads and spacing."""
+        kind = ("none", "placebo", "same_line").index(self.contender)
+        return (kind, self.placement, self.threads, self.contender_iters)
+
+    def param(self, name: str, otherwise: str | int = 0) -> str | int:
+        return dict(self.params).get(name, otherwise)
+
+    def without(self, *names: str) -> Situation:
+        """The situation with these fields as if they were not stated, to group by the others."""
+        usual = Situation()
+        return msgspec.structs.replace(self, **{name: getattr(usual, name) for name in names})
+
+    @property
+    def sharers(self) -> str:
+        """Who shares the word, in words."""
+        others = self.threads - 1
+        if self.contender == "none":
+            return "alone"
+        if self.contender == "placebo":
+            return f"beside {'a placebo' if others == 1 else f'{others} placebos'}"
+        text = "with a second CPU" if others == 1 else f"with {others} other CPUs"
+        text += f", spacing {self.contender_iters}" if self.contender_iters else ""
+        return text + self.where
+
+    @property
+    def where(self) -> str:
+        """Where the plan placed the threads, in brackets; nothing where the probe chose."""
+        text = self.placement.replace("cpus:", "CPU ").replace(",", "+").replace("_", " ")
+        return "" if self.placement == "auto" else f" ({text})"
+
+    @property
+    def around(self) -> str:
+        """The work around the operation, in words."""
+        if not self.work_iters:
+            return "back to back"
+        return f"with {self.work_iters} {_UNITS[self.work][1]}"
+
+    def words(self) -> str:
+        """The situation in words: ``alone, back to back``, ``with a second CPU, spacing 100, with
+        20 units of work``."""
+        return f"{self.sharers}, {self.around}"
+
+    def short(self) -> str:
+        """The same for the heading of a column: ``alone``, ``2 CPUs``, ``in 200 work``."""
+        placebos = "placebo" if self.threads <= 2 else f"{self.threads - 1} placebos"
+        who = f"{self.threads} CPUs" if self.contended else placebos
+        parts = [] if self.contender == "none" else [who]
+        parts += [f"spacing {self.contender_iters}"] if self.contender_iters else []
+        parts += [f"in {self.work_iters} work"] if self.work_iters else []
+        return ", ".join(parts) or "alone"
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -66,6 +153,12 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     params: Params = {}
 
     @property
+    def situation(self) -> Situation:
+        params = tuple(sorted((k, v) for k, v in self.params.items() if k != "policy"))
+        shared = {name: getattr(self, name) for name in Situation.__struct_fields__}
+        return Situation(**(shared | {"params": params}))
+
+    @property
     def id(self) -> str:
         """Canonical id: every field in a fixed order, then the parameters sorted by name."""
         parts = [
@@ -75,7 +168,7 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             self.order,
             self.contender,
             f"ci{self.contender_iters}",
-            f"{'w' if self.work == 'chain' else 'nop'}{self.work_iters}",
+            f"{_UNITS[self.work][0]}{self.work_iters}",
             self.placement,
             f"l{self.lines}",
             f"t{self.threads}",
@@ -104,30 +197,34 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Length of a timed window without a contender that touches the line."""
     contended_window_ms: Annotated[float, Meta(gt=0, le=10_000)] = 50.0
     min_windows: Annotated[int, Meta(ge=1, le=100_000)] = 6
-    """Fewest windows of a cell in one launch; an uncontended cell also visits each of its lines `line_windows`
-    times."""
+    """Fewest windows of a cell in one launch; an uncontended cell also visits each of its lines
+    `line_windows` times."""
     line_windows: Annotated[int, Meta(ge=1, le=1000)] = 1
     """Fewest windows on each line of an uncontended cell; 3 where lines are to be told apart."""
     max_windows: Annotated[int, Meta(ge=1, le=100_000)] = 512
+    extra_windows: Annotated[int, Meta(ge=0, le=100_000)] = 100_000
+    """Most short windows for single operations, and for completion, beside the first `min_windows`
+    timed ones of a cell in one launch."""
+    looks: Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(max_length=2)] = []
+    """Launches after which cells whose comparisons are decided are left out of the others."""
     cpus: list[Annotated[int, Meta(ge=0, le=65_535)]] = []
     """CPUs that may be used, the timed thread's first; empty: all that the process may run on."""
     launch: Annotated[int, Meta(ge=0, le=1000)] = 0
-    """Which launch this is; in a plan of several the first one's number. Placement of code and the seed's order follow
-    it."""
+    """Which launch this is; in a plan of several the first one's number. Placement of code and the
+    seed's order follow it."""
     counters: Annotated[list[Event], Meta(max_length=16)] = []
-    """Events to count; empty: cycles, instructions and what the CPU names for snoops and exclusives; ``none``:
-    nothing."""
+    """Events to count; empty: cycles, instructions and what the CPU names for snoops and
+    exclusives; ``none``: nothing."""
 
 
 class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Percentiles with the log-linear histogram that they were read from.
 
-    ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, the cost of reading the
-    clock subtracted) or ``small_batch`` (a few operations, the time of as many iterations of the baseline loop
-    subtracted). ``histogram`` maps bucket index to count; buckets hold picoseconds with 7 sub-bucket bits (relative
-    width below 0.8 %):
-    values below 256 are their own index, above that index = (e << 7) + (value >> e), e = floor(log2(value)) - 7.
-    """
+    ``of`` says what one sample is: ``batch_mean`` (mean of ``ops_per_sample`` operations, the cost
+    of reading the clock subtracted) or ``small_batch`` (a few operations, the time of as many
+    iterations of the baseline loop subtracted). ``histogram`` maps bucket index to count; buckets
+    hold picoseconds with 7 sub-bucket bits (relative width below 0.8 %): values below 256 are their
+    own index, above that index = (e << 7) + (value >> e), e = floor(log2(value)) - 7."""
 
     of: Literal["batch_mean", "small_batch"]
     ops_per_sample: Positive
@@ -140,7 +237,8 @@ class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A median and its interval at ``confidence``; from order statistics in the probe, from a bootstrap in analysis."""
+    """A median and its interval at ``confidence``; from order statistics in the probe, from a
+    bootstrap in analysis."""
 
     median_ns: float
     low_ns: float
@@ -155,6 +253,32 @@ class Estimate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     low: float
     high: float
     confidence: float = 0.95
+
+
+class MadeOf(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a form is made of, from the form table (wire/forms.def). A form that is one piece has
+    its name as base and nothing else."""
+
+    base: Name
+    """The same form without its prefetch; itself where it has none."""
+    prefetch: Literal["", "prefetchw", "prfm_keep", "prfm_strm"] = ""
+    loop: Literal["", "read_first", "guess_first"] = ""
+    """Of a compare-and-swap loop what it does before its first comparison."""
+    exclusive: bool = False
+    """Made of load- and store-exclusive (LL/SC)."""
+    instruction: Annotated[str, Meta(pattern=r"^[A-Z0-9 ]*$", max_length=64)] = ""
+    """The instruction, as people write it; empty where the form is no single one."""
+    returns_old: bool = False
+    """Whether it hands back the value that was in memory."""
+    reach: Literal["", "near", "near_or_far"] = ""
+    """``near``: performed in the CPU's own cache; ``near_or_far``: there or at the line's home, as
+    the implementation chooses (which, a measurement finds); empty where neither is known."""
+    word: Annotated[str, Meta(pattern=r"^[a-z0-9_]*$", max_length=64)] = ""
+    """The form on one line that it performs, where `whose` is not empty."""
+    whose: Literal["", "own", "shared"] = ""
+    """``own``: on a word of the current CPU; ``shared``: on one word for all."""
+    retries: bool = False
+    """Whether the probe counts its rounds that failed."""
 
 
 class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -175,19 +299,23 @@ class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One cell as one launch measured it. Files of records concatenate: each names its context."""
 
-    linewright_record: Literal[2]
+    linewright_record: Literal[2, 3]
     context_id: str
     id: str
     cell: Cell
+    made_of: MadeOf | None = None
+    """What the cell's form is made of; None in records of version 2."""
     plan: Name
     launch: Count = 0
     started_s: Annotated[float, Meta(ge=0)] | None = None
-    """When the cell's first window opened, in seconds after the launch began (the context's ``started_utc``)."""
+    """When the cell's first window opened, in seconds after the launch began (the context's
+    ``started_utc``)."""
     status: Literal["ok", "unavailable", "error", "unreliable"]
     reason: str = ""
     """Why the status is not ok, as one sentence."""
     stop: Literal["precision", "budget", "windows", ""] = ""
-    """What ended the cell: the interval was narrow enough, its share of time was spent, or ``max_windows``."""
+    """What ended the cell: the interval was narrow enough, its share of time was spent, or
+    ``max_windows``."""
     cpus: list[Count] = []
     """The CPU each thread really ran on, timed thread first."""
     placement_class: str = ""
@@ -196,13 +324,19 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Issue interval of each kept window: the timed thread's ns per operation, work included."""
     window_line: list[Count] = []
     """Index of the line that each window used."""
+    window_round: list[Count] = []
+    """The round in which each window ran: windows of one launch and round, of whatever cell, ran
+    within one pass over their block, with the machine in one state. Empty in records of a program
+    that does not say it."""
     baseline_ns: list[float] = []
-    """The baseline loop's ns per iteration (same loop, same work, operation left out), one value per window above."""
+    """The baseline loop's ns per iteration (same loop, same work, operation left out), one value
+    per window above."""
     issue: Interval | None = None
     batch: Quantiles | None = None
     small_batch: Quantiles | None = None
     completion_ns: list[float] = []
-    """Operation followed by what really waits for it, minus nothing: ns per operation, one value per window."""
+    """Operation followed by what really waits for it, minus nothing: ns per operation, one value
+    per window."""
     completion_baseline_ns: list[float] = []
     """The same loop with the wait alone."""
     thread_ops: list[Count] = []
@@ -214,7 +348,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     total_mops: float = 0.0
     """All threads' operations per microsecond, within the windows."""
     fairness: float = 1.0
-    """Jain's index over the threads' operation rates: 1 equal shares, 1/threads one thread has all."""
+    """Jain's index over the threads' operation rates: 1 equal shares, 1/threads one thread has
+    all."""
     sum_expected: U64 = 0
     sum_found: U64 = 0
     """Final value of the lines against what the operations add up to; unequal: status ``error``."""
@@ -279,16 +414,19 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     work_unit_ns: float | None = None
     """One unit of ``chain`` work; None where the probe did not measure it."""
     work_linearity: float | None = None
-    """Largest deviation of the baseline loop's time from proportionality to the units of work, as a share (0.02 is 2
-    %)."""
+    """Largest deviation of the baseline loop's time from proportionality to the units of work, as a
+    share (0.02 is 2 %)."""
     work_spread: float | None = None
-    """90th less 10th percentile of repeated windows of one baseline loop with work, as a share of their median."""
+    """90th less 10th percentile of repeated windows of one baseline loop with work, as a share of
+    their median."""
     nop_iter_ns: float
     """One iteration of the loop around one NOP."""
     loop_offset_bytes: Count = 0
-    """Distance of this launch's timed functions from a 64-byte boundary: placement varies from launch to launch."""
+    """Distance of this launch's timed functions from a 64-byte boundary: placement varies from
+    launch to launch."""
     cycle_ns: float
-    """One core cycle as a chain of dependent register additions shows it (frequency as seen, no counter needed)."""
+    """One core cycle as a chain of dependent register additions shows it (frequency as seen, no
+    counter needed)."""
     governor: str
     """cpufreq governor of the timed CPU, empty where there is none."""
     smt: Literal["on", "off", "unknown"]
@@ -304,11 +442,11 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     other_probe: bool = False
     """Another probe was running a plan on this machine when the launch began."""
     other_load: float | None = None
-    """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer; None where that is not
-    known."""
+    """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer;
+    None where that is not known."""
     command: str = ""
-    """The options that `linewright measure` was given, but for target and output; empty where something else ran the
-    plan."""
+    """The options that `linewright measure` was given, but for target and output; empty where
+    something else ran the plan."""
     program: str = ""
     """The first 16 hexadecimal digits of the SHA-256 of the probe; empty where `command` is."""
 
@@ -321,5 +459,6 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def schemas() -> dict[str, dict]:
     """JSON Schema of the three shapes, by name: ``plan``, ``context``, ``record``."""
     return {
-        name: msgspec.json.schema(shape) for name, shape in (("plan", Plan), ("context", Context), ("record", Record))
+        name: msgspec.json.schema(shape)
+        for name, shape in (("plan", Plan), ("context", Context), ("record", Record))
     }

@@ -1,16 +1,16 @@
-"""From records to figures with intervals, and from figures to what may be said: pure functions over small records."""
+"""From records to figures with intervals, and from figures to answers: pure functions over small
+records, no English."""
 
 import numpy
 
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.summarise import summarise, summarise_groups
 from linewright.analysis.summary import Percentiles, Summary
-from linewright.analysis.verdict import verdict, verdict_sentences
 
 __all__ = [
-    "Finding", "Percentiles", "Summary", "findings", "summarise", "summarise_groups", "verdict", "verdict_sentences",
+    "Finding", "Percentiles", "Summary", "findings", "summarise", "summarise_groups",
 ]  # fmt: skip
 
 numpy.seterr(over="ignore", invalid="ignore")
-"""Numbers that no machine measured (a hostile file's 1e308) overflow; what comes of them is not finite and not
-shown."""
+"""Numbers that no machine measured (a hostile file's 1e308) overflow; what comes of them is not
+finite and not shown."""

@@ -1,62 +1,44 @@
-"""One cell against another, launch by launch: ratio or difference with its interval, and one of three answers.
+"""One thing against another: a ratio or a difference with its interval, by the five designs that
+measurements here have.
 
-The launch is the unit.  Cells that ran in the same launches are paired: a launch's luck falls on both and cancels.
-Runs that were made one after the other cannot be paired; a drift as steep as the one inside them is then allowed for.
-"""
+- `paired_t`: launches that ran both, or were made in turns; `paired_t_by_rounds` pairs the windows
+  of one round.  What ran side by side is subtracted first (log ratios, or ns): a machine's state
+  falls on both and cancels.
+- `signed_rank`: single runs of a program, some of which are wild or fall into modes.
+- `welch_t`: launches that share nothing, such as those of two machines.
+- `ancova`: two runs of one machine, one after the other, with a line of drift through both.
+
+What cells of one condition tell of each other's variance is in `variance_components`, and what may
+be claimed of a contrast in `hypothesis_tests`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-import msgspec
 import numpy as np
 from msgspec import Struct
-from scipy import special
 
-from linewright.analysis.intervals import CONFIDENCE, bounded_exp
+from linewright.analysis import distributions
+from linewright.analysis.intervals import CONFIDENCE, bounded_exp, median
 from linewright.schema import Interval
 
-ALPHA = 0.05
-"""Chance of one false claim in one run, over all questions together."""
-QUESTIONS: Mapping[str, float] = {"forms": 0.03, "readers": 0.01, "cores": 0.005, "across": 0.005}
-"""How the questions asked of one run share `ALPHA`: form against default at every point (crossovers follow from it),
-readers against their number and updaters, core against core, operation against operation."""
-IN_SEQUENCE = 0.2
-"""Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of drift holds only
-nearly."""
-FEWEST_LAUNCHES = 5
-"""Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
-FEWEST_ALIKE = 3
-"""Contrasts of one condition from which their usual spread is taken."""
-SAME_ALONE = 0.05
-SAME_CONTENDED = 0.10
-"""Relative difference below which two costs are called the same, alone and contended."""
-SAME_NS = 0.5
-"""Exposed costs that differ by less are called the same, about two cycles: a share of a cost that work hides is
-nothing."""
-
-Answer = Literal["different", "same", "undecided"]
+MOST_UNPAIRED = 0.5
+"""Share of a launch's windows without a partner in the same round from which rounds are not
+paired."""
+Scale = Literal["ratio", "ns"]
 ByLaunch = Mapping[str, float]
 """One figure for each launch, by what names the launch."""
-
-
-class Placed(Struct, frozen=True):
-    """How the launches of a contrast fall onto placements of code, of which each comes again after a few launches."""
-
-    between: float
-    """Of the spread of what was averaged, the share (of squares) between placements."""
-    places: int
-    launches: int
-    together: float
-    """Launches at the placement of a launch, itself included, on average."""
+Rounds = Mapping[str, Mapping[float, float]]
+"""The figures of each launch, by what names the launch and the round in it."""
 
 
 class Contrast(Struct, frozen=True, kw_only=True):
-    """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain 95 % interval."""
+    """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain 95 %
+    interval."""
 
-    scale: Literal["ratio", "ns"]
+    scale: Scale
     value: float
     low: float
     high: float
@@ -64,15 +46,26 @@ class Contrast(Struct, frozen=True, kw_only=True):
     """Pairs of launches, or launches of the smaller side."""
     paired: bool
     p: float
-    """Of "no difference", uncorrected."""
+    """Of "no difference", uncorrected; 1 where nothing was tested, as of published percentiles."""
     spread: float
-    """Standard deviation between launches of what was averaged: log ratios, or ns."""
+    """Standard deviation of one launch's mean: of log ratios, or ns."""
     leverage: float
-    """Standard error of the value, in spreads."""
+    """Standard error of the mean over launches, in `spread`: 1 over the root of their number."""
     degrees: float
     """Degrees of freedom of the spread."""
-    placed: Placed | None = None
-    """Where launches shared placements, and not all of them one."""
+    residual: float = 0.0
+    """Variance of a launch's mean that the rounds in it explain; 0 where rounds are not known."""
+    residual_degrees: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The estimate on the scale on which it is averaged: a logarithm, or ns."""
+        return math.log(self.value) if self.scale == "ratio" else self.value
+
+    @property
+    def error(self) -> float:
+        """Standard error of `mean`."""
+        return self.spread * self.leverage
 
     @property
     def neutral(self) -> float:
@@ -80,13 +73,19 @@ class Contrast(Struct, frozen=True, kw_only=True):
         return 1.0 if self.scale == "ratio" else 0.0
 
     @property
+    def separate(self) -> bool:
+        """Whether the interval excludes no difference."""
+        return not self.low <= self.neutral <= self.high
+
+    @property
     def nearest(self) -> float:
-        """How far the interval's nearer end is from no difference, as a share or in ns; 0 where it includes none."""
-        if self.low > self.neutral:
-            return self.low - 1 if self.scale == "ratio" else self.low
-        if self.high < self.neutral:
-            return (1 / self.high - 1 if self.high > 0 else math.inf) if self.scale == "ratio" else -self.high
-        return 0.0
+        """How far the interval's nearer end is from no difference, as a share or in ns; 0 where it
+        includes none."""
+        if not self.separate:
+            return 0.0
+        if self.scale == "ns":
+            return min(abs(self.low), abs(self.high))
+        return self.low - 1 if self.low > 1 else 1 / max(self.high, 1e-300) - 1
 
     @property
     def farthest(self) -> float:
@@ -95,99 +94,203 @@ class Contrast(Struct, frozen=True, kw_only=True):
             return max(abs(self.low), abs(self.high))
         return max(self.high, 1 / self.low if self.low > 0 else math.inf) - 1
 
+    def below(self, other: Contrast) -> bool:
+        """Whether the interval lies below another's: of two forms with one default, a stricter
+        test than their own (Schenker and Gentleman 2001)."""
+        return self.high < other.low
 
-NO_PLACES: Mapping[str, int] = {}
+    def with_variance(
+        self, variance: float, degrees: float, confidence: float = CONFIDENCE
+    ) -> Contrast:
+        """The same with another variance of one launch's mean; a tenth of a degree is exact enough
+        and keeps quantiles in the cache."""
+        degrees = math.floor(10 * min(degrees, 1e4)) / 10
+        return _contrast(
+            self.scale, self.mean, math.sqrt(variance), self.leverage, degrees, self.launches,
+            self.paired, (self.residual, self.residual_degrees), confidence,
+        )  # fmt: skip
 
 
-def _made(
-    scale: str, mean: float, spread: float, leverage: float, degrees: float, launches: int, paired: bool
+def _contrast(
+    scale: Scale,
+    mean: float,
+    spread: float,
+    leverage: float,
+    degrees: float,
+    launches: int,
+    paired: bool,
+    residual: tuple[float, float] = (0.0, 0.0),
+    confidence: float = CONFIDENCE,
 ) -> Contrast:
     error = spread * leverage
-    reach = float(special.stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
-    p = float(2 * special.stdtr(degrees, -abs(mean) / error)) if error > 0 else (1.0 if mean == 0 else 0.0)
+    reach = distributions.t_quantile(degrees, (1 + confidence) / 2) * error
+    p = 2 * distributions.t_cdf(degrees, -abs(mean) / error) if error > 0 else float(mean == 0)
     ends = (mean, mean - reach, mean + reach)
     value, low, high = map(bounded_exp, ends) if scale == "ratio" else ends
     return Contrast(
-        scale=scale, value=value, low=low, high=high, launches=launches, paired=paired, p=p, spread=spread,
-        leverage=leverage, degrees=degrees,
-    )  # fmt: skip
+        scale=scale,
+        value=value,
+        low=low,
+        high=high,
+        launches=launches,
+        paired=paired,
+        p=p,
+        spread=spread,
+        leverage=leverage,
+        degrees=degrees,
+        residual=residual[0],
+        residual_degrees=residual[1],
+    )
 
 
-def _figures(values: Sequence[float], scale: str) -> np.ndarray | None:
-    """The figures on the scale on which they are averaged; None where they cannot be: not finite, no logarithm."""
-    figures = np.asarray(values, dtype=float)
+def _figures(values: Iterable[float], scale: Scale) -> np.ndarray | None:
+    """The figures on the scale on which they are averaged; None where they cannot be: not finite,
+    no logarithm."""
+    figures = np.fromiter(values, dtype=float)
     if not np.isfinite(figures).all() or (scale == "ratio" and not (figures > 0).all()):
         return None
     return np.log(figures) if scale == "ratio" else figures
 
 
-def paired(
-    first: ByLaunch,
-    second: ByLaunch,
-    scale: Literal["ratio", "ns"] = "ratio",
-    places: Mapping[str, int] = NO_PLACES,
-) -> Contrast | None:
-    """Two cells over the launches that ran both: the paired t test on log ratios (or on differences in ns).
+NO_PLACES: Mapping[str, int] = {}
 
-    `places` has each launch's placement of code, for `steadied` and `no_surer` to heed.  None with fewer than two such
-    launches, or where a ratio means nothing.
-    """
+
+def paired_t(
+    first: ByLaunch, second: ByLaunch, scale: Scale = "ratio", places: Mapping[str, int] = NO_PLACES
+) -> Contrast | None:
+    """Two cells over the launches that ran both: the paired t test on log ratios (or on differences
+    in ns).
+
+    `places` has each launch's placement of code: launches that share one share its luck, and are
+    averaged first.  None with fewer than two such launches, or where a ratio means nothing."""
     common = [launch for launch in first if launch in second]
-    a, b = (_figures([side[launch] for launch in common], scale) for side in (first, second))
-    if len(common) < 2 or a is None or b is None:
+    a, b = (_figures((side[launch] for launch in common), scale) for side in (first, second))
+    if a is None or b is None:
         return None
-    mean, spread = float((a - b).mean()), float((a - b).std(ddof=1))
+    return _of_launches(a - b, scale, [places.get(launch, 0) for launch in common])
+
+
+def paired_t_by_rounds(
+    first: Rounds, second: Rounds, scale: Scale = "ratio", places: Mapping[str, int] = NO_PLACES
+) -> Contrast | None:
+    """The same, each launch by the mean of its round-paired differences, with the residual variance
+    between rounds; None unless at least two launches have their rounds in common."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    sizes, where = [], []
+    for launch, own in first.items():
+        beside = second.get(launch, {})
+        common = [number for number in own if number in beside]
+        if len(common) < max(2, MOST_UNPAIRED * min(len(own), len(beside))):
+            continue
+        where.append(places.get(launch, 0))
+        sizes.append(len(common))
+        for side, windows in zip(sides, (own, beside), strict=True):
+            side.extend(windows[number] for number in common)
+    a, b = (_figures(side, scale) for side in sides)
+    if len(sizes) < 2 or a is None or b is None:
+        return None
+    difference, count = a - b, np.array(sizes)
+    means = np.add.reduceat(difference, np.cumsum(count) - count) / count
+    squares = float(((difference - np.repeat(means, count)) ** 2).sum())
+    degrees = int(count.sum()) - count.size
+    residual = squares / degrees * float(np.mean(1 / count))
+    return _of_launches(means, scale, where, (residual, float(degrees)))
+
+
+def _of_launches(
+    differences: np.ndarray,
+    scale: Scale,
+    places: Sequence[int],
+    residual: tuple[float, float] = (0.0, 0.0),
+) -> Contrast | None:
+    launches = differences.size
+    if 1 < len(set(places)) < launches:
+        at = np.array(places)
+        differences = np.array([differences[at == place].mean() for place in sorted(set(places))])
+        residual = (residual[0] * differences.size / launches, residual[1])
+    if differences.size < 2:
+        return None
+    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     if not math.isfinite(mean) or not math.isfinite(spread):
         return None
-    found = _made(scale, mean, spread, 1 / math.sqrt(len(common)), len(common) - 1, len(common), True)
-    return msgspec.structs.replace(found, placed=_placed(a - b, [places.get(launch, 0) for launch in common]))
+    n = differences.size
+    return _contrast(scale, mean, spread, 1 / math.sqrt(n), n - 1, launches, True, residual)
 
 
-def _placed(figures: np.ndarray, places: Sequence[int]) -> Placed | None:
-    """None where there is nothing to see: every launch at a placement of its own, all at one, or figures that agree."""
-    groups: dict[int, list[float]] = {}
-    for place, figure in zip(places, figures, strict=True):
-        groups.setdefault(place, []).append(float(figure))
-    whole = float(((figures - figures.mean()) ** 2).sum())
-    if not 1 < len(groups) < figures.size or whole <= 0:
+def signed_rank(
+    first: Mapping[int, float], second: Mapping[int, float], confidence: float = CONFIDENCE
+) -> Contrast | None:
+    """Ratio of single runs of a program over the rounds that ran both: the Hodges-Lehmann estimate
+    of the log ratio, with the exact p value and interval of Wilcoxon's signed-rank test (Hollander,
+    Wolfe and Chicken 2014, chapter 3); None without such a round, or where a ratio means nothing.
+
+    The interval is unbounded where so few rounds cannot give that confidence."""
+    rounds = [number for number in first if number in second]
+    a, b = (_figures((side[number] for number in rounds), "ratio") for side in (first, second))
+    if a is None or b is None or not rounds:
         return None
-    inside = sum(float(((np.array(g) - np.mean(g)) ** 2).sum()) for g in groups.values())
-    together = sum(len(g) ** 2 for g in groups.values()) / figures.size
-    return Placed(max(0.0, 1 - inside / whole), len(groups), figures.size, together)
+    d, n = a - b, len(rounds)
+    i, j = np.triu_indices(n)
+    means = np.sort((d[i] + d[j]) / 2)
+    # Means of pairs on one side of zero are the rank sum of that side; at zero they count as both.
+    below, above = (int((side <= 0).sum()) for side in (means, -means))
+    k = distributions.signed_rank_bound(n, (1 - confidence) / 2)
+    return Contrast(
+        scale="ratio",
+        value=bounded_exp(median(means)),
+        low=bounded_exp(float(means[k])) if k >= 0 else 0.0,
+        high=bounded_exp(float(means[-1 - k])) if k >= 0 else math.inf,
+        launches=n,
+        paired=True,
+        p=min(1.0, 2 * distributions.signed_rank_cdf(n, min(below, above))),
+        spread=float(d.std()),
+        leverage=1 / math.sqrt(n),
+        degrees=n - 1,
+    )
 
 
-def unpaired(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Contrast | None:
-    """Ratio of two sets of independent figures (Welch's t on logarithms); `floor`: relative deviation added to each
-    side.
+def satterthwaite(parts: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """The sum of independent variances, each with its degrees of freedom, and the sum's degrees
+    (Satterthwaite 1946)."""
+    known = [(variance, degrees) for variance, degrees in parts if variance > 0]
+    whole = sum(variance for variance, _ in known)
+    below = sum(variance / whole * variance / whole / degrees for variance, degrees in known)
+    return whole, min(max(1.0, 1 / below), 1e6) if below > 0 else 1e6
 
-    None unless one side has two positive figures, or a floor stands for what one figure cannot show.
-    """
-    a, b = _figures(first, "ratio"), _figures(second, "ratio")
-    if a is None or b is None or not a.size or not b.size or (max(a.size, b.size) < 2 and floor == 0):
+
+def welch_t(
+    first: Sequence[float], second: Sequence[float], scale: Scale = "ratio", common: float = 0.0
+) -> Contrast | None:
+    """First over (or minus) second, of launches that share nothing, such as those of two machines:
+    Welch's t test, on logarithms where the scale is a ratio.  None with fewer than two launches on
+    a side.
+
+    `common`: standard deviation of what falls on all of a side alike, which they cannot show."""
+    a, b = _figures(first, scale), _figures(second, scale)
+    if a is None or b is None or min(a.size, b.size) < 2:
         return None
-    parts = [(float(x.var(ddof=1)) / x.size, x.size - 1) for x in (a, b) if x.size > 1]
-    variance = sum(v for v, _ in parts) + 2 * floor**2
-    below = sum(v * v / d for v, d in parts)
-    degrees = min(max(1.0, variance**2 / below), 1e6) if below > 0 else 1e6
-    spread = math.sqrt(sum(v * (d + 1) for v, d in parts) / len(parts)) if parts else floor
-    spread = spread or floor
-    leverage = math.sqrt(variance) / spread if spread else 0.0
-    return _made("ratio", float(a.mean() - b.mean()), spread, leverage, degrees, min(a.size, b.size), False)
+    parts = [(float(x.var(ddof=1)) / x.size, x.size - 1.0) for x in (a, b)]
+    variance, degrees = satterthwaite([*parts, (2 * common**2, math.inf)])
+    leverage, mean = math.sqrt(1 / a.size + 1 / b.size), float(a.mean() - b.mean())
+    degrees = degrees if variance > 0 else a.size + b.size - 2.0
+    spread, launches = math.sqrt(variance) / leverage, min(a.size, b.size)
+    return _contrast(scale, mean, spread, leverage, degrees, launches, False)
 
 
-def in_sequence(
+def ancova(
     after: Sequence[float],
     before: Sequence[float],
-    scale: Literal["ratio", "ns"] = "ratio",
+    scale: Scale = "ratio",
     when: Sequence[float] = (),
 ) -> Contrast | None:
-    """Two runs whose launches were not paired: least squares with one line of drift through the launches of both.
+    """Two runs whose launches were not paired, by an analysis of covariance: least squares with one
+    line of drift through the launches of both.
 
-    Each run has its own spread between launches, as in Welch's test.  `when` says where the launches stand in time,
-    those of `before` first, then those of `after`; without it all of `before` came first, both in order.  What the
-    drift explains of the difference is taken off and its uncertainty added, so that a machine that warms up by some
-    percent a launch is no change.  None with fewer than two launches on a side.
-    """
+    Each run has its own spread between launches, as in Welch's test.  `when` says where the
+    launches stand in time, those of `before` first, then those of `after`; without it all of
+    `before` came first, both in order.  What the drift explains of the difference is taken off and
+    its uncertainty added, so that a machine that warms up by some percent a launch is no change.
+    None with fewer than two launches on a side."""
     a, b = _figures(before, scale), _figures(after, scale)
     if a is None or b is None or min(a.size, b.size) < 2 or a.size + b.size < 5:
         return None
@@ -203,167 +306,11 @@ def in_sequence(
     degrees = np.array([free[side == of].sum() for of in (0.0, 1.0)])
     squares = np.array([(residuals[side == of] ** 2).sum() for of in (0.0, 1.0)])
     parts = squares / degrees * np.array([(weights[2, side == of] ** 2).sum() for of in (0.0, 1.0)])
-    error = math.sqrt(float(parts.sum()))
-    leverage = math.sqrt(float(inverse[2, 2]))
-    joint = float(parts.sum()) ** 2 / float((parts**2 / degrees).sum()) if error > 0 else values.size - 3.0
-    return _made(
-        scale, float(weights[2] @ values), error / leverage, leverage, joint, min(a.size, b.size), False
-    )  # fmt: skip
-
-
-LIKE_USUAL = 2.4
-"""Ratio of a contrast's variance to the usual one up to which four degrees of freedom do not tell them apart (F test, 5
-%)."""
-
-
-def steadied(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
-    """Contrasts of forms, each with the spread between launches that it has in common with the others of its kind.
-
-    Five launches tell little of a spread.  On a machine whose cells have two states, five that all fell the same way
-    agree to the last digit, so a spread below the usual one counts as the usual one.  Where a spread is larger by no
-    more than chance makes it, the variance is the mean of both.  Both count twice the degrees of freedom; a larger one
-    is kept.
-    """
-    return _by_kind(found, kinds, _borrowed)
-
-
-def no_surer(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
-    """Contrasts of unlike cells, none more certain than the usual spread of its kind allows: nothing is borrowed but
-    doubt."""
-    return _by_kind(found, kinds, _doubted)
-
-
-def _by_kind(
-    found: Sequence[Contrast | None], kinds: Sequence[Hashable], rule: Callable[[Contrast, float], Contrast]
-) -> list[Contrast | None]:
-    """A rule applied to each contrast and the middle spread of its kind, where there are enough to have one."""
-    found = _with_places(found, kinds)
-    spreads: dict[Hashable, list[float]] = {}
-    for c, kind in zip(found, kinds, strict=True):
-        if c is not None:
-            spreads.setdefault(kind, []).append(c.spread)
-    usual = {kind: float(np.median(own)) for kind, own in spreads.items() if len(own) >= FEWEST_ALIKE}
-    return [
-        rule(c, usual[kind]) if c is not None and kind in usual else c for c, kind in zip(found, kinds, strict=True)
-    ]
-
-
-def _with_places(found: Sequence[Contrast | None], kinds: Sequence[Hashable]) -> list[Contrast | None]:
-    """The contrasts with what launches at one placement of code have in common, as one kind shows it: they are no
-    independent witnesses.
-
-    The share of the variance that is the placement's (analysis of variance, one way, the contrasts of a kind together)
-    widens the standard error by the design effect and takes degrees of freedom away, down to those of the placements.
-    """
-    parts: dict[Hashable, list[Placed]] = {}
-    for c, kind in zip(found, kinds, strict=True):
-        if c is not None and c.placed is not None:
-            parts.setdefault(kind, []).append(c.placed)
-    shares = {kind: _placement_share(own) for kind, own in parts.items()}
-    return [_spread_over(c, shares[kind]) if c and c.placed else c for c, kind in zip(found, kinds, strict=True)]
-
-
-def _placement_share(own: Sequence[Placed]) -> float:
-    between, inside = sum(p.between for p in own), sum(1 - p.between for p in own)
-    free = sum(p.places - 1 for p in own), sum(p.launches - p.places for p in own)
-    if inside <= 0:
-        return 1.0
-    ratio = between / free[0] / (inside / free[1])
-    size = sum((p.launches - p.together) / (p.places - 1) for p in own) / len(own)
-    return max(0.0, (ratio - 1) / (ratio - 1 + size))
-
-
-def _spread_over(c: Contrast, share: float) -> Contrast:
-    p = c.placed
-    wider = math.sqrt(1 + (p.together - 1) * share)
-    degrees = c.degrees / (1 + share * (c.degrees / (p.places - 1) - 1))
-    return _respread(msgspec.structs.replace(c, leverage=c.leverage * wider), c.spread, degrees)
-
-
-def _borrowed(c: Contrast, usual: float) -> Contrast:
-    if not c.paired:
-        return _doubted(c, usual)
-    if c.spread**2 > LIKE_USUAL * usual**2:
-        return c
-    return _respread(c, math.sqrt((max(c.spread, usual) ** 2 + usual**2) / 2), 2 * c.degrees)
-
-
-def _doubted(c: Contrast, usual: float) -> Contrast:
-    return _respread(c, usual, c.degrees) if c.spread < usual else c
-
-
-def _respread(c: Contrast, spread: float, degrees: float) -> Contrast:
-    mean = math.log(c.value) if c.scale == "ratio" else c.value
-    made = _made(c.scale, mean, spread, c.leverage, degrees, c.launches, c.paired)
-    return msgspec.structs.replace(made, placed=c.placed)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjusted p values, in the order given: the chance of one false claim among all stays below
-    alpha."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [1.0] * len(p_values)
-    running = 0.0
-    for rank, index in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = running
-    return adjusted
-
-
-def corrected(found: Iterable[Contrast | None]) -> list[float | None]:
-    """Holm's p values over the contrasts of one question; None where there is no contrast."""
-    kept = list(found)
-    adjusted = iter(holm([c.p for c in kept if c]))
-    return [next(adjusted) if c else None for c in kept]
-
-
-class Judged(Struct, frozen=True, kw_only=True):
-    """A contrast and what may be said of it."""
-
-    answer: Answer
-    why: str
-    """Of an undecided one: ``one_launch``, ``few_launches``, ``noise_floor`` (identical code differed as much),
-    ``wide`` (the interval holds both same and different), ``baseline`` (the loop without the operation is no measure
-    here), ``no_figure``, ``published`` (percentiles only).  Empty otherwise."""
-    contrast: Contrast | None
-    p: float | None
-    """Corrected over the question's family."""
-    within: float | None
-    """Of ``same``: what the interval shows the difference to be below, as a share or in ns."""
-
-    @property
-    def cheaper(self) -> bool:
-        """Shown to cost less than what it is compared with."""
-        return self.answer == "different" and self.contrast.value < self.contrast.neutral
-
-    @property
-    def slower(self) -> bool:
-        """Shown to cost more than what it is compared with."""
-        return self.answer == "different" and self.contrast.value > self.contrast.neutral
-
-
-def undecided(why: str, contrast: Contrast | None = None, p: float | None = None) -> Judged:
-    return Judged(answer="undecided", why=why, contrast=contrast, p=p, within=None)
-
-
-def judge(
-    contrast: Contrast | None, p: float | None, *, alpha: float, same: float, floor: float = 0.0, why: str = ""
-) -> Judged:
-    """Different, same within `same` (a share, or ns) or undecided; nothing at or below `floor` is called different.
-
-    `why` says why there is no contrast.
-    """
-    if contrast is None:
-        return undecided(why or "no_figure")
-    if contrast.launches < FEWEST_LAUNCHES:
-        return undecided("one_launch" if contrast.launches < 2 else "few_launches", contrast, p)
-    if contrast.farthest <= same:
-        return Judged(answer="same", why="", contrast=contrast, p=p, within=contrast.farthest)
-    if p is not None and p < alpha and contrast.nearest > 0:
-        if contrast.nearest > floor:
-            return Judged(answer="different", why="", contrast=contrast, p=p, within=None)
-        return undecided("noise_floor", contrast, p)
-    return undecided("wide", contrast, p)
+    variance, joint = satterthwaite(zip(parts.tolist(), degrees.tolist(), strict=True))
+    leverage, mean = math.sqrt(float(inverse[2, 2])), float(weights[2] @ values)
+    joint = joint if variance > 0 else values.size - 3.0
+    spread, launches = math.sqrt(variance) / leverage, min(a.size, b.size)
+    return _contrast(scale, mean, spread, leverage, joint, launches, False)
 
 
 def difference_ns(contrast: Contrast, second_ns: float) -> Interval:

@@ -1,42 +1,44 @@
-"""What a run says about itself: how far identical machine code differed, and whether the loop without an operation is a
-measure."""
+"""What a run says about itself: how far identical machine code differed, and whether the loop
+without an operation is a measure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.contrast import paired
-from linewright.analysis.summary import Summary
+from linewright.analysis.contrast import Contrast, Scale, paired_t, paired_t_by_rounds
+from linewright.analysis.summary import Summary, figure_of
+from linewright.analysis.variance_components import FEWEST_POOLED
 from linewright.families import IDENTICAL, family_of
-from linewright.schema import Cell, Context
+from linewright.schema import Cell, Context, Interval, Situation
 
 LINEAR = 0.05
-"""Relative difference between work lengths in the time of one unit of work, from which the unit is no unit."""
+"""Relative difference between work lengths in the time of one unit of work, from which the unit is
+no unit."""
 STEADY = 0.10
-"""Relative distance from the 10th to the 90th percentile of the baseline loop's windows, from which it is not
-repeatable."""
+"""Relative distance from the 10th to the 90th percentile of the baseline loop's windows, from which
+it is not repeatable."""
 LEAST_NS = 0.5
 """Differences of baselines below this are the clock's, not the loop's."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
-    """What forms with identical machine code differed by under one condition: nothing smaller is claimed there."""
+    """What forms with identical machine code differed by under one condition."""
 
-    condition: tuple
-    """`condition_of` of the cells."""
+    condition: NoiseGroup
     pairs: int
-    share: float
-    """Largest difference of issue intervals, as a share."""
-    ns: float
-    """Largest difference of exposed costs; 0 where there is no work."""
+    size: float
+    """Largest difference: a share of issue intervals, with work ns of exposed costs."""
+    scale: Scale
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
-    """The loop without an operation at one work length, over all uncontended cells of one family."""
+    """The loop without an operation at one work length, over all uncontended cells of one
+    family."""
 
     family: str
     work_iters: int
@@ -46,16 +48,16 @@ class Baseline(Struct, frozen=True, kw_only=True):
     spread: float
     """Distance from the 10th to the 90th percentile of one launch's windows, over the median."""
     why: str
-    """Why exposed costs are withheld at this length: ``not_proportional``, ``not_steady``; empty where they are
-    shown."""
+    """Why exposed costs are withheld at this length: ``not_proportional``, ``not_steady``; empty
+    where they are shown."""
 
 
 class WorkLoop(Struct, frozen=True, kw_only=True):
-    """The loop around operations as the probe itself measures it at the start of every launch; medians over
-    launches."""
+    """The loop around operations as the probe itself measures it at the start of every launch;
+    medians over launches."""
 
     unit_ns: float
-    bent: float
+    nonlinearity: float
     """Largest distance from proportionality to the units of work, 10 to 500 of them, as a share."""
     spread: float
     """Distance from the 10th to the 90th percentile of windows of one length, over their median."""
@@ -63,45 +65,113 @@ class WorkLoop(Struct, frozen=True, kw_only=True):
     @property
     def why(self) -> str:
         """As `Baseline.why`, of every length."""
-        return "not_proportional" if self.bent > LINEAR else "not_steady" if self.spread > STEADY else ""
+        if self.nonlinearity > LINEAR:
+            return "not_proportional"
+        return "not_steady" if self.spread > STEADY else ""
 
 
-def condition_of(cell: Cell) -> tuple:
-    """What cells share whose noise is alike: everything but operation, form, order, width and lines."""
-    return (
-        cell.contender, cell.contender_iters, cell.work_iters, cell.placement, cell.threads,
-        family_of(cell.operation).name,
-    )  # fmt: skip
+class NoiseGroup(NamedTuple):
+    """What cells share whose noise is alike: their situation but for lines, width and parameters,
+    and their family; plain loads are apart, which the loop around them hides more or less of."""
+
+    situation: Situation
+    family: str
+    loads: bool
+
+
+def condition_of(cell: Cell) -> NoiseGroup:
+    situation = cell.situation.without("lines", "width_bits", "params")
+    return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
+
+
+def kind_of(condition: NoiseGroup) -> NoiseGroup:
+    """The condition without spacing and work: under all of these code has the same luck."""
+    situation = condition.situation.without("contender_iters", "work_iters")
+    return condition._replace(situation=situation)
 
 
 def identical_to(form: str, arch: str) -> tuple[str, ...]:
-    """The forms whose loops hold the same machine code, this one included; the first is the one that is named."""
+    """The forms whose loops hold the same machine code, this one included; the first is the one
+    that is named."""
     return next((group for group in IDENTICAL.get(arch, ()) if form in group), (form,))
 
 
-def floors(summaries: Iterable[Summary], arch: str) -> dict[tuple, Floor]:
-    """The noise floor under each condition that identical forms were measured under, by `condition_of`."""
+def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
+    """A cell's issue interval as far as the cells under the same condition allow it: over those of
+    identical machine code, since their true cost is one and each should hold it, and no narrower
+    than the middle one of the condition, as comparisons pool what launches add.  A few launches
+    that agree by luck do not make a figure sure."""
+    known = [
+        (t, t.issue)
+        for t in members
+        if condition_of(t.cell) == condition_of(s.cell) and t.machine_id == s.machine_id
+        if t.status == "ok" and t.issue and t.issue.confidence > 0 and t.issue.low_ns > 0
+    ]
+    key = _of_code(s, s.arch)
+    spans = [
+        s.issue,
+        *(i for t, i in known if t.cell.form in key[-1] and _of_code(t, s.arch) == key),
+    ]
+    low, high = min(i.low_ns for i in spans), max(i.high_ns for i in spans)
+    if len(known) >= FEWEST_POOLED:
+        below, above = (
+            s.issue.median_ns * float(np.median([end / i.median_ns for end, i in ends]))
+            for ends in ([(i.low_ns, i) for _, i in known], [(i.high_ns, i) for _, i in known])
+        )
+        low, high = min(low, below), max(high, above)
+    return msgspec.structs.replace(s.issue, low_ns=low, high_ns=high)
+
+
+def _of_code(s: Summary, arch: str) -> tuple:
+    """What cells of identical machine code have in common, their condition first and their forms
+    last."""
+    where = s.cell.width_bits, s.cell.lines, s.machine_id
+    return condition_of(s.cell), *where, identical_to(s.cell.form, arch)
+
+
+def identical_contrasts(
+    summaries: Iterable[Summary], arch: str
+) -> dict[NoiseGroup, list[Contrast]]:
+    """What cells with identical machine code differed by under each condition, by
+    `condition_of`."""
     groups: dict[tuple, dict[str, Summary]] = {}
     for s in summaries:
-        group = identical_to(s.cell.form, arch)
-        if len(group) > 1 and s.status == "ok" and not s.emulated:
-            key = (condition_of(s.cell), s.cell.width_bits, s.cell.lines, s.machine_id, group)
+        key = _of_code(s, arch)
+        if len(key[-1]) > 1 and s.status == "ok" and not s.emulated:
             groups.setdefault(key, {})[s.cell.form] = s
-    found: dict[tuple, list[tuple[float, float]]] = {}
+    contrasts: dict[NoiseGroup, list[Contrast]] = {}
     for (condition, *_, group), members in groups.items():
         first, *others = [members[form] for form in group if form in members]
-        for other in others:
-            shares = paired(other.by_launch, first.by_launch)
-            if shares is not None:
-                costs = paired(other.exposed_by_launch, first.exposed_by_launch, "ns")
-                share = max(shares.value, 1 / shares.value) - 1
-                found.setdefault(condition, []).append((share, abs(costs.value) if costs else 0.0))
+        found = [contrast_of(other, first, figure_of(first)) for other in others]
+        contrasts.setdefault(condition, []).extend(filter(None, found))
+    return contrasts
+
+
+def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None:
+    """Two cells of one run by their issue intervals (a ratio) or exposed costs (ns): paired by
+    rounds where as many launches have them, else by launches."""
+    places = first.place_by_launch
+    if figure == "exposed":
+        whole = paired_t(first.exposed_by_launch, second.exposed_by_launch, "ns", places)
+        close = paired_t_by_rounds(first.exposed_rounds, second.exposed_rounds, "ns", places)
+    else:
+        whole = paired_t(first.by_launch, second.by_launch, "ratio", places)
+        close = paired_t_by_rounds(first.rounds, second.rounds, "ratio", places)
+    return close if close and whole and close.launches >= whole.launches else whole
+
+
+def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
+    """What identical forms differed by under each condition that they were measured under, by
+    `condition_of`: shown, and no threshold of anything."""
+    found = identical_contrasts(summaries, arch)
+    away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
         condition: Floor(
-            condition=condition, pairs=len(seen), share=max(s for s, _ in seen), ns=max(ns for _, ns in seen)
+            condition=condition, pairs=len(own), size=max(map(away, own)), scale=own[0].scale
         )
-        for condition, seen in found.items()
-    }  # fmt: skip
+        for condition, own in found.items()
+        if own
+    }
 
 
 def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:
@@ -114,25 +184,28 @@ def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:
     if not found:
         return None
     unit, bent, spread = (float(np.median(values)) for values in zip(*found, strict=True))
-    return WorkLoop(unit_ns=unit, bent=bent, spread=spread)
+    return WorkLoop(unit_ns=unit, nonlinearity=bent, spread=spread)
 
 
 def baselines(summaries: Iterable[Summary]) -> list[Baseline]:
     """The control, family by family and work length by work length.
 
-    Proportional: a unit costs the same at every length, within `LINEAR`.  Steady: the windows of a launch repeat within
-    `STEADY`; launches may differ, since a clock's change falls on operation and baseline alike.
-    """
+    Proportional: a unit costs the same at every length, within `LINEAR`.  Steady: the windows of a
+    launch repeat within `STEADY`; launches may differ, since a clock's change falls on operation
+    and baseline alike."""
     cells: dict[str, dict[int, list[Summary]]] = {}
     for s in summaries:
-        if s.baseline_by_launch and s.cell.contender == "none" and s.status == "ok" and not s.emulated:
-            cells.setdefault(family_of(s.cell.operation).name, {}).setdefault(s.cell.work_iters, []).append(s)
+        alone = s.baseline_by_launch and s.cell.contender == "none"
+        if alone and s.status == "ok" and not s.emulated:
+            lengths = cells.setdefault(family_of(s.cell.operation).name, {})
+            lengths.setdefault(s.cell.work_iters, []).append(s)
     return [b for family, lengths in cells.items() for b in _of_family(family, lengths)]
 
 
 def _of_family(family: str, lengths: Mapping[int, Sequence[Summary]]) -> list[Baseline]:
     launches = {
-        work: [ns for s in own for ns in s.baseline_by_launch.values()] for work, own in sorted(lengths.items())
+        work: [ns for s in own for ns in s.baseline_by_launch.values()]
+        for work, own in sorted(lengths.items())
     }
     middles = {work: float(np.median(values)) for work, values in launches.items()}
     empty = middles.get(0, 0.0)
@@ -156,18 +229,23 @@ def _of_family(family: str, lengths: Mapping[int, Sequence[Summary]]) -> list[Ba
 
 
 def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
-    """The same summaries of one machine; exposed costs are gone where the baseline loop is no measure of the work."""
+    """The same summaries of one machine; exposed costs are gone where the baseline loop is no
+    measure of the work."""
     members = list(summaries)
     failed = {(b.family, b.work_iters): b.why for b in baselines(members) if b.why}
-    loop = work_loop(contexts[i] for i in {i for s in members for i in s.context_ids} if i in contexts)
-    return [
-        msgspec.structs.replace(
-            s, exposed=None, exposed_by_launch={}, withheld=why, flags=sorted({*s.flags, f"baseline_{why}"})
-        )
-        if (why := failed.get((family_of(s.cell.operation).name, s.cell.work_iters)) or _of_chain(s.cell, loop))
-        else s
-        for s in members
-    ]
+    loop = work_loop(
+        contexts[i] for i in {i for s in members for i in s.context_ids} if i in contexts
+    )
+    answers = []
+    for s in members:
+        family = family_of(s.cell.operation).name
+        why = failed.get((family, s.cell.work_iters)) or _of_chain(s.cell, loop)
+        if why:
+            flags = sorted({*s.flags, f"baseline_{why}"})
+            none = {"exposed": None, "exposed_by_launch": {}}
+            s = msgspec.structs.replace(s, withheld=why, flags=flags, **none)
+        answers.append(s)
+    return answers
 
 
 def _of_chain(cell: Cell, loop: WorkLoop | None) -> str:

@@ -1,4 +1,5 @@
-"""The records' log-linear histogram of times: picoseconds, 7 sub-bucket bits, relative bucket width below 0.8 %."""
+"""The records' log-linear histogram of times: picoseconds, 7 sub-bucket bits, relative bucket width
+below 0.8 %."""
 
 from __future__ import annotations
 
@@ -32,10 +33,11 @@ def merge(histograms: Iterable[Buckets]) -> list[tuple[int, int]]:
 
 
 def percentiles(histogram: Buckets, shares: Sequence[float]) -> list[float]:
-    """Times in ns that the given shares (0..1) of the samples do not exceed, as middles of their buckets.
+    """Times in ns that the given shares (0..1) of the samples do not exceed, as middles of their
+    buckets.
 
-    The sample of rank ceil(share·n) (at least the first), as HdrHistogram and NumPy's `inverted_cdf` choose it.
-    """
+    The sample of rank ceil(share·n) (at least the first), as HdrHistogram and NumPy's
+    `inverted_cdf` choose it."""
     pairs = [(index, count) for index, count in sorted(histogram) if count]
     if not pairs:
         raise ValueError("an empty histogram has no percentiles")

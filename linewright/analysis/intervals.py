@@ -1,9 +1,9 @@
 """Intervals of medians: from order statistics, and for launches that each had their own luck.
 
-Everything works on *groups*: a list of arrays, one array of values (window times, ns) per launch, or per line when
-there is one launch only.  A cell's figure is the median of its groups' medians.  docs/reference/method.md says what
-each interval promises; tests/py/analysis/test_intervals.py checks the promise by simulation.
-"""
+Everything works on *groups*: a list of arrays, one array of values (window times, ns) per launch,
+or per line when there is one launch only.  A cell's figure is the median of its groups' medians.
+docs/reference/method.md says what each interval promises; tests/py/analysis/test_intervals.py
+checks the promise by simulation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from scipy import special, stats
 
+from linewright.analysis import distributions
 from linewright.analysis.modes import cut
 from linewright.schema import Interval
 
@@ -33,40 +33,42 @@ def finite(values: Sequence[float]) -> np.ndarray:
 
 
 def median(values: np.ndarray) -> float:
-    """Median of a non-empty array; several times faster than NumPy's for the short arrays that records hold."""
+    """Median of a non-empty array; several times faster than NumPy's for the short arrays that
+    records hold."""
     ordered = np.sort(values)
     half = ordered.size // 2
-    return float(
-        ordered[half] if ordered.size % 2 else ordered[half - 1] / 2 + ordered[half] / 2
-    )  # halves: no sum overflows
+    low = ordered[half - 1 + ordered.size % 2]
+    return float(low / 2 + ordered[half] / 2)  # halves: no sum overflows
 
 
 def between(values: np.ndarray, low: float, high: float) -> float:
-    """From one quantile to another of a non-empty array, as NumPy interpolates them; several times faster for short
-    ones."""
+    """From one quantile to another of a non-empty array, as NumPy interpolates them; several times
+    faster for short ones."""
     ordered = np.sort(values)
     ends = []
     for share in (low, high):
         place = share * (ordered.size - 1)
         below = int(place)
         above = min(below + 1, ordered.size - 1)
-        ends.append(float(ordered[below]) + (place - below) * float(ordered[above] - ordered[below]))
+        ends.append(
+            float(ordered[below]) + (place - below) * float(ordered[above] - ordered[below])
+        )
     return ends[1] - ends[0]
 
 
 @lru_cache(maxsize=4096)
 def order_ranks(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float]:
-    """Ranks (from 0) of the narrowest symmetric pair of order statistics that cover the median, and their exact
-    coverage.
+    """Ranks (from 0) of the narrowest symmetric pair of order statistics that cover the median, and
+    their exact coverage.
 
-    Coverage of [x(k), x(n-1-k)] is 1 - 2·P(Binomial(n, 1/2) <= k).  Below six values no pair reaches 95 %: the
-    outermost pair is returned with the coverage it has.
-    """
-    k = max(0, int(stats.binom.ppf((1 - confidence) / 2, n, 0.5)))
-    while k > 0 and 2 * stats.binom.cdf(k, n, 0.5) > 1 - confidence:
+    Coverage of [x(k), x(n-1-k)] is 1 - 2·P(Binomial(n, 1/2) <= k).  Below six values no pair
+    reaches 95 %: the outermost pair is returned with the coverage it has."""
+    outside = (1 - confidence) / 2
+    k = max(0, int(n / 2 + distributions.normal_quantile(outside) * math.sqrt(n) / 2) + 1)
+    while k > 0 and distributions.binomial_cdf(k, n) > outside:
         k -= 1
     k = min(k, (n - 1) // 2)
-    return k, n - 1 - k, max(0.0, 1 - 2 * float(stats.binom.cdf(k, n, 0.5)))
+    return k, n - 1 - k, max(0.0, 1 - 2 * distributions.binomial_cdf(k, n))
 
 
 def medians_of(groups: Groups) -> np.ndarray:
@@ -76,7 +78,8 @@ def medians_of(groups: Groups) -> np.ndarray:
         return np.array([median(values) for values in groups])
     ordered = np.sort(np.array(groups), axis=1)
     half = ordered.shape[1] // 2
-    return ordered[:, half] if ordered.shape[1] % 2 else ordered[:, half - 1] / 2 + ordered[:, half] / 2
+    low = ordered[:, half - 1 + ordered.shape[1] % 2]
+    return low / 2 + ordered[:, half] / 2
 
 
 def bounded_exp(value: float) -> float:
@@ -86,31 +89,35 @@ def bounded_exp(value: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _t(confidence: float, degrees: float) -> float:
-    return float(special.stdtrit(degrees, (1 + confidence) / 2))
+    return distributions.t_quantile(degrees, (1 + confidence) / 2)
 
 
 def _median_variance(medians: np.ndarray) -> float:
     """Variance of the median of independent medians.
 
-    Up to `MANY_GROUPS`: π/2 times that of their mean (normal theory, generous for few).  Above: from the width of
-    their order-statistic interval (McKean and Schrader 1984), which a few odd values do not move.
-    """
+    Up to `MANY_GROUPS`: π/2 times that of their mean (normal theory, generous for few).  Above:
+    from the width of their order-statistic interval (McKean and Schrader 1984), which a few odd
+    values do not move."""
     if medians.size > MANY_GROUPS:
         low, high, reached = order_ranks(medians.size)
         ordered = np.sort(medians)
-        return float((ordered[high] - ordered[low]) / (2 * special.ndtri((1 + reached) / 2))) ** 2
+        deviations = 2 * distributions.normal_quantile((1 + reached) / 2)
+        return float((ordered[high] - ordered[low]) / deviations) ** 2
     away = medians - medians.sum() / medians.size
     return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
-def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, logarithmic: bool = True) -> Interval | None:
-    """Median of the groups, and where the median of a repeat of the same measurement falls at `confidence`.
+def repeat_interval(
+    groups: Groups, confidence: float = CONFIDENCE, logarithmic: bool = True
+) -> Interval | None:
+    """Median of the groups, and where the median of a repeat of the same measurement falls at
+    `confidence`.
 
-    Predicted from the spread between groups, which allows for the repeat's own luck: up to `MANY_GROUPS` by Student's
-    t, above by order statistics, which odd lines do not move.  Groups in separate modes: every mode that a repeat's
-    median could reasonably land in is inside.  One group only: order statistics of its windows.  `logarithmic` is for
-    times, which vary by factors; differences of times do not.
-    """
+    Predicted from the spread between groups, which allows for the repeat's own luck: up to
+    `MANY_GROUPS` by Student's t, above by order statistics, which odd lines do not move.  Groups in
+    separate modes: every mode that a repeat's median could reasonably land in is inside.  One group
+    only: order statistics of its windows.  `logarithmic` is for times, which vary by factors;
+    differences of times do not."""
     groups = [values for values in groups if values.size]
     if not groups:
         return None
@@ -119,7 +126,9 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, logarithmic:
     medians = medians_of(groups)
     middle = median(medians)
     logarithmic = logarithmic and bool((medians > 0).all())
-    below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic)
+    below, above = _predicted(
+        np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic
+    )
     if logarithmic:
         below, above = bounded_exp(below), bounded_exp(above)
     return Interval(
@@ -131,7 +140,8 @@ def repeat_interval(groups: Groups, confidence: float = CONFIDENCE, logarithmic:
 
 
 def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
-    """Where the median of as many new launches falls: Student's t from their spread, and every mode within reach.
+    """Where the median of as many new launches falls: Student's t from their spread, and every mode
+    within reach.
 
     Modes are looked for among logarithms only.
     """
@@ -145,7 +155,9 @@ def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tup
     groups = cut(ordered) if logarithmic else [ordered]
     if len(groups) == 1:
         return low, high
-    spread = math.sqrt(sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / max(1, n - len(groups)))
+    spread = math.sqrt(
+        sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / max(1, n - len(groups))
+    )
     within = _t(confidence, max(1, n - len(groups))) * spread
     reachable = _reachable([g.size for g in groups])
     return min(low, groups[reachable[0]][0] - within), max(high, groups[reachable[1]][-1] + within)
@@ -154,12 +166,12 @@ def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tup
 def _reachable(sizes: list[int]) -> tuple[int, int]:
     """First and last mode that the median of a repeat lands in with a chance of `UNLIKELY` or more.
 
-    The number of a repeat's launches at or beyond a mode, given that k of n were, is beta-binomial (Jeffreys prior).
-    """
+    The number of a repeat's launches at or beyond a mode, given that k of n were, is beta-binomial
+    (Jeffreys prior)."""
     n = sum(sizes)
 
     def chance(k: int) -> float:
-        return float(stats.betabinom.sf((n + 1) // 2 - 1, n, k + 0.5, n - k + 0.5))
+        return distributions.beta_binomial_at_least((n + 1) // 2, n, k + 0.5, n - k + 0.5)
 
     first = next(i for i in range(len(sizes)) if chance(sum(sizes[: i + 1])) >= UNLIKELY)
     last = next(i for i in reversed(range(len(sizes))) if chance(sum(sizes[i:])) >= UNLIKELY)
@@ -167,12 +179,16 @@ def _reachable(sizes: list[int]) -> tuple[int, int]:
 
 
 def _single(values: np.ndarray, confidence: float) -> Interval | None:
-    """Order statistics of one group, the ranks moved out by the square root of two for a repeat's own noise."""
+    """Order statistics of one group, the ranks moved out by the square root of two for a repeat's
+    own noise."""
     ordered = np.sort(values)
     n = ordered.size
     low, high, reached = order_ranks(n, confidence)
     extra = math.ceil((math.sqrt(2) - 1) * (high - low) / 2)
     low, high = max(0, low - extra), min(n - 1, high + extra)
     return Interval(
-        median_ns=median(ordered), low_ns=float(ordered[low]), high_ns=float(ordered[high]), confidence=reached
+        median_ns=median(ordered),
+        low_ns=float(ordered[low]),
+        high_ns=float(ordered[high]),
+        confidence=reached,
     )

@@ -11,36 +11,46 @@ from datetime import datetime
 import numpy as np
 
 from linewright.analysis import histogram
-from linewright.analysis.intervals import Groups, between, finite, median, medians_of, repeat_interval
-from linewright.analysis.modes import LINE_ALARM, LINE_SHARE, Mode, lines_spread, modes, one_after_the_other
-from linewright.analysis.summary import Percentiles, Summary, has_work, judged_near_or_far
+from linewright.analysis.intervals import (
+    Groups,
+    between,
+    finite,
+    median,
+    medians_of,
+    repeat_interval,
+)
+from linewright.analysis.modes import (
+    LINE_ALARM,
+    LINE_SHARE,
+    Mode,
+    lines_spread,
+    modes,
+)
+from linewright.analysis.summary import (
+    Percentiles,
+    Summary,
+    grouped,
+    has_work,
+    judged_near_or_far,
+)
 from linewright.schema import Context, Interval, Quantiles, Record
 
 CLUSTER_S = 25.0
-"""Launches that began closer together than this saw the machine in one state: together they are one cluster."""
+"""Launches that began closer together than this saw the machine in one state: together they are one
+cluster."""
 CLUSTER_VIRTUAL_S = 300.0
-"""The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to 10 minutes, 28 of
-33 less than 130 s."""
+"""The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to
+10 minutes, 28 of 33 less than 130 s."""
 FEWEST_CLUSTERS = 8
 """Clusters from which an interval promises that a repeat falls inside."""
 FEWEST_LINES = 8
 """Lines (or blocks of windows) below which one launch's windows are not grouped."""
 FEWEST_ON_A_LINE = 3
-"""Windows on every line from which lines may be told apart whatever the order of time in which they were visited."""
+"""Windows on a line from which it counts when differences between lines are separated from
+differences in time."""
+LINE_AGREEMENT = 0.8
+"""Share of the variance that must lie between lines before lines are called different."""
 SHARES = (0.50, 0.95, 0.99)
-
-
-def _less_baseline(values: list[float], baseline: list[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Each window minus the baseline's window beside it, and which windows were kept; unequal counts pair the
-    nearest."""
-    a, b = np.asarray(values, dtype=float), np.asarray(baseline, dtype=float)
-    if not a.size or not b.size:
-        return np.empty(0), np.zeros(a.size, dtype=bool)
-    if a.size != b.size:
-        b = b[np.arange(a.size) * b.size // a.size]
-    kept = np.isfinite(a) & np.isfinite(b)
-    difference = np.subtract(a, b, where=kept, out=np.zeros(a.size))
-    return difference[kept], kept
 
 
 def _by_line(values: np.ndarray, lines: np.ndarray) -> list[np.ndarray]:
@@ -52,7 +62,8 @@ def _by_line(values: np.ndarray, lines: np.ndarray) -> list[np.ndarray]:
 
 
 def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[Groups, str]:
-    """Split one launch's windows by line, else into blocks of consecutive windows, else one by one."""
+    """Split one launch's windows by line, else into blocks of consecutive windows, else one by
+    one."""
     if lines.size == values.size and len(by_line := _by_line(values, lines)) >= FEWEST_LINES:
         return by_line, "line"
     if values.size >= 3 * FEWEST_LINES:
@@ -61,7 +72,8 @@ def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[Groups, str]:
 
 
 def _started(record: Record, contexts: Mapping[str, Context]) -> float | None:
-    """When the cell's first window opened, in seconds of one clock for all launches; None where that is unknown."""
+    """When the cell's first window opened, in seconds of one clock for all launches; None where
+    that is unknown."""
     context = contexts.get(record.context_id)
     if context is None or record.started_s is None:
         return None
@@ -72,7 +84,8 @@ def _started(record: Record, contexts: Mapping[str, Context]) -> float | None:
 
 
 def cluster_numbers(started: Sequence[float], apart_s: float = CLUSTER_S) -> list[int]:
-    """For each launch its cluster: one that began `apart_s` or more after the last cluster began opens another."""
+    """For each launch its cluster: one that began `apart_s` or more after the last cluster began
+    opens another."""
     numbers, cluster, opened = [0] * len(started), -1, -math.inf
     for index in sorted(range(len(started)), key=lambda i: started[i]):
         if started[index] - opened >= apart_s:
@@ -81,13 +94,17 @@ def cluster_numbers(started: Sequence[float], apart_s: float = CLUSTER_S) -> lis
     return numbers
 
 
-def _clusters(usable: list[Record], contexts: Mapping[str, Context]) -> tuple[list[int], float | None]:
-    """Cluster of every launch that gave windows, and the time from first to last; nothing where a time is unknown."""
+def _clusters(
+    usable: list[Record], contexts: Mapping[str, Context]
+) -> tuple[list[int], float | None]:
+    """Cluster of every launch that gave windows, and the time from first to last; nothing where a
+    time is unknown."""
     started = [_started(r, contexts) for r in usable if r.window_ns]
     if not started or None in started:
         return [], None
     steady = all(contexts[r.context_id].virtualised == "no" for r in usable if r.window_ns)
-    return cluster_numbers(started, CLUSTER_S if steady else CLUSTER_VIRTUAL_S), max(started) - min(started)
+    apart_s = CLUSTER_S if steady else CLUSTER_VIRTUAL_S
+    return cluster_numbers(started, apart_s), max(started) - min(started)
 
 
 def _promise(launches: int, clusters: int) -> str:
@@ -106,8 +123,8 @@ def _joined(
     for cluster in sorted(set(clusters)):
         parts = [part for part, number in zip(launches, clusters, strict=True) if number == cluster]
         complete = all(lines.size == values.size for values, lines in parts)
-        lines = np.concatenate([lines for _, lines in parts]) if complete else np.empty(0, dtype=np.int64)
-        joined.append((np.concatenate([values for values, _ in parts]), lines))
+        values, lines = map(np.concatenate, zip(*parts, strict=True))
+        joined.append((values, lines if complete else lines[:0]))
     return joined
 
 
@@ -125,20 +142,26 @@ def _estimate(
     launches: list[tuple[np.ndarray, np.ndarray]], clusters: Sequence[int], logarithmic: bool = True
 ) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(_joined(launches, clusters))
-    return repeat_interval(groups, logarithmic=logarithmic), medians_of(groups).tolist() if groups else [], unit
+    medians = medians_of(groups).tolist() if groups else []
+    return repeat_interval(groups, logarithmic=logarithmic), medians, unit
 
 
-def _windows(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    values = np.asarray(record.window_ns, dtype=float)
+def _windows(
+    record: Record, values: list[float], baseline: list[float] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The windows that have a finite value, less the baseline's window beside each where one is
+    given (unequal counts pair the nearest), and the line of each; no lines where they are
+    unknown."""
+    array = np.asarray(values, dtype=float)
+    if baseline is not None:
+        loops = np.asarray(baseline, dtype=float)
+        if loops.size != array.size:
+            array = array[: array.size * bool(loops.size)]
+            loops = loops[np.arange(array.size) * loops.size // max(array.size, 1)]
+        array = array - loops
+    kept = np.isfinite(array)
     lines = np.asarray(record.window_line, dtype=np.int64)
-    kept = np.isfinite(values)
-    return values[kept], lines[kept] if lines.size == values.size else np.empty(0, dtype=np.int64)
-
-
-def _differences(record: Record, values: list[float], baseline: list[float]) -> tuple[np.ndarray, np.ndarray]:
-    difference, kept = _less_baseline(values, baseline)
-    lines = np.asarray(record.window_line, dtype=np.int64)
-    return difference, lines[kept] if lines.size == kept.size else np.empty(0, dtype=np.int64)
+    return array[kept], lines[kept] if lines.size == array.size else lines[:0]
 
 
 def _percentiles(parts: list[Quantiles]) -> Percentiles | None:
@@ -146,47 +169,46 @@ def _percentiles(parts: list[Quantiles]) -> Percentiles | None:
         return None
     common = Counter(part.ops_per_sample for part in parts).most_common(1)[0][0]
     merged = histogram.merge(part.histogram for part in parts)
-    if merged:
-        p50, p95, p99 = histogram.percentiles(merged, SHARES)
-    else:
-        p50, p95, p99 = (
-            float(np.median([getattr(part, name) for part in parts])) for name in ("p50_ns", "p95_ns", "p99_ns")
-        )
-    highest = max(part.max_ns for part in parts)
+    names = ("p50_ns", "p95_ns", "p99_ns")
+    medians = (float(np.median([getattr(part, name) for part in parts])) for name in names)
+    values = histogram.percentiles(merged, SHARES) if merged else medians
     return Percentiles(
         of=parts[0].of,
         ops_per_sample=common,
         samples=sum(part.samples for part in parts),
-        p50_ns=p50,
-        p95_ns=p95,
-        p99_ns=p99,
-        max_ns=highest,
+        max_ns=max(part.max_ns for part in parts),
+        **dict(zip(names, values, strict=True)),
     )
 
 
 def _status(records: list[Record]) -> tuple[str, str, list[Record]]:
     """Merged status, its reason, and the records whose values count.
 
-    A wrong sum anywhere makes the cell an error; otherwise launches that worked speak for it, unless half or more
-    were unreliable.  A launch that `--resume` ran again, and that worked then, is as good as any other.
-    """
+    A wrong sum anywhere makes the cell an error; otherwise launches that worked speak for it,
+    unless half or more were unreliable.  A launch that `--resume` ran again, and that worked then,
+    is as good as any other."""
     worked = {r.launch for r in records if r.status == "ok"}
-    records = [r for r in records if r.status == "ok" or r.launch not in worked or r.sum_expected != r.sum_found]
-    by_status = {
-        name: [r for r in records if r.status == name] for name in ("ok", "error", "unreliable", "unavailable")
-    }
-    if by_status["error"]:
-        return "error", next((r.reason for r in by_status["error"] if r.reason), ""), []
-    usable = by_status["ok"] + by_status["unreliable"]
-    if not usable:
-        return "unavailable", records[0].reason, []
-    if 2 * len(by_status["unreliable"]) >= len(usable):
-        return "unreliable", next((r.reason for r in by_status["unreliable"] if r.reason), ""), usable
-    return "ok", next((r.reason for r in by_status["ok"] if r.reason), ""), by_status["ok"]
+    counted = [
+        r
+        for r in records
+        if r.status == "ok" or r.launch not in worked or r.sum_expected != r.sum_found
+    ]
+    by_status = grouped(counted, lambda r: r.status)
+    ok, unreliable = by_status.get("ok", []), by_status.get("unreliable", [])
+    if "error" in by_status:
+        status, usable = "error", []
+    elif not ok and not unreliable:
+        return "unavailable", counted[0].reason, []
+    elif len(unreliable) >= len(ok):
+        status, usable = "unreliable", ok + unreliable
+    else:
+        status, usable = "ok", ok
+    return status, next((r.reason for r in by_status[status] if r.reason), ""), usable
 
 
 def _thread_means(rows: list[list[float]]) -> list[float]:
-    """Median over launches of each thread's figure; launches with another number of threads are left out."""
+    """Median over launches of each thread's figure; launches with another number of threads are
+    left out."""
     rows = [row for row in rows if row]
     if not rows:
         return []
@@ -200,7 +222,8 @@ def _median(values: Iterable[float], otherwise: float) -> float:
 
 
 def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
-    """Each line's median, relative to its launch's median and scaled back, over all launches' lines."""
+    """Each line's median, relative to its launch's median and scaled back, over all launches'
+    lines."""
     medians: list[float] = []
     whole = _median([median(values) for values, _ in launches if values.size], 0.0)
     for values, lines in launches:
@@ -213,7 +236,9 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     return medians
 
 
-def _line_figures(values: np.ndarray, lines: np.ndarray) -> dict[int, tuple[float, float, float, int]]:
+def _line_figures(
+    values: np.ndarray, lines: np.ndarray
+) -> dict[int, tuple[float, float, float, int]]:
     """Least, median and most of the windows on each line, and their number."""
     parts = _by_line(values, lines) if lines.size == values.size else []
     return {
@@ -222,7 +247,9 @@ def _line_figures(values: np.ndarray, lines: np.ndarray) -> dict[int, tuple[floa
     }
 
 
-def _flags(usable: list[Record], contended: bool, launches: int, clusters: int, line_modes: list[Mode]) -> list[str]:
+def _flags(
+    usable: list[Record], contended: bool, launches: int, clusters: int, line_modes: list[Mode]
+) -> list[str]:
     flags = {flag for record in usable for flag in record.flags}
     if len(line_modes) > 1:
         flags.add("bimodal_lines")
@@ -238,48 +265,97 @@ def _by_launch(records: Sequence[Record], values: Iterable[np.ndarray]) -> dict[
     return {r.context_id: median(v) for r, v in zip(records, values, strict=True) if v.size}
 
 
-def _line_modes(windows: Sequence[tuple[np.ndarray, np.ndarray]], medians: Sequence[float]) -> list[Mode]:
-    """Groups of lines; none where the order of time explains them as well, as a slowdown halfway through a launch
-    does."""
+def rounds_of(record: Record) -> list[float]:
+    """What names the round of each window: its number, or in records without it the baseline's
+    time, which all windows of a round share; empty where windows cannot be told apart by it."""
+    names = list(map(float, record.window_round)) or record.baseline_ns
+    told_apart = len(names) == len(record.window_ns) and len(set(names)) == len(names)
+    return names if told_apart else []
+
+
+def _by_round(records: Sequence[Record], exposed: bool = False) -> dict[str, dict[float, float]]:
+    """Each window by its launch and round, or what it takes beyond its baseline loop."""
+    answer: dict[str, dict[float, float]] = {}
+    for r in records:
+        names = rounds_of(r)
+        less = r.baseline_ns if exposed else [0.0] * len(names)
+        if names and len(less) == len(names):
+            windows = zip(names, r.window_ns, less, strict=True)
+            answer[r.context_id] = {
+                name: ns - loop for name, ns, loop in windows if math.isfinite(ns - loop)
+            }
+    return answer
+
+
+def _line_modes(
+    windows: Sequence[tuple[np.ndarray, np.ndarray]], medians: Sequence[float]
+) -> list[Mode]:
+    """Groups of lines; none where the order of time explains them as well, as a slowdown halfway
+    through a launch does."""
     found = modes(medians, LINE_SHARE, LINE_ALARM)
-    if len(found) < 2:
-        return []
-    fewest = min((int(np.unique(lines, return_counts=True)[1].min()) for _, lines in windows if lines.size), default=0)
-    if fewest < FEWEST_ON_A_LINE and any(one_after_the_other(values) for values, _ in windows):
-        return []
-    return found
+    return found if len(found) > 1 and _lines_stay_apart(windows) else []
+
+
+def _lines_stay_apart(windows: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
+    """Whether windows on one line agree and lines differ, in most launches: at least
+    `LINE_AGREEMENT` of the variance of log time lies between lines (intraclass correlation, one-way
+    analysis of variance).  A state that comes and goes splits the windows of a line too; where a
+    line has fewer than `FEWEST_ON_A_LINE` windows, nothing tells the two apart."""
+    agree = []
+    for values, lines in windows:
+        own = [np.log(values[lines == line]) for line in np.unique(lines)]
+        own = [part for part in own if part.size >= FEWEST_ON_A_LINE and np.isfinite(part).all()]
+        if len(own) < 2:
+            continue
+        sizes = np.array([part.size for part in own])
+        inside = sum(float(((part - part.mean()) ** 2).sum()) for part in own)
+        inside /= sizes.sum() - len(own)
+        means = np.array([part.mean() for part in own])
+        middle = float((means * sizes).sum() / sizes.sum())
+        between = float((sizes * (means - middle) ** 2).sum()) / (len(own) - 1)
+        size = float(sizes.mean())
+        whole = between + (size - 1) * inside
+        agree.append(whole > 0 and (between - inside) / whole >= LINE_AGREEMENT)
+    return bool(agree) and sum(agree) > len(agree) / 2
 
 
 def _issue(
     usable: list[Record], windows: list[tuple[np.ndarray, np.ndarray]], clusters: list[int]
 ) -> tuple[Interval | None, list[float], str, Percentiles | None, bool]:
-    """The issue interval with its units, the percentiles, and whether these are all that is known."""
+    """The issue interval with its units, the percentiles, and whether these are all that is
+    known."""
     issue, unit_ns, unit = _estimate(windows, clusters)
     batch = _percentiles([r.batch for r in usable if r.batch])
     published = issue is None and batch is not None
     if published:
-        issue = Interval(median_ns=batch.p50_ns, low_ns=batch.p50_ns, high_ns=batch.p50_ns, confidence=0.0)
+        issue = Interval(
+            median_ns=batch.p50_ns, low_ns=batch.p50_ns, high_ns=batch.p50_ns, confidence=0.0
+        )
     elif issue is None:
         issue = next((r.issue for r in usable if r.issue), None)
     return issue, unit_ns, unit, batch, published
 
 
 def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context]) -> Summary:
-    """One cell of one machine from its records; what depends on other cells (modes, flags, controls) is added later."""
+    """One cell of one machine from its records; what depends on other cells (modes, flags,
+    controls) is added later."""
     records = sorted(records, key=lambda r: (r.launch, r.context_id))
     cell = records[0].cell
     status, reason, usable = _status(records)
     measured = [record for record in usable if record.window_ns]
     clusters, span_s = _clusters(usable, contexts)
-    windows = [_windows(record) for record in measured]
+    windows = [_windows(r, r.window_ns) for r in measured]
     issue, unit_ns, unit, batch, published = _issue(usable, windows, clusters)
-    differences = [_differences(r, r.window_ns, r.baseline_ns) for r in measured] if has_work(cell) else []
-    waits = [_differences(r, r.completion_ns, r.completion_baseline_ns) for r in measured]
+    differences = (
+        [_windows(r, r.window_ns, r.baseline_ns) for r in measured] if has_work(cell) else []
+    )
+    waits = [_windows(r, r.completion_ns, r.completion_baseline_ns) for r in measured]
     line_medians = _line_medians(windows)
     line_modes = _line_modes(windows, line_medians)
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     launches = sum(w[0].size > 0 for w in windows)
     contended = cell.contender == "same_line"
+    on_lines = zip(measured, windows, strict=True) if judged_near_or_far(cell) else ()
     return Summary(
         cell=cell,
         id=cell.id,
@@ -306,9 +382,9 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         place_by_launch={c.context_id: c.loop_offset_bytes for c in known},
         by_launch=_by_launch(measured, [values for values, _ in windows]),
         exposed_by_launch=_by_launch(measured, [d for d, _ in differences]) if differences else {},
-        line_figures={r.context_id: _line_figures(*w) for r, w in zip(measured, windows, strict=True)}
-        if judged_near_or_far(cell)
-        else {},
+        rounds=_by_round(measured),
+        exposed_rounds=_by_round(measured, exposed=True) if differences else {},
+        line_figures={r.context_id: _line_figures(*w) for r, w in on_lines},
         windows=sum(w[0].size for w in windows),
         emulated=any(c.emulated for c in known),
         published=published,
@@ -334,5 +410,8 @@ def _plain(usable: list[Record], measured: list[Record], first: Record) -> dict:
         "placement_class": usable[0].placement_class if usable else first.placement_class,
         "stop": Counter(r.stop for r in usable).most_common(1)[0][0] if usable else "",
         "discarded": sum(r.discarded.total for r in usable),
-        "metrics": {name: _median((r.metrics[name] for r in usable if name in r.metrics), 0.0) for name in names},
+        "metrics": {
+            name: _median((r.metrics[name] for r in usable if name in r.metrics), 0.0)
+            for name in names
+        },
     }

@@ -1,40 +1,40 @@
-"""One cell on one machine, all its launches merged: the figures that every table, comparison and sentence starts
-from."""
+"""One cell on one machine, all its launches merged: the figures that every table, comparison and
+sentence starts from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from msgspec import Struct
 
 from linewright.analysis.modes import Mode
 from linewright.families import BASELINES, DMA
+from linewright.forms import made_of
 from linewright.schema import Cell, Interval
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-PREFETCHED: Mapping[str, tuple[str, ...]] = {
-    "stadd": ("prfm_strm_stadd", "prfm_keep_stadd"),
-    "ldadd": ("prfm_strm_ldadd", "prfm_keep_ldadd"),
-    "swp": ("prfm_strm_swp",),
-}
-"""Single LSE instructions, and the same ones behind a prefetch for write, the first measured of which is the
-reference."""
-
 
 def judged_near_or_far(cell: Cell) -> bool:
-    """Whether a cell tells where its form is performed: uncontended, back to back, an LSE instruction or its
-    reference."""
-    plain = cell.contender == "none" and not cell.work_iters and cell.operation in ("add", "fetch_add", "xchg")
-    return plain and any(cell.form in (form, *references) for form, references in PREFETCHED.items())
+    """Whether a cell tells where its form is performed: uncontended, back to back, a single LSE
+    instruction, alone or behind a prefetch for write."""
+    made = made_of(cell.form)
+    return (
+        cell.contender == "none"
+        and not cell.work_iters
+        and cell.operation in ("add", "fetch_add", "xchg")
+        and made.reach == "near_or_far"
+        and made.instruction != ""
+    )
 
 
 def has_work(cell: Cell) -> bool:
-    """Whether something around the operation is in its baseline too: work, a delay inside a read-side critical section,
-    the walk of a scatter list."""
-    worked = cell.work_iters > 0 or cell.params.get("read_delay", 0) not in (0, "0") or cell.operation in DMA.operations
+    """Whether something around the operation is in its baseline too: work, a delay inside a
+    read-side critical section, the walk of a scatter list."""
+    delayed = cell.situation.param("read_delay") not in (0, "0")
+    worked = cell.work_iters > 0 or delayed or cell.operation in DMA.operations
     return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
 
 
@@ -70,21 +70,24 @@ class Summary(Struct, frozen=True, kw_only=True):
     launches: int
     """Launches that gave values."""
     clusters: int
-    """Groups of launches close in time, which share the machine's state; 0 where the records do not say when they
-    were."""
+    """Groups of launches close in time, which share the machine's state; 0 where the records do not
+    say when they were."""
     launch_span_s: float | None
     """From the first launch's first window to the last one's."""
     promise: str
-    """What the intervals hold for: ``repeat`` (another run), ``run`` (only while this one lasted: its launches are too
-    few or too close together), or ``launch`` (other lines or windows of the one launch)."""
+    """What the intervals hold for: ``repeat`` (another run), ``run`` (only while this one lasted:
+    its launches are too few or too close together), or ``launch`` (other lines or windows of the
+    one launch)."""
     status: str
     """``ok``, ``unavailable``, ``error`` or ``unreliable``."""
     reason: str
     issue: Interval | None
-    """Issue interval, work included: median of the launches' medians, and where a repeat's falls as far as `promise`
-    says. Of published percentiles the median alone: both ends are it and the confidence is 0."""
+    """Issue interval, work included: median of the launches' medians, and where a repeat's falls as
+    far as `promise` says. Of published percentiles the median alone: both ends are it and the
+    confidence is 0."""
     exposed: Interval | None
-    """Against the baseline loop; only with work around the operation. Negative within noise stays negative."""
+    """Against the baseline loop; only with work around the operation. Negative within noise stays
+    negative."""
     completion: Interval | None
     """Operation and its wait, minus the wait alone."""
     batch: Percentiles | None
@@ -95,9 +98,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     thread_ticks: list[float]
     thread_ops: list[int]
     modes: list[Mode]
-    """Groups that the launches fall into; more than one: metastable (judged over all cells of the machine together)."""
+    """Groups that the launches fall into; more than one: metastable (judged over all cells of the
+    machine together)."""
     line_modes: list[Mode]
-    """Groups that the lines fall into; more than one: near and far homes, or another property of the line."""
+    """Groups that the lines fall into; more than one: near and far homes, or another property of
+    the line."""
     lines_spread: float
     """(p95 - p5) / median over lines."""
     flags: list[str]
@@ -105,16 +110,20 @@ class Summary(Struct, frozen=True, kw_only=True):
     placement_class: str
     stop: str
     unit: str
-    """What `unit_ns` holds one median of: ``launch`` (launches of one cluster are one), or in one launch ``line``,
-    ``block`` or ``window``; ``none``."""
+    """What `unit_ns` holds one median of: ``launch`` (launches of one cluster are one), or in one
+    launch ``line``, ``block`` or ``window``; ``none``."""
     unit_ns: list[float]
     """Medians of the issue interval that the interval is made of."""
     place_by_launch: dict[str, int]
-    """Where each launch placed its timed functions, as distance from a 64-byte boundary: launches that share it share
-    its luck."""
+    """Where each launch placed its timed functions, as distance from a 64-byte boundary: launches
+    that share it share its luck."""
     by_launch: dict[str, float]
-    """Median issue interval of each launch, by context: what comparisons pair."""
+    """Median issue interval of each launch, by context."""
     exposed_by_launch: dict[str, float]
+    rounds: dict[str, dict[float, float]]
+    """Issue interval of each window, by context and round: what comparisons pair. A launch whose
+    records do not say which windows share a round is left out."""
+    exposed_rounds: dict[str, dict[float, float]]
     baseline_by_launch: dict[str, float]
     mops_by_launch: dict[str, float]
     baseline_reach_ns: float
@@ -127,14 +136,20 @@ class Summary(Struct, frozen=True, kw_only=True):
     metrics: dict[str, float]
     emulated: bool
     withheld: str = ""
-    """Why there is no exposed cost: the baseline loop is ``not_proportional`` or ``not_steady`` at this work length."""
+    """Why there is no exposed cost: the baseline loop is ``not_proportional`` or ``not_steady`` at
+    this work length."""
     nearness: str = ""
-    """``near``, ``far``, ``all_far``, ``mixed`` or ``undecided`` on this CPU (see near_far); set back to back and
-    uncontended."""
+    """``near``, ``far``, ``all_far``, ``mixed`` or ``undecided`` on this CPU (see near_far); set
+    back to back and uncontended."""
     near_lines: int = 0
     far_lines: int = 0
     published: bool
     """Only percentiles are known: a median without an interval."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it has a figure to rely on."""
+        return self.status == "ok" and self.issue is not None and not self.emulated
 
     @property
     def metastable(self) -> bool:
@@ -147,8 +162,8 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def equal_loops(self) -> bool:
-        """Whether all threads run the same loop: with work or spacing on one side shares are unequal by
-        construction."""
+        """Whether all threads run the same loop: with work or spacing on one side shares are
+        unequal by construction."""
         return self.cell.work_iters == 0 and self.cell.contender_iters == 0
 
     @property
@@ -160,3 +175,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 def machines_of(summaries: Iterable[Summary]) -> dict[str, list[Summary]]:
     """Summaries by their machine's id."""
     return grouped(summaries, lambda s: s.machine_id)
+
+
+def figure_of(summary: Summary) -> str:
+    """What is compared of a cell: ``exposed`` where there is work around the operation, else
+    ``issue``."""
+    return "exposed" if has_work(summary.cell) and not summary.published else "issue"

@@ -1,30 +1,58 @@
-"""Arguments and options that several commands have, and the refusal of records in which nothing is finished."""
+"""Arguments and options that several commands have, and the refusal of records in which nothing is
+finished."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from linewright.errors import UserError
+from linewright.errors import UserError, nothing_finished
+from linewright.plans.definition import Parameter
 
-Records = Annotated[list[str], typer.Argument(metavar="RECORDS", help="Record files.", show_default=False)]
-Only = Annotated[list[str] | None, typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable.")]
+Records = Annotated[
+    list[str], typer.Argument(metavar="RECORDS", help="Record files.", show_default=False)
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable."),
+]
+Program = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False
+    ),
+]
+Elsewhere = Annotated[
+    str | None,
+    typer.Option(
+        "--on", help="Where to run: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local"
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Every = Annotated[bool, typer.Option("--all", help="Everything, instead of one screen.")]
 
 
-def check_range(value: int, least: int, most: int, where: str) -> None:
-    """Refuse a number outside of what an option allows."""
-    if not least <= value <= most:
-        raise UserError(f"out of range: {value}", where, f"allowed: {least} to {most}")
+def set_option(parameters: Sequence[Parameter]) -> Any:
+    """The type of a ``--set KEY=VALUE`` that takes these parameters."""
+    about = [
+        f"{p.name}{'' if p.default is None else '=' + p.text(p.default)} ({p.help})"
+        for p in parameters
+    ]
+    return Annotated[
+        list[str] | None, typer.Option("--set", help=f"KEY=VALUE, repeatable: {', '.join(about)}.")
+    ]
 
 
 def require(count: int, files: Sequence[str], what: str) -> None:
     """Refuse files in which no cell is finished; `what` was to be done with them."""
     if not count:
-        raise UserError(f"no finished cell to {what}", files[0], "the run ended before its first block of cells did")
+        raise nothing_finished(files[0], what)
 
 
 def words_of(options: dict[str, object]) -> list[str]:
@@ -36,3 +64,17 @@ def words_of(options: dict[str, object]) -> list[str]:
         if one is not None
         for word in (option, one)
     ]
+
+
+def become(
+    program: str | Path, words: Sequence[str], environment: Mapping[str, str], where: str
+) -> int:
+    """Have a program take this command's place: its output and its exit code are the answer."""
+    sys.stdout.flush()
+    # Ignored by Python, and what is ignored stays so in the program.
+    for name in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(name, signal.SIG_DFL)
+    try:
+        os.execve(program, list(words), environment)
+    except OSError as error:
+        raise UserError(f"cannot run {program}: {error.strerror}", where) from None

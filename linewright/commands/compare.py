@@ -1,99 +1,95 @@
-"""`linewright compare`: runs held against a baseline, cell by cell; trial files setting by setting."""
+"""`linewright compare`: runs held against a baseline, cell by cell; trial files setting by
+setting."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from linewright import units
 from linewright.commands._options import Only
-from linewright.errors import DIFFERENT, DONE, UserError
-from linewright.output.console import note
-from linewright.output.file import write
+from linewright.errors import DIFFERENT, DONE, check_range, choice, contradiction
+from linewright.records import files as records
+from linewright.show.console import console_for, note, print_json
+from linewright.show.new_file import check_folder, write
 
 ORDER = 25
 FORMATS = ("table", "json", "csv")
 
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="BASELINE FILE",
-        help="Record files, or trial files; the first is the baseline of all others.",
-        show_default=False,
-    ),
-]
-FailAbove = Annotated[
-    str | None,
-    typer.Option(
-        "--fail-above",
-        metavar="PERCENT",
-        help="Exit 1 only where a cell is shown to be more than this worse: 5%.",
-        show_default="any difference",
-    ),
-]
-Undecided = Annotated[
-    str, typer.Option(help="What --fail-above makes of cells that are not shown to be within it: pass or fail.")
-]
-Unlike = Annotated[
-    bool, typer.Option("--unlike", help="Compare even though machine, kernel, probe or settings differ.")
-]
-Format = Annotated[str, typer.Option("--format", help="table, json or csv.")]
-Every = Annotated[bool, typer.Option("--all", help="Every cell, those without a difference too.")]
-Html = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Write the comparison as one self-contained page too.")
-]
-Measure = Annotated[
-    tuple[str, str] | None,
-    typer.Option(
-        "--measure",
-        metavar="A_COMMAND B_COMMAND",
-        help="Run two commands in turns and compare their records; each writes one launch to {output}.",
-        show_default=False,
-    ),
-]
-Launches = Annotated[int, typer.Option(help="Turns of --measure.")]
-Directory = Annotated[str | None, typer.Option(help="Folder for the records of --measure.", show_default="results")]
-
 
 def compare(
-    files: Files = None,
-    measure: Measure = None,
-    launches: Launches = 8,
-    directory: Directory = None,
-    fail_above: FailAbove = None,
-    undecided: Undecided = "fail",
-    unlike: Unlike = False,
-    form: Format = "table",
-    every: Every = False,
-    html: Html = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="BASELINE FILE",
+            help="Record files, or trial files; the first is the baseline of all others.",
+            show_default=False,
+        ),
+    ] = None,
+    measure: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A_COMMAND B_COMMAND",
+            help="Run two commands in turns and compare their records; each writes one launch to "
+            "{output}.",
+            show_default=False,
+        ),
+    ] = None,
+    launches: Annotated[int, typer.Option(help="Turns of --measure.")] = 8,
+    fail_above: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Exit 1 only where a cell is shown to be more than this worse: 5%; with "
+            "5%,undecided also where one is not shown to be within it.",
+            show_default="any difference",
+        ),
+    ] = None,
+    unlike: Annotated[
+        bool,
+        typer.Option(
+            "--unlike", help="Compare even though machine, kernel, probe or settings differ."
+        ),
+    ] = False,
+    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    every: Annotated[
+        bool, typer.Option("--all", help="Every cell, those without a difference too.")
+    ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the comparison as one self-contained page too."),
+    ] = None,
     only: Only = None,
 ) -> int:
-    """Say cell by cell what differs between runs, corrected for many comparisons; exit code 1 if anything does."""
-    if form not in FORMATS:
-        raise UserError(f"no format {form!r}", "--format", f"allowed: {', '.join(FORMATS)}")
-    if undecided not in ("pass", "fail"):
-        raise UserError(f"not a decision: {undecided!r}", "--undecided", "allowed: pass, fail")
-    limit = units.share(fail_above, "--fail-above") if fail_above is not None else None
-    # Large files take minutes: what is found is not to be lost then.
-    if html is not None and not Path(html).parent.is_dir():
-        raise UserError(f"cannot write {html}: no such directory", "--html", "name a file in a directory that exists")
-    paths = files or []
-    if measure is not None:
-        paths = _measured(measure, paths, launches, directory or "results")
-    return answer(
-        paths,
-        form,
-        every,
-        html,
+    """Say cell by cell what differs between runs, corrected for many comparisons; exit code 1 if
+    anything does."""
+    choice("format", form, "--format", FORMATS)
+    limit, undecided_fails = _limit(fail_above)
+    options = dict(
         allow_unlike=unlike,
         fail_above=limit,
         only=only or (),
-        undecided_fails=undecided == "fail",
+        undecided_fails=undecided_fails,
     )
+    if html is not None:
+        check_folder(html, "--html")  # Large files take minutes, which are not to be lost.
+    paths = files or []
+    if measure is not None:
+        paths = _measured(measure, paths, launches)
+    return answer(paths, form, every, html, **options)
+
+
+def _limit(fail_above: str | None) -> tuple[float | None, bool]:
+    """The share that is allowed, and whether what is undecided fails, too."""
+    if fail_above is None:
+        return None, False
+    limit, comma, rest = fail_above.partition(",")
+    if comma:
+        choice("decision", rest, "--fail-above", ("undecided",))
+    return units.share(limit, "--fail-above"), bool(comma)
 
 
 def answer(
@@ -105,38 +101,45 @@ def answer(
     **options: Any,
 ) -> int:
     """Compare record files, print what is found and write it as a page; the exit code."""
-    from linewright.compare import files as compare_files  # imports SciPy, which takes longer than a refusal may
+    from linewright.compare import from_files  # imports NumPy: a refusal is quicker than that
+    from linewright.say.comparison_document import check_comparable, page_document
 
-    found = compare_files.compare(paths, compare_files.Options(allow_unlike, **options), note)
+    found = from_files.compare(paths, from_files.CompareOptions(allow_unlike, **options), note)
+    check_comparable(found)
     if html is not None:
-        from linewright.compare.page import page
+        from linewright.show.document_page import page
 
-        write(html, page(found), "--html")
+        write(html, page(page_document(found)), "--html")
     _print(found, form, every)
     return DIFFERENT if found.failed else DONE
 
 
-def _measured(commands: tuple[str, str], files: list[str], launches: int, directory: str) -> list[str]:
+def _measured(commands: tuple[str, str], files: list[str], launches: int) -> list[str]:
     """The two record files that running both commands in turns gives."""
+    from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
     from linewright.compare import in_turns
 
     if files:
-        raise UserError("--measure and files contradict each other", "compare", "commands to run, or files to read")
+        raise contradiction("--measure", "files", "compare", "commands to run, or files to read")
     words = [in_turns.checked(command, "--measure") for command in commands]
-    count = in_turns.checked_launches(launches)
-    return in_turns.measure(words, in_turns.new_folder(directory), count, note)
+    count = check_range(launches, FEWEST_LAUNCHES, in_turns.MOST_LAUNCHES, "--launches")
+    folder = records.new_path(f"compare-{records.moment()}").removesuffix(".jsonl")
+    return in_turns.measure(words, in_turns.new_folder(folder), count, note)
 
 
 def _print(found, form: str, every: bool) -> None:
-    from linewright.compare import comparison
+    from linewright.say import comparison_document
 
     if form == "json":
-        sys.stdout.buffer.write(comparison.as_json(found))
+        print_json(comparison_document.for_programs(found))
     elif form == "csv":
-        sys.stdout.write(comparison.as_csv(found))
-    else:
-        from linewright.output.comparison_table import show
-        from linewright.output.console import console_for
+        from linewright.show.export import csv
 
-        show(found, console_for(sys.stdout), every)
+        rows = comparison_document.rows_for_programs(found)
+        sys.stdout.write(csv.text(rows, list(rows[0])))
+    else:
+        from linewright.show.text_tables import print_tables
+
+        said = comparison_document.document(found, every)
+        print_tables(said, console_for(sys.stdout), "compare", every)
     sys.stdout.flush()

@@ -9,46 +9,58 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from linewright import extras
 from linewright.commands._options import Only, Records, require
-from linewright.errors import DONE, RunError, UserError
-from linewright.output.console import note
-from linewright.output.file import open_new
+from linewright.errors import DONE, RunError, UserError, choice, contradiction
+from linewright.show.console import note
+from linewright.show.new_file import open_new
 
 if TYPE_CHECKING:
     from linewright.records.store import Store
 
 ORDER = 27
+FORMATS = ("csv", "parquet", "google-benchmark")
 
 
 def export(
     files: Records,
-    google: Annotated[bool, typer.Option("--google-benchmark", help="JSON as Google Benchmark writes it.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="One line per cell.")] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="The same, as Parquet (needs pyarrow).")] = False,
-    out: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")] = "-",
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="csv, one line per cell; parquet, the same with types; google-benchmark, JSON as "
+            "Google Benchmark writes it.",
+        ),
+    ] = "csv",
+    out: Annotated[
+        str, typer.Option("--output", "-o", help="File to write; - is standard output.")
+    ] = "-",
     windows: Annotated[
-        bool, typer.Option("--windows", help="One row per timed window instead of one per cell (CSV, Parquet).")
+        bool,
+        typer.Option(
+            "--windows", help="One row per timed window instead of one per cell (CSV, Parquet)."
+        ),
     ] = False,
     only: Only = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> int:
     """Write the results of record files for other tools."""
-    if google + as_csv + parquet != 1:
-        raise UserError("name one format", "export", "--google-benchmark, --csv or --parquet")
+    choice("format", form, "--format", FORMATS)
+    google, parquet = form == "google-benchmark", form == "parquet"
     if windows and google:
-        raise UserError(
-            "--windows and --google-benchmark contradict each other", "export", "that format knows repetitions only"
+        raise contradiction(
+            "--windows", f"--format {form}", "export", "that format knows repetitions only"
         )
     if parquet and out == "-" and sys.stdout.isatty():
         raise UserError("Parquet is no text", "--output", "name a file with -o")
-    from linewright.output.export import parquet as parquet_format
     from linewright.records import store
 
     if parquet:
-        parquet_format.require()
+        extras.need("parquet", "--format parquet")
     with store.Store(files, note, only or ()) as stored:
-        write = _windows(stored, files, parquet) if windows else _cells(stored, files, google, parquet)
-        with _open(out, force) as stream:
+        write = (
+            _windows(stored, files, parquet) if windows else _cells(stored, files, google, parquet)
+        )
+        with _open(out) as stream:
             try:
                 write(stream)
                 stream.flush()
@@ -64,19 +76,21 @@ Write = Callable[[BinaryIO], object]
 
 
 def _windows(stored: Store, files: list[str], as_parquet: bool) -> Write:
-    from linewright.output.export import csv, parquet, rows
+    from linewright.show.export import csv, parquet, rows
 
     stored.read()
     require(len(stored), files, "export")
     flat = rows.of_windows(stored.contexts, stored.records())
     if as_parquet:
-        return lambda stream: parquet.write(stream, rows.WINDOW_COLUMNS, flat, list(stored.contexts.values()))
+        return lambda stream: parquet.write(
+            stream, rows.WINDOW_COLUMNS, flat, list(stored.contexts.values())
+        )
     return lambda stream: csv.write(stream, rows.WINDOW_COLUMNS, flat)
 
 
 def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> Write:
     from linewright.analysis import loading
-    from linewright.output.export import csv, google_benchmark, parquet, rows
+    from linewright.show.export import csv, google_benchmark, parquet, rows
 
     loaded = loading.load_from(stored)
     require(len(loaded.summaries), files, "export")
@@ -91,7 +105,7 @@ def _cells(stored: Store, files: list[str], google: bool, as_parquet: bool) -> W
     return lambda stream: csv.write(stream, columns, flat)
 
 
-def _open(path: str, force: bool) -> BinaryIO:
+def _open(path: str) -> BinaryIO:
     if path == "-":
         return os.fdopen(os.dup(1), "wb")
-    return open_new(path, force)
+    return open_new(path)

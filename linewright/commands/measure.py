@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from linewright import __version__, plans
+from linewright import plans, wings
 from linewright.commands import compare as compare_command
-from linewright.commands._options import Every, Only, words_of
-from linewright.commands.show import FormatOption, PlainOption
-from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
-from linewright.output import progress
-from linewright.output.console import note
-from linewright.output.formats import View, check_format, view_of
-from linewright.output.machine import company
+from linewright.commands._options import Only, words_of
+from linewright.commands.show import FormatOption
+from linewright.errors import BAD_REQUEST, DONE, RunError, UserError, contradiction
+from linewright.plans.definition import Parameter, values_of
+from linewright.plans.estimate import LAUNCH_S, cells_s
 from linewright.plans.request import (
     DEFAULT_PLAN,
     LAUNCH,
@@ -32,20 +31,34 @@ from linewright.plans.request import (
     resolve,
 )
 from linewright.records import files as records
+from linewright.run.launches import launch_plans, measured_together
+from linewright.run.probe_questions import digest
+from linewright.run.registry import LocalTarget, open_target
 from linewright.schema import Context, Plan, Record
-from linewright.target.estimate import LAUNCH_S, cells_s
-from linewright.target.local import Done, LocalTarget, Progress, Target, launch_plans
-from linewright.target.probe import digest
-from linewright.target.registry import open_target
+from linewright.show import progress
+from linewright.show.console import note
+from linewright.show.formats import form_and_view
+from linewright.target import Done, Progress, Target
+
+if TYPE_CHECKING:
+    from linewright.analysis.looks import Looks
 
 ORDER = 10
+OF_MODEL = {
+    "draws": Parameter("draws", "count", None, "draws of the constants", 0, 999_999),
+    "scheduler": Parameter("scheduler", "text", None, "the Dask scheduler that has them run"),
+}
+"""What ``--set`` takes on a simulated machine."""
 
 
-PlanOption = Annotated[str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)]
+PlanOption = Annotated[
+    str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)
+]
 OnOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="Where to run: local, ssh://USER@HOST:PORT, 'exec:COMMAND', model:NAME; repeatable for several machines.",
+        help="Where to run: local, ssh://USER@HOST:PORT, 'exec:COMMAND', model:NAME; repeatable "
+        "for several machines.",
         show_default="local",
     ),
 ]
@@ -57,53 +70,37 @@ FromOption = Annotated[
         help="Take what a probe printed elsewhere, in place of measuring; - is standard input.",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Keep the records, show no result.")]
 OutputOption = Annotated[
     str | None,
-    typer.Option("--output", "-o", help="Record file; - is standard output.", show_default="results/PLAN-TIME.jsonl"),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Record file; - is standard output.",
+        show_default="results/PLAN-TIME.jsonl",
+    ),
 ]
 BudgetOption = Annotated[
-    str | None, typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's")
-]
-PrecisionOption = Annotated[
-    str | None, typer.Option(help="Wanted half-width of each median's interval.", show_default="2%")
-]
-CpusOption = Annotated[
-    str | None, typer.Option(help="CPUs to use, the timed thread's first: 0,2-4.", show_default="all allowed")
-]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")]
-SeedOption = Annotated[
-    int | None, typer.Option(help="Seed of the cells' order.", min=0, max=2**53 - 2000, show_default="1")
-]
-CountersOption = Annotated[
     str | None,
+    typer.Option(help="Time for the whole run: 60s, 2m, 1.5h.", show_default="the plan's"),
+]
+SetOption = Annotated[
+    list[str] | None,
     typer.Option(
-        help="Events to count, as perf names them: cycles,task-clock; or none.",
-        show_default="cycles, instructions, snoops where the CPU names them",
+        "--set",
+        help="Plan parameter, or precision=2%, cpus=0,2-4 (the timed thread's first), seed=1, "
+        "counters=cycles,task-clock, launch=0, and on a model draws=20, scheduler=tcp://…; "
+        "repeatable.",
     ),
 ]
 ResumeOption = Annotated[
-    str | None, typer.Option(help="Continue this record file of the same machine; of several machines their folder.")
-]
-DrawsOption = Annotated[
-    int | None,
-    typer.Option(
-        help="With --on model: draws of the constants that bands come from.", show_default="20, 60 for bounds"
-    ),
-]
-SchedulerOption = Annotated[
     str | None,
-    typer.Option(help="With --on model: address of a Dask scheduler that runs the draws (pip: linewright\\[cluster])."),
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing record file.")]
-LaunchOption = Annotated[
-    int | None,
     typer.Option(
-        help="Run only this launch of the plan, from 0; where code is placed and the cells' order follow the number.",
-        envvar=LAUNCH, min=0, max=1000,
+        help="Continue this record file of the same machine; of several machines their folder."
     ),
-]  # fmt: skip
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")
+]
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -112,9 +109,6 @@ AgainstOption = Annotated[
         " 1 if anything differs.",
     ),
 ]
-AgainstProbeOption = Annotated[
-    str | None, typer.Option(metavar="PROGRAM", help="The probe that the file of --against was measured with.")
-]
 
 
 def measure(
@@ -122,84 +116,95 @@ def measure(
     on: OnOption = None,
     out: OutputOption = None,
     budget: BudgetOption = None,
-    precision: PrecisionOption = None,
     only: Only = None,
-    cpus: CpusOption = None,
     settings: SetOption = None,
-    seed: SeedOption = None,
-    counters: CountersOption = None,
-    draws: DrawsOption = None,
-    scheduler: SchedulerOption = None,
     resume: ResumeOption = None,
     printed: FromOption = None,
     dry_run: DryRunOption = False,
-    every: Every = False,
-    plain: PlainOption = False,
     form: FormatOption = "table",
-    quiet: QuietOption = False,
-    force: ForceOption = False,
-    launch: LaunchOption = None,
     against: AgainstOption = None,
-    against_probe: AgainstProbeOption = None,
 ) -> int:
     """Measure on this machine or others, keep the records, show the result."""
-    shape = Shape(form, view_of(check_format(form), every, plain), quiet)
-    again = {
-        "--plan": plan, "--budget": budget, "--precision": precision, "--only": only, "--cpus": cpus, "--set": settings,
-        "--seed": seed, "--counters": counters, "--draws": draws, "--scheduler": scheduler, "--launch": launch,
-    }  # fmt: skip
-    _check_together(out, resume, force, form, against)
+    if form != "none":
+        form_and_view(form, False)
+    settings = _with_launch(settings or [])
+    again = {"--plan": plan, "--budget": budget, "--only": only, "--set": settings or None}
+    _check_together(out, resume, form, against)
     if printed is not None:
-        _only_printed({**again, "--on": on, "--resume": resume, "--against": against, "--dry-run": dry_run or None})
-        return _take_printed(printed, out, force, shape)
+        others = {**again, "--on": on, "--resume": resume, "--against": against}
+        if given := words_of({**others, "--dry-run": dry_run or None}):
+            raise contradiction("--from", given[0], "measure", "--from takes records as they are")
+        return _take_printed(printed, out, form)
     if on is not None and len(on) > 1:
         if dry_run or out == "-":
-            raise UserError("several machines, one folder", "--on", "name a folder with -o, and no --dry-run")
-        return _several(on, out, resume, again, shape)
+            raise UserError(
+                "several machines, one folder", "--on", "name a folder with -o, and no --dry-run"
+            )
+        several = wings.service("several machines", "--on")
+        return several(on, out, resume, again, form)
     named = {"--plan": plan if plan is not None or resume is None else _plan_of(resume)}
-    request = request_of(words_of({name: value for name, value in {**again, **named}.items() if name in OPTIONS}))
+    of_model = [pair for pair in settings if _name(pair) in OF_MODEL]
+    of_plan = [pair for pair in settings if _name(pair) not in OF_MODEL]
+    request = request_of(words_of({**_of_plan(again), **named, "--set": of_plan}))
     with closing(open_target(on[0] if on else "local")) as target:
-        _sweep(target, draws, scheduler)
-        files = (out, resume, force, dry_run)
+        if of_model:
+            _sweep(target, of_model)
+        files = (out, resume, dry_run)
         if against is not None and not dry_run:
-            return _compared((against, against_probe), request, target, files, shape, again)
-        return _on_one(request, target, files, shape, {**again, "--on": on})
+            return _compared(against, request, target, files, form, again)
+        return _on_one(request, target, files, form, {**again, "--on": on})
 
 
-def _sweep(target: Target, draws: int | None, scheduler: str | None) -> None:
-    """Options that only a simulated machine has."""
-    if draws is None and scheduler is None:
-        return
+def _name(setting: str) -> str:
+    return setting.partition("=")[0]
+
+
+def _with_launch(settings: list[str]) -> list[str]:
+    """The settings, with the launch that the environment names where they name none."""
+    number = os.environ.get(LAUNCH)
+    if number is None or any(_name(text) == "launch" for text in settings):
+        return settings
+    return [*settings, f"launch={number}"]
+
+
+def _sweep(target: Target, asked: list[str]) -> None:
+    """Settings that only a simulated machine has."""
     if not hasattr(target, "sweep"):
-        named = "--draws" if draws is not None else "--scheduler"
-        raise UserError(f"{target.name} has no constants to draw", named, "allowed with --on model:NAME")
-    target.sweep(draws, scheduler)
-
-
-class Shape(NamedTuple):
-    """How the result is shown."""
-
-    form: str
-    view: View
-    quiet: bool
+        raise UserError(
+            f"{target.name} has no constants to draw",
+            f"--set {_name(asked[0])}",
+            "allowed with --on model:NAME",
+        )
+    values = values_of(OF_MODEL.values(), asked, "a model")
+    target.sweep(values["draws"], values["scheduler"])
 
 
 def _on_one(
     request: Request,
     target: Target,
-    files: tuple[str | None, str | None, bool, bool],
-    shape: Shape,
+    files: tuple[str | None, str | None, bool],
+    form: str,
     again: dict[str, object],
 ) -> int:
-    """Measure on one target; `files` is where to write, what to resume, whether to replace, whether only to
+    """Measure on one target; `files` is where to write, what to resume, whether only to
     describe."""
-    out, resume, force, dry_run = files
+    out, resume, dry_run = files
     chosen = resolve(request, target)
     with ExitStack() as stack:
-        kept = _reopen(resume, target, write=not dry_run) if resume is not None else records.Unfinished([], [], None)
+        kept = (
+            records.reopen(
+                resume, lambda known: _check_machine(known, resume, target), note, not dry_run
+            )
+            if resume is not None
+            else records.Unfinished([], [], None)
+        )
         if kept.writer:
             stack.callback(kept.writer.close)
-        done = {(record.id, record.launch) for record in kept.records if record.status == "ok"}
+        looks = _looks(chosen, target)
+        if looks is not None and kept.records:
+            looks.take(kept.contexts, kept.records)
+        done = looks.done if looks is not None else set()
+        done |= measured_together(chosen, kept.records, done)
         launches = launch_plans(chosen, done)
         if not is_simulated(target.name):
             check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
@@ -207,79 +212,74 @@ def _on_one(
             return _describe(chosen, launches, done, target.name)
         if not launches:
             note(f"{resume} is complete: nothing left to measure")
-            _show(kept.contexts, kept.records, shape)
+            _show(kept.contexts, kept.records, form)
             return DONE
         if kept.writer is None:
-            kept = kept._replace(writer=records.create(_path(out, chosen.name), force))
+            kept = kept._replace(writer=records.create(_path(out, chosen.name)))
             stack.callback(kept.writer.close)
-        return _run(chosen, launches, done, kept, target, shape, again)
+        return _run(chosen, launches, (done, looks), kept, target, form, again)
+
+
+def _looks(plan: Plan, target: Target) -> Looks | None:
+    """What ends comparisons early, where the plan asks for it; a simulation takes its own time."""
+    if not plan.looks or is_simulated(target.name):
+        return None
+    from linewright.analysis.looks import Looks  # imports NumPy, which takes longer than a refusal
+
+    return Looks(plan, set())
 
 
 def _compared(
-    earlier: tuple[str, str | None],
+    earlier: str,
     request: Request,
     target: Target,
-    files: tuple[str | None, str | None, bool, bool],
-    shape: Shape,
+    files: tuple[str | None, str | None, bool],
+    form: str,
     again: dict[str, object],
 ) -> int:
-    """Measure and compare with an earlier file: in turns where that side can be measured again, else as of two
-    times."""
-    from linewright.compare import against, in_turns  # imports NumPy, which takes longer than a refusal may
+    """Measure and compare with an earlier file: in turns where that side can be measured again,
+    else as of two times."""
+    # These import NumPy, which takes longer than a refusal may.
+    from linewright.compare import earlier_run, in_turns
 
     chosen = resolve(request, target)
     path = _path(files[0], chosen.name)
-    other = against.other_side(earlier[0], chosen, _command(again), target, earlier[1])
+    other = earlier_run.other_side(earlier, chosen, _command(again), target)
     if isinstance(other, str):
-        note(f"{earlier[0]} cannot be measured again: {other}; the two are compared as of two times")
-        _on_one(request, target, (path, *files[1:]), shape._replace(quiet=True), again)
-        return compare_command.answer([earlier[0], path], shape.form)
+        note(f"{earlier} cannot be measured again: {other}; the two are compared as of two times")
+        _on_one(request, target, (path, *files[1:]), "none", again)
+        return compare_command.answer([earlier, path], form)
     folder = in_turns.new_folder(str(Path(path).with_suffix("")))
-    note(f"the side of {earlier[0]} is measured again, in turns with the new one; that file itself is not compared")
-    made = against.measure(other, against.Side(chosen, target.probe_path), folder, note)
-    return compare_command.answer(made, shape.form)
+    note(
+        f"the side of {earlier} is measured again, in turns with the new one; that file "
+        "itself is not compared"
+    )
+    made = earlier_run.measure(other, chosen, target.probe_path, folder, note)
+    return compare_command.answer(made, form)
+
+
+def _of_plan(again: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in again.items() if name in OPTIONS}
 
 
 def _command(again: dict[str, object]) -> list[str]:
     """The options that say what is measured, as contexts keep them."""
-    return words_of({name: value for name, value in again.items() if name in OPTIONS and name != "--launch"})
+    settings = [pair for pair in again["--set"] or () if _name(pair) != "launch"]
+    return words_of({**_of_plan(again), "--set": settings})
 
 
-def _several(on: list[str], out: str | None, resume: str | None, again: dict[str, object], shape: Shape) -> int:
-    """One `measure` for each machine at the same time, a file each, one result and one report."""
-    from linewright.commands.report import report
-    from linewright.commands.show import show
-    from linewright.fleet import crew, several
-
-    plan = again["--plan"] or DEFAULT_PLAN
-    folder = Path(
-        resume or out or records.new_path(f"{Path(str(plan)).stem}-{records.moment()}").removesuffix(".jsonl")
-    )
-    team = several.measure(on, folder, words_of(again), resume is not None, str(plan), again["--budget"])
-    files = [str(path) for path in team.files]
-    if files and not shape.quiet:
-        show(files, every=shape.view == View.ALL, plain=shape.view == View.PLAIN, form=shape.form)
-        report(files, out=str(folder / "report.html"))
-    if team.failed:
-        raise crew.incomplete(team.failed, len(on), f"continue with --resume {shlex.quote(str(folder))}")
-    note(f"records are in {folder}, one file for each machine")
-    return DONE
-
-
-def _only_printed(others: dict[str, object]) -> None:
-    given = [name for name, value in others.items() if value is not None]
-    if given:
-        raise UserError(f"--from and {given[0]} contradict each other", "measure", "--from takes records as they are")
-
-
-def _take_printed(path: str, out: str | None, force: bool, shape: Shape) -> int:
+def _take_printed(path: str, out: str | None, form: str) -> int:
     """Check what a probe printed, keep it as a record file of its own, and show it."""
     contexts, rows = records.read("/dev/stdin" if path == "-" else path, note)
     if not rows:
-        raise UserError("no record in it", path, "a probe prints its context and then a record for each cell")
-    for text in _doubts(contexts):
+        raise UserError(
+            "no record in it", path, "a probe prints its context and then a record for each cell"
+        )
+    from linewright.say.machine_lines import doubts_of_printed  # imports NumPy
+
+    for text in doubts_of_printed(contexts):
         note(f"{path}: {text}")
-    writer = records.create(_path(out, contexts[0].plan), force)
+    writer = records.create(_path(out, contexts[0].plan))
     with closing(writer):
         for context in contexts:
             writer.write(context)
@@ -287,65 +287,38 @@ def _take_printed(path: str, out: str | None, force: bool, shape: Shape) -> int:
                 if record.context_id == context.context_id:
                     writer.write(record)
     if writer.name != "standard output":
-        _show(contexts, rows, shape)
+        _show(contexts, rows, form)
         note(f"records are in {writer.name}; linewright show --all FILE shows every cell")
     return DONE
 
 
-def _doubts(contexts: list[Context]) -> list[str]:
-    """What a reader should know of a file that was made elsewhere: another version's probe, launches that are
-    missing."""
-    lines = []
-    versions = {context.tool_version for context in contexts} - {__version__}
-    if versions:
-        lines.append(f"printed by version {', '.join(sorted(versions))} of the probe, this is {__version__}")
-    wanted = max(context.launches for context in contexts)
-    missing = sorted(set(range(wanted)) - {context.launch for context in contexts})
-    if missing:
-        lines.append(
-            f"launches {', '.join(map(str, missing))} of {wanted} are not in it: run the probe with --launch N"
-        )
-    return lines
-
-
-def _check_together(out: str | None, resume: str | None, force: bool, form: str, against: str | None) -> None:
+def _check_together(out: str | None, resume: str | None, form: str, against: str | None) -> None:
     """Options that contradict each other."""
     if against is not None and (resume is not None or out == "-"):
-        raise UserError(
-            f"--against and {'--resume' if resume else '--output -'} contradict each other", "measure",
-            "a comparison needs a whole new measurement, in a file",
-        )  # fmt: skip
+        other = "--resume" if resume else "--output -"
+        allowed = "a comparison needs a whole new measurement, in a file"
+        raise contradiction("--against", other, "measure", allowed)
     if resume is not None and out is not None:
-        raise UserError("--resume and --output contradict each other", "measure", "--resume FILE appends to FILE")
-    if resume is not None and force:
-        raise UserError(
-            "--resume and --force contradict each other", "measure", "one continues the file, the other replaces it"
-        )
-    if out == "-" and form != "table":
-        raise UserError(
-            f"--output - and --format {form} contradict each other", "measure", "standard output takes one of them"
-        )
+        raise contradiction("--resume", "--output", "measure", "--resume FILE appends to FILE")
+    if out == "-" and form not in ("table", "none"):
+        allowed = "standard output takes one of them"
+        raise contradiction("--output -", f"--format {form}", "measure", allowed)
 
 
 def _plan_of(path: str) -> str:
     """Name of the built-in plan that a record file was begun with."""
-    reader = records.Reader(path)
-    first = next(iter(reader)).value
-    name = first.plan
+    name = next(iter(records.Reader(path))).value.plan
     if name not in plans.built_in():
         raise UserError(
-            f"{path} was begun with plan {name!r}, which is not built in", "--resume", "name its file with --plan"
+            f"{path} was begun with plan {name!r}, which is not built in",
+            "--resume",
+            "name its file with --plan",
         )
     return name
 
 
 def _path(out: str | None, plan: str) -> str:
     return out if out is not None else records.new_path(f"{plan}-{records.moment()}")
-
-
-def _reopen(path: str, target: Target, write: bool) -> records.Unfinished:
-    """The record file to be continued, once it is known to be this machine's."""
-    return records.reopen(path, lambda contexts: _check_machine(contexts, path, target), note, write)
 
 
 def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
@@ -364,7 +337,10 @@ def _describe(plan: Plan, launches: list[Plan], done: Done, on: str) -> int:
     for line in plan_text(plan, on):
         print(line)
     if done:
-        print(f"already measured: {len(done)} cell runs; left: {sum(len(launch.cells) for launch in launches)}")
+        print(
+            f"already measured: {len(done)} cell runs; left: "
+            f"{sum(len(launch.cells) for launch in launches)}"
+        )
     for cell in plan.cells:
         print(cell.id)
     return DONE
@@ -373,10 +349,10 @@ def _describe(plan: Plan, launches: list[Plan], done: Done, on: str) -> int:
 def _run(
     plan: Plan,
     launches: list[Plan],
-    done: Done,
+    beyond: tuple[Done, Looks | None],
     kept: records.Unfinished,
     target: Target,
-    shape: Shape,
+    form: str,
     again: dict[str, object],
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
@@ -384,24 +360,31 @@ def _run(
         note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None
-    local = isinstance(target, LocalTarget)
-    made_by = {"command": shlex.join(_command(again)), "program": digest(target.probe_path)} if local else {}
-    budget_s = math.inf if is_simulated(target.name) else plan.budget_s  # a simulation takes what it takes
+    made_by = {}
+    if isinstance(target, LocalTarget):
+        made_by = {"command": shlex.join(_command(again)), "program": digest(target.probe_path)}
+    # A simulation takes what it takes.
+    budget_s = math.inf if is_simulated(target.name) else plan.budget_s
+    done, looks = beyond
     with progress.display(launches, budget_s) as shown:
         try:
             for event in target.run(plan, done):
                 if isinstance(event, Context):
                     event = msgspec.structs.replace(event, **made_by)
                 _take(event, contexts, rows, kept.writer, shown)
+                if looks is not None and isinstance(event, Record):
+                    looks.take(contexts, rows)
         except (RunError, UserError) as error:
             failure = error
     kept.writer.sync()
     new = len(rows) - len(kept.records)
+    from linewright.say.machine_lines import company  # imports NumPy
+
     for line in company(contexts[len(kept.contexts) :]):
         note(line)
     if kept.writer.name != "standard output" and rows:
-        if shape.form == "table" or failure is None:
-            _show(contexts, rows, shape)
+        if form in ("table", "plain") or failure is None:
+            _show(contexts, rows, form)
         if new:
             note(f"records are in {kept.writer.name}; linewright show --all FILE shows every cell")
     if failure is None:
@@ -411,12 +394,13 @@ def _run(
     raise _with_what_is_kept(failure, new, launches, kept.writer.name, again)
 
 
-def _show(contexts: list[Context], rows: list[Record], shape: Shape) -> None:
-    if shape.quiet:
+def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
+    if form == "none":
         return
-    from linewright.output import result  # imports SciPy, which takes longer than a refusal or the help may
+    # Imports NumPy, which takes longer than a refusal or the help may.
+    from linewright.show import result_formats
 
-    result.show_records(contexts, rows, shape.form, shape.view)
+    result_formats.show_records(contexts, rows, *form_and_view(form, False))
 
 
 def _take(
@@ -424,7 +408,7 @@ def _take(
     contexts: list[Context],
     rows: list[Record],
     writer: records.Writer,
-    shown: progress.Lines | progress.Drawn,
+    shown: progress.ProgressLines | progress.ProgressBar,
 ) -> None:
     if isinstance(event, Progress):
         writer.sync()
@@ -435,9 +419,14 @@ def _take(
 
 
 def _with_what_is_kept(
-    failure: RunError | UserError, new: int, launches: list[Plan], name: str, again: dict[str, object]
+    failure: RunError | UserError,
+    new: int,
+    launches: list[Plan],
+    name: str,
+    again: dict[str, object],
 ) -> RunError:
-    """The failure, with what is finished and how to go on: the options that made the plan belong to it."""
+    """The failure, with what is finished and how to go on: the options that made the plan belong to
+    it."""
     total = sum(len(launch.cells) for launch in launches)
     options = shlex.join(["--resume", name, *words_of(again)])
     go_on = f"; continue with {options}" if name != "standard output" and new else ""

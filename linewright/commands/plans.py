@@ -6,17 +6,16 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from linewright import plans as registry
 from linewright.commands._options import AsJson
-from linewright.errors import DONE, UserError, one_line
-from linewright.output.console import console_for, print_json
+from linewright.errors import DONE, UserError
+from linewright.numbers import ABSENT
+from linewright.plans.estimate import estimate_s
 from linewright.plans.request import Request, build, plan_text, resolve
-from linewright.target.estimate import estimate_s
-from linewright.target.local import Target
-from linewright.target.registry import open_target
+from linewright.run.registry import open_target
+from linewright.show.console import console_for, print_json
+from linewright.target import Target
 from linewright.units import duration_text
 
 ORDER = 30
@@ -24,21 +23,22 @@ ORDER = 30
 
 def plans(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show this plan's parameters and cells.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Show this plan's parameters and cells.", show_default=False
+        ),
     ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the built-in plans, or show one for this machine; its JSON is what `measure --plan FILE` takes."""
+    """List the built-in plans, or show one for this machine; its JSON is what `measure --plan FILE`
+    takes."""
     if name is None:
-        if settings:
-            raise UserError("--set without a plan", "plans", "name the plan whose parameters they are")
         target = open_target("local")
         entries = [_entry(plan_name, target) for plan_name in registry.built_in()]
         print_json(entries) if as_json else _print_list(entries)
         return DONE
     built_in = registry.find(name, "plans")
-    plan = resolve(Request(plan=built_in.name, settings=settings or ()), open_target("local"))
+    plan = resolve(Request(plan=built_in.name), open_target("local"))
     if as_json:
         print_json(plan)
         return DONE
@@ -47,7 +47,10 @@ def plans(
         print(line)
     print("parameters (--set name=value):")
     for parameter in built_in.parameters:
-        print(f"  {parameter.name}={parameter.text(parameter.default)}  {parameter.help}; {parameter.allowed}")
+        print(
+            f"  {parameter.name}={parameter.text(parameter.default)}  {parameter.help}; "
+            f"{parameter.allowed}"
+        )
     print("cells on this machine:")
     for cell in plan.cells:
         print(f"  {cell.id}")
@@ -69,24 +72,36 @@ def _entry(name: str, target: Target) -> dict[str, Any]:
         plan = build(Request(plan=name), target)
     except UserError as error:
         return entry | {"needs": str(error)}
-    return entry | {"cells": len(plan.cells), "least_s": round(estimate_s(plan), 1), "budget_s": plan.budget_s}
+    return entry | {
+        "cells": len(plan.cells),
+        "least_s": round(estimate_s(plan), 1),
+        "budget_s": plan.budget_s,
+    }
 
 
 def _print_list(entries: list[dict[str, Any]]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("plan", no_wrap=True)
-    table.add_column("cells", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("what it measures", overflow="fold")
+    # These import NumPy.
+    from linewright.say.document import TextTable
+    from linewright.show.text_tables import table
+
+    rows = []
     for entry in entries:
-        time = _time_text(entry["least_s"], entry["budget_s"])
-        about = one_line(entry["summary"] + (f" (not here: {entry['needs']})" if entry["needs"] else ""))
-        table.add_row(*map(Text, (entry["name"], str(entry["cells"]), time if entry["cells"] else "–", about)))
-    console_for(sys.stdout).print(table)
+        time = _time_text(entry["least_s"], entry["budget_s"]) if entry["cells"] else ABSENT
+        about = entry["summary"] + (f" (not here: {entry['needs']})" if entry["needs"] else "")
+        rows.append([entry["name"], str(entry["cells"]), time, about])
+    listed = TextTable(
+        title="",
+        headings=["plan", "cells", "time", "what it measures"],
+        left=[True, False, False, True],
+        rows=rows,
+        folds=(3,),
+    )
+    console_for(sys.stdout).print(table(listed, space=2))
 
 
 def _time_text(least_s: float, budget_s: float) -> str:
-    """From the fewest windows to the budget; a plan whose fewest windows exceed its budget says what it needs."""
+    """From the fewest windows to the budget; a plan whose fewest windows exceed its budget says
+    what it needs."""
     if least_s > budget_s:
         return f"{duration_text(least_s)}, more than its budget of {duration_text(budget_s)}"
     return f"{duration_text(least_s)} – {duration_text(budget_s)}"

@@ -1,17 +1,17 @@
-"""`linewright topology`: the CPUs that threads can be placed on, and how near they are to each other."""
+"""`linewright topology`: the CPUs that threads can be placed on, and how near they are to each
+other."""
 
 from __future__ import annotations
 
 import sys
 
-from rich.table import Table
 from rich.text import Text
 
-from linewright.commands._options import AsJson
+from linewright import numbers
 from linewright.errors import DONE
-from linewright.output.console import console_for, print_json
-from linewright.target.probe import Topology
-from linewright.target.registry import open_target
+from linewright.numbers import ABSENT
+from linewright.run.registry import open_target
+from linewright.show.console import console_for
 from linewright.units import cpu_text
 
 ORDER = 40
@@ -20,26 +20,29 @@ MOST_PAIRS = 16
 """Pairs listed per class before only their number is."""
 
 
-def topology(as_json: AsJson = False) -> int:
+def topology() -> int:
     """Show this machine's CPUs and the placement classes between them."""
+    # These import NumPy.
+    from linewright.say.document import TextTable
+    from linewright.show.text_tables import table
+
     found = open_target("local").topology()
-    if as_json:
-        print_json(found)
-    else:
-        _print(found)
-    return DONE
-
-
-def _print(found: Topology) -> None:
     console = console_for(sys.stdout)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("cpu", *COLUMNS, "usable"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = []
     for cpu in found.cpus:
-        values = ["–" if getattr(cpu, name) in (-1, "") else str(getattr(cpu, name)) for name in COLUMNS]
-        table.add_row(*map(Text, (str(cpu.cpu), *values, "yes" if cpu.allowed else "no")))
-    console.print(Text(f"{found.arch}, {len(found.cpus)} CPUs, usable: {cpu_text(found.usable()) or 'none'}"))
-    console.print(table)
+        values = (getattr(cpu, name) for name in COLUMNS)
+        shown = (ABSENT if value in (-1, "") else str(value) for value in values)
+        rows.append([str(cpu.cpu), *shown, "yes" if cpu.allowed else "no"])
+    headings = ["cpu", *COLUMNS, "usable"]
+    left = [False] * len(headings)
+    listed = TextTable(title="", headings=headings, left=left, rows=rows, folds=())
+    console.print(
+        Text(f"{found.arch}, {len(found.cpus)} CPUs, usable: {cpu_text(found.usable()) or 'none'}")
+    )
+    console.print(table(listed, space=2))
     for name, pairs in found.pairs.items():
-        listed = ", ".join(pair.replace(",", "–") for pair in pairs) if len(pairs) <= MOST_PAIRS else ""
-        console.print(Text(f"{name}: {len(pairs)} pair{'s' if len(pairs) > 1 else ''} {listed}".rstrip()))
+        listed = (
+            ", ".join(pair.replace(",", "–") for pair in pairs) if len(pairs) <= MOST_PAIRS else ""
+        )
+        console.print(Text(f"{name}: {numbers.count(len(pairs), 'pair')} {listed}".rstrip()))
+    return DONE

@@ -1,4 +1,5 @@
-"""`linewright torture`: a stress test of a part of the library, and a count of the errors it found."""
+"""`linewright torture`: a stress test of a part of the library, and a count of the errors it
+found."""
 
 from __future__ import annotations
 
@@ -11,19 +12,35 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from linewright.commands._options import check_range, words_of
+from linewright.commands._options import set_option, words_of
 from linewright.errors import DIFFERENT, DONE, RunError, UserError
-from linewright.target.probe import error_text, exit_text
-from linewright.target.programs import find_torture
+from linewright.plans.definition import Parameter, values_of
+from linewright.run.probe_questions import error_text, exit_text
+from linewright.run.programs import find_torture
 
 ORDER = 80
-SUBJECTS = ("srcu",)
-FLAVOURS = ("all", "normal", "signal_safe", "fast", "fast_updown")
+PARAMETERS = (
+    Parameter("seconds", "count", 10, "how long; 0: the directed cases only", 0, 86_400),
+    Parameter("readers", "count", 4, "threads that read", 1, 128),
+    Parameter("updaters", "count", 2, "threads that replace objects and wait for readers", 1, 64),
+    Parameter(
+        "flavour",
+        "word",
+        "all",
+        "which flavour",
+        choices=("all", "normal", "fast", "fast_updown"),
+    ),
+    Parameter("without", "word", None, "deny one system call", choices=("membarrier", "rseq")),
+    Parameter("words", "word", None, "where readers count", choices=("thread", "cpu")),
+    Parameter("fork", "word", "yes", "fork now and then, and go on", choices=("yes", "no")),
+    Parameter("seed", "count", 1, "seed of the threads' choices", 0, 2**32 - 1),
+)
+"""By the names of the program's options."""
 GRACE_S = 300
 """Beyond the asked time, before a run counts as stuck: threads end, the last grace periods pass."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class TortureCounts(Struct, frozen=True, kw_only=True):
     """What linewright-torture counted; times of day are not in it, so that runs compare."""
 
     torture: str
@@ -41,65 +58,41 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def torture(
-    subject: Annotated[str, typer.Argument(metavar="srcu", help="What to torture.", show_default=False)],
-    seconds: Annotated[int, typer.Option(help="How long; 0: the directed cases only.")] = 10,
-    readers: Annotated[int, typer.Option(help="Threads that read.")] = 4,
-    updaters: Annotated[int, typer.Option(help="Threads that replace objects and wait for readers.")] = 2,
-    flavour: Annotated[str, typer.Option(help="Which flavour: all, normal, signal_safe, fast, fast_updown.")] = "all",
-    without: Annotated[str | None, typer.Option(help="Deny the program one system call: membarrier or rseq.")] = None,
-    words: Annotated[str | None, typer.Option(help="Where readers count: thread or cpu.")] = None,
-    fork: Annotated[bool, typer.Option("--fork/--no-fork", help="Fork now and then, and go on in the child.")] = True,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the threads' choices; how threads interleave is up to the machine.")
-    ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    subject: Annotated[
+        str, typer.Argument(metavar="srcu", help="What to torture.", show_default=False)
+    ],
+    settings: set_option(PARAMETERS) = None,
 ) -> int:
-    """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw a freed object."""
-    _one_of(subject, SUBJECTS, "SUBJECT")
-    _one_of(flavour, FLAVOURS, "--flavour")
-    check_range(seconds, 0, 86400, "--seconds")
-    check_range(readers, 1, 128, "--readers")
-    check_range(updaters, 1, 64, "--updaters")
-    check_range(seed, 0, 2**32 - 1, "--seed")
-    request = {
-        "--seconds": seconds,
-        "--readers": readers,
-        "--updaters": updaters,
-        "--flavour": flavour,
-        "--seed": seed,
-        "--fork": "yes" if fork else "no",
-        "--words": _one_of(words, ("thread", "cpu"), "--words"),
-        "--without": _one_of(without, ("membarrier", "rseq"), "--without"),
-    }
-    outcome = _run(find_torture(), [subject, *words_of(request)], seconds + GRACE_S)
-    if as_json:
-        sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
-    else:
-        _print(outcome)
+    """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw
+    a freed object."""
+    if subject != "srcu":
+        raise UserError(f"not known: {subject}", "SUBJECT", "allowed: srcu")
+    values = values_of(PARAMETERS, settings or (), "torture")
+    request = words_of({f"--{name}": value for name, value in values.items()})
+    outcome = _run(find_torture(), [subject, *request], values["seconds"] + GRACE_S)
+    _print(outcome)
     return DIFFERENT if outcome.errors else DONE
 
 
-def _one_of(value: str | None, allowed: tuple[str, ...], where: str) -> str | None:
-    if value is not None and value not in allowed:
-        raise UserError(f"not known: {value}", where, "allowed: " + ", ".join(allowed))
-    return value
-
-
-def _run(program: Path, request: list[str], limit_s: int) -> Outcome:
+def _run(program: Path, request: list[str], limit_s: int) -> TortureCounts:
     try:
         done = subprocess.run([program, *request], capture_output=True, timeout=limit_s)
     except OSError as error:
         raise UserError(f"cannot run {program}: {error.strerror}", program.name) from None
     except subprocess.TimeoutExpired:
-        raise RunError(f"{program.name} did not end within {limit_s} s: a grace period is stuck") from None
+        raise RunError(
+            f"{program.name} did not end within {limit_s} s: a grace period is stuck"
+        ) from None
     if done.returncode not in (0, 1):
         said = error_text(done.stderr)
         if done.returncode == 2:
             raise UserError(said)
-        raise RunError(f"{program.name} {exit_text(done.returncode)}" + (f": {said}" if said else ""))
+        raise RunError(
+            f"{program.name} {exit_text(done.returncode)}" + (f": {said}" if said else "")
+        )
     sys.stderr.write(done.stderr.decode("utf-8", "replace"))
     try:
-        outcome = msgspec.json.decode(done.stdout, type=Outcome)
+        outcome = msgspec.json.decode(done.stdout, type=TortureCounts)
     except msgspec.DecodeError as error:
         raise RunError(f"{program.name} answered with something unexpected: {error}") from None
     if bool(outcome.errors) != bool(done.returncode):
@@ -107,9 +100,9 @@ def _run(program: Path, request: list[str], limit_s: int) -> Outcome:
     return outcome
 
 
-def _print(outcome: Outcome) -> None:
+def _print(outcome: TortureCounts) -> None:
     from linewright.errors import one_line
 
     print(one_line(outcome.fast_flavours.split("; 0 readers")[0]))
-    for name in Outcome.__struct_fields__[2:]:
+    for name in TortureCounts.__struct_fields__[2:]:
         print(f"{getattr(outcome, name):>12}  {name.replace('_', ' ')}")

@@ -1,35 +1,42 @@
-"""`linewright trial`: a program of the user's under several settings, in random interleaved order."""
+"""`linewright trial`: a program of the user's under several settings, in random interleaved
+order."""
 
 from __future__ import annotations
 
 import datetime
 import os
-import re
 import secrets
-import shlex
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Annotated
 
 import typer
 
-from linewright import __version__, policy, units
-from linewright.commands._options import AsJson, check_range
-from linewright.commands._where import Where, where
-from linewright.errors import DONE, RunError, UserError
-from linewright.output.console import console_for, note, print_json
+from linewright import __version__
+from linewright.commands._options import AsJson, Elsewhere, Program, set_option
+from linewright.errors import DONE, RunError, UserError, check_range
+from linewright.plans.definition import Parameter, values_of
+from linewright.say.switch_words import problem_text
+from linewright.show.console import console_for, note, print_json
+from linewright.trial.switching import SwitchProblem
+from linewright.trial.trial_place import TrialPlace
 
 ORDER = 35
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
-MOST_SETTINGS = 16
-AS_IS = "as is"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PARAMETERS = (
+    Parameter(
+        "precision",
+        "fraction",
+        "1%",
+        "the trial may end when every interval is no wider than twice that",
+    ),
+    Parameter("warmup", "count", 1, "rounds that are not counted", 0, 1000),
+    Parameter("limit", "duration", None, "after which a run is ended and has failed"),
+    Parameter("seed", "count", None, "of the order of the runs", 0, 10**12 - 1),
+)
+"""What ``--set`` takes."""
 
 
-CommandArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False),
-]
 SettingsOption = Annotated[
     str | None,
     typer.Option(
@@ -45,21 +52,19 @@ EnvOption = Annotated[
         " A single one is compared with the unchanged environment.",
     ),
 ]
-RunsOption = Annotated[int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)]
-PrecisionOption = Annotated[str, typer.Option(help="Half-width of every interval at which the trial may end.")]
+RunsOption = Annotated[
+    int, typer.Option(help="Rounds planned: runs of each setting.", show_default=True)
+]
 MetricOption = Annotated[
     str,
     typer.Option(
-        help="wall, cpu, maxrss, or a regular expression whose first group is a number in the program's output."
+        help="wall, cpu, maxrss, or a regular expression whose first group is a number in the "
+        "program's output."
     ),
 ]
-HigherOption = Annotated[bool, typer.Option("--higher-is-better", help="The metric is a rate: more is better.")]
-WarmupOption = Annotated[int, typer.Option(help="Rounds that are run first and not counted.")]
-LimitOption = Annotated[
-    str | None,
-    typer.Option(help="A run longer than this is ended and counts as failed: 60s, 2m.", show_default="none"),
+HigherOption = Annotated[
+    bool, typer.Option("--higher-is-better", help="The metric is a rate: more is better.")
 ]
-SeedOption = Annotated[int | None, typer.Option(help="Seed of the order.", show_default="random")]
 SaveOption = Annotated[
     str | None,
     typer.Option(
@@ -67,188 +72,100 @@ SaveOption = Annotated[
         show_default="results/trial-TIME.jsonl",
     ),
 ]
-OnOption = Annotated[
-    str | None,
-    typer.Option("--on", help="Where to run: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local"),
-]
 ResumeOption = Annotated[str | None, typer.Option(help="Continue this trial file's last session.")]
 
 PadOption = Annotated[
     list[str] | None,
     typer.Option(
         "--pad",
-        help="Heap blocks that this function allocates get lines of their own; repeatable. linewright find names it.",
+        help="Heap blocks that this function allocates get lines of their own; repeatable. "
+        "linewright find names it.",
     ),
 ]
 
 
 def trial(
     context: typer.Context,
-    command: CommandArgument = None,
+    command: Program = None,
     settings: SettingsOption = None,
     env: EnvOption = None,
     pad: PadOption = None,
     runs: RunsOption = 20,
-    precision: PrecisionOption = "1%",
     metric: MetricOption = "wall",
     higher_is_better: HigherOption = False,
-    warmup: WarmupOption = 1,
-    limit: LimitOption = None,
-    seed: SeedOption = None,
-    on: OnOption = None,
+    on: Elsewhere = None,
     save: SaveOption = None,
+    more: set_option(PARAMETERS) = None,
     resume: ResumeOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""
     if resume is not None:
         _only_alone(context)
-        return _resume(resume, limit, as_json)
+        limit = [p for p in PARAMETERS if p.name == "limit"]
+        return _resume(resume, values_of(limit, more or (), "--resume")["limit"], as_json)
     if not command:
-        raise UserError("no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]")
+        raise UserError(
+            "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
+        )
     check_range(runs, 2, 100_000, "--runs")
-    check_range(warmup, 0, 1000, "--warmup")
-    if seed is not None:
-        check_range(seed, 0, 2**53, "--seed")
-    limit_s = units.duration_s(limit, "--limit") if limit is not None else None
-    from linewright.trial import runner
+    asked_for = values_of(PARAMETERS, more or (), "trial")
+    limit_s = asked_for["limit"]
+    from linewright.say.trial_document import name_alone, too_few
+    from linewright.trial import named_settings, runner
 
     runner.compile_metric(metric)
     for text in (*command, *(env or [])):
-        _storable(text)
+        named_settings.check_storable(text)
     asked = dict(
         metric=metric,
         unit=runner.METRICS.get(metric, ""),
         higher_is_better=higher_is_better,
         planned_rounds=runs,
-        precision=units.fraction(precision, "--precision"),
-        warmup_rounds=warmup,
-        seed=secrets.randbits(53) if seed is None else seed,
+        precision=asked_for["precision"],
+        warmup_rounds=asked_for["warmup"],
+        seed=secrets.randbits(53) if asked_for["seed"] is None else asked_for["seed"],
     )
-    with closing(where(on)) as there:
+    with closing(TrialPlace(on, _warn)) as there:
         if pad:
-            named = _padded(pad, settings, env, command[0], there)
+            named = named_settings.padded(pad, settings, env, command[0], there)
         else:
-            named = _settings(settings, env, command[0], save is not None, there)
+            named = named_settings.named(settings, env, command[0], save is not None, there)
         session = _session(command, named, there, **asked)
         writer = _file(save, session, there)
-        _say_limits(settings, named, runs, there.machine)
-        run = _run_padded if pad else _run_new
-        return run(session, there, writer, limit_s, as_json)
+        if settings is not None and there.machine != "aarch64":
+            note(name_alone(there.machine))
+        if text := too_few(runs, len(named), "--runs "):
+            note(text)
+        with there.watched() if pad else nullcontext() as unseen:
+            code = _run(session, [], there, writer, limit_s, as_json)
+            for name in unseen(named[1:]) if pad else ():
+                note(f"{name}: no heap block came from there, so nothing was padded")
+        return code
 
 
-def _say_limits(settings: str | None, named: list, runs: int, machine: str) -> None:
-    """What this trial cannot show, before it begins."""
-    from linewright.analysis import paired
-
-    if settings is not None and machine != "aarch64":
-        note(f"on {machine} each atomic operation has one form: these settings differ in name alone")
-    if len(named) > 1 and (enough := paired.fewest_rounds(len(named))) > runs:
-        note(
-            f"{runs} rounds cannot show a difference between {len(named)} settings, however large:"
-            f" --runs {enough} or more"
-        )
-
-
-def _run_new(session, there: Where, writer, limit_s: float | None, as_json: bool) -> int:
-    return _run(session, [], there, writer, limit_s, as_json, describe=True)
-
-
-def _run_padded(session, there: Where, writer, limit_s: float | None, as_json: bool) -> int:
-    """Run it, and say of which site no block came: such a setting is the baseline under another name."""
-    with there.watched() as unseen:
-        code = _run_new(session, there, writer, limit_s, as_json)
-        for name in unseen(session.settings[1:]):
-            note(f"{name}: no heap block came from there, so nothing was padded")
-    return code
+def _warn(problem: SwitchProblem) -> None:
+    note(problem_text(problem))
 
 
 def _only_alone(context: typer.Context) -> None:
-    """Refuse what --resume would not heed: more rounds, say, which must be planned from the start."""
-    beside = {"resume", "limit", "as_json"}
-    if any(context.get_parameter_source(name).name == "COMMANDLINE" for name in context.params if name not in beside):
-        raise UserError("--resume takes everything from its file", "trial", "allowed beside it: --json, --limit")
-
-
-def _padded(pad: list[str], atomics: str | None, env: list[str] | None, program: str, there: Where) -> list:
-    if atomics is not None or env:
-        raise UserError("--pad with other settings", "trial", "one kind of setting at a time")
-    check_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
-    return there.padded(list(dict.fromkeys(pad)), program)
-
-
-def _storable(text: str) -> None:
-    """A trial file says what was run, and is JSON."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    """Refuse what --resume would not heed: more rounds, say, which must be planned from the
+    start."""
+    beside = {"resume", "more", "as_json"}
+    if any(
+        context.get_parameter_source(name).name == "COMMANDLINE"
+        for name in context.params
+        if name not in beside
+    ):
         raise UserError(
-            f"not UTF-8: {text!r}",
+            "--resume takes everything from its file",
             "trial",
-            "allowed: a program, arguments and environments in UTF-8; a script can start any other",
-        ) from None
-
-
-def _settings(atomics: str | None, env: list[str] | None, program: str, alone: bool, there: Where) -> list:
-    """The settings asked for, by name; the first is the baseline."""
-    from linewright.trial.files import Named
-
-    if atomics is not None and env:
-        raise UserError("--settings and --env contradict each other", "trial", "put LINEWRIGHT_ATOMICS=… into --env")
-    if env:
-        named = [Named(name=text.strip() or AS_IS, environment=_assignments(text)) for text in env]
-        if len(named) == 1 and not alone:
-            named.insert(0, Named(name=AS_IS, environment={}))
-    elif atomics is not None or (not alone and there.machine == "aarch64"):
-        named = _policies(atomics or "default/prefetch/load", program, there)
-    elif alone:
-        named = [Named(name=AS_IS, environment={})]
-    else:
-        raise UserError(
-            "nothing to try: each atomic operation has one form on this machine",
-            "trial",
-            "name environments: --env A=1 --env A=2",
+            "allowed beside it: --json, --set limit=60s",
         )
-    names = [n.name for n in named]
-    if len(set(names)) < len(names):
-        raise UserError(
-            f"setting named twice: {next(n for n in names if names.count(n) > 1)}", "trial", "each setting once"
-        )
-    if len(named) < 2 and not alone:
-        raise UserError("one setting has nothing to be compared with", "--settings", "at least two, separated by /")
-    check_range(len(named), 1, MOST_SETTINGS, "settings")
-    return named
 
 
-def _assignments(text: str) -> dict[str, str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UserError(
-            f"{text!r}: {error}", "--env", "allowed: NAME=VALUE, several separated by spaces, quoted as in a shell"
-        ) from None
-    answer: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not _NAME.fullmatch(name) or "\0" in value:
-            raise UserError(f"not an assignment: {word!r}", "--env", "allowed: NAME=VALUE, several separated by spaces")
-        answer[name] = value
-    return answer
-
-
-def _policies(text: str, program: str, there: Where) -> list:
-    """Settings of the library; on arm64 all of them load the auditing library, so that nothing else differs."""
-    from linewright.trial.files import Named
-
-    values = [policy.check(value.strip(), "--settings") or "default" for value in text.split("/")]
-    if there.machine != "aarch64":
-        return [Named(name=value, environment={"LINEWRIGHT_ATOMICS": value}) for value in values]
-    changed = there.switched(values, program)
-    return [Named(name=value, environment=new) for value, new in zip(values, changed, strict=True)]
-
-
-def _session(command: list[str], named: list, there: Where, **more: object):
-    from linewright.trial.files import Session
+def _session(command: list[str], named: list, there: TrialPlace, **more: object):
+    from linewright.trial.trial_file import Session
 
     return Session(
         linewright_trial=1,
@@ -263,44 +180,55 @@ def _session(command: list[str], named: list, there: Where, **more: object):
     )
 
 
-def _file(save: str | None, session, there: Where):
-    """A writer to the trial file, with the session's line to be written first; an existing file must fit."""
+def _file(save: str | None, session, there: TrialPlace):
+    """A writer to the trial file, with the session's line to be written first; an existing file
+    must fit."""
     from linewright.records import files as records
-    from linewright.trial import boots, files
+    from linewright.trial import trial_file
 
     there.find(session.command[0])
     if save is not None and os.path.exists(save):
-        known = files.read(save, note)
-        boots.check_same(known.sessions[0], session, save)
-        return files.append_to(known, "--save")
+        known = trial_file.read(save, note)
+        trial_file.check_same(known.sessions[0], session, save)
+        return trial_file.append_to(known, "--save")
     return records.create(
-        save or records.new_path(f"trial-{records.moment()}-{secrets.token_hex(2)}", "--save"), False, "--save"
+        save or records.new_path(f"trial-{records.moment()}-{secrets.token_hex(2)}", "--save"),
+        "--save",
     )
 
 
-def _resume(path: str, limit: str | None, as_json: bool) -> int:
-    from linewright.trial import files
+def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
+    from linewright.trial import trial_file
 
-    known = files.read(path, note)
+    known = trial_file.read(path, note)
     session = known.sessions[-1]
-    limit_s = units.duration_s(limit, "--limit") if limit is not None else None
     samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
-    with closing(where(session.target)) as there:
+    with closing(TrialPlace(session.target, _warn)) as there:
         now = there.facts()
         for name in ("cpu_model", "kernel", "boot_id"):
             if getattr(session, name) != now[name]:
                 raise UserError(
-                    f"{path} was begun on another boot or machine ({session.cpu_model}, {session.kernel})",
+                    f"{path} was begun on another boot or machine ({session.cpu_model}, "
+                    f"{session.kernel})",
                     "--resume",
                     "--save on each boot, then linewright compare",
                 )
-        return _run(session, samples, there, files.append_to(known, "--resume"), limit_s, as_json, describe=False)
+        writer = trial_file.append_to(known, "--resume")
+        return _run(session, samples, there, writer, limit_s, as_json, begun=True)
 
 
-def _run(session, samples: list, there: Where, writer, limit_s: float | None, as_json: bool, describe: bool) -> int:
+def _run(
+    session,
+    samples: list,
+    there: TrialPlace,
+    writer,
+    limit_s: float | None,
+    as_json: bool,
+    begun: bool = False,
+) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
-    from linewright.output.progress import fitting
-    from linewright.target.interrupts import Interrupts
+    from linewright.run.interrupts import Interrupts
+    from linewright.show.progress import fitting
     from linewright.trial import engine
 
     def keep(sample) -> None:
@@ -308,7 +236,7 @@ def _run(session, samples: list, there: Where, writer, limit_s: float | None, as
         writer.sync()
 
     try:
-        if describe:
+        if not begun:
             writer.write(session)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
         with Interrupts() as interrupts, fitting(engine.TrialMeter(total, len(samples))) as shown:
@@ -326,12 +254,16 @@ def _run(session, samples: list, there: Where, writer, limit_s: float | None, as
 
 
 def _show(session, finished, name: str, as_json: bool) -> None:
-    from linewright.trial import report
+    from linewright.say import trial_document
+    from linewright.show.text_tables import print_tables
 
     if as_json:
-        failures = report.failures(session, finished.samples)
-        print_json({"session": session, "verdict": finished.verdict, "failures": failures, "file": name})
+        failures = trial_document.failures(session, finished.samples)
+        print_json(
+            {"session": session, "verdict": finished.verdict, "failures": failures, "file": name}
+        )
     else:
-        report.show(session, finished.samples, finished.verdict, console_for(sys.stdout))
+        found = trial_document.document(session, finished.samples, finished.verdict)
+        print_tables(found, console_for(sys.stdout), "trial")
         sys.stdout.flush()
     note(f"every run is in {name}")

@@ -1,18 +1,18 @@
-"""`linewright workload`: locks and counters on the library's atomics, under a setting of LINEWRIGHT_ATOMICS."""
+"""`linewright workload`: locks and counters on the library's atomics, under a setting of
+LINEWRIGHT_ATOMICS."""
 
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
+from linewright.commands._options import Elsewhere, become
 from linewright.errors import UserError
-from linewright.target.programs import find_workload, find_workload_for
-from linewright.target.registry import open_target
+from linewright.run.place import open_place
+from linewright.run.programs import find_workload
 
 ORDER = 36
 CONTEXT = {"ignore_unknown_options": True, "help_option_names": []}
@@ -29,32 +29,27 @@ def workload(
             show_default=False,
         ),
     ] = None,
-    on: Annotated[
-        str | None, typer.Option(help="Where to run: ssh://USER@HOST:PORT or 'exec:COMMAND'.", show_default="local")
-    ] = None,
+    on: Elsewhere = None,
 ) -> int:
-    """Run a lock or counter on the library's atomics, checked while it is timed: `linewright workload --help`.
+    """Run a lock or counter on the library's atomics, checked while it is timed: `linewright
+    workload --help`.
 
-    The program linewright-workload takes this command's place: its options, its output, its exit code.
-    """
+    The program linewright-workload takes this command's place: its options, its output, its exit
+    code."""
     if not arguments:
-        raise UserError("no workload named", "workload", "linewright workload KIND; workload --help lists the kinds")
+        raise UserError(
+            "no workload named",
+            "workload",
+            "linewright workload KIND; workload --help lists the kinds",
+        )
     if on is not None and on != "local":
         return _elsewhere(on, arguments)
-    path = find_workload()
-    sys.stdout.flush()
-    for name in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, and what is ignored stays so in the program
-        signal.signal(name, signal.SIG_DFL)
-    try:
-        os.execv(path, ["linewright workload", *arguments])
-    except OSError as error:
-        raise UserError(f"cannot run {path}: {error.strerror}", "linewright-workload") from None
+    words = ["linewright workload", *arguments]
+    return become(find_workload(), words, os.environ, "linewright-workload")
 
 
 def _elsewhere(on: str, arguments: list[str]) -> int:
     """The same on another machine, with this command's settings of the library."""
-    if not on.startswith(("ssh:", "exec:")):
-        raise UserError(f"no machine {on!r}", "--on", "allowed: local, ssh://USER@HOST:PORT, 'exec:COMMAND'")
     settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-    with closing(open_target(on)) as target:
-        return target.call(find_workload_for, arguments, settings)
+    with closing(open_place(on, shell=False)) as there:
+        return there.call(find_workload, arguments, settings)

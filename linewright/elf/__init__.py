@@ -1,5 +1,4 @@
 """Which atomic operations a program or library holds, read from its machine code on any host.
 
-`image` reads the ELF file, `arm64` and `x86` know the instructions, `helpers` the outlined helpers of arm64,
-and `inspection` puts a picture together, function by function.
-"""
+`image` reads the ELF file, `arm64` and `x86` know the instructions, `helpers` the outlined helpers
+of arm64, and `inspection` puts a picture together, function by function."""

@@ -10,7 +10,7 @@ FORMS = ("store", "load", "swap", "cas")
 
 
 @dataclass(frozen=True)
-class Found:
+class AtomicInstructions:
     """Indices into the words looked at."""
 
     lse: dict[str, np.ndarray]
@@ -21,14 +21,15 @@ class Found:
     """BL and B, which may be a call at a function's end."""
 
 
-def find(words: np.ndarray) -> Found:
+def find(words: np.ndarray) -> AtomicInstructions:
     """Atomics and direct calls among `words` (uint32)."""
-    # LD<op>, ST<op>, SWP: size 111 0 00 A R 1 Rs o3 opc 00 Rn Rt. o3 set with opc 0 is SWP, with another opc no atomic
-    # operation (LDAPR and the 64-byte loads and stores live there).
+    # LD<op>, ST<op>, SWP: size 111 0 00 A R 1 Rs o3 opc 00 Rn Rt. o3 set with opc 0 is SWP, with
+    # another opc no atomic operation (LDAPR and the 64-byte loads and stores live there).
     memory = (words & 0x3F200C00) == 0x38200000
     swap = memory & ((words & 0xF000) == 0x8000)
     operation = memory & ((words & 0x8000) == 0)
-    # Without a destination and without acquire it is the store form: ST<op> is another name for exactly that.
+    # Without a destination and without acquire it is the store form: ST<op> is another name for
+    # exactly that.
     store = operation & ((words & 0x1F) == 31) & ((words & 0x800000) == 0)
     # CAS: size 001000 1 A 1 Rs R 11111 Rn Rt; CASP: 0 sz 001000 0 A 1 Rs R 11111 Rn Rt.
     cas = ((words & 0x3FA07C00) == 0x08A07C00) | ((words & 0xBFA07C00) == 0x08207C00)
@@ -36,23 +37,25 @@ def find(words: np.ndarray) -> Found:
     loads = ((words & 0x3FFF7C00) == 0x085F7C00) | ((words & 0xBFFF0000) == 0x887F0000)
     calls = (words & 0x7C000000) == 0x14000000
     lse = {"store": store, "load": operation & ~store, "swap": swap, "cas": cas}
-    return Found(
-        {form: np.flatnonzero(mask) for form, mask in lse.items()}, np.flatnonzero(loads), np.flatnonzero(calls)
+    return AtomicInstructions(
+        {form: np.flatnonzero(mask) for form, mask in lse.items()},
+        np.flatnonzero(loads),
+        np.flatnonzero(calls),
     )
 
 
-def target(word: int, address: int) -> int:
-    """Where a B or BL at `address` leads."""
-    words = word & 0x3FFFFFF
-    return address + 4 * (words - ((words & 1 << 25) << 1))
+def targets(calls: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+    """Where each B or BL among `calls` (uint32) leads, which stands at the address beside it."""
+    offsets = (calls & 0x3FFFFFF).astype(np.int64)
+    return addresses + 4 * (offsets - ((offsets & 1 << 25) << 1))
 
 
 def veneers(words: np.ndarray, address: int) -> dict[int, int]:
-    """Long-branch veneers, which linkers put where a target is out of a branch's reach: the address of each and its
-    target.
+    """Long-branch veneers, which linkers put where a target is out of a branch's reach: the address
+    of each and its target.
 
-    `adrp x16, page; add x16, x16, #low; br x16`, or `ldr x16, 8 bytes on; br x16` and the target's address.
-    """
+    `adrp x16, page; add x16, x16, #low; br x16`, or `ldr x16, 8 bytes on; br x16` and the target's
+    address."""
     if len(words) < 4:
         return {}
     found = {}
@@ -63,14 +66,14 @@ def veneers(words: np.ndarray, address: int) -> dict[int, int]:
     )
     for i in map(int, np.flatnonzero(near)):
         here = address + 4 * i
-        found[here] = _page(int(words[i]), here) + (int(words[i + 1]) >> 10 & 0xFFF)
+        found[here] = page(int(words[i]), here) + (int(words[i + 1]) >> 10 & 0xFFF)
     far = (words[:-3] == 0x58000050) & (words[1:-2] == 0xD61F0200)
     for i in map(int, np.flatnonzero(far)):
         found[address + 4 * i] = int(words[i + 2]) | int(words[i + 3]) << 32
     return found
 
 
-def _page(adrp: int, here: int) -> int:
+def page(adrp: int, here: int) -> int:
     """The page that an ADRP at `here` forms the address of."""
     pages = (adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3
     pages -= (pages & 1 << 20) << 1
@@ -78,7 +81,8 @@ def _page(adrp: int, here: int) -> int:
 
 
 def stub_slots(words: np.ndarray, address: int) -> dict[int, int]:
-    """Call stubs: the address of each, with or without landing pad, and of the word that it jumps through."""
+    """Call stubs: the address of each, with or without landing pad, and of the word that it jumps
+    through."""
     if len(words) < 4:
         return {}
     # adrp x16, page; ldr x17, [x16, #low]; add x16, x16, #low; br x17
@@ -91,7 +95,7 @@ def stub_slots(words: np.ndarray, address: int) -> dict[int, int]:
     slots = {}
     for i in map(int, np.flatnonzero(begins)):
         here = address + 4 * i
-        slot = _page(int(words[i]), here) + 8 * (int(words[i + 1]) >> 10 & 0xFFF)
+        slot = page(int(words[i]), here) + 8 * (int(words[i + 1]) >> 10 & 0xFFF)
         slots[here] = slot
         if i and words[i - 1] == 0xD503245F:
             slots[here - 4] = slot

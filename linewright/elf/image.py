@@ -1,8 +1,9 @@
-"""An ELF file as far as its code is concerned: text, functions, imports, and what its call stubs lead to.
+"""An ELF file as far as its code is concerned: text, functions, imports, and what its call stubs
+lead to.
 
-Whatever the file says is checked against its size before it is used, so that a damaged or hostile file costs one line,
-little time and at most a few times its own size in memory. Text is a view of the file's bytes, never a copy.
-"""
+Whatever the file says is checked against its size before it is used, so that a damaged or hostile
+file costs one line, little time and at most a few times its own size in memory. Text is a view of
+the file's bytes, never a copy."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import io
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
 from linewright.architectures import ARCHITECTURES
+from linewright.elf.symbols import Symbol
 from linewright.errors import UserError
 
 MACHINES = {a.elf: a.name for a in ARCHITECTURES if a.elf}
@@ -36,24 +38,32 @@ UNAUDITED = {"ld-musl": "musl", "linker": "bionic"}
 """Dynamic linkers without auditing, by how their file names begin, and whose they are."""
 _SHF_EXECINSTR, _SHF_ALLOC = 4, 2
 _PF_X, _PF_W = 1, 2
-_MOST_SECTIONS = 100_000
+_MOST_SECTIONS, _MOST_TAGS = 100_000, 10_000
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _SYMBOL = {
-    64: np.dtype(
-        [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
-    ),
-    32: np.dtype(
-        [("name", "<u4"), ("value", "<u4"), ("size", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2")]
-    ),
+    64: np.dtype("<u4, u1, u1, <u2, <u8, <u8"),
+    32: np.dtype("<u4, <u4, <u4, u1, u1, <u2"),
 }
+_SYMBOL[64].names = ("name", "info", "other", "shndx", "value", "size")
+_SYMBOL[32].names = ("name", "value", "size", "info", "other", "shndx")
 _RELA64 = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _JUMP_SLOT = 1026
 """R_AARCH64_JUMP_SLOT: a call stub's word, with the symbol that it leads to."""
 # What a reader of damaged files may raise from its inside; anything else is a fault of ours.
 _DAMAGE = (
-    ELFError, ConstructError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
-    struct.error, OSError, MemoryError, RecursionError,
-)  # fmt: skip
+    ELFError,
+    ConstructError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    struct.error,
+    OSError,
+    MemoryError,
+    RecursionError,
+)
 
 
 @dataclass(frozen=True)
@@ -69,16 +79,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Symbol:
-    """A function's beginning; `size` is 0 where the file does not say."""
-
-    address: int
-    size: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Beginning:
+class ElfHeaders:
     """What the headers alone say."""
 
     machine: str
@@ -90,8 +91,9 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Image(Beginning):
-    """What of a file matters for its atomics. Addresses are the file's own, before it is loaded anywhere."""
+class Image(ElfHeaders):
+    """What of a file matters for its atomics. Addresses are the file's own, before it is loaded
+    anywhere."""
 
     path: str
     texts: tuple[Text, ...]
@@ -100,8 +102,8 @@ class Image(Beginning):
     functions: tuple[Symbol, ...]
     """By address; without a symbol table what the unwind table knows, under made-up names."""
     bodies: np.ndarray
-    """Address ranges of all functions whose extent is known, from and to, ascending and disjoint; the rest of a text is
-    padding or data. Empty where the file gives no extents."""
+    """Address ranges of all functions whose extent is known, from and to, ascending and disjoint;
+    the rest of a text is padding or data. Empty where the file gives no extents."""
     imports: frozenset[str]
     """Functions that the dynamic linker has to find in other objects."""
     privileges: str
@@ -112,7 +114,8 @@ class Image(Beginning):
 
 
 def privileges(path: str) -> str:
-    """The rights that a file takes when it is run, or empty: with them the dynamic linker ignores LD_AUDIT."""
+    """The rights that a file takes when it is run, or empty: with them the dynamic linker ignores
+    LD_AUDIT."""
     mode = os.stat(path).st_mode
     if mode & stat.S_ISUID or mode & stat.S_ISGID:
         return "set-user-ID" if mode & stat.S_ISUID else "set-group-ID"
@@ -129,32 +132,42 @@ def load(path: str) -> Image:
         return _image(path, raw)
 
 
-def begin(path: str) -> Beginning:
+def begin(path: str) -> ElfHeaders:
     """Read the headers only, of a program of any size. Raises UserError as `load` does."""
-    with opened(path) as (_, beginning):
-        return beginning
+    with opened(path) as (_, headers):
+        return headers
 
 
 @contextmanager
-def opened(path: str) -> Iterator[tuple[ELFFile, Beginning]]:
-    """An open file to read more from. Whatever a damaged file raises inside becomes a UserError, one line."""
+def opened(path: str) -> Iterator[tuple[ELFFile, ElfHeaders]]:
+    """An open file to read more from. Whatever a damaged file raises inside becomes a UserError,
+    one line."""
     with _opened(path) as file, _blamed(path, file.read(4)):
         elf = ELFFile(file)
-        yield elf, _beginning(path, elf, list(elf.iter_segments()))
+        yield elf, _headers(path, elf, list(elf.iter_segments()))
 
 
 @contextmanager
 def _blamed(path: str, magic: bytes) -> Iterator[None]:
     """Whatever a damaged file makes its reader raise becomes one line."""
     if magic != b"\x7fELF":
-        kind = {b"#!": "a script: name its interpreter instead", b"!<": "an archive: name the program linked from it"}
-        raise UserError(f"not an ELF file{', but ' + kind[magic[:2]] if magic[:2] in kind else ''}", path, ALLOWED)
+        kind = {
+            b"#!": "a script: name its interpreter instead",
+            b"!<": "an archive: name the program linked from it",
+        }
+        raise UserError(
+            f"not an ELF file{', but ' + kind[magic[:2]] if magic[:2] in kind else ''}",
+            path,
+            ALLOWED,
+        )
     try:
         yield
     except UserError:
         raise
     except _DAMAGE as error:
-        raise UserError(f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, ALLOWED) from None
+        raise UserError(
+            f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, ALLOWED
+        ) from None
 
 
 @contextmanager
@@ -178,9 +191,13 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _beginning(path: str, elf: ELFFile, segments: list) -> Beginning:
+def _headers(path: str, elf: ELFFile, segments: list) -> ElfHeaders:
     machine, kind = elf["e_machine"], elf["e_type"]
-    if machine not in MACHINES or not elf.little_endian or (elf.elfclass == 32) != (machine == "EM_386"):
+    if (
+        machine not in MACHINES
+        or not elf.little_endian
+        or (elf.elfclass == 32) != (machine == "EM_386")
+    ):
         code = (
             f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass}"
             f" bits{'' if elf.little_endian else ', big-endian'}"
@@ -194,26 +211,32 @@ def _beginning(path: str, elf: ELFFile, segments: list) -> Beginning:
             path,
         )
     interpreter = next((s.get_interp_name() for s in segments if s["p_type"] == "PT_INTERP"), "")
-    return Beginning(
+    return ElfHeaders(
         machine=MACHINES[machine],
         kind="program" if kind == "ET_EXEC" or interpreter or _is_pie(segments) else "library",
         interpreter=interpreter,
         needs_dynamic_linker=bool(interpreter) or (kind == "ET_DYN" and not _is_pie(segments)),
-        unaudited=next((libc for name, libc in UNAUDITED.items() if Path(interpreter).name.startswith(name)), ""),
+        unaudited=next(
+            (libc for name, libc in UNAUDITED.items() if Path(interpreter).name.startswith(name)),
+            "",
+        ),
     )
 
 
 def _image(path: str, raw: bytes) -> Image:
     elf = ELFFile(io.BytesIO(raw))
     segments = list(elf.iter_segments())
-    beginning = _beginning(path, elf, segments)
+    headers = _headers(path, elf, segments)
     sections = _sections(elf)
     texts = _texts(raw, segments, sections)
     symbols = _symbols(elf, raw, sections, (".symtab", ".dynsym"))
     full = any(section.name == ".symtab" for section in sections)
     unwound = _unwound(raw, segments)
     return Image(
-        **(vars(beginning) | {"unaudited": beginning.unaudited or _unaudited_library(elf, raw, sections)}),
+        **(
+            vars(headers)
+            | {"unaudited": headers.unaudited or _unaudited_library(elf, raw, sections)}
+        ),
         path=path,
         texts=texts,
         writable=_writable(segments),
@@ -221,7 +244,7 @@ def _image(path: str, raw: bytes) -> Image:
         bodies=_bodies(symbols + unwound, texts),
         imports=_imports(elf, raw, sections),
         privileges=privileges(path),
-        stubs=_stubs(elf, raw, sections) if beginning.machine == "arm64" else {},
+        stubs=_stubs(elf, raw, sections) if headers.machine == "arm64" else {},
         stripped=not full,
     )
 
@@ -247,15 +270,20 @@ def _writable(segments: list) -> tuple[tuple[int, int], ...]:
 
 
 def _is_pie(segments: list) -> bool:
-    """Whether DT_FLAGS_1 says "position-independent executable", as static ones without interpreter do."""
+    """Whether DT_FLAGS_1 says "position-independent executable", as static ones without interpreter
+    do."""
+    flags = (tag.entry.d_val for tag in dynamic_tags(segments) if tag.entry.d_tag == "DT_FLAGS_1")
+    return bool(next(flags, 0) & 0x08000000)
+
+
+def dynamic_tags(segments: Iterable) -> Iterator:
+    """What a file asks of the dynamic linker, tag by tag."""
     for segment in segments:
         if segment["p_type"] == "PT_DYNAMIC":
             for count, tag in enumerate(segment.iter_tags()):
-                if tag.entry.d_tag == "DT_FLAGS_1":
-                    return bool(tag.entry.d_val & 0x08000000)
-                if count > 10_000:
+                if count > _MOST_TAGS:
                     raise ValueError("its dynamic section has no end")
-    return False
+                yield tag
 
 
 def _sections(elf: ELFFile) -> list[Section]:
@@ -265,8 +293,10 @@ def _sections(elf: ELFFile) -> list[Section]:
     return [elf.get_section(i) for i in range(count)]
 
 
-def _slice(raw: bytes, offset: int, size: int, what: str) -> bytes:
-    return bytes(_view(raw, offset, size, what))
+def _named(sections: list[Section], name: str, *kinds: str) -> Section | None:
+    """The first section of a name that is of one of these kinds."""
+    found = (s for s in sections if s.name == name and s["sh_type"] in kinds)
+    return next(found, None)
 
 
 def _view(raw: bytes, offset: int, size: int, what: str) -> memoryview:
@@ -302,22 +332,30 @@ def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, .
 
 
 def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str:
-    """The same of a library, which names no dynamic linker, by the C library that it wants (a name in its dynamic
-    strings)."""
-    dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
+    """The same of a library, which names no dynamic linker, by the C library that it wants (a name
+    in its dynamic strings)."""
+    dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
     _, names = _table(elf, raw, dynamic, sections) if dynamic is not None else (None, b"")
     if b"\0libc.so.6\0" in names:
         return ""
-    return "musl" if b"\0libc.musl-" in names else "musl or bionic" if b"\0libc.so\0" in names else ""
+    return (
+        "musl" if b"\0libc.musl-" in names else "musl or bionic" if b"\0libc.so\0" in names else ""
+    )
 
 
-def _table(elf: ELFFile, raw: bytes, section: Section, sections: list[Section]) -> tuple[np.ndarray, bytes]:
+def _table(
+    elf: ELFFile, raw: bytes, section: Section, sections: list[Section]
+) -> tuple[np.ndarray, bytes]:
     """A symbol table as an array, with the strings that its names are in."""
     size = section["sh_size"]
     dtype = _SYMBOL[elf.elfclass]
-    data = _slice(raw, section["sh_offset"], size - size % dtype.itemsize, "a symbol table")
+    data = _view(raw, section["sh_offset"], size - size % dtype.itemsize, "a symbol table")
     strings = sections[section["sh_link"]] if section["sh_link"] < len(sections) else None
-    names = _slice(raw, strings["sh_offset"], strings["sh_size"], "a string table") if strings is not None else b""
+    names = (
+        bytes(_view(raw, strings["sh_offset"], strings["sh_size"], "a string table"))
+        if strings is not None
+        else b""
+    )
     return np.frombuffer(data, dtype=dtype), names
 
 
@@ -326,22 +364,28 @@ def _name(names: bytes, at: int) -> str:
     return names[at : end if end >= 0 else at].decode("utf-8", "replace")
 
 
-def _symbols(elf: ELFFile, raw: bytes, sections: list[Section], wanted: tuple[str, ...]) -> list[Symbol]:
+def _symbols(
+    elf: ELFFile, raw: bytes, sections: list[Section], wanted: tuple[str, ...]
+) -> list[Symbol]:
     """Functions of the first table of each wanted name."""
     found: list[Symbol] = []
     for name in wanted:
-        section = next((s for s in sections if s.name == name and s["sh_type"] in ("SHT_SYMTAB", "SHT_DYNSYM")), None)
+        section = _named(sections, name, "SHT_SYMTAB", "SHT_DYNSYM")
         if section is None:
             continue
         table, names = _table(elf, raw, section, sections)
         kinds = table["info"] & 15
         keep = ((kinds == _STT_FUNC) | (kinds == _STT_GNU_IFUNC)) & (table["shndx"] != 0)
-        found += [Symbol(int(s["value"]), int(s["size"]), _name(names, int(s["name"]))) for s in table[keep]]
+        found += [
+            Symbol(int(s["value"]), int(s["size"]), _name(names, int(s["name"])))
+            for s in table[keep]
+        ]
     return found
 
 
 def _functions(symbols: list[Symbol], texts: tuple[Text, ...]) -> tuple[Symbol, ...]:
-    """One function per address, within the text; a name from a symbol table before a made-up one."""
+    """One function per address, within the text; a name from a symbol table before a made-up
+    one."""
     by_address: dict[int, Symbol] = {}
     for symbol in symbols:
         if symbol.name and any(text.address <= symbol.address < text.end for text in texts):
@@ -366,8 +410,9 @@ def _bodies(symbols: list[Symbol], texts: tuple[Text, ...]) -> np.ndarray:
 
 
 def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str]:
-    """Names of the dynamic symbol table's undefined functions (whose kind an old linker may leave open)."""
-    dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
+    """Names of the dynamic symbol table's undefined functions (whose kind an old linker may leave
+    open)."""
+    dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
     if dynamic is None:
         return frozenset()
     table, names = _table(elf, raw, dynamic, sections)
@@ -377,22 +422,34 @@ def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str
 
 
 def _unwound(raw: bytes, segments: list) -> list[Symbol]:
-    """Functions from the unwind table's index (.eh_frame_hdr in its usual encoding), with their sizes."""
+    """Functions from the unwind table's index (.eh_frame_hdr in its usual encoding), with their
+    sizes."""
     header = next((s for s in segments if s["p_type"] == "PT_GNU_EH_FRAME"), None)
     if header is None:
         return []
-    data = _slice(raw, header["p_offset"], header["p_filesz"], "the unwind index")
-    # Version 1; pointer to .eh_frame in 4 relative bytes; count in 4 bytes; entries of two 4-byte offsets from the
-    # header.
-    if len(data) < 12 or data[0] != 1 or data[1] & 15 not in (3, 11) or data[2] != 0x03 or data[3] != 0x3B:
+    data = _view(raw, header["p_offset"], header["p_filesz"], "the unwind index")
+    # Version 1; pointer to .eh_frame in 4 relative bytes; count in 4 bytes; entries of two 4-byte
+    # offsets from the header.
+    if (
+        len(data) < 12
+        or data[0] != 1
+        or data[1] & 15 not in (3, 11)
+        or data[2] != 0x03
+        or data[3] != 0x3B
+    ):
         return []
     count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
-    entries = np.frombuffer(data, dtype="<i4", count=2 * count, offset=12).astype(np.int64) + header["p_vaddr"]
+    entries = (
+        np.frombuffer(data, dtype="<i4", count=2 * count, offset=12).astype(np.int64)
+        + header["p_vaddr"]
+    )
     starts, places = entries[::2], entries[1::2] + (header["p_offset"] - header["p_vaddr"])
     return [
         Symbol(
             int(start),
-            _unwound_size(raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]),
+            _unwound_size(
+                raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]
+            ),
             f"function at {int(start):#x}",
         )
         for start, place in zip(starts, places, strict=False)
@@ -400,14 +457,18 @@ def _unwound(raw: bytes, segments: list) -> list[Symbol]:
 
 
 def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
-    """A function's size from its unwind entry at file offset `place`, which is loaded at `address`; 0: not understood.
+    """A function's size from its unwind entry at file offset `place`, which is loaded at `address`;
+    0: not understood.
 
-    The entry is length, offset of its common part, beginning and size. How the beginning is encoded stands in the
-    common part; here each of the usual encodings is tried, and the one that gives the known beginning is right.
-    """
+    The entry is length, offset of its common part, beginning and size. How the beginning is encoded
+    stands in the common part; here each of the usual encodings is tried, and the one that gives the
+    known beginning is right."""
     if not 0 <= place <= len(raw) - 24:
         return 0
-    short, long = struct.unpack_from("<i", raw, place + 8)[0], struct.unpack_from("<q", raw, place + 8)[0]
+    short, long = (
+        struct.unpack_from("<i", raw, place + 8)[0],
+        struct.unpack_from("<q", raw, place + 8)[0],
+    )
     if address + 8 + short == start or short & 0xFFFFFFFF == start:
         return struct.unpack_from("<I", raw, place + 12)[0]
     if start in (long, address + 8 + long):
@@ -416,15 +477,17 @@ def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
 
 
 def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:
-    """For each word that a call stub jumps through, the name of the function it will hold (arm64)."""
-    dynamic = next((s for s in sections if s.name == ".dynsym" and s["sh_type"] == "SHT_DYNSYM"), None)
-    calls = next((s for s in sections if s.name == ".rela.plt" and s["sh_type"] == "SHT_RELA"), None)
+    """For each word that a call stub jumps through, the name of the function it will hold
+    (arm64)."""
+    dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
+    calls = _named(sections, ".rela.plt", "SHT_RELA")
     if dynamic is None or calls is None:
         return {}
     table, names = _table(elf, raw, dynamic, sections)
     size = calls["sh_size"]
     entries = np.frombuffer(
-        _slice(raw, calls["sh_offset"], size - size % _RELA64.itemsize, "the call stubs"), dtype=_RELA64
+        _view(raw, calls["sh_offset"], size - size % _RELA64.itemsize, "the call stubs"),
+        dtype=_RELA64,
     )
     found = {}
     for entry in entries:

@@ -1,4 +1,5 @@
-"""What a program or library holds of atomics, function by function, and how much of it can be switched."""
+"""What a program or library holds of atomics, function by function, and how much of it can be
+switched."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linewright.elf import arm64, helpers, image, x86
+from linewright.elf import arm64, image, outline_helpers, x86
 
 _LIBATOMIC = re.compile(r"__atomic_(?!signal_fence|thread_fence)\w+$")
-_HELPER = re.compile(r"__aarch64_(cas(1|2|4|8|16)|(swp|ldadd|ldclr|ldset|ldeor)[1248])_(relax|acq|rel|acq_rel|sync)$")
+_HELPER = re.compile(
+    r"__aarch64_(cas(1|2|4|8|16)|(swp|ldadd|ldclr|ldset|ldeor)[1248])_(relax|acq|rel|acq_rel|sync)$"
+)
 
 
 @dataclass
@@ -54,13 +57,14 @@ class Inspection:
     libatomic: tuple[str, ...]
     """Functions of libatomic that the file calls; what they execute stands in that library."""
     data: int
-    """Words or bytes outside of every function of known extent that would be atomic instructions: most likely data."""
+    """Words or bytes outside of every function of known extent that would be atomic instructions:
+    most likely data."""
 
 
 def inspect(path: str) -> Inspection:
     """Read and look through a program or library. Raises UserError for a file that is none."""
     loaded = image.load(path)
-    book = _Book(loaded)
+    book = _FunctionsByAddress(loaded)
     kinds: dict[str, Counter[str]] = {"known": Counter(), "own": Counter(), "fixed": Counter()}
     if loaded.machine == "arm64":
         for body in _arm64(loaded, book):
@@ -68,7 +72,9 @@ def inspect(path: str) -> Inspection:
     else:
         _x86(loaded, book)
     known = kinds["known"] + kinds["own"] + kinds["fixed"]
-    named = Counter(f.name for f in loaded.functions if loaded.machine == "arm64" and _HELPER.match(f.name))
+    named = Counter(
+        f.name for f in loaded.functions if loaded.machine == "arm64" and _HELPER.match(f.name)
+    )
     functions = tuple(book.by_start[start] for start in sorted(book.by_start))
     return Inspection(
         loaded,
@@ -82,13 +88,14 @@ def inspect(path: str) -> Inspection:
     )
 
 
-def helper_bodies(path: str) -> list[helpers.Body]:
-    """The outline helpers in an arm64 file, by their code. Raises UserError for a file that is none."""
+def helper_bodies(path: str) -> list[outline_helpers.HelperBody]:
+    """The outline helpers in an arm64 file, by their code. Raises UserError for a file that is
+    none."""
     loaded = image.load(path)
-    return _arm64(loaded, _Book(loaded)) if loaded.machine == "arm64" else []
+    return _arm64(loaded, _FunctionsByAddress(loaded)) if loaded.machine == "arm64" else []
 
 
-class _Book:
+class _FunctionsByAddress:
     """Functions by address, made as something is found in them."""
 
     def __init__(self, loaded: image.Image) -> None:
@@ -107,7 +114,8 @@ class _Book:
         return bool(inside)
 
     def at(self, address: int) -> Function:
-        """The function that an address is in: the last to begin before it in the same piece of text."""
+        """The function that an address is in: the last to begin before it in the same piece of
+        text."""
         text = next(t for t in self.texts if t.address <= address < t.end)
         i = bisect_right(self.starts, address)
         start = self.starts[i - 1] if i and self.starts[i - 1] >= text.address else text.address
@@ -121,14 +129,24 @@ def _words(text: image.Text) -> tuple[np.ndarray, int]:
     """A text's instructions and the address of the first."""
     skip = -text.address % 4
     count = max(0, len(text.code) - skip) // 4
-    return np.frombuffer(text.code, dtype="<u4", count=count, offset=skip if count else 0), text.address + skip
+    return np.frombuffer(
+        text.code, dtype="<u4", count=count, offset=skip if count else 0
+    ), text.address + skip
 
 
-def _arm64(loaded: image.Image, book: _Book) -> list[helpers.Body]:
+def _arm64(loaded: image.Image, book: _FunctionsByAddress) -> list[outline_helpers.HelperBody]:
     pieces = [_words(text) for text in loaded.texts]
     starts = np.array(book.starts, dtype=np.int64)
-    bodies = [body for words, address in pieces for body in helpers.find(words, address, loaded.writable)]
-    bodies += [body for words, address in pieces for body in helpers.find_fixed(words, starts, address)]
+    bodies = [
+        body
+        for words, address in pieces
+        for body in outline_helpers.find(words, address, loaded.writable)
+    ]
+    bodies += [
+        body
+        for words, address in pieces
+        for body in outline_helpers.find_fixed(words, starts, address)
+    ]
     targets = {f.address: f.name for f in loaded.functions if _HELPER.match(f.name)}
     for body in bodies:
         targets[body.address] = body.name
@@ -149,7 +167,11 @@ def _arm64(loaded: image.Image, book: _Book) -> list[helpers.Body]:
 
 
 def _arm64_piece(
-    words: np.ndarray, address: int, book: _Book, targets: dict[int, str], spans: list[tuple[int, int]]
+    words: np.ndarray,
+    address: int,
+    book: _FunctionsByAddress,
+    targets: dict[int, str],
+    spans: list[tuple[int, int]],
 ) -> None:
     starts = [span[0] for span in spans]
 
@@ -167,26 +189,21 @@ def _arm64_piece(
             book.at(at).lse[form] += 1
     for at in outside(found.exclusive_loads):
         book.at(at).llsc += 1
-    for index in _calls_into(words, found.calls, address, targets):
-        at = address + 4 * index
-        name = targets[arm64.target(int(words[index]), at)]
-        of = book.at(at)
+    sources = address + 4 * found.calls
+    led_to = arm64.targets(words[found.calls], sources)
+    ours = np.isin(led_to, np.fromiter(targets, dtype=np.int64, count=len(targets)))
+    for at, target in zip(map(int, sources[ours]), map(int, led_to[ours]), strict=True):
+        of, name = book.at(at), targets[target]
         (of.calls if _HELPER.match(name) else of.libatomic)[name] += 1
 
 
-def _calls_into(words: np.ndarray, calls: np.ndarray, address: int, targets: dict[int, str]) -> list[int]:
-    """Those of the direct calls that lead to one of the targets."""
-    if not targets or not len(calls):
-        return []
-    offsets = (words[calls] & 0x3FFFFFF).astype(np.int64)
-    offsets -= (offsets & 1 << 25) << 1
-    led_to = address + 4 * (calls + offsets)
-    return list(map(int, calls[np.isin(led_to, np.fromiter(targets, dtype=np.int64))]))
-
-
-def _x86(loaded: image.Image, book: _Book) -> None:
+def _x86(loaded: image.Image, book: _FunctionsByAddress) -> None:
     for text in loaded.texts:
-        cuts = [text.address, *(start for start in book.starts if text.address < start < text.end), text.end]
+        cuts = [
+            text.address,
+            *(start for start in book.starts if text.address < start < text.end),
+            text.end,
+        ]
         for start, end in itertools.pairwise(cuts):
             code = bytes(text.code[start - text.address : end - text.address])
             for at, name in x86.locked(code, start, loaded.machine):

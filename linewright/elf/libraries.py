@@ -1,4 +1,5 @@
-"""The libraries that the dynamic linker loads with a program, found as it finds them, without running anything."""
+"""The libraries that the dynamic linker loads with a program, found as it finds them, without
+running anything."""
 
 from __future__ import annotations
 
@@ -11,15 +12,11 @@ from linewright import architectures
 from linewright.elf import image
 from linewright.errors import UserError
 
-_MOST_TAGS = 10_000
-
 
 @dataclass(frozen=True)
-class Dynamic:
+class DynamicNeeds(image.ElfHeaders):
     """What an object asks of the dynamic linker."""
 
-    machine: str
-    interpreter: str
     needed: tuple[str, ...]
     search: tuple[str, ...]
     """Folders of DT_RUNPATH, or of DT_RPATH where there is none; ``$ORIGIN`` is filled in."""
@@ -28,43 +25,43 @@ class Dynamic:
 
 
 @dataclass(frozen=True)
-class Closure:
-    """A program's libraries in the order in which they are loaded, and the names that were not found."""
+class LoadedLibraries:
+    """A program's libraries in the order in which they are loaded, and the names that were not
+    found."""
 
     objects: tuple[str, ...]
     missing: tuple[str, ...]
 
 
-def dynamic(path: str) -> Dynamic:
-    """Read what an object asks for. Raises UserError, one line, for a file that is no program or library."""
-    with image.opened(path) as (elf, beginning):
+def dynamic(path: str) -> DynamicNeeds:
+    """Read what an object asks for. Raises UserError, one line, for a file that is no program or
+    library."""
+    with image.opened(path) as (elf, headers):
         needed: list[str] = []
         folders: dict[str, str] = {}
         tls = 0
-        for segment in elf.iter_segments():
-            if segment["p_type"] == "PT_TLS":
-                tls = segment["p_memsz"] + max(segment["p_align"], 1) - 1
-            if segment["p_type"] == "PT_DYNAMIC":
-                for count, tag in enumerate(segment.iter_tags()):
-                    if tag.entry.d_tag == "DT_NEEDED":
-                        needed.append(tag.needed)
-                    if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
-                        folders[tag.entry.d_tag] = tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath
-                    if count > _MOST_TAGS:
-                        raise ValueError("its dynamic section has no end")
+        for segment in elf.iter_segments("PT_TLS"):
+            tls = segment["p_memsz"] + max(segment["p_align"], 1) - 1
+        for tag in image.dynamic_tags(elf.iter_segments()):
+            match tag.entry.d_tag:
+                case "DT_NEEDED":
+                    needed.append(tag.needed)
+                case "DT_RPATH":
+                    folders["DT_RPATH"] = tag.rpath
+                case "DT_RUNPATH":
+                    folders["DT_RUNPATH"] = tag.runpath
         origin = str(Path(path).resolve().parent)
         search = folders.get("DT_RUNPATH", folders.get("DT_RPATH", ""))
         filled = search.replace("$ORIGIN", origin).replace("${ORIGIN}", origin)
-        return Dynamic(
-            beginning.machine,
-            beginning.interpreter,
-            tuple(needed),
-            tuple(folder for folder in filled.split(":") if folder),
-            tls,
+        return DynamicNeeds(
+            **vars(headers),
+            needed=tuple(needed),
+            search=tuple(filter(None, filled.split(":"))),
+            tls_bytes=tls,
         )
 
 
-def closure(path: str, environment: Mapping[str, str] = os.environ) -> Closure:
+def closure(path: str, environment: Mapping[str, str] = os.environ) -> LoadedLibraries:
     """Everything the program needs, breadth first; what it opens by itself later is not known."""
     first = dynamic(path)
     asked = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
@@ -82,7 +79,7 @@ def closure(path: str, environment: Mapping[str, str] = os.environ) -> Closure:
         objects[name] = found
         further = dynamic(found)
         queue += [(other, further.search) for other in further.needed]
-    return Closure(tuple(objects.values()), tuple(missing))
+    return LoadedLibraries(tuple(objects.values()), tuple(missing))
 
 
 def _find(name: str, folders: tuple[str, ...], machine: str) -> str | None:

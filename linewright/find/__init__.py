@@ -1,1 +1,2 @@
-"""Which cache lines of a program travel: samples in, lines with their bytes, threads, sites and kind out."""
+"""Which cache lines of a program travel: samples in, lines with their bytes, threads, sites and
+kind out."""

@@ -1,8 +1,8 @@
-"""What the instructions around a sample access, and at which address, from code bytes and sampled registers.
+"""What the instructions around a sample access, and at which address, from code bytes and sampled
+registers.
 
-A sample of a locked operation points at the instruction behind it: that one is decoded with certainty.  Plain loads and
-stores nearby are candidates only, for watchpoints to confirm.
-"""
+A sample of a locked operation points at the instruction behind it: that one is decoded with
+certainty.  Plain loads and stores nearby are candidates only, for watchpoints to confirm."""
 
 from __future__ import annotations
 
@@ -15,22 +15,38 @@ from capstone import arm64_const, x86_const
 MASK = (1 << 64) - 1
 WINDOW = 24
 """Instructions before and behind a sample in which candidates are looked for."""
+CLOSE = 9
+"""The same where samples are near plain accesses: enough for decoding to fall into step before."""
 NEAR = 3
 """Instructions within which a plain load's samples fall (docs/guide/find.md)."""
+SPIN = 8
+"""Instructions behind a load within which a loop that waits jumps back."""
+_COMPARES = ("cmp", "test", "tst", "cmn", "add", "sub", "and", "inc", "dec", "or", "xor")
+"""What decides a jump behind it."""
 _LONGEST = 15
 """Bytes of an x86 instruction."""
+_MAY_FENCE = frozenset(b"\xf0\x86\x87")
 _BACK = 7 * WINDOW
-"""Bytes of code before a sample that are decoded; x86 instructions are 4 to 5 bytes long on average."""
+"""Bytes of code before a sample that are decoded; x86 instructions are 4 to 5 bytes long on
+average."""
 
 
 STACK_POINTER = {"x86_64": 7, "i386": 7, "arm64": 31}
 """Where the stack pointer stands among a sample's registers."""
+DWARF_REGISTERS = {
+    "x86_64": (0, 3, 2, 1, 4, 5, 6, 7, *range(10, 18)),
+    "i386": (0, 2, 3, 1, 7, 6, 4, 5),
+    "arm64": tuple(range(32)),
+}
+"""The registers of DWARF's numbers, as indices into a sample's list."""
 POINTER = 18
-"""Where the thread pointer stands among an x86-64 sample's registers, when it is known: behind the general ones."""
+"""Where the thread pointer stands among an x86-64 sample's registers, when it is known: behind the
+general ones."""
 
 
 class Operand(NamedTuple):
-    """One memory access of an instruction; registers are indices into a sample's list, -1 for none."""
+    """One memory access of an instruction; registers are indices into a sample's list, -1 for
+    none."""
 
     ip: int
     mnemonic: str
@@ -40,10 +56,14 @@ class Operand(NamedTuple):
     index: int
     scale: int
     displacement: int
-    distance: int
+    distance: int = 0
     """Instructions between it and the sample: 0 directly before it, negative behind it."""
-    sure: bool
+    sure: bool = False
     """An atomic operation directly before the sample: it took the time."""
+    joined: bool = False
+    """A jump leads to the sample as well: the thread may have come from elsewhere."""
+    fenced: bool = False
+    """A plain store that the instruction before the sample waited for: a full fence."""
 
     thread: bool = False
     """Relative to the thread pointer."""
@@ -64,7 +84,7 @@ class Operand(NamedTuple):
         return value & self.mask
 
 
-class Code(Protocol):
+class CodeSource(Protocol):
     """Where code bytes come from: `Spaces`."""
 
     def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]: ...
@@ -78,29 +98,48 @@ class _Instruction(NamedTuple):
     written: frozenset[int]
     ends: bool
     """Control does not go on behind it."""
+    fences: bool = False
+    """It waits for the stores before it."""
+    read: frozenset[int] = frozenset()
+    target: int = 0
+    """Where a jump or call leads, as far as the instruction says."""
+    name: str = ""
 
 
 class Decoder:
     """Decodes around samples of one architecture; each instruction once."""
 
-    def __init__(self, arch: str, code: Code) -> None:
+    def __init__(self, arch: str, code: CodeSource) -> None:
         self._code = code
         self._arch = _Arm64() if arch == "arm64" else _X86(64 if arch == "x86_64" else 32)
         self._bits = 32 if arch == "i386" else 64
-        self._known: dict[tuple[int, int, int], tuple[Operand, ...]] = {}
+        self._known: dict[tuple[int, int, int, int], tuple[Operand, ...]] = {}
         self._decoded: dict[tuple[object, ...], tuple[Operand, ...]] = {}
         """By place and bytes: processes of one program run the same code at the same addresses."""
 
     def operands(self, pid: int, ip: int, bits: int = 0) -> tuple[Operand, ...]:
-        """Accesses whose address a sample at `ip` allows to compute, the nearest first. `bits` of the program, where
-        they are not the machine's."""
+        """Accesses whose address a sample at `ip` allows to compute, the nearest first. `bits` of
+        the program, where they are not the machine's."""
+        return self._within(pid, ip, bits or self._bits, WINDOW)
+
+    def close(self, pid: int, ip: int, bits: int = 0) -> tuple[Operand, ...]:
+        """The same, with what is known already or else a few instructions around alone: enough for
+        what takes time near a sample that no fence stands before (`sure` has looked for one)."""
         key = (pid, ip, bits or self._bits)
+        return self._within(*key, WINDOW if (*key, WINDOW) in self._known else CLOSE)
+
+    def _within(self, *key: int) -> tuple[Operand, ...]:
         if key not in self._known:
             self._known[key] = self._around(*key)
         return self._known[key]
 
     def sure(self, pid: int, ip: int, bits: int = 0) -> Operand | None:
-        """The atomic operation that a sample at `ip` stands for, if there is one."""
+        """The atomic operation that a sample at `ip` stands for, if there is one.  Most code has
+        none, and a look at its bytes is a hundred times quicker than to decode it."""
+        if (pid, ip, bits or self._bits, WINDOW) not in self._known:
+            _, data = self._code.read_code(pid, max(0, ip - _LONGEST), ip)
+            if not self._arch.may_fence(data):
+                return None
         return next((o for o in self.operands(pid, ip, bits) if o.sure), None)
 
     def before(self, pid: int, ip: int) -> Operand | None:
@@ -115,22 +154,54 @@ class Decoder:
             start, data = self._code.read_code(pid, ip, min(ip + _LONGEST, (ip | 4095) + 1))
         return self._arch.name(data) if start == ip else ""
 
-    def _around(self, pid: int, ip: int, bits: int) -> tuple[Operand, ...]:
-        begin, data = self._code.read_code(pid, max(0, ip - _BACK), ip)
-        start, ahead = self._code.read_code(pid, ip, ip + _LONGEST * WINDOW // 2)
+    def forget(self, pid: int, page: int) -> None:
+        """The code of a page has changed."""
+        near = range(page * 4096, page * 4096 + 4096 + _BACK)
+        self._known = {k: v for k, v in self._known.items() if k[0] != pid or k[1] not in near}
+
+    def role(self, pid: int, ip: int) -> Literal["", "waits", "old value"]:
+        """What an access is for, from the code behind it: a plain load that a short loop repeats
+        until it reads something else, or an atomic addition whose old value is used."""
+        first, *behind = self._ahead(pid, ip, self._bits)[1] or [None]
+        if first is None:
+            return ""
+        if not first.atomic:
+            return "waits" if _repeated(first, behind[:SPIN]) else ""
+        mine = first.written - {o.base for o in first.operands}
+        for i in behind if first.name.startswith(("lock xadd", "ldadd")) else ():
+            if mine & i.read:
+                return "old value"
+            mine -= i.written
+            if i.ends or not mine:
+                return "old value" if mine & self._arch.returned and i.name.endswith("ret") else ""
+        return ""
+
+    def _ahead(
+        self, pid: int, ip: int, bits: int, window: int = WINDOW
+    ) -> tuple[bytes, list[_Instruction]]:
+        """The code from an instruction on."""
+        start, data = self._code.read_code(pid, ip, ip + _LONGEST * WINDOW // 2)
         if start != ip:  # the next page is not known: what is left of this one
-            start, ahead = self._code.read_code(pid, ip, (ip | 4095) + 1)
-        key = (begin, data, ip, ahead if start == ip else b"", bits)
+            start, data = self._code.read_code(pid, ip, (ip | 4095) + 1)
+        return (data, self._arch.forwards(data, ip, bits, window)) if start == ip else (b"", [])
+
+    def _around(self, pid: int, ip: int, bits: int, window: int) -> tuple[Operand, ...]:
+        begin, data = self._code.read_code(pid, max(0, ip - _BACK * window // WINDOW), ip)
+        ahead, behind = self._ahead(pid, ip, bits, window)
+        key = (begin, data, ip, ahead, bits)
         if key not in self._decoded:
-            before = self._arch.backwards(data, begin, ip, bits)[-WINDOW:]
-            behind = self._arch.forwards(ahead, ip, bits)[:WINDOW] if start == ip else []
-            self._decoded[key] = tuple(_resolvable(before, behind, self._arch))
+            before = self._arch.backwards(data, begin, ip, bits)[-window:]
+            joined = any(i.target == ip for i in (*before, *behind))
+            self._decoded[key] = tuple(_resolvable(before, behind, self._arch, joined))
         return self._decoded[key]
 
 
-def _resolvable(before: list[_Instruction], behind: list[_Instruction], arch: _X86 | _Arm64) -> list[Operand]:
+def _resolvable(
+    before: list[_Instruction], behind: list[_Instruction], arch: _X86 | _Arm64, joined: bool
+) -> list[Operand]:
     """Operands whose address registers still hold, or do already hold, at the sample."""
     found: list[Operand] = []
+    fence = bool(before) and before[-1].fences
     written: set[int] = set()
     for distance, instruction in enumerate(reversed(before)):
         if instruction.ends:
@@ -138,7 +209,12 @@ def _resolvable(before: list[_Instruction], behind: list[_Instruction], arch: _X
         written |= instruction.written
         sure = arch.stalls(instruction, distance)
         found += [
-            o._replace(distance=distance, sure=sure and o.access == "atomic")
+            o._replace(
+                distance=distance,
+                sure=sure and o.access == "atomic",
+                joined=joined,
+                fenced=fence and distance > 0 and o.access == "write",
+            )
             for o in instruction.operands
             if o.base not in written and o.index not in written
         ]
@@ -155,6 +231,24 @@ def _resolvable(before: list[_Instruction], behind: list[_Instruction], arch: _X
     return sorted(found, key=lambda o: (not o.sure, abs(o.distance)))
 
 
+def _repeated(load: _Instruction, behind: list[_Instruction]) -> bool:
+    """Whether the few instructions behind a load jump back to it, or just before it, for what it
+    read, and write nothing to memory."""
+    loaded, decides = load.written, load.name.startswith(_COMPARES)
+    for i in (load, *behind):
+        if any(o.access != "read" for o in i.operands):
+            return False
+        if i.target and 0 <= load.address - i.target <= 4 * SPIN:
+            return decides or bool(loaded & i.read)
+        if i.ends:
+            return False
+        if i is not load and i.name.startswith(_COMPARES):
+            decides = bool(loaded & i.read)
+        elif i is not load:
+            loaded = loaded | i.written if loaded & i.read else loaded - i.written
+    return False
+
+
 def _names(disassembler: capstone.Cs, wanted: dict[str, int], constants: int) -> dict[int, int]:
     """Capstone's register numbers to indices of a sample."""
     answer = {}
@@ -169,10 +263,14 @@ class _X86:
     """x86-64, and i386 programs in their own mode."""
 
     def __init__(self, bits: int) -> None:
-        self._modes = {64: self._disassembler(capstone.CS_MODE_64), 32: self._disassembler(capstone.CS_MODE_32)}
+        self._modes = {
+            64: self._disassembler(capstone.CS_MODE_64),
+            32: self._disassembler(capstone.CS_MODE_32),
+        }
         self._own = self._modes[bits]
         self._registers = _names(self._modes[64], _x86_names(), x86_const.X86_REG_ENDING)
         self._sp = 7
+        self.returned = frozenset((0,))
         self._by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
 
     @staticmethod
@@ -185,8 +283,8 @@ class _X86:
         return instruction.atomic and distance == 0
 
     def backwards(self, data: bytes, begin: int, ip: int, bits: int) -> list[_Instruction]:
-        """Instructions that end at `ip`.  From the middle of one, decoding falls into step within a few: of sixteen
-        starts the chain that most agree on is taken."""
+        """Instructions that end at `ip`.  From the middle of one, decoding falls into step within a
+        few: of sixteen starts the chain that most agree on is taken."""
         lite = self._modes[bits]
         votes: Counter[tuple[int, ...]] = Counter()
         chains: dict[tuple[int, ...], list[tuple[int, int]]] = {}
@@ -194,32 +292,46 @@ class _X86:
             chain = [(at, size) for at, size, _, _ in lite.disasm_lite(data[skip:], begin + skip)]
             if chain and sum(chain[-1]) == ip:
                 tail = tuple(at for at, _ in chain[-3:])
-                # A chain that begins where the code does (a page of a JIT compiler) needs no falling into step.
+                # A chain that begins where the code does (a page of a JIT compiler) needs no
+                # falling into step.
                 votes[tail] += 1 + 8 * (skip == 0 and begin % 4096 == 0)
                 chains.setdefault(tail, chain)
         if not votes:
             return []
-        first = chains[votes.most_common(1)[0][0]][0][0]
+        first = chains[votes.most_common(1)[0][0]][-WINDOW:][0][0]
         return self.forwards(data[first - begin :], first, bits)
 
-    def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
-        return [self._instruction(i, bits) for i in self._modes[bits].disasm(data, begin)]
+    def forwards(self, data: bytes, begin: int, bits: int, most: int = 0) -> list[_Instruction]:
+        """All instructions, or the first ones."""
+        return [self._instruction(i, bits) for i in self._modes[bits].disasm(data, begin, most)]
+
+    def may_fence(self, data: bytes) -> bool:
+        """Whether an atomic instruction or a fence may end these bytes: LOCK, MFENCE, or XCHG."""
+        return not _MAY_FENCE.isdisjoint(data)
 
     def name(self, data: bytes) -> str:
         return next((mnemonic for _, _, mnemonic, _ in self._own.disasm_lite(data, 0, 1)), "")
 
     def _instruction(self, i: capstone.CsInsn, bits: int) -> _Instruction:
         atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or (
-            i.id == x86_const.X86_INS_XCHG and any(o.type == x86_const.X86_OP_MEM for o in i.operands)
+            i.id == x86_const.X86_INS_XCHG
+            and any(o.type == x86_const.X86_OP_MEM for o in i.operands)
         )
-        try:
-            written = {self._registers[r] for r in i.regs_access()[1] if r in self._registers}
-        except capstone.CsError:
-            written = set()
+        read, written = _accessed(i, self._registers)
         if i.group(x86_const.X86_GRP_CALL) or i.group(x86_const.X86_GRP_INT):
             written |= self._by_call
-        ends = i.group(x86_const.X86_GRP_RET) or i.id == x86_const.X86_INS_JMP
-        return _Instruction(i.address, i.size, tuple(self._operands(i, atomic, bits)), atomic, frozenset(written), ends)
+        return _Instruction(
+            i.address,
+            i.size,
+            tuple(self._operands(i, atomic, bits)),
+            atomic,
+            frozenset(written),
+            ends=i.group(x86_const.X86_GRP_RET) or i.id == x86_const.X86_INS_JMP,
+            fences=atomic or i.id == x86_const.X86_INS_MFENCE,
+            read=read,
+            target=_target(i, x86_const.X86_OP_IMM),
+            name=i.mnemonic,
+        )
 
     def _operands(self, i: capstone.CsInsn, atomic: bool, bits: int):
         if i.id in (x86_const.X86_INS_LEA, x86_const.X86_INS_NOP) or i.mnemonic.startswith(
@@ -238,12 +350,32 @@ class _X86:
                 base = self._registers.get(m.base, -2)
             index = self._registers.get(m.index, -2) if m.index else -1
             if base == -2 or index == -2 or o.size > 64 or (base == self._sp and not atomic):
-                continue  # a vector of addresses, or what the compiler keeps in the thread's own frame
+                # A vector of addresses, or what the compiler keeps in the thread's own frame.
+                continue
             access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
             mask = (1 << bits) - 1
-            yield Operand(
-                i.address, i.mnemonic, access, o.size, base, index, m.scale, displacement, 0, False, thread, mask
-            )
+            where = (base, index, m.scale, displacement)
+            yield Operand(i.address, i.mnemonic, access, o.size, *where, thread=thread, mask=mask)
+
+
+def _accessed(
+    i: capstone.CsInsn, registers: dict[int, int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Registers that an instruction reads and writes, as indices of a sample."""
+    try:
+        read, written = i.regs_access()
+    except capstone.CsError:
+        return frozenset(), frozenset()
+    return tuple(
+        frozenset(registers[r] for r in some if r in registers) for some in (read, written)
+    )
+
+
+def _target(i: capstone.CsInsn, immediate: int) -> int:
+    """Where a direct jump or call leads, else 0."""
+    jumps = i.group(capstone.CS_GRP_JUMP) or i.group(capstone.CS_GRP_CALL)
+    last = i.operands[-1] if jumps and i.operands else None
+    return last.imm if last is not None and last.type == immediate else 0
 
 
 def _x86_names() -> dict[str, int]:
@@ -253,12 +385,15 @@ def _x86_names() -> dict[str, int]:
         short = (letters[0] + "l", letters[0] + "h") if at < 4 else (letters + "l",)
         answer |= dict.fromkeys(("r" + letters, "e" + letters, letters, *short), at)
     for number in range(8, 16):
-        answer |= dict.fromkeys((f"r{number}", f"r{number}d", f"r{number}w", f"r{number}b"), number + 2)
+        answer |= dict.fromkeys(
+            (f"r{number}", f"r{number}d", f"r{number}w", f"r{number}b"), number + 2
+        )
     return answer
 
 
 class _Arm64:
-    """arm64: instructions of four bytes; where samples fall there is unverified, so neighbours count as near."""
+    """arm64: instructions of four bytes; where samples fall there is unverified, so neighbours
+    count as near."""
 
     def __init__(self) -> None:
         self._disassembler = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
@@ -268,33 +403,50 @@ class _Arm64:
         wanted |= {"x29": 29, "fp": 29, "w29": 29, "x30": 30, "lr": 30, "w30": 30, "sp": 31}
         self._registers = _names(self._disassembler, wanted, arm64_const.ARM64_REG_ENDING)
         self._by_call = frozenset(range(19)) | {30}
+        self.returned = frozenset((0,))
 
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
-        """The atomic instruction itself, or within an LL/SC loop whichever of its two halves is near."""
+        """The atomic instruction itself, or within an LL/SC loop whichever of its two halves is
+        near."""
         return instruction.atomic and distance < NEAR
 
     def backwards(self, data: bytes, begin: int, ip: int, bits: int) -> list[_Instruction]:
-        skip = len(data) % 4
+        skip = max(len(data) % 4, len(data) - 4 * WINDOW)
         return self.forwards(data[skip:], begin + skip, bits)
 
-    def forwards(self, data: bytes, begin: int, bits: int) -> list[_Instruction]:
-        return [self._instruction(i) for i in self._disassembler.disasm(data, begin)]
+    def forwards(self, data: bytes, begin: int, bits: int, most: int = 0) -> list[_Instruction]:
+        return [self._instruction(i) for i in self._disassembler.disasm(data, begin, most)]
+
+    def may_fence(self, data: bytes) -> bool:
+        lite = self._disassembler.disasm_lite(data[len(data) % 4 :], 0)
+        return any(is_arm64_atomic(name) or name in ("dmb", "dsb") for _, _, name, _ in lite)
 
     def name(self, data: bytes) -> str:
-        return next((mnemonic for _, _, mnemonic, _ in self._disassembler.disasm_lite(data, 0, 1)), "")
+        return next(
+            (mnemonic for _, _, mnemonic, _ in self._disassembler.disasm_lite(data, 0, 1)), ""
+        )
 
     def _instruction(self, i: capstone.CsInsn) -> _Instruction:
         if i.id == 0:  # data, or an instruction that Capstone does not know
             return _Instruction(i.address, i.size, (), False, frozenset(), False)
         atomic = is_arm64_atomic(i.mnemonic)
-        try:
-            written = {self._registers[r] for r in i.regs_access()[1] if r in self._registers}
-        except capstone.CsError:
-            written = set()
+        read, written = _accessed(i, self._registers)
         if i.mnemonic in ("bl", "blr", "svc"):
             written |= self._by_call
-        ends = i.mnemonic in ("ret", "br", "b", "retaa", "retab")
-        return _Instruction(i.address, i.size, tuple(self._operands(i, atomic)), atomic, frozenset(written), ends)
+        elif i.mnemonic.startswith(("swp", *_ARM64_ATOMIC[:8])):  # Capstone leaves it out
+            written |= {self._registers.get(i.operands[1].reg, -2)}
+        return _Instruction(
+            i.address,
+            i.size,
+            tuple(self._operands(i, atomic)),
+            atomic,
+            frozenset(written),
+            ends=i.mnemonic in ("ret", "br", "b", "retaa", "retab"),
+            fences=i.mnemonic in ("dmb", "dsb") and i.op_str in ("ish", "sy"),
+            read=read,
+            target=_target(i, arm64_const.ARM64_OP_IMM),
+            name=i.mnemonic,
+        )
 
     def _operands(self, i: capstone.CsInsn, atomic: bool):
         if i.mnemonic.startswith(("prfm", "dc", "ic")):
@@ -307,39 +459,21 @@ class _Arm64:
             if base in (-2, 31) or index == -2 or (index >= 0 and o.ext):
                 continue
             scale = 1 << o.shift.value if o.shift.type == arm64_const.ARM64_SFT_LSL else 1
-            # A post-indexed access is at the base as it was: `regs_access` lists it as written, so it is left out.
+            # A post-indexed access is at the base as it was: `regs_access` lists it as written, so
+            # it is left out.
             store = i.mnemonic.startswith("st")
             access = "atomic" if atomic else "write" if store else "read"
-            yield Operand(i.address, i.mnemonic, access, _arm64_size(i), base, index, scale, o.mem.disp, 0, False)
+            where = (base, index, scale, o.mem.disp)
+            yield Operand(i.address, i.mnemonic, access, _arm64_size(i), *where)
 
 
 _ARM64_ATOMIC = (
-    "ldadd",
-    "ldclr",
-    "ldset",
-    "ldeor",
-    "ldsmax",
-    "ldsmin",
-    "ldumax",
-    "ldumin",
-    "stadd",
-    "stclr",
-    "stset",
-    "steor",
-    "stsmax",
-    "stsmin",
-    "stumax",
-    "stumin",
-    "swp",
-    "cas",
-    "ldxr",
-    "ldaxr",
-    "stxr",
-    "stlxr",
-    "ldxp",
-    "ldaxp",
-    "stxp",
-    "stlxp",
+    *(
+        f"{way}{what}"
+        for way in ("ld", "st")
+        for what in ("add", "clr", "set", "eor", "smax", "smin", "umax", "umin")
+    ),
+    *("swp", "cas", "ldxr", "ldaxr", "stxr", "stlxr", "ldxp", "ldaxp", "stxp", "stlxp"),
 )
 
 
@@ -357,5 +491,7 @@ def _arm64_size(i: capstone.CsInsn) -> int:
     data = [i.reg_name(o.reg) for o in i.operands if o.type == arm64_const.ARM64_OP_REG]
     widest = {"w": 4, "x": 8, "q": 16, "d": 8, "s": 4}
     name = data[-1] if data else "x0"
-    pair = 2 if i.mnemonic.startswith(("ldp", "stp", "ldxp", "ldaxp", "stxp", "stlxp", "casp")) else 1
+    pair = (
+        2 if i.mnemonic.startswith(("ldp", "stp", "ldxp", "ldaxp", "stxp", "stlxp", "casp")) else 1
+    )
     return widest.get(name[0], 8) * pair

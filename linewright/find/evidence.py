@@ -1,5 +1,5 @@
-"""What is known of each 64-byte line: who touches which bytes, from where, and whether they do so in the same stretch
-of time."""
+"""What is known of each 64-byte line: who touches which bytes, from where, and whether they do so
+in the same stretch of time."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from linewright.find.decode import NEAR, Decoder, Operand
-from linewright.find.schema import Kind, Sample
+from linewright.find.sharing_schema import Kind, Sample
 from linewright.find.space import Spaces
 
 LINE = 64
+STRAY = 0.05
+"""Of a thread's samples of atomic operations, how many there are at least where it really is."""
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """A line: the same for all processes that share it."""
 
     space: tuple[int, ...]
     line: int
 
     @property
-    def pair(self) -> Place:
+    def pair(self) -> LinePlace:
         """The 128 bytes that it lies in."""
-        return Place(self.space, self.line >> 1)
+        return LinePlace(self.space, self.line >> 1)
 
 
 class SiteKey(NamedTuple):
@@ -54,6 +56,10 @@ class Thread:
     def saw(self, time_ns: int) -> None:
         self.first_ns, self.last_ns = min(self.first_ns, time_ns), max(self.last_ns, time_ns)
 
+    def at_once(self) -> Thread:
+        """The same bytes at any time."""
+        return Thread(self.read, self.written, 0, 0)
+
     def together(self, other: Thread) -> bool:
         """Whether both used the line in one stretch of time, and not one after the other."""
         return max(self.first_ns, other.first_ns) <= min(self.last_ns, other.last_ns)
@@ -63,7 +69,7 @@ class Thread:
 class Evidence:
     """One line."""
 
-    place: Place
+    place: LinePlace
     pid: int
     """A process that has it mapped, and its address there."""
     address: int
@@ -76,21 +82,54 @@ class Evidence:
     """Of the samples, those that fall only near a plain access."""
     by_thread: Counter[int] = field(default_factory=Counter)
     near_by_thread: Counter[int] = field(default_factory=Counter)
+    uses: list[tuple[int, int]] = field(default_factory=list)
+    """Time in ns and CPU of each sample, where the source names the CPU."""
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
     takeovers: int = 0
     by_process: Counter[int] = field(default_factory=Counter)
-    """Accesses, where every one is seen: between processes no takeover is, since each is watched by itself."""
+    """Accesses, where every one is seen: between processes no takeover is, since each is watched by
+    itself."""
+
+    @property
+    def when_ns(self) -> int:
+        """A time at which it was used: the middle of its samples, or the last one known."""
+        times = sorted(time for time, _ in self.uses) or [t.last_ns for t in self.threads.values()]
+        return times[len(times) // 2] if times else 0
 
     @property
     def moved(self) -> int:
-        """Takeovers that were seen, or at most as many between processes as the second of them made accesses."""
+        """Takeovers that were seen, or at most as many between processes as the second of them made
+        accesses."""
         others = sorted(self.by_process.values())[:-1]
         return max(self.takeovers, others[-1] if others else 0)
 
     def thread(self, tid: int) -> Thread:
         return self.threads.setdefault(tid, Thread())
+
+    def count(self, site: SiteKey, sample: Sample) -> None:
+        """One sample at one of the line's instructions."""
+        self.sites[site] += 1
+        self.examples.setdefault(site, sample)
+        self.samples += 1
+        self.by_thread[sample.tid] += 1
+        if sample.cpu is not None:
+            self.uses.append((sample.time_ns, sample.cpu))
+
+    def add(self, other: Evidence) -> None:
+        """Another line's evidence to this one's."""
+        for tid, thread in other.threads.items():
+            mine = self.thread(tid)
+            mine.read, mine.written = mine.read | thread.read, mine.written | thread.written
+            mine.saw(thread.first_ns), mine.saw(thread.last_ns)
+        self.sites += other.sites
+        self.examples = other.examples | self.examples
+        self.samples += other.samples
+        self.near += other.near
+        self.by_thread += other.by_thread
+        self.near_by_thread += other.near_by_thread
+        self.uses += other.uses
 
     def touch(self, tid: int, offset: int, size: int, writes: bool, time_ns: int) -> None:
         thread = self.thread(tid)
@@ -123,7 +162,8 @@ def runs(mask: int) -> list[tuple[int, int]]:
 
 
 def judge(threads: Iterable[Thread]) -> Kind:
-    """The kind of sharing that masks and times show; `alone` where no two threads used the line together."""
+    """The kind of sharing that masks and times show; `alone` where no two threads used the line
+    together."""
     known = list(threads)
     kind: Kind = "alone"
     for at, one in enumerate(known):
@@ -147,21 +187,24 @@ def paired(low: Evidence | None, high: Evidence | None) -> list[Thread]:
             to = merged.setdefault(tid, Thread())
             to.read |= thread.read << shift
             to.written |= thread.written << shift
-            to.first_ns, to.last_ns = min(to.first_ns, thread.first_ns), max(to.last_ns, thread.last_ns)
+            to.first_ns, to.last_ns = (
+                min(to.first_ns, thread.first_ns),
+                max(to.last_ns, thread.last_ns),
+            )
     return list(merged.values())
 
 
-class Lines:
+class LineEvidence:
     """Evidence of all lines, from samples and from watchpoints."""
 
     def __init__(self, spaces: Spaces) -> None:
         self._spaces = spaces
-        self.known: dict[Place, Evidence] = {}
+        self.known: dict[LinePlace, Evidence] = {}
 
-    def place(self, pid: int, address: int) -> Place:
+    def place(self, pid: int, address: int) -> LinePlace:
         """The line that holds an address."""
         key = self._spaces.key(pid, address)
-        return Place(key.space, key.at // LINE)
+        return LinePlace(key.space, key.at // LINE)
 
     def at(self, pid: int, address: int) -> Evidence:
         """Its evidence, new where nothing was known."""
@@ -175,48 +218,62 @@ class Lines:
         self.known = {place: e for place, e in self.known.items() if not is_ours(e.pid, e.address)}
 
 
-def collect(samples: Iterable[Sample], decoder: Decoder, lines: Lines) -> None:
-    """Put the samples of atomic operations on their lines."""
-    for sample in samples:
-        if sample.kernel or not sample.bits:
-            continue
-        operand = decoder.sure(sample.pid, sample.ip, sample.bits)
-        if operand is not None:
+def collect(samples: Iterable[Sample], decoder: Decoder, lines: LineEvidence) -> None:
+    """Put the samples of atomic operations on their lines. One that a jump may have brought to
+    where it was met counts only if its thread was there often: a thread that comes by another way
+    leaves a few samples there, which would make it a user of bytes that it never touches."""
+    sure = [
+        (sample, operand)
+        for sample in samples
+        if not sample.kernel and sample.bits
+        for operand in [decoder.sure(sample.pid, sample.ip, sample.bits)]
+        if operand is not None
+    ]
+    of_thread = Counter(sample.tid for sample, _ in sure)
+    there = Counter((sample.tid, sample.ip) for sample, _ in sure)
+    for sample, operand in sure:
+        often = there[sample.tid, sample.ip] >= STRAY * of_thread[sample.tid]
+        if often or not operand.joined:
             put(lines, sample, operand)
 
 
-def put(lines: Lines, sample: Sample, operand: Operand) -> None:
+def put(lines: LineEvidence, sample: Sample, operand: Operand) -> None:
     """One sample on one line, as one access."""
     address = operand.address(sample.registers)
     if address is None:
         return
     evidence = lines.at(sample.pid, address)
-    evidence.touch(sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns)
-    key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
-    evidence.sites[key] += 1
-    evidence.examples.setdefault(key, sample)
-    evidence.samples += 1
-    evidence.by_thread[sample.tid] += 1
+    evidence.touch(
+        sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns
+    )
+    evidence.count(SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic), sample)
 
 
-def collect_near(samples: Iterable[Sample], decoder: Decoder, lines: Lines, wanted: set[Place]) -> None:
-    """Count the samples that fall near a plain access of a line that watchpoints have shown to be shared: an upper
-    bound of the time that those accesses take.  The masks stay as the watchpoints made them."""
-    for sample in samples:
-        if sample.kernel or not sample.bits or decoder.sure(sample.pid, sample.ip, sample.bits):
+def collect_near(
+    samples: Iterable[Sample], decoder: Decoder, lines: LineEvidence, wanted: set[LinePlace]
+) -> None:
+    """Count the samples that fall near a plain access of a line that watchpoints have shown to be
+    shared, or at a full fence behind a plain store to one: an estimate of the time that those
+    accesses take, since neighbours' samples are among them and stalls surface later.  The masks
+    stay as the watchpoints made them."""
+    spaces = {place.space for place in wanted}
+    private = all(len(space) == 1 for space in spaces)
+    for sample in samples if wanted else ():
+        if sample.kernel or not sample.bits or (private and (sample.pid,) not in spaces):
             continue
-        for operand in decoder.operands(sample.pid, sample.ip, sample.bits):
-            if not -1 <= operand.distance <= NEAR:
+        sure = decoder.sure(sample.pid, sample.ip, sample.bits)
+        own = sure.address(sample.registers) if sure else None
+        if own is not None and lines.place(sample.pid, own) in wanted:
+            continue
+        for operand in decoder.close(sample.pid, sample.ip, sample.bits):
+            if not (operand.fenced or (sure is None and -1 <= operand.distance <= NEAR)):
                 continue
             address = operand.address(sample.registers)
             place = lines.place(sample.pid, address) if address is not None else None
             if place in wanted:
                 evidence = lines.known[place]
                 site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
-                evidence.sites[site] += 1
-                evidence.examples.setdefault(site, sample)
-                evidence.samples += 1
-                evidence.by_thread[sample.tid] += 1
+                evidence.count(site, sample)
                 evidence.near += 1
                 evidence.near_by_thread[sample.tid] += 1
                 break

@@ -1,5 +1,5 @@
-"""Every access of a program under qemu-user: which lines are shared is exact for that run, how often they move is not
-shown."""
+"""Every access of a program under qemu-user: which lines are shared is exact for that run, how
+often they move is not shown."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from linewright.elf import inspection
+from linewright.elf.symbols import module
 from linewright.errors import RunError, UserError
 from linewright.find import stream
-from linewright.find.evidence import Lines, SiteKey
+from linewright.find.evidence import LineEvidence, SiteKey
+from linewright.find.names import FileAddress, Names
 from linewright.find.objects import Objects, Stacks
-from linewright.find.result import FEWEST_TAKEOVERS, Judge
-from linewright.find.schema import (
+from linewright.find.sharing_result import FEWEST_TAKEOVERS, Judge
+from linewright.find.sharing_schema import (
     Access,
     Atomic,
     Code,
@@ -34,19 +36,19 @@ from linewright.find.schema import (
 )
 from linewright.find.sources import BLIND
 from linewright.find.space import Spaces
-from linewright.find.symbols import Names, Where, module
 
 EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
 ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
-"""Where Debian's cross compiler keeps the arm64 C library; an arm64 program on another host runs with it."""
+"""Where Debian's cross compiler keeps the arm64 C library; an arm64 program on another host runs
+with it."""
 
 
-class Run:
+class ExactRun:
     """What the plugin wrote of every process of one run."""
 
     def __init__(self) -> None:
         self.spaces = Spaces()
-        self.lines = Lines(self.spaces)
+        self.lines = LineEvidence(self.spaces)
         self.arch = "x86_64"
         self.accesses = 0
         self.threads: set[int] = set()
@@ -60,17 +62,10 @@ class Run:
             match line:
                 case Start():
                     self.arch = line.arch
-                case Map():
-                    self.spaces.mapping(line)
-                case Task():
-                    self.spaces.task(line)
-                    self.threads.add(line.tid)
-                case Code():
-                    self.spaces.code(line)
-                case ThreadBlock():
-                    self.spaces.threads[line.pid][line.tid] = line
-                case LinkMap():
-                    self.spaces.modules[line.pid].append(line)
+                case Map() | Task() | Code() | ThreadBlock() | LinkMap():
+                    self.spaces.take(line)
+                    if isinstance(line, Task):
+                        self.threads.add(line.tid)
                 case Access():
                     self._access(line)
                 case Atomic():
@@ -96,7 +91,7 @@ class Run:
         evidence.by_process[line.pid] += line.reads + line.writes
 
 
-def run(plugin: Path, command: Sequence[str]) -> tuple[Run, int]:
+def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
     """Run a program under the emulator; what every process of it accessed, and its exit code."""
     program = shutil.which(command[0])
     if program is None:
@@ -105,17 +100,24 @@ def run(plugin: Path, command: Sequence[str]) -> tuple[Run, int]:
     emulator = shutil.which(EMULATORS[arch])
     if emulator is None:
         raise UserError(f"{EMULATORS[arch]} is missing", "--exact", "apt install qemu-user")
-    found = Run()
+    found = ExactRun()
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         options = ["-plugin", f"{plugin},to={folder}/accesses"]
-        if arch == "arm64" and os.uname().machine != "aarch64" and "QEMU_LD_PREFIX" not in os.environ:
+        if (
+            arch == "arm64"
+            and os.uname().machine != "aarch64"
+            and "QEMU_LD_PREFIX" not in os.environ
+        ):
             options += ["-L", ARM64_LIBRARIES]
         done = subprocess.run([emulator, *options, program, *command[1:]])
         for path in sorted(Path(folder).iterdir()):
             with path.open("rb") as lines:
                 found.take(lines)
     if not found.complete:
-        raise RunError(f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the program killed?")
+        raise RunError(
+            f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the "
+            "program killed?"
+        )
     return found, done.returncode
 
 
@@ -127,37 +129,55 @@ def _arch_of(program: str) -> str:
     known = {62: "x86_64", 183: "arm64"}
     if head[:5] != b"\x7fELF\x02" or machine not in known:
         raise UserError(
-            f"{program} is no 64-bit program for x86-64 or arm64", "--exact", "a script's interpreter can be named"
+            f"{program} is no 64-bit program for x86-64 or arm64",
+            "--exact",
+            "a script's interpreter can be named",
         )
     return known[machine]
 
 
 def _notes(judge: Judge) -> list[str]:
-    notes = ["Lines are in the order in which they changed hands most under emulation: that is no measure of time."]
+    notes = [
+        "Lines are in the order in which they changed hands most under emulation: that is no "
+        "measure of time."
+    ]
     if judge.seldom:
         notes.append(
-            f"{judge.seldom} more lines changed hands fewer than {FEWEST_TAKEOVERS} times, as at starts"
+            f"{judge.seldom} more lines changed hands fewer than {FEWEST_TAKEOVERS} times, as "
+            "at starts"
             " and ends of threads."
         )
     return notes
 
 
-def result_of(found: Run, program: str, exit_code: int) -> Result:
+def result_of(found: ExactRun, program: str, exit_code: int) -> Result:
     """Judge everything that the emulated run did."""
     names = Names(found.spaces)
     objects = Objects(found.spaces, names, Stacks(found.spaces, 7), None)
     judge = Judge(found.spaces, names, objects, found.lines, Counter(), found.arch)
     return Result(
-        linewright_find_result=2, source="exact", program=program, arch=found.arch, seconds=0.0, samples=found.accesses,
-        lost=0, threads=len(found.threads), lines=judge.shared(), alone=[], overhead=None, blind=list(BLIND["exact"]),
-        helpers=_helpers(found, names), notes=_notes(judge), exit_code=max(0, exit_code),
-    )  # fmt: skip
+        linewright_find_result=2,
+        source="exact",
+        program=program,
+        arch=found.arch,
+        seconds=0.0,
+        samples=found.accesses,
+        lost=0,
+        threads=len(found.threads),
+        lines=judge.shared(),
+        alone=[],
+        overhead=None,
+        blind=list(BLIND["exact"]),
+        helpers=_helpers(found, names),
+        notes=_notes(judge),
+        exit_code=max(0, exit_code),
+    )
 
 
-def _helpers(found: Run, names: Names) -> list[HelperCall]:
+def _helpers(found: ExactRun, names: Names) -> list[HelperCall]:
     """Calls of outline helpers by place, whichever process made them."""
-    counts: Counter[tuple[Where, str]] = Counter()
-    example: dict[Where, tuple[int, int]] = {}
+    counts: Counter[tuple[FileAddress, str]] = Counter()
+    example: dict[FileAddress, tuple[int, int]] = {}
     for (pid, ip, caller), number in found.atomics.items():
         helper = _helper(names.where(pid, ip), names.name(pid, ip).function)
         if helper:
@@ -167,19 +187,26 @@ def _helpers(found: Run, names: Names) -> list[HelperCall]:
     names.prepare(example.values())
     return [
         HelperCall(
-            helper=helper, module=named.module, function=named.function, offset=where.address, source=named.source,
-            count=number
+            helper=helper,
+            module=named.module,
+            function=named.function,
+            offset=where.address,
+            source=named.source,
+            count=number,
         )
         for (where, helper), number in counts.most_common()
         for named in [names.name(*example[where])]
-    ]  # fmt: skip
+    ]
 
 
-def _helper(where: Where, function: str) -> str:
-    """The outline helper that an address lies in, by its symbol or in a stripped file by its code; empty for none."""
+def _helper(where: FileAddress, function: str) -> str:
+    """The outline helper that an address lies in, by its symbol or in a stripped file by its code;
+    empty for none."""
     if function.startswith("__aarch64_") or not where.path or not module(where.path).stripped:
         return function if function.startswith("__aarch64_") else ""
-    return next((name for name, begin, end in _bodies(where.path) if begin <= where.address < end), "")
+    return next(
+        (name for name, begin, end in _bodies(where.path) if begin <= where.address < end), ""
+    )
 
 
 @lru_cache(maxsize=64)

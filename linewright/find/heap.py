@@ -1,78 +1,90 @@
-"""Heap blocks and who allocated them, from the table that the preloaded malloc keeps (find/preload/blocks.hpp)."""
+"""Heap blocks and who allocated them, from the table that the preloaded malloc keeps
+(find/preload/blocks.hpp): with the times between which each lived, since an address may have had
+several."""
 
 from __future__ import annotations
 
-import mmap
 import os
-import struct
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 
 from linewright.find.objects import Block
-from linewright.find.schema import Map
+from linewright.find.sharing_schema import Map
 from linewright.find.space import Spaces
 
-MAGIC = 0x31736B636F6C6266
+MAGIC = 0x33736B636F6C6266
 SLOTS = 1 << 20
 HEADER = 64
-BYTES = HEADER + SLOTS * 8 + SLOTS * 24
-_ADDRESS_BITS = 43
+COLUMNS = 8
+"""Numbers of a block: process, address, size, four return addresses, time of birth."""
+BYTES = HEADER + SLOTS * 8 * (2 + COLUMNS)
+SLACK_NS = 10_000_000
+"""How coarse the times of birth and death are."""
 
 
-class Table:
+class HeapTable:
     """The table of one run, read once the program has ended or been left."""
 
     def __init__(self, path: str, spaces: Spaces, mapped: str = "") -> None:
         """`mapped` is the path that the programs know the file by, where that is another one."""
         self._path, self._spaces, self._mapped = path, spaces, mapped or path
-        self._blocks: dict[int, tuple[list[int], list[Block]]] = {}
+        self._blocks: dict[int, np.ndarray] = {}
+        """By process: start, end, birth, death (0 of a living block) and the addresses."""
         self.dropped = 0
+        self.missing = ""
+        """Why no block is known; empty where some are."""
 
     def read(self) -> None:
-        """Sort every living block by process and address."""
-        with open(self._path, "rb") as file, mmap.mmap(file.fileno(), BYTES, access=mmap.ACCESS_READ) as data:
-            magic, slots, self.dropped = struct.unpack_from("<QQQ", data, 0)
-            if magic != MAGIC or slots != SLOTS:
-                return  # no process ever opened it: statically linked, say
-            keys = np.frombuffer(data, "<u8", SLOTS, HEADER).copy()
-            blocks = np.frombuffer(data, "<u8", SLOTS * 3, HEADER + SLOTS * 8).reshape(SLOTS, 3).copy()
-        for at in np.flatnonzero(keys > 1):
-            key = int(keys[at])
-            start = (key & ((1 << _ADDRESS_BITS) - 1)) << 4
-            size, caller, _ = map(int, blocks[at])
-            self._blocks.setdefault(key >> _ADDRESS_BITS, ([], []))[1].append(Block(start, size, (caller,)))
-        for pid, (_, some) in self._blocks.items():
-            some.sort()
-            self._blocks[pid] = ([b.start for b in some], some)
+        """Take every block from the file, by process."""
+        data = np.memmap(self._path, "<u8", "r")
+        magic, slots, self.dropped = map(int, data[:3])
+        if magic != MAGIC or slots != SLOTS:
+            self.missing = (
+                "the interposed malloc is of another version; build it anew."
+                if magic
+                else "no process loaded the interposed malloc; is the program static?"
+            )
+            return
+        data = data[HEADER // 8 :]
+        used = np.flatnonzero(data[:SLOTS] > 1)
+        died = data[SLOTS:][used]
+        blocks = data[2 * SLOTS :].reshape(SLOTS, COLUMNS)[used]
+        pids, starts, sizes = blocks[:, :3].T
+        ends = starts + np.maximum(sizes, 1)
+        table = np.column_stack([starts, ends, blocks[:, -1], died, blocks[:, 3:-1]])
+        self._blocks = {int(pid): table[pids == pid] for pid in np.unique(pids)}
 
-    def find(self, pid: int, address: int) -> Block | None:
-        """The living block that holds the address; a forked process has its parent's."""
+    def find(self, pid: int, address: int, when_ns: int = 1 << 62) -> Block | None:
+        """The block that held the address at a time, without one the living block; a forked
+        process has its parent's."""
         seen: int | None = pid
         while seen is not None:
-            starts, blocks = self._blocks.get(seen, ([], []))
-            at = int(np.searchsorted(starts, address, side="right")) - 1
-            if at >= 0 and address < blocks[at].start + blocks[at].size:
-                return blocks[at]
+            if seen in self._blocks:
+                t, at = self._blocks[seen], np.uint64(address)
+                some = t[(t[:, 0] <= at) & (at < t[:, 1]) & (t[:, 2] <= when_ns + SLACK_NS)]
+                some = some[(some[:, 3] == 0) | (some[:, 3] + np.uint64(SLACK_NS) >= when_ns)]
+                if len(some):
+                    start, end, _, _, *callers = map(int, some[np.argmax(some[:, 2])])
+                    return Block(start, end - start, tuple(c for c in callers if c))
             seen = self._spaces.parents.get(seen)
         return None
 
     def is_table(self, mapping: Map | None) -> bool:
         """Whether a mapping is this table's own: it travels too, and only because we look."""
-        return mapping is not None and mapping.path == self._mapped
+        return mapping is not None and (
+            mapping.path == self._mapped or mapping.path.startswith("/memfd:linewright-find-heap")
+        )
 
 
 @contextmanager
 def empty_table() -> Iterator[str]:
-    """A file for the table, in memory where there is such a folder; sparse, so that only what is used takes room."""
-    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    handle, path = tempfile.mkstemp(prefix="linewright-find-", dir=folder)
+    """A file for the table, in memory and without a name of its own, so that a kill leaves nothing;
+    sparse, so that only what is used takes room."""
+    handle = os.memfd_create("linewright-find-heap")
     try:
         os.ftruncate(handle, BYTES)
-        os.close(handle)
-        yield path
+        yield f"/proc/{os.getpid()}/fd/{handle}"
     finally:
-        Path(path).unlink(missing_ok=True)
+        os.close(handle)

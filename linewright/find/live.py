@@ -1,28 +1,41 @@
-"""Runs the sampler on a program or process: reads its lines, asks for watchpoints, gives back everything for the
-judgement."""
+"""Runs the sampler on a program or process: reads its lines, asks for watchpoints, gives back
+everything for the judgement."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
-from linewright.find.evidence import Lines
-from linewright.find.files import Files
+from linewright.find.evidence import LineEvidence
+from linewright.find.mapped_files import Files
 from linewright.find.objects import Stacks
-from linewright.find.schema import AnyLine, Code, End, Failure, LinkMap, Map, Sample, Start, Task, ThreadBlock, Watch
-from linewright.find.space import Spaces
+from linewright.find.sharing_schema import (
+    AnyLine,
+    Code,
+    End,
+    Failure,
+    LinkMap,
+    Map,
+    Sample,
+    Start,
+    Task,
+    ThreadBlock,
+    Watch,
+)
+from linewright.find.space import PAGE, Spaces
 from linewright.find.stream import Damaged
 from linewright.find.watching import Watcher
-from linewright.target.local import LOST
-from linewright.target.process import die_with_parent, end
-from linewright.target.remote.place import Copied
+from linewright.run.place import LOST, Place
+from linewright.run.process import end, start
 
 ASK_EVERY = 64
 """Samples between looks for lines to watch."""
@@ -37,7 +50,9 @@ class Refused(RunError):
 def fail(line: Failure) -> None:
     """Raise what a failure of the sampler means here."""
     if line.code == 2:
-        raise UserError(line.why, "find", "allowed: a program that can be run, or --pid of a running process")
+        raise UserError(
+            line.why, "find", "allowed: a program that can be run, or --pid of a running process"
+        )
     raise {4: Refused}.get(line.code, RunError)(line.why)
 
 
@@ -50,7 +65,7 @@ class Gathered:
     end: End | None = None
     spaces: Spaces = field(init=False)
     samples: list[Sample] = field(default_factory=list)
-    lines: Lines = field(init=False)
+    lines: LineEvidence = field(init=False)
     decoder: Decoder = field(init=False)
     stacks: Stacks = field(init=False)
     watcher: Watcher = field(init=False)
@@ -61,7 +76,9 @@ class Gathered:
 
     def __post_init__(self) -> None:
         self.spaces = Spaces(self.files)
-        self.lines = Lines(self.spaces)
+        if self.start.command:
+            self.spaces.began_s = time.time() - 1
+        self.lines = LineEvidence(self.spaces)
         self.decoder = Decoder(self.start.arch, self.spaces)
         self.stacks = Stacks(self.spaces, STACK_POINTER[self.start.arch])
         self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
@@ -76,16 +93,10 @@ class Gathered:
                     self.watcher.sample(line)
                     self.stacks.sample(line.pid, line.tid, line.registers)
                 self.spaces.process_of[line.tid] = line.pid
-            case Map():
-                self.spaces.mapping(line)
-            case Task():
-                self.spaces.task(line)
-            case Code():
-                self.spaces.code(line)
-            case ThreadBlock():
-                self.spaces.threads[line.pid][line.tid] = line
-            case LinkMap():
-                self.spaces.modules[line.pid].append(line)
+            case Map() | Task() | Code() | ThreadBlock() | LinkMap():
+                self.spaces.take(line)
+                if isinstance(line, Code):
+                    self.decoder.forget(line.pid, line.address // PAGE)
             case Watch():
                 self._add_pointer(self.spaces.process_of.get(line.tid, 0), line.tid, line.registers)
                 return self.watcher.outcome(line)
@@ -94,7 +105,9 @@ class Gathered:
             case Failure():
                 fail(line)
             case _:
-                raise Damaged(f"the sampler wrote a {type(line).__name__} line, which no live run has")
+                raise Damaged(
+                    f"the sampler wrote a {type(line).__name__} line, which no live run has"
+                )
         return []
 
     def _add_pointer(self, pid: int, tid: int, registers: list[int]) -> None:
@@ -105,15 +118,21 @@ class Gathered:
 
 
 def gather(
-    lines: stream.Iterable[bytes], send=lambda request: None, watch: bool = True, files: Files | None = None
+    lines: stream.Iterable[bytes],
+    send=lambda request: None,
+    watch: bool = True,
+    files: Files | None = None,
 ) -> Gathered:
-    """Read a stream to its end.  `send` gets requests for watchpoints as they become worth while."""
+    """Read a stream to its end.  `send` gets requests for watchpoints as they become worth
+    while."""
     parsed = stream.read(lines)
     first = next(parsed, None)
     if isinstance(first, Failure):
         fail(first)
     if not isinstance(first, Start):
-        raise RunError("the sampler wrote nothing" if first is None else "the sampler's first line is no start")
+        raise RunError(
+            "the sampler wrote nothing" if first is None else "the sampler's first line is no start"
+        )
     gathered = Gathered(first, files or Files())
     try:
         for line in parsed:
@@ -148,60 +167,67 @@ class _Sender:
         self._file.close()
 
 
-def run(sampler: Path, arguments: Sequence[str], program: Sequence[str], watch: bool) -> Gathered:
-    """Run the sampler, which runs the program on our own standard streams."""
+def run(
+    place: Place,
+    sampler: str,
+    arguments: Sequence[str],
+    program: Sequence[str],
+    watch: bool,
+    files: Files,
+    output: TextIO | None = None,
+) -> Gathered:
+    """Run the sampler at a place, and that the program with our standard output (or another one)
+    and error: here with our input too, elsewhere with an empty one."""
+    words = [*arguments, *(["--", *program] if program else [])]
+    talk = _talk_there if place.far else _talk_here
+    with ExitStack() as stack:
+        process, lines, send = talk(place, sampler, words, stack, output)
+        try:
+            gathered = gather(lines, send, watch, files)
+        finally:
+            send.close()  # a sampler that is still there ends for it
+            code = process.wait()
+    if gathered.end is None:
+        gathered.lost = place.far and code == LOST
+        there = " there" if place.far else ""
+        gathered.damaged = (
+            gathered.damaged
+            or (gathered.lost and place.link.lost)
+            or f"the sampler{there} ended with {code} before its last line"
+        )
+    return gathered
+
+
+_Talk = tuple[subprocess.Popen, BinaryIO, _Sender]
+"""The sampler, the lines that it writes, and what takes requests to it."""
+
+
+def _talk_here(
+    place: Place, sampler: str, words: Sequence[str], stack: ExitStack, output: TextIO | None
+) -> _Talk:
     receive, to = os.pipe()
     commands, send = os.pipe()
-    command = [str(sampler), "--to", str(to), "--commands", str(commands), *arguments]
-    if program:
-        command += ["--", *program]
-    process = subprocess.Popen(command, pass_fds=(to, commands))
+    given = [sampler, "--to", str(to), "--commands", str(commands), *words]
+    process = subprocess.Popen(given, pass_fds=(to, commands), stdout=output)
     os.close(to)
     os.close(commands)
-    with os.fdopen(receive, "rb") as lines:
-        gathered, code = _converse(process, lines, _Sender(send), watch, Files())
-    if gathered.end is None:
-        gathered.damaged = gathered.damaged or f"the sampler ended with {code} before its last line"
-    return gathered
+    return process, stack.enter_context(os.fdopen(receive, "rb")), _Sender(send)
 
 
-def _converse(process: subprocess.Popen, lines, sender: _Sender, watch: bool, files: Files) -> tuple[Gathered, int]:
-    try:
-        gathered = gather(lines, sender, watch, files)
-    finally:
-        sender.close()  # a sampler that is still there ends for it
-        code = process.wait()
-    return gathered, code
-
-
-# Lines and requests have pipes of their own, since the program has the standard streams; its input is empty. The end of
-# our input, also when the connection is lost, ends the sampler, and that the program.
-SCRIPT = (
-    'f=%s; exec 3<&0 4>"$f/lines"; "$f/sampler" --to 4 --commands 5 %s </dev/null 3<&- 5<>"$f/commands" & p=$!; exec'
-    " 4>&-; "
-    '{ cat <&3 >"$f/commands"; kill $p; } >/dev/null 2>&1 & w=$!; exec 3<&-; wait $p; s=$?; kill $w 2>/dev/null; exit'
-    " $s"
-)
-
-
-def run_there(place: Copied, arguments: Sequence[str], program: Sequence[str], watch: bool, files: Files) -> Gathered:
-    """The same on another machine, whose folder holds the sampler already, with its program's output as our own."""
-    folder = shlex.quote(place.folder)
-    place.look(f"cd {folder} && rm -f lines commands && mkfifo lines commands")
-    words = shlex.join([*arguments, *(["--", *program] if program else [])])
-    held = {"start_new_session": True, "preexec_fn": die_with_parent()}
-    process = subprocess.Popen(place.shell(SCRIPT % (folder, words)), stdin=subprocess.PIPE, **held)
-    reader = subprocess.Popen(
-        place.shell(f"exec cat {folder}/lines"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **held
+def _talk_there(
+    place: Place, sampler: str, words: Sequence[str], stack: ExitStack, output: TextIO | None
+) -> _Talk:
+    """Lines and requests have pipes of their own there, since the program has the standard
+    streams."""
+    lines, commands = (shlex.quote(f"{place.folder}/{name}") for name in ("lines", "commands"))
+    place.look(f"rm -f {lines} {commands} && mkfifo {lines} {commands}")
+    line = shlex.join([sampler, "--to", "4", "--commands", "5", *words])
+    held = place.held(f"{line} </dev/null 4>{lines} 5<>{commands}", to=commands)
+    process = start(held, own_session=True, stdout=output, stderr=None)
+    reader = start(
+        place.shell(f"exec cat {lines}"), own_session=True, stdin=subprocess.DEVNULL, stderr=None
     )
-    sender = _Sender(os.dup(process.stdin.fileno()))
+    stack.callback(end, reader)
+    send = _Sender(os.dup(process.stdin.fileno()))
     process.stdin.close()
-    try:
-        gathered, code = _converse(process, reader.stdout, sender, watch, files)
-    finally:
-        end(reader)
-    if gathered.end is None:
-        gathered.lost = code == LOST
-        why = place.tether.lost if gathered.lost else f"the sampler there ended with {code} before its last line"
-        gathered.damaged = gathered.damaged or why
-    return gathered
+    return process, reader.stdout, send

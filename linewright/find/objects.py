@@ -1,15 +1,20 @@
-"""What an address is: a static variable, a heap block, a stack, thread-local storage, or a mapping."""
+"""What an address is: a static variable, a heap block, a stack, thread-local storage, or a
+mapping."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import NamedTuple, Protocol
 
-from linewright.find.space import Spaces
-from linewright.find.symbols import Names
+from linewright.elf import types
+from linewright.find.names import AddressName, Names
+from linewright.find.space import Spaces, is_named
 from linewright.find.thread_storage import ThreadStorage
 
+SMALL_STACK = 64 << 10
+"""Bytes above a stack pointer that are its stack's for certain where one mapping holds stacks of
+several threads: Go's lie among the objects of its heap."""
 MOST_NAMES = 3
 """Further variables of a line that are named."""
 
@@ -21,6 +26,11 @@ class Object(NamedTuple):
     kind: str
     site: str = ""
     """Of a heap block: the allocating function, as `linewright trial --pad` takes it."""
+    start: int = 0
+    """Where the variable or block begins."""
+    allocated: tuple[int, ...] = ()
+    """Of a block: the return addresses of the allocating call, and of the call of its function."""
+    size: int = 0
 
 
 class Block(NamedTuple):
@@ -29,13 +39,14 @@ class Block(NamedTuple):
     start: int
     size: int
     callers: tuple[int, ...]
-    """Return addresses of the allocating call, innermost first."""
+    """Return address of the allocating call, then words of the stack above it, its callers' return
+    addresses among them."""
 
 
 class Heap(Protocol):
     """Where blocks are looked up."""
 
-    def find(self, pid: int, address: int) -> Block | None: ...
+    def find(self, pid: int, address: int, when_ns: int) -> Block | None: ...
 
 
 class Stacks:
@@ -53,13 +64,16 @@ class Stacks:
             threads[tid] = min(pointer, threads.get(tid, pointer))
 
     def owner(self, pid: int, address: int) -> int | None:
-        """The thread whose stack holds the address; with several in one mapping, the one nearest below."""
+        """The thread whose stack holds the address; with several in one mapping, the one nearest
+        below."""
         mapping = self._spaces.find(pid, address)
         threads = self._lowest.get((pid, mapping.start)) if mapping is not None else None
         if not threads:
             return None
         below = [tid for tid, pointer in threads.items() if pointer <= address + 4096]
-        return max(below, key=lambda tid: threads[tid], default=None)
+        owner = max(below, key=lambda tid: threads[tid], default=None)
+        among_heap = len(threads) > 1 and owner is not None
+        return None if among_heap and address > threads[owner] + SMALL_STACK else owner
 
 
 class Objects:
@@ -69,70 +83,127 @@ class Objects:
         self._spaces, self._names, self._stacks, self._heap = spaces, names, stacks, heap
         self._storage = ThreadStorage(spaces)
 
-    def name(self, pid: int, address: int) -> Object:
-        """What lies at an address of a process."""
-        mine = self._storage.find(pid, address)  # before the heap, which the blocks of libraries are taken from
+    def name(self, pid: int, address: int, when_ns: int) -> Object:
+        """What lay at an address of a process at a time."""
+        mine = self._storage.find(
+            pid, address
+        )  # before the heap, which the blocks of libraries are taken from
         if mine is not None:
-            return Object(f"thread-local {mine.variable} of thread {mine.tid}", "thread_local")
-        block = self._heap.find(pid, address) if self._heap else None
+            name = f"thread-local {mine.variable} of thread {mine.tid}"
+            return Object(name, "thread_local", start=address - mine.offset)
+        block = self._heap.find(pid, address, when_ns) if self._heap else None
         if block is not None:
             return self._block(pid, block, address)
         mapping = self._spaces.find(pid, address)
         if mapping is None:
             return Object(f"unknown memory at {address:#x}", "unknown")
-        if mapping.shared and mapping.inode:
+        if mapping.shared and is_named(mapping):
             label = PurePath(mapping.path).name or "anonymous"
             if mapping.path.startswith(("/dev/zero", "//anon")) or not mapping.path:
                 label = "anonymous"
-            return Object(f"shared mapping ({label}) + {address - mapping.start + mapping.offset:#x}", "shared_mapping")
+            return Object(
+                f"shared mapping ({label}) + {address - mapping.start + mapping.offset:#x}",
+                "shared_mapping",
+            )
         variable = self._names.variable(pid, address)
         if variable is not None:
-            return Object(variable, "static")
+            offset = variable.rpartition(" + ")[2]
+            inner = int(offset) if offset.isdigit() else 0
+            return Object(variable, "static", start=address - inner)
         owner = self._stacks.owner(pid, address)
         if owner is not None or mapping.path == "[stack]":
-            return Object(f"stack or thread-local storage of thread {owner if owner is not None else pid}", "stack")
+            return Object(
+                f"stack or thread-local storage of thread {owner if owner is not None else pid}",
+                "stack",
+            )
         if mapping.path == "[heap]":
             return Object("heap block, allocating call unknown", "heap")
-        return Object(f"anonymous memory, {_size(mapping.length)} mapped, + {address - mapping.start:#x}", "mapping")
+        return Object(
+            f"anonymous memory, {_size(mapping.length)} mapped, + {address - mapping.start:#x}",
+            "mapping",
+        )
 
-    def all_names(self, pid: int, addresses: Sequence[int]) -> str:
-        """What lies at several addresses of one line: the first in full, then what else is there."""
-        first = self.name(pid, addresses[0]).name
-        stems = {_stem(first)}
+    def all_names(self, pid: int, addresses: Sequence[int], when_ns: int) -> str:
+        """What lies at several addresses of one line: the first in full, then what else is
+        there."""
+        first = self.name(pid, addresses[0], when_ns).name
+        stems = {stem(first)}
         others = []
         for address in addresses[1:]:
-            name = self.name(pid, address).name
-            if _stem(name) not in stems:
-                stems.add(_stem(name))
+            name = self.name(pid, address, when_ns).name
+            if stem(name) not in stems:
+                stems.add(stem(name))
                 others.append(name)
         more = f" and {len(others) - MOST_NAMES} more" if len(others) > MOST_NAMES else ""
         return first + "".join(f", {name}" for name in others[:MOST_NAMES]) + more
 
-    def one_block(self, pid: int, addresses: Sequence[int]) -> bool:
+    def one_block(self, pid: int, addresses: Sequence[int], when_ns: int) -> bool:
         """Whether these addresses are known to lie in one heap block."""
-        blocks = {self._heap.find(pid, address) for address in addresses} if self._heap else {None}
+        heap = self._heap
+        blocks = {heap.find(pid, at, when_ns) for at in addresses} if heap else {None}
         return len(blocks) == 1 and None not in blocks
 
+    def allocation(self, pid: int, address: int, when_ns: int) -> list[tuple[int, int]]:
+        """The code that a heap block's name is made of: the allocating call and its caller."""
+        block = self._heap.find(pid, address, when_ns) if self._heap else None
+        return [(pid, at - 1) for at in self._callers(pid, block) if at] if block else []
+
+    def _callers(self, pid: int, block: Block) -> tuple[int, int]:
+        """Return addresses of the allocating call outside of system libraries, and of the call of
+        its function, or 0."""
+        names = self._names
+        inner, *above = [c for c in block.callers if not names.is_system(pid, c)] or block.callers
+        # A word of the stack is a caller's if the call before it leads to the function below it.
+        mine = names.extent(pid, inner)
+        caller = next((c for c in above if names.extent(pid, names.called(pid, c)) == mine), 0)
+        return inner, caller
+
     def _block(self, pid: int, block: Block, address: int) -> Object:
-        inner = next((c for c in block.callers if not self._names.is_system(pid, c)), block.callers[0])
-        self._names.prepare([(pid, inner - 1)])
-        named = self._names.name(pid, inner - 1)
-        place = f"{named.function} ({_short(named.source)})" if named.source else named.function
+        names, (inner, caller) = self._names, self._callers(pid, block)
+        names.prepare([(pid, at - 1) for at in (inner, caller) if at])
+        named = names.name(pid, inner - 1)
+        place = _place(named)
+        if caller:
+            place += f", called from {_place(names.name(pid, caller - 1))}"
         where = self._names.where(pid, inner)
         known = self._names.is_program(where.path)
         site = named.function if known else f"{named.module}+{where.address:#x}"
         said = f"heap block of {block.size} bytes allocated in {place}, + {address - block.start}"
-        return Object(said, "heap", site if named.module else "")
+        site = site if named.module else ""
+        return Object(said, "heap", site, block.start, (inner, caller), block.size)
+
+    def layout(self, pid: int, what: Object, code: Iterable[int]) -> types.Layout | None:
+        """Its type, by the code that allocates it or accesses it."""
+        names = self._names
+        block = what.kind == "heap"
+        if not block and what.kind not in ("static", "thread_local"):
+            return None
+        name = variable_of(what)
+        own = names.where(pid, what.start).address if what.kind == "static" else 0
+        places = [names.where(pid, at - 1 if block else at) for at in what.allocated or code if at]
+        found = (
+            types.allocated(names.file(p.path), p.address, what.size)
+            if block
+            else types.variable(names.file(p.path), p.address, name, own)
+            for p in places
+            if p.path
+        )
+        return next((layout for layout in found if layout), None)
 
 
-def _stem(name: str) -> str:
+def variable_of(what: Object) -> str:
+    """The variable's name alone."""
+    return stem(what.name.removeprefix("thread-local ").partition(" of thread ")[0])
+
+
+def stem(name: str) -> str:
     """A name without its offset: the same variable, block or mapping."""
     return name.rsplit(" + ", 1)[0].rsplit(" at 0x", 1)[0]
 
 
-def _short(source: str) -> str:
-    """File name and line, without folders."""
-    return PurePath(source).name
+def _place(named: AddressName) -> str:
+    """A function, with file name and line where they are known."""
+    return f"{named.function} ({PurePath(named.source).name})" if named.source else named.function
 
 
 def _size(length: int) -> str:

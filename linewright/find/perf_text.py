@@ -1,9 +1,9 @@
-"""Text that perf prints, read by its headings: `perf c2c report --stdio`, `perf script` with data sources,
-`perf mem report -D`.
+"""Text that perf prints, read by its headings: `perf c2c report --stdio`, `perf script` with data
+sources, `perf mem report -D`.
 
-perf's columns have moved and changed names between versions, so no column is taken by its place: the ruler of dots
-under the headings says where each begins and ends, and the headings say what it is.
-"""
+perf's columns have moved and changed names between versions, so no column is taken by its place:
+the ruler of dots under the headings says where each begins and ends, and the headings say what it
+is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from linewright.errors import UserError
 from linewright.records import bounded
 
 ALLOWED = (
-    "expected the text of `perf c2c report --stdio`, of `perf script -F comm,pid,tid,time,addr,data_src,ip,sym,dso`, "
+    "expected the text of `perf c2c report --stdio`, of `perf script -F "
+    "comm,pid,tid,time,addr,data_src,ip,sym,dso`, "
     "or of `perf mem report -D`"
 )
 LARGEST = 1 << 28
@@ -25,7 +26,7 @@ LONGEST = 4096
 _HEX = re.compile(r"^(?:0x)?[0-9a-fA-F]{1,16}$")
 
 
-class Row(NamedTuple):
+class PerfRow(NamedTuple):
     """One access, or one site's accesses, to one address."""
 
     line: int
@@ -44,19 +45,18 @@ class Row(NamedTuple):
     stores: float
     loads: float
     locked: bool
-    cpus: int
 
 
-class Table(NamedTuple):
+class PerfTable(NamedTuple):
     """What was read: rows, and which columns there were to read them from."""
 
     layout: str
-    rows: list[Row]
+    rows: list[PerfRow]
     knows_stores: bool
     knows_threads: bool
 
 
-def read(path: str) -> Table:
+def read(path: str) -> PerfTable:
     """Read a file in whichever layout it has. UserError in one line for anything else."""
     raw = bounded.read(path, LARGEST, ALLOWED)
     if raw[:8] == b"PERFILE2":
@@ -64,7 +64,7 @@ def read(path: str) -> Table:
     return parse(raw.decode("utf-8", "replace"), path)
 
 
-def parse(text: str, where: str = "perf's text") -> Table:
+def parse(text: str, where: str = "perf's text") -> PerfTable:
     """The same for text."""
     lines = [line[:LONGEST] for line in text.splitlines()]
     for layout, fits in _LAYOUTS:
@@ -87,12 +87,15 @@ class _Column(NamedTuple):
 
 
 def _columns(ruler: str, names: str, groups: str) -> list[_Column]:
-    """Columns by the ruler's runs of dots, with their heading and the one above it that spans several."""
+    """Columns by the ruler's runs of dots, with their heading and the one above it that spans
+    several."""
     found = []
     spans = [(m.start(), m.end()) for m in re.finditer(r"\S+", groups.replace("#", " "))]
     for match in re.finditer(r"\.+", ruler):
         begin, end = match.span()
-        group = " ".join(groups[a:b] for a, b in _joined(spans, groups) if a < end and b > begin).strip("- ")
+        group = " ".join(
+            groups[a:b] for a, b in _joined(spans, groups) if a < end and b > begin
+        ).strip("- ")
         found.append(_Column(begin, end, group.lower(), names[begin:end].strip("# ").lower()))
     return found
 
@@ -101,7 +104,11 @@ def _joined(spans: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     """Words that one space parts belong to one heading; dashes draw its width."""
     found: list[tuple[int, int]] = []
     for begin, end in spans:
-        if found and begin - found[-1][1] == 1 and not (text[found[-1][1] - 1] == "-" and text[begin] == "-"):
+        if (
+            found
+            and begin - found[-1][1] == 1
+            and not (text[found[-1][1] - 1] == "-" and text[begin] == "-")
+        ):
             found[-1] = (found[-1][0], end)
         else:
             found.append((begin, end))
@@ -109,7 +116,8 @@ def _joined(spans: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
 
 
 def _cells(columns: list[_Column], line: str) -> list[str]:
-    """A row's cells.  A value wider than its column pushes the rest to the right: each cell grows to the next space."""
+    """A row's cells.  A value wider than its column pushes the rest to the right: each cell grows
+    to the next space."""
     cells, shift = [], 0
     for number, column in enumerate(columns):
         begin, end = column.begin + shift, column.end + shift
@@ -126,7 +134,8 @@ _MOVED = re.compile(r"^(rmt|lcl)?\s*(hitm|peer)?$")
 
 
 def _role(column: _Column) -> str:
-    """What a column of the distribution table is to us, by its headings; empty for one that is not needed."""
+    """What a column of the distribution table is to us, by its headings; empty for one that is not
+    needed."""
     name, group = column.name, column.group
     if name in ("num", "offset", "pid", "tid", "code address", "symbol", "object", "source:line"):
         return name
@@ -143,18 +152,24 @@ def _role(column: _Column) -> str:
         return "moved"
     if name == "records":
         return "records"
-    return "cpus" if name == "cnt" and "pa" not in name else ""
+    return ""
 
 
-def _c2c(lines: list[str]) -> Table:
-    """The distribution table: for each line a row of totals between rules, then a row for each site and offset."""
-    start = next((n for n, line in enumerate(lines) if "Shared Cache Line Distribution Pareto" in line), None)
+def _c2c(lines: list[str]) -> PerfTable:
+    """The distribution table: for each line a row of totals between rules, then a row for each site
+    and offset."""
+    start = next(
+        (n for n, line in enumerate(lines) if "Shared Cache Line Distribution Pareto" in line), None
+    )
     if start is None:
-        return Table("perf c2c", [], False, False)
-    ruler = next((n for n in range(start, min(start + 12, len(lines))) if re.match(r"^\s*#\s*\.{3,}", lines[n])), None)
-    if ruler is None or ruler < 2:
+        return PerfTable("perf c2c", [], False, False)
+    near = range(start, min(start + 12, len(lines)))
+    ruler = next((n for n in near if re.match(r"^\s*#\s*\.{3,}", lines[n])), 0)
+    if ruler < 2:
         raise UserError(
-            "the table has no headings", "perf c2c", "the whole text of perf c2c report --stdio, headings included"
+            "the table has no headings",
+            "perf c2c",
+            "the whole text of perf c2c report --stdio, headings included",
         )
     columns = _columns(lines[ruler], lines[ruler - 1], lines[ruler - 2])
     roles = [_role(column) for column in columns]
@@ -165,10 +180,10 @@ def _c2c(lines: list[str]) -> Table:
     old = any(c.name in ("rmt", "lcl") and "hitm" in c.group for c in columns)
     layout = f"perf c2c ({'peer snoop' if peer else 'HITM, up to 5.x' if old else 'HITM, 6.x'})"
     rows = list(_pareto(lines[ruler + 1 :], columns, roles))
-    return Table(layout, rows, "store" in roles, "tid" in roles)
+    return PerfTable(layout, rows, "store" in roles, "tid" in roles)
 
 
-def _pareto(lines: list[str], columns: list[_Column], roles: list[str]) -> Iterator[Row]:
+def _pareto(lines: list[str], columns: list[_Column], roles: list[str]) -> Iterator[PerfRow]:
     totals: list[float] = []
     address = 0
     ruled = False
@@ -190,7 +205,9 @@ def _pareto(lines: list[str], columns: list[_Column], roles: list[str]) -> Itera
         ruled = False
 
 
-def _pareto_row(cells: list[str], roles: list[str], totals: list[float], address: int) -> Row | None:
+def _pareto_row(
+    cells: list[str], roles: list[str], totals: list[float], address: int
+) -> PerfRow | None:
     by_role = {role: cell for role, cell in zip(roles, cells, strict=True) if role}
     if not _HEX.match(by_role.get("offset", "")) or not _HEX.match(by_role.get("code address", "")):
         return None
@@ -201,7 +218,7 @@ def _pareto_row(cells: list[str], roles: list[str], totals: list[float], address
 
     tid, _, name = by_role.get("tid", "").partition(":")
     moved, stores, records = summed("moved"), summed("store"), _number(by_role.get("records", ""))
-    return Row(
+    return PerfRow(
         line=address,
         offset=_hex(by_role["offset"]) % 64,
         pid=int(_number(by_role.get("pid", ""))),
@@ -215,7 +232,6 @@ def _pareto_row(cells: list[str], roles: list[str], totals: list[float], address
         stores=stores,
         loads=max(0.0, records - stores),
         locked=False,
-        cpus=int(_number(by_role.get("cpus", ""))),
     )
 
 
@@ -244,24 +260,18 @@ _SITE = re.compile(
 )
 
 
-def _script(lines: list[str]) -> Table:
+def _script(lines: list[str]) -> PerfTable:
     rows = [row for row in map(_script_row, lines) if row is not None]
-    return Table("perf script", rows, True, True)
+    return PerfTable("perf script", rows, True, True)
 
 
-def _script_row(line: str) -> Row | None:
+def _script_row(line: str) -> PerfRow | None:
     head, bar, tail = line.partition("|OP ")
     about = _SCRIPT_HEAD.match(head) if bar else None
     if about is None:
         return None
     words = head.split()
-    if (
-        words
-        and re.fullmatch(r"[0-9a-f]{6,16}", words[-1])
-        and len(words) > 1
-        and _HEX.match(words[-2])
-        and len(words[-2]) > 5
-    ):
+    if re.search(r"\s(0x)?[0-9a-f]{6,16}\s+[0-9a-f]{6,16}\s*$", head, re.IGNORECASE):
         words.pop()  # the data source as a number stands before its words
     address = _hex(words[-1]) if words else 0
     fields = tail.split("|")
@@ -273,7 +283,7 @@ def _script_row(line: str) -> Row | None:
     symbol, _, _ = (site["symbol"] or "").partition("+0x")
     store = "STORE" in operation
     moved = "SNP HITM" in said or "PEER" in said
-    return Row(
+    return PerfRow(
         line=address & ~63,
         offset=address & 63,
         pid=int(about["pid"] or about["tid"]),
@@ -287,7 +297,6 @@ def _script_row(line: str) -> Row | None:
         stores=float(store),
         loads=float(not store),
         locked="LCK YES" in said,
-        cpus=0,
     )
 
 
@@ -297,7 +306,7 @@ _OP_STORE, _SNOOP_HITM, _LOCKED, _PEER = 4, 0x10 << 19, 2 << 24, 2 << 38
 """Bits of a data source: include/uapi/linux/perf_event.h."""
 
 
-def _mem(lines: list[str]) -> Table:
+def _mem(lines: list[str]) -> PerfTable:
     """Rows of numbers under one line of headings, in its order."""
     headings: list[str] = []
     rows = []
@@ -308,16 +317,16 @@ def _mem(lines: list[str]) -> Table:
             row = _mem_row(dict(zip(headings, line.split(None, len(headings) - 1), strict=False)))
             if row is not None:
                 rows.append(row)
-    return Table("perf mem", rows, True, True)
+    return PerfTable("perf mem", rows, True, True)
 
 
-def _mem_row(cells: dict[str, str]) -> Row | None:
+def _mem_row(cells: dict[str, str]) -> PerfRow | None:
     address, source = _hex(cells.get("addr", "")), _hex(cells.get("dsrc", ""))
     if not address or not source:
         return None
     store = bool(source & _OP_STORE)
     module, _, symbol = cells.get("symbol", "").strip().rpartition(":")
-    return Row(
+    return PerfRow(
         line=address & ~63,
         offset=address & 63,
         pid=int(_number(cells.get("pid", ""))),
@@ -331,7 +340,6 @@ def _mem_row(cells: dict[str, str]) -> Row | None:
         stores=float(store),
         loads=float(not store),
         locked=bool(source & _LOCKED),
-        cpus=0,
     )
 
 
@@ -339,7 +347,7 @@ def _is_mem(line: str) -> bool:
     return line.startswith("#") and "ADDR" in line and "DSRC" in line and "," in line
 
 
-_LAYOUTS: tuple[tuple[Callable[[list[str]], Table], Callable[[str], bool]], ...] = (
+_LAYOUTS: tuple[tuple[Callable[[list[str]], PerfTable], Callable[[str], bool]], ...] = (
     (_c2c, lambda line: "Shared Cache Line Distribution Pareto" in line),
     (_mem, _is_mem),
     (_script, lambda line: "|OP " in line),

@@ -1,64 +1,105 @@
-"""What to do about a line, by kind and by what its sites do, and the command that proves or prices it."""
+"""What to do about a line, by kind and by what its sites do, and the command that proves or prices
+it."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
 import msgspec
 
-from linewright.find.schema import Hot, Site
+from linewright.find.sharing_schema import Hot, Site
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
+_REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
 _READ_LOCKS = ("rdlock", "lock_shared")
 _LOCKS = ("mutex_lock", "mutex_unlock", "wrlock", "rwlock_unlock", "spin_lock", "lll_lock")
 
 
 def advised(lines: Sequence[Hot], command: Sequence[str], on: str = "local") -> list[Hot]:
     """The lines with a remedy and the next command, for the machine that the program ran `on`."""
-    return [msgspec.structs.replace(h, remedy=_remedy(h), next_command=_next(h, command, on)) for h in lines]
+    return [
+        msgspec.structs.replace(h, remedy=_remedy(h), next_command=_next(h, command, on))
+        for h in lines
+    ]
+
+
+_TEXTS = """
+stays: Change nothing: one CPU at a time uses the line, so its operations would cost the same
+  without sharing.
+within: Separate the fields or elements within the block (alignas(128) on them); trial --pad
+  separates whole blocks only.
+false: Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing
+  else has to change.
+pairs: Change nothing where lines have 64 bytes; alignas(128) where they have 128 or are fetched in
+  pairs.
+alone: Change nothing: the line does not move between CPUs.
+unknown: No advice: the source does not say which bytes are written.
+readers: Read under SRCU (<linewright/srcu.h>) what is rarely written: here each reader writes the
+  lock word, and SRCU's readers write no shared line.
+lock: Hold the lock less often, split it, or do more under it at a time: the line is the lock
+  itself.
+references: Hand the object on by reference or move, or give each thread one reference of its own:
+  each new pointer changes the shared reference count.
+waits: Let the waiting threads sleep (a futex, a condition variable) or look less often: they repeat
+  a load until another thread stores, and each load takes the line from its writer.
+numbers: Take several numbers at once per thread: the operation's old value is used (a ticket, a
+  number, a length). Where it is not needed, count per CPU (<linewright/percpu.h>).
+counting: Count per CPU (<linewright/percpu.h>) or in batches per thread, and sum up when reading.
+fought: Do fewer operations on the word, or use another form: several threads write it (linewright
+  measure shows what each form costs contended).
+written: Write it less often, or let readers keep a copy: one thread writes it and others read it.
+policy: Without a new build: choose the form by LINEWRIGHT_ATOMICS; the trial compares the forms.
+"""
+TEXTS = {
+    key: " ".join(text.split())
+    for key, text in re.findall(r"^(\w+): (.*(?:\n  .*)*)", _TEXTS, re.MULTILINE)
+}
+"""What to do, by what a line is."""
 
 
 def _remedy(hot: Hot) -> str:
-    if hot.kind == "false" and hot.one_block:
-        return (
-            "Separate within the block: its fields or elements share the line (alignas(128) on them); trial --pad"
-            " parts blocks only."
-        )
+    if hot.kind != "true" or hot.stays:
+        return TEXTS[_without_true_sharing(hot)]
+    policy = f" {TEXTS['policy']}" if _switchable(hot) else ""
+    return TEXTS[_for_true_sharing(hot.sites)] + _bystanders(hot) + policy
+
+
+def _without_true_sharing(hot: Hot) -> str:
+    if hot.stays:
+        return "stays"
     if hot.kind == "false":
-        return (
-            "Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing"
-            " else has to change."
-        )
-    if hot.kind != "true":
-        if hot.kind_128 in ("true", "false"):
-            return "Nothing on 64-byte lines; alignas(128) where lines have 128 bytes or are fetched in pairs."
-        return (
-            "Nothing: it does not travel."
-            if hot.kind == "alone"
-            else "The source does not say which bytes are written: no remedy."
-        )
-    return _for_true_sharing(hot.sites) + _bystanders(hot) + (_POLICY if _switchable(hot) else "")
-
-
-_POLICY = " Without another build: the form by LINEWRIGHT_ATOMICS, which the trial compares."
+        return "within" if hot.one_block else "false"
+    if hot.kind_128 in ("true", "false"):
+        return "pairs"
+    return "alone" if hot.kind == "alone" else "unknown"
 
 
 def _switchable(hot: Hot) -> bool:
-    """Whether outline helpers (arm64) do it: the form of their operation can be set from outside."""
+    """Whether outline helpers (arm64) do it: the form of their operation can be set from
+    outside."""
     return any(s.function.startswith("__aarch64_") for s in hot.sites)
 
 
 def _bystanders(hot: Hot) -> str:
-    """What to do for threads that use none of the bytes that others write: to them the line is falsely shared."""
+    """What to do for threads that use none of the bytes that others write: to them the line is
+    falsely shared."""
     masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in hot.touches}
     writers = {t.thread for t in hot.touches if t.writes}
-    alone = [tid for tid, mask in masks.items() if not any(mask & masks[w] for w in writers - {tid})]
+    alone = [
+        tid
+        for tid, mask in masks.items()
+        if not any(
+            mask & masks[other] for other in masks if other != tid and {tid, other} & writers
+        )
+    ]
     if not alone or hot.threads > len(hot.touches):
         return ""
     one = len(alone) == 1
     return (
-        f" Thread{'' if one else 's'} {' '.join(map(str, alone[:4]))}{' and others' if len(alone) > 4 else ''}"
+        f" Thread{'' if one else 's'} "
+        f"{' '.join(map(str, alone[:4]))}{' and others' if len(alone) > 4 else ''}"
         f" use{'s' if one else ''} other bytes only: move them to a line of their own."
     )
 
@@ -66,21 +107,22 @@ def _bystanders(hot: Hot) -> str:
 def _for_true_sharing(sites: Sequence[Site]) -> str:
     """Padding cannot help: several threads want the same bytes."""
     functions = " ".join(s.function for s in sites)
-    if any(name in functions for name in _READ_LOCKS):
-        return "Readers write the lock word. Read-mostly data: SRCU (<linewright/srcu.h>) readers touch no shared line."
-    if any(name in functions for name in _LOCKS):
-        return "The lock is the line: hold it less often or split it; batch what is done under it."
-    if any(s.instruction.startswith(_COUNTING) for s in sites if s.access == "atomic"):
-        return "Counting: a per-CPU counter (<linewright/percpu.h>) or batches per thread, summed up when read."
-    if any(s.access == "atomic" for s in sites):
-        return (
-            "The same word is fought for: fewer operations on it, or another form (linewright measure shows what"
-            " each costs contended)."
-        )
-    return "Written by one thread and read by others: write it less often, or let readers keep a copy."
+    atomics = [s.instruction for s in sites if s.access == "atomic"]
+    for key, names in (("readers", _READ_LOCKS), ("lock", _LOCKS), ("references", _REFERENCES)):
+        if any(name in functions for name in names):
+            return key
+    if any(s.role == "waits" for s in sites[:2]):
+        return "waits"
+    if any(s.role == "old value" for s in sites):
+        return "numbers"
+    if any(instruction.startswith(_COUNTING) for instruction in atomics):
+        return "counting"
+    return "fought" if atomics else "written"
 
 
 def _next(hot: Hot, command: Sequence[str], on: str) -> str:
+    if hot.stays:
+        return ""
     where = "" if on == "local" else f" --on {shlex.quote(on)}"
     program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
     if hot.kind == "false" and hot.allocated_in and not hot.one_block:
@@ -90,5 +132,7 @@ def _next(hot: Hot, command: Sequence[str], on: str) -> str:
     if hot.kind == "true" and _switchable(hot):
         return f"linewright trial{where} -- {program}"
     if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):
-        return f"linewright measure{where}" + (" --plan percpu" if _remedy(hot).startswith("Counting") else "")
+        return f"linewright measure{where}" + (
+            " --plan percpu" if _for_true_sharing(hot.sites) == "counting" else ""
+        )
     return ""

@@ -1,4 +1,5 @@
-"""Address spaces over time: which mapping of which process an address lies in, also after fork, exec and exit."""
+"""Address spaces over time: which mapping of which process an address lies in, also after fork,
+exec and exit."""
 
 from __future__ import annotations
 
@@ -6,15 +7,17 @@ import bisect
 from collections import defaultdict
 from typing import NamedTuple
 
-from linewright.find.files import Files
-from linewright.find.schema import Code, LinkMap, Map, Task, ThreadBlock
+import msgspec
+
+from linewright.find.mapped_files import Files
+from linewright.find.sharing_schema import AnyLine, Code, LinkMap, Map, Task, ThreadBlock
 
 PAGE = 4096
 
 
 class Key(NamedTuple):
-    """A place in memory that is the same for all who share it: a process's own address, or an offset in a shared
-    mapping."""
+    """A place in memory that is the same for all who share it: a process's own address, or an
+    offset in a shared mapping."""
 
     space: tuple[int, ...]
     """(process,) for private memory, (device, inode) for a shared mapping."""
@@ -30,6 +33,8 @@ class Spaces:
         self._starts: dict[int, list[int]] = defaultdict(list)
         self._code: dict[tuple[int, int], bytes] = {}
         self.names: dict[int, str] = {}
+        self.began_s = 0.0
+        """When the program was started (time.time), where this command did that."""
         self.process_of: dict[int, int] = {}
         self.parents: dict[int, int] = {}
         self.threads: dict[int, dict[int, ThreadBlock]] = defaultdict(dict)
@@ -58,7 +63,8 @@ class Spaces:
         self._starts[pid] = [m.start for m in maps]
 
     def task(self, line: Task) -> None:
-        """Threads get their process and name; a new process has its parent's mappings, a new program none."""
+        """Threads get their process and name; a new process has its parent's mappings, a new
+        program none."""
         self.process_of[line.tid] = line.pid
         if line.name:
             self.names[line.tid] = line.name
@@ -74,8 +80,21 @@ class Spaces:
             for key in [key for key in self._code if key[0] == line.pid]:
                 del self._code[key]
 
-    def code(self, line: Code) -> None:
-        self._code[line.pid, line.address // PAGE] = bytes.fromhex(line.bytes)
+    def take(self, line: AnyLine) -> None:
+        """Whatever a line says of address spaces."""
+        match line:
+            case Map():
+                self.mapping(line)
+                if line.executable or line.writable:
+                    self.store.mapped(line.pid, line.path)
+            case Task():
+                self.task(line)
+            case Code():
+                self._code[line.pid, line.address // PAGE] = bytes.fromhex(line.bytes)
+            case ThreadBlock():
+                self.threads[line.pid][line.tid] = line
+            case LinkMap():
+                self.modules[line.pid].append(line)
 
     def find(self, pid: int, address: int) -> Map | None:
         """The mapping that holds the address, or None."""
@@ -86,7 +105,8 @@ class Spaces:
         return found if address < found.start + found.length else None
 
     def beginning(self, pid: int, mapping: Map) -> Map | None:
-        """The mapping of the beginning of the same file, at or below this one: where the file was loaded."""
+        """The mapping of the beginning of the same file, at or below this one: where the file was
+        loaded."""
         index = bisect.bisect_right(self._starts[pid], mapping.start) - 1
         for other in reversed(self._maps[pid][max(0, index - 64) : index + 1]):
             if other.path == mapping.path and other.inode == mapping.inode and other.offset == 0:
@@ -94,14 +114,16 @@ class Spaces:
         return None
 
     def key(self, pid: int, address: int) -> Key:
-        """The place that an address of a process is: shared mappings have one place for all processes."""
+        """The place that an address of a process is: shared mappings have one place for all
+        processes."""
         found = self.find(pid, address)
-        if found is not None and found.shared and found.inode:
+        if found is not None and found.shared and is_named(found):
             return Key((found.device, found.inode), address - found.start + found.offset)
         return Key((pid,), address)
 
     def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]:
-        """Code bytes known in [start, end): the longest run that reaches back from the end, and its address."""
+        """Code bytes known in [start, end): the longest run that reaches back from the end, and its
+        address."""
         pieces: list[bytes] = []
         page = (end - 1) // PAGE
         while page * PAGE + PAGE > start:
@@ -126,7 +148,8 @@ class Spaces:
         return self._code[seen, page] or None
 
     def _from_file(self, pid: int, address: int) -> bytes:
-        """A page that was not read of the process, which had ended: its file holds the same, unless it was replaced."""
+        """A page that was not read of the process, which had ended: its file holds the same, unless
+        it was replaced."""
         found = self.find(pid, address)
         if found is None or not found.executable or not found.path.startswith("/"):
             return b""
@@ -140,9 +163,11 @@ class Spaces:
             return b""
 
 
+def is_named(mapping: Map) -> bool:
+    """Whether its inode number names it: the first SysV segment of a machine has number 0."""
+    return bool(mapping.inode) or mapping.path.startswith("/SYSV")
+
+
 def _part(old: Map, start: int, end: int) -> Map:
-    return Map(
-        time_ns=old.time_ns, pid=old.pid, start=start, length=end - start, offset=old.offset + start - old.start,
-        device=old.device, inode=old.inode, path=old.path, executable=old.executable, writable=old.writable,
-        shared=old.shared,
-    )  # fmt: skip
+    offset = old.offset + start - old.start
+    return msgspec.structs.replace(old, start=start, length=end - start, offset=offset)

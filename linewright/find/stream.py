@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from linewright.errors import RunError
-from linewright.find.schema import AnyLine
+from linewright.find.sharing_schema import AnyLine
 
 LONGEST = 1 << 22
 """Bytes of one line; no source writes one that long."""
 
 
 class Damaged(RunError):
-    """A stream that no source of ours wrote, or that something wrote into; what came before it holds."""
+    """A stream that no source of ours wrote, or that something wrote into; what came before it
+    holds."""
 
 
 _decoder = msgspec.json.Decoder(AnyLine)

@@ -1,9 +1,9 @@
-"""Thread-local variables by name: whose copy of which module's thread-local data an address lies in.
+"""Thread-local variables by name: whose copy of which module's thread-local data an address lies
+in.
 
-Each thread has one block for each module (the program or a library) with such data. The sampler says where the blocks
-of each number lie; which module has which number stands in the dynamic linker's own entries, at a place that glibc's
-symbols for debuggers name.
-"""
+Each thread has one block for each module (the program or a library) with such data. The sampler
+says where the blocks of each number lie; which module has which number stands in the dynamic
+linker's own entries, at a place that glibc's symbols for debuggers name."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
-from linewright.find.schema import LinkMap
+from linewright.elf.symbols import content, demangle, lookup, module
+from linewright.find.sharing_schema import LinkMap
 from linewright.find.space import Spaces
-from linewright.find.symbols import Module, content, demangle, lookup, module
 
 _NUMBER = "_thread_db_link_map_l_tls_modid"
-"""What libthread_db reads: bits of the field, how many, and its offset in bytes; three 32-bit numbers."""
+"""What libthread_db reads: bits of the field, how many, and its offset in bytes; three 32-bit
+numbers."""
 _DYNAMIC = 2
-"""Word of a link map: the address of the module's dynamic section, which lies in the module's own data."""
+"""Word of a link map: the address of the module's dynamic section, which lies in the module's own
+data."""
 
 
-class Found(NamedTuple):
-    """A thread-local variable with its offset, or the module's storage where it has no name; and the thread whose copy
-    it is."""
+class ThreadLocal(NamedTuple):
+    """A thread-local variable with its offset, or the module's storage where it has no name; and
+    the thread whose copy it is."""
 
     variable: str
     tid: int
+    offset: int
+    """In the variable."""
 
 
-class Block(NamedTuple):
+class StorageCopy(NamedTuple):
     """A thread's copy of a module's data."""
 
     begin: int
@@ -46,7 +50,7 @@ class ThreadStorage:
     def __init__(self, spaces: Spaces) -> None:
         self._spaces = spaces
 
-    def find(self, pid: int, address: int) -> Found | None:
+    def find(self, pid: int, address: int) -> ThreadLocal | None:
         """What lies at an address, where it is a thread's copy of a module's data."""
         blocks = self._blocks.get(pid, [])
         at = bisect.bisect_right(blocks, address, key=lambda block: block.begin) - 1
@@ -56,31 +60,42 @@ class ThreadStorage:
         file = module(self._spaces.store.here(path))
         if file.thread_data is None or address >= begin + file.thread_data[1]:
             return None
-        return Found(_variable(file, path, address - begin), tid)
+        symbol = lookup(file.thread_locals, address - begin)
+        if symbol is None:
+            return ThreadLocal(f"storage of {PurePath(path).name}", tid, 0)
+        offset = address - begin - symbol.address
+        name = demangle(symbol.name) + (f" + {offset}" if offset else "")
+        return ThreadLocal(name, tid, offset)
 
     @cached_property
-    def _blocks(self) -> dict[int, list[Block]]:
+    def _blocks(self) -> dict[int, list[StorageCopy]]:
         """By process, in order of addresses."""
         return {pid: sorted(self._of(pid)) for pid in self._spaces.threads}
 
-    def _of(self, pid: int) -> Iterator[Block]:
+    def _of(self, pid: int) -> Iterator[StorageCopy]:
         files = self._files(pid)
         for tid, thread in self._spaces.threads[pid].items():
             for number, begin in enumerate(thread.blocks, 1):
                 if begin and number in files:
-                    yield Block(begin, tid, files[number])
+                    yield StorageCopy(begin, tid, files[number])
 
     def _files(self, pid: int) -> dict[int, str]:
-        """The file of each module's number; where no C library says where the number stands, the program's alone, which
-        is 1."""
+        """The file of each module's number; where no C library says where the number stands, the
+        program's alone, which is 1."""
         entries = [(self._path(pid, entry), entry) for entry in self._spaces.modules.get(pid, [])]
         libraries = (
-            self._spaces.store.here(path) for path, _ in entries if PurePath(path).name.startswith(("libc.", "libc-"))
+            self._spaces.store.here(path)
+            for path, _ in entries
+            if PurePath(path).name.startswith(("libc.", "libc-"))
         )
         offset = next((o for o in map(_offset_of_number, libraries) if o), 0)
         found = {}
         for path, entry in entries:
-            number = entry.words[offset // 8] if 0 < offset // 8 < len(entry.words) else int(bool(entry.path))
+            number = (
+                entry.words[offset // 8]
+                if 0 < offset // 8 < len(entry.words)
+                else int(bool(entry.path))
+            )
             if number and path:
                 found[number] = path
         return found
@@ -97,10 +112,3 @@ def _offset_of_number(path: str) -> int:
     symbol = next((s for s in module(path).variables if s.name == _NUMBER), None)
     said = content(path, symbol.address, 12) if symbol else b""
     return struct.unpack("<3I", said)[2] if len(said) == 12 else 0
-
-
-def _variable(file: Module, path: str, offset: int) -> str:
-    symbol = lookup(file.thread_locals, offset)
-    if symbol is None:
-        return f"storage of {PurePath(path).name}"
-    return demangle(symbol.name) + (f" + {offset - symbol.address}" if offset > symbol.address else "")

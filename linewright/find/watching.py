@@ -1,8 +1,9 @@
-"""Which lines are worth watchpoints, which watchpoints to ask for, and what their outcomes add to the evidence.
+"""Which lines are worth watchpoints, which watchpoints to ask for, and what their outcomes add to
+the evidence.
 
-A line is watched in two rounds: writes of every word in every thread concerned, then, if a thread wrote, reads.  Hits
-of two threads in one round are what confirms sharing: they used the line within the same few hundredths of a second.
-"""
+A line is watched in two rounds: writes of every word in every thread concerned, then, if a thread
+wrote, reads.  Hits of two threads in one round are what confirms sharing: they used the line within
+the same few hundredths of a second."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from linewright.find.decode import NEAR, STACK_POINTER, Decoder
-from linewright.find.evidence import LINE, Evidence, Lines, Place
-from linewright.find.schema import Sample, Watch
+from linewright.find.evidence import LINE, Evidence, LineEvidence, LinePlace
+from linewright.find.sharing_schema import Sample, Watch
 from linewright.find.space import Spaces
 
 WORD = {"x86_64": 8, "arm64": 8, "i386": 4}
 """Bytes that one watchpoint watches: as many as a register of the CPU has."""
 ROUND_MS = 20
-"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms (docs/guide/find.md); the rest
-is for threads that wait for a CPU."""
+"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms
+(docs/guide/find.md); the rest is for threads that wait for a CPU."""
 MOST_LINES = 64
 MOST_THREADS = 8
 """Threads watched on one line: those that were seen on it, then the ones with most samples."""
@@ -54,21 +55,22 @@ class _Round:
 class Watcher:
     """Chooses lines as samples come in and turns outcomes into evidence."""
 
-    def __init__(self, spaces: Spaces, decoder: Decoder, lines: Lines, arch: str) -> None:
+    def __init__(self, spaces: Spaces, decoder: Decoder, lines: LineEvidence, arch: str) -> None:
         self._spaces, self._decoder, self._lines, self._arch = spaces, decoder, lines, arch
         self._word = WORD[arch]
-        self._candidates: dict[Place, Candidate] = {}
+        self._candidates: dict[LinePlace, Candidate] = {}
         self._used: Counter[tuple[int, int]] = Counter()
         self._seen: Counter[int] = Counter()
         self._busy: Counter[int] = Counter()
         self._pid_of: dict[int, int] = {}
-        self._watched: set[Place] = set()
+        self._watched: set[LinePlace] = set()
         self._rounds: dict[int, _Round] = {}
         self._next = 1
         self._now_ns = 0
-        """Of the latest sample; all hits of a round are dated so, and count as together, since a round is short."""
+        """Of the latest sample; all hits of a round are dated so, and count as together, since a
+        round is short."""
         self.refused = 0
-        self.confirmed: set[Place] = set()
+        self.confirmed: set[LinePlace] = set()
         """Lines that hits in two threads have shown to be shared."""
 
     def sample(self, sample: Sample) -> None:
@@ -80,7 +82,8 @@ class Watcher:
         self._pid_of[sample.tid] = sample.pid
         self._used[sample.tid, sample.ip] += 1
         self._seen[sample.ip] += 1
-        # Code that was met once only is not decoded while the program runs: reading must keep pace with the samples.
+        # Code that was met once only is not decoded while the program runs: reading must keep pace
+        # with the samples.
         if self._seen[sample.ip] < 2 or self._used[sample.tid, sample.ip] > PER_SITE:
             return
         stack = self._spaces.find(sample.pid, sample.registers[STACK_POINTER[self._arch]])
@@ -98,16 +101,19 @@ class Watcher:
             known.own_stack |= mapping is stack
 
     def requests(self) -> Iterator[str]:
-        """Commands for the sampler: a round for each line not yet watched, the most promising first."""
+        """Commands for the sampler: a round for each line not yet watched, the most promising
+        first."""
         for place, candidate in self._ranked():
             if len(self._watched) >= MOST_LINES:
                 return
             self._watched.add(place)
             evidence = self._lines.at(candidate.pid, candidate.address)
             threads = self._threads(candidate)
-            yield from self._ask(_Round(evidence, candidate.pid, candidate.address, threads, reads=False))
+            yield from self._ask(
+                _Round(evidence, candidate.pid, candidate.address, threads, reads=False)
+            )
 
-    def _ranked(self) -> list[tuple[Place, Candidate]]:
+    def _ranked(self) -> list[tuple[LinePlace, Candidate]]:
         """Lines that two threads' code uses come first; one thread's own stack only then."""
         fit = [
             (place, c)
@@ -117,14 +123,20 @@ class Watcher:
             and (len(c.threads) > 1 or not c.own_stack)
             and (c.writes or len(c.threads) > 1)
         ]
-        return sorted(fit, key=lambda pair: (len(pair[1].threads) < 2, -sum(pair[1].threads.values())))
+        return sorted(
+            fit, key=lambda pair: (len(pair[1].threads) < 2, -sum(pair[1].threads.values()))
+        )
 
     def _threads(self, candidate: Candidate) -> list[int]:
         """Threads of processes that have the line, at the address that it has in the first one."""
         space = self._lines.place(candidate.pid, candidate.address).space
         seen = [tid for tid, _ in candidate.threads.most_common(MOST_THREADS)]
         others = [tid for tid, _ in self._busy.most_common() if tid not in candidate.threads]
-        fit = [tid for tid in others if self._lines.place(self._pid_of[tid], candidate.address).space == space]
+        fit = [
+            tid
+            for tid in others
+            if self._lines.place(self._pid_of[tid], candidate.address).space == space
+        ]
         return (seen + fit)[:MOST_THREADS]
 
     def _ask(self, round_: _Round) -> Iterator[str]:
@@ -138,7 +150,10 @@ class Watcher:
                 number, self._next = self._next, self._next + 1
                 self._rounds[number] = round_
                 round_.waiting += 1
-                yield f"watch {number} {tid} {address} {self._word} {'rw' if round_.reads else 'w'} {ROUND_MS}\n"
+                yield (
+                    f"watch {number} {tid} {address} {self._word} "
+                    f"{'rw' if round_.reads else 'w'} {ROUND_MS}\n"
+                )
 
     def outcome(self, watch: Watch) -> list[str]:
         """What one watchpoint came to; returns the requests that follow from it."""
@@ -173,7 +188,8 @@ class Watcher:
             self.confirmed.add(round_.evidence.place)
 
     def _bytes(self, watch: Watch, round_: _Round) -> tuple[int, int, bool]:
-        """Offset in the line, size, and whether it wrote: by the instruction, else as far as the watchpoint tells."""
+        """Offset in the line, size, and whether it wrote: by the instruction, else as far as the
+        watchpoint tells."""
         pid = self._pid_of.get(watch.tid, round_.pid)
         wanted = -1 if self._arch == "arm64" else 0  # arm64 stops before the access, x86 behind it
         for operand in self._decoder.operands(pid, watch.ip):

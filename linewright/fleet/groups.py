@@ -1,19 +1,22 @@
-"""Groups of machines that behave alike: within a group no kind of cell differs by more than a bound beyond its
-intervals."""
+"""Groups of machines that behave alike: within a group no kind of cell differs by more than a bound
+beyond its intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from linewright.analysis.loading import load
 from linewright.analysis.summary import Summary
 from linewright.fleet.hosts import Host
-from linewright.output.labels import in_words
+from linewright.say.cell_words import in_words
 from linewright.schema import Cell, Context
 
 ALIKE = 0.10
@@ -25,7 +28,7 @@ Kind = tuple[str, str, int, str, bool]
 """Operation, form, width, contender, and whether there is work around the operation."""
 
 
-class Machine(Struct, frozen=True):
+class FleetMachine(Struct, frozen=True):
     """One machine of a fleet, its context and its cells."""
 
     host: Host
@@ -33,9 +36,9 @@ class Machine(Struct, frozen=True):
     summaries: list[Summary]
 
 
-class Figure(Struct, frozen=True):
-    """What a kind of cell costs in one group: the median over machines and cells, in ns, and its ratio to the first
-    group."""
+class GroupCost(Struct, frozen=True):
+    """What a kind of cell costs in one group: the median over machines and cells, in ns, and its
+    ratio to the first group."""
 
     kind: Kind
     words: str
@@ -50,40 +53,60 @@ class Figure(Struct, frozen=True):
 
 
 class Groups(Struct, frozen=True):
-    """Machines by behaviour: the largest group first, and what each kind costs in each, the most different first."""
+    """Machines by behaviour: the largest group first, and what each kind costs in each, the most
+    different first."""
 
-    groups: list[list[Machine]]
-    figures: list[Figure]
-    alike: float
+    groups: list[list[FleetMachine]]
+    figures: list[GroupCost]
+
+
+def machines(files: Mapping[Host, Path], note: Callable[[str], None]) -> list[FleetMachine]:
+    """The machines that have records, each once: of two hosts that led to one, which its
+    `machine_id` tells, the first is kept and the other named by a note."""
+    found: dict[str, FleetMachine] = {}
+    for host, file in files.items():
+        loaded = load([str(file)], note)
+        if not loaded.summaries:
+            continue
+        context = next(iter(loaded.contexts.values()))
+        first = found.setdefault(
+            context.machine_id, FleetMachine(host, context, loaded.summaries)
+        ).host
+        if first is not host:
+            note(f"{host.target} is the machine of {first.target}, which counts once")
+    return list(found.values())
 
 
 def kind_of(cell: Cell) -> Kind:
     return cell.operation, cell.form, cell.width_bits, cell.contender, cell.work_iters > 0
 
 
-def group(machines: Sequence[Machine], alike: float = ALIKE) -> Groups:
-    """Complete linkage over the distance of `distances`: any two machines of a group are within the bound."""
+def group(machines: Sequence[FleetMachine]) -> Groups:
+    """Complete linkage over the distance of `distances`: any two machines of a group are within the
+    bound."""
     ids, middle, half = _tables(machines)
     kinds = {cell_id: kind_of(cell) for cell_id, cell in ids.items()}
     if len(machines) > 1:
         tree = linkage(squareform(distances(middle, half, list(kinds.values()))), "complete")
-        numbers = fcluster(tree, t=math.log1p(alike), criterion="distance")
+        numbers = fcluster(tree, t=math.log1p(ALIKE), criterion="distance")
     else:
         numbers = np.ones(len(machines), dtype=int)
     members = [np.flatnonzero(numbers == number) for number in dict.fromkeys(numbers)]
     members.sort(key=lambda found: (-len(found), found[0]))
     return Groups(
-        [[machines[i] for i in found] for found in members], _figures(ids, kinds, middle, members), alike
-    )  # fmt: skip
+        [[machines[i] for i in found] for found in members],
+        _figures(ids, kinds, middle, members),
+    )
 
 
 def distances(middle: np.ndarray, half: np.ndarray, kinds: Sequence[Kind]) -> np.ndarray:
-    """Distance of every two machines: the largest over kinds of the median excess over the kind's cells.
+    """Distance of every two machines: the largest over kinds of the median excess over the kind's
+    cells.
 
-    The excess of a cell is by how much the logarithms of two medians differ beyond both half-widths, at least 0: what
-    the intervals explain is no difference. One odd cell of many does not make a kind odd.
-    `middle` and `half` have a row for each machine and a column for each cell, NaN where it was not measured.
-    """
+    The excess of a cell is by how much the logarithms of two medians differ beyond both
+    half-widths, at least 0: what the intervals explain is no difference. One odd cell of many does
+    not make a kind odd. `middle` and `half` have a row for each machine and a column for each cell,
+    NaN where it was not measured."""
     count = len(middle)
     answer = np.full((count, count), NOTHING_SHARED)
     columns = [np.array([at == kind for at in kinds]) for kind in dict.fromkeys(kinds)]
@@ -102,8 +125,9 @@ def distances(middle: np.ndarray, half: np.ndarray, kinds: Sequence[Kind]) -> np
     return answer
 
 
-def _tables(machines: Sequence[Machine]) -> tuple[dict[str, Cell], np.ndarray, np.ndarray]:
-    """Every cell by its id; logarithms of medians, and half-widths of their intervals, machine by cell."""
+def _tables(machines: Sequence[FleetMachine]) -> tuple[dict[str, Cell], np.ndarray, np.ndarray]:
+    """Every cell by its id; logarithms of medians, and half-widths of their intervals, machine by
+    cell."""
     ids: dict[str, Cell] = {}
     for machine in machines:
         for summary in machine.summaries:
@@ -114,7 +138,11 @@ def _tables(machines: Sequence[Machine]) -> tuple[dict[str, Cell], np.ndarray, n
     for row, machine in enumerate(machines):
         for summary in machine.summaries:
             issue = summary.issue
-            if summary.status == "ok" and issue is not None and 0 < issue.low_ns <= issue.high_ns < math.inf:
+            if (
+                summary.status == "ok"
+                and issue is not None
+                and 0 < issue.low_ns <= issue.high_ns < math.inf
+            ):
                 middle[row, at[summary.id]] = math.log(issue.median_ns)
                 half[row, at[summary.id]] = math.log(issue.high_ns / issue.low_ns) / 2
     return ids, middle, half
@@ -122,15 +150,20 @@ def _tables(machines: Sequence[Machine]) -> tuple[dict[str, Cell], np.ndarray, n
 
 def _figures(
     ids: dict[str, Cell], kinds: dict[str, Kind], middle: np.ndarray, members: Sequence[np.ndarray]
-) -> list[Figure]:
-    """Kinds with their cost in each group, the most different first; among equals the plan's order."""
+) -> list[GroupCost]:
+    """Kinds with their cost in each group, the most different first; among equals the plan's
+    order."""
     columns: dict[Kind, list[int]] = {}
     for column, cell_id in enumerate(ids):
         columns.setdefault(kinds[cell_id], []).append(column)
     first = {kind: next(iter(found)) for kind, found in columns.items()}
     cells = list(ids.values())
     figures = [
-        Figure(kind, _words(cells[first[kind]]), [_median(middle[np.ix_(found, columns[kind])]) for found in members])
+        GroupCost(
+            kind,
+            _words(cells[first[kind]]),
+            [_median(middle[np.ix_(found, columns[kind])]) for found in members],
+        )
         for kind in columns
     ]
     return sorted(figures, key=lambda figure: -figure.spread)
@@ -138,9 +171,9 @@ def _figures(
 
 def _words(cell: Cell) -> str:
     """The kind in words: a cell of it without the amount of work."""
-    words = in_words(cell).partition(", " + str(cell.work_iters))[0] if cell.work_iters else in_words(cell)
+    words = in_words(msgspec.structs.replace(cell, work_iters=0))
     width = "" if cell.width_bits == 64 else f", {cell.width_bits} bits"
-    return words + width + (", among work" if cell.work_iters else "")
+    return words + width + (", with work" if cell.work_iters else "")
 
 
 def _median(values: np.ndarray) -> float | None:

@@ -1,1 +1,2 @@
-"""Described machines: their files, what the simulator is given of them, calibration, bounds and explanations."""
+"""Described machines: their files, what the simulator is given of them, calibration, bounds and
+explanations."""

@@ -1,9 +1,8 @@
-"""Calibration: constants fitted to observations on logarithmic error, what the data pin of them, and
-cross-validation."""
+"""Calibration: constants fitted to observations on logarithmic error, what the data pin of them,
+and cross-validation."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,24 +11,30 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.errors import UserError
-from linewright.model.constants import DISTANCES, KINDS
-from linewright.model.machine_file import Constant, Machine, resolve
+from linewright.model import ensemble
+from linewright.model.machine_file import Constant, Machine, parts, resolve
 from linewright.model.observations import Observation
-from linewright.model.simulator import Figures, Simulator
-from linewright.schema import Plan
+from linewright.model.simulator import Simulator
+from linewright.schema import Cell, Plan
 
 SIGMA = 0.015
-"""Error of one cell, as a share: medians of a steady cell measured twice differ by about that much."""
+"""Error of one cell, as a share: medians of a steady cell measured twice differ by about that
+much."""
 INTERVAL_SIGMAS = 3.29
-"""Standard deviations from the middle to an end of a machine file's interval, which holds 90 % of what is believed."""
+"""Standard deviations from the middle to an end of a machine file's interval, which holds 90 % of
+what is believed."""
 PINNED = 0.5
-"""A constant is pinned when the data make its standard deviation at most this share of what it was before."""
+"""A constant is pinned when the data make its standard deviation at most this share of what it was
+before."""
+TOGETHER = 0.8
+"""Correlation from which two constants are said to be known together only."""
 STEP = 0.03
-"""Relative step of the derivatives: above the simulation's own noise, below the width of what matters."""
+"""Relative step of the derivatives: above the simulation's own noise, below the width of what
+matters."""
 POSTERIOR_DRAWS = 40
 RESIDUAL_CUT = 2.0
-"""In units of `SIGMA`: larger errors count less than their square (soft L1): one mechanism that is missing moves no
-constant."""
+"""In units of `SIGMA`: larger errors count less than their square (soft L1): one mechanism that is
+missing moves no constant."""
 
 Note = Callable[[str], None]
 
@@ -41,7 +46,7 @@ MOST_DRIFT = 0.35
 """Standard deviations between the means of a chain's halves from which it is still under way."""
 
 
-class Sampled(Struct, frozen=True, kw_only=True):
+class Chain(Struct, frozen=True, kw_only=True):
     """What a chain that ran over the posterior says; constants as in `Fit.names`."""
 
     walkers: int
@@ -49,15 +54,14 @@ class Sampled(Struct, frozen=True, kw_only=True):
     """Of each walker, its beginning left out."""
     accepted: float
     effective: list[float]
-    """Of how many independent draws the chain is worth, by constant (its length over the autocorrelation time)."""
+    """Of how many independent draws the chain is worth, by constant (its length over the
+    autocorrelation time)."""
     drift: list[float]
     """By how many standard deviations the means of the chain's two halves differ, by constant."""
     low: list[float]
     """5th percentiles of the constants."""
     high: list[float]
     """95th percentiles."""
-    mean: list[float]
-    """Means of the logarithms."""
     draws: list[list[float]]
     """Logarithms of the constants taken together, evenly from the chain."""
 
@@ -67,7 +71,7 @@ class Sampled(Struct, frozen=True, kw_only=True):
         return min(self.effective) >= ENOUGH_EFFECTIVE and max(self.drift) <= MOST_DRIFT
 
 
-class Fit(Struct, frozen=True, kw_only=True):
+class ConstantsFit(Struct, frozen=True, kw_only=True):
     """A fit's outcome; constants are handled as logarithms."""
 
     names: list[str]
@@ -77,11 +81,11 @@ class Fit(Struct, frozen=True, kw_only=True):
     covariance: list[list[float]]
     evaluations: int
     scale: float = 1.0
-    """How many times `SIGMA` the errors are taken to be: where the model misses by more, the posterior is as much
-    wider."""
-    sampled: Sampled | None = None
-    """The posterior as a chain found it; without one it is taken to be the Gaussian of `covariance` around the
-    values."""
+    """How many times `SIGMA` the errors are taken to be: where the model misses by more, the
+    posterior is as much wider."""
+    sampled: Chain | None = None
+    """The posterior as a chain found it; without one it is taken to be the Gaussian of `covariance`
+    around the values."""
 
     def draw(self) -> dict[str, float]:
         """The fitted constants by name."""
@@ -93,38 +97,49 @@ class Fit(Struct, frozen=True, kw_only=True):
         return [name for name, before, after in pairs if after <= PINNED * before]
 
 
-class Fold(Struct, frozen=True, kw_only=True):
-    """What a fit without some cells says of these cells."""
+class HeldOut(Struct, frozen=True, kw_only=True):
+    """What a machine says of steady cells that its constants were not fitted to."""
 
     left_out: str
-    errors: list[float]
-    """Signed relative errors of the steady cells that were left out."""
+    cells: list[Cell]
+    misses: list[float]
+    """Logarithms of simulated over measured, by cell."""
+    draws: list[list[float]]
+    """The same under draws of the constants."""
+
+    @property
+    def errors(self) -> list[float]:
+        """Signed relative errors."""
+        return np.expm1(self.misses).tolist()
 
 
 def plan_of(observations: Sequence[Observation]) -> Plan:
     """The plan that simulates every observation's cell."""
-    return Plan(linewright_plan=2, name="calibration", cells=[observation.cell for observation in observations])
+    cells = [observation.cell for observation in observations]
+    return Plan(linewright_plan=2, name="calibration", cells=cells)
 
 
-def obstacles(machine: Machine, observations: Sequence[Observation], simulator: Simulator) -> list[str]:
-    """Why an observation has no one figure to fit; empty where it has: measured steady, one mode in the model, no
-    starving."""
+def obstacles(
+    machine: Machine, observations: Sequence[Observation], simulator: Simulator
+) -> list[str]:
+    """Why an observation has no one figure to fit; empty where it has: measured steady, one mode in
+    the model, no starving."""
+    answers = []
     figures = simulator.ask(resolve(machine), plan_of(observations))
-    return [_obstacle(observation, figure) for observation, figure in zip(observations, figures, strict=True)]
-
-
-def _obstacle(observation: Observation, figure: Figures) -> str:
-    if observation.unsteady:
-        return "varies when measured"
-    if figure.metastable:
-        return "metastable in the model"
-    return "a thread starves in the model" if figure.starved else ""
+    for observation, figure in zip(observations, figures, strict=True):
+        in_model = "metastable" if figure.metastable else "a thread starves" * figure.starved
+        reason = f"{in_model} in the model" if in_model else ""
+        answers.append("varies when measured" if observation.unsteady else reason)
+    return answers
 
 
 class Problem:
-    """Residuals of a machine against observations, as functions of the logarithms of some constants."""
+    """Residuals of a machine against observations, as functions of the logarithms of some
+    constants."""
 
-    def __init__(self, machine: Machine, observations: Sequence[Observation], simulator: Simulator) -> None:
+    def __init__(
+        self, machine: Machine, observations: Sequence[Observation], simulator: Simulator
+    ) -> None:
         self.machine, self.simulator = machine, simulator
         self.plan = plan_of(observations)
         self.target = np.log([observation.ns for observation in observations])
@@ -162,10 +177,17 @@ class Problem:
 
 
 def _free(constant: Constant) -> bool:
-    return constant.low > 0 and constant.high > constant.low * (1 + STEP) and constant.provenance != "measured"
+    wide = constant.high > constant.low * (1 + STEP)
+    return constant.low > 0 and wide and constant.provenance != "measured"
 
 
-def fit(machine: Machine, observations: Sequence[Observation], simulator: Simulator, note: Note, most: int = 16) -> Fit:
+def fit(
+    machine: Machine,
+    observations: Sequence[Observation],
+    simulator: Simulator,
+    note: Note,
+    most: int = 16,
+) -> ConstantsFit:
     """Least squares on logarithmic error, the machine file's intervals as what is believed before.
 
     UserError when there are fewer observations than a fit needs.
@@ -177,13 +199,16 @@ def fit(machine: Machine, observations: Sequence[Observation], simulator: Simula
     problem = Problem(machine, observations, simulator)
     influence = np.abs(problem.jacobian(problem.start) * problem.sigma)
     problem.keep(influence.max(axis=0) > SIGMA / 2)
-    note(f"{len(problem.names)} constants move these {len(observations)} cells: {', '.join(problem.names)}")
+    moving = f"{len(problem.names)} constants move these {len(observations)} cells"
+    note(f"{moving}: {', '.join(problem.names)}")
 
     def residuals(theta: np.ndarray) -> np.ndarray:
-        return np.concatenate([problem.errors(theta) / SIGMA, (theta - problem.start) / problem.sigma])
+        prior = (theta - problem.start) / problem.sigma
+        return np.concatenate([problem.errors(theta) / SIGMA, prior])
 
     def derivatives(theta: np.ndarray) -> np.ndarray:
-        note(f"{problem.evaluations} simulations, median error {_median_percent(problem.errors(theta)):.1f} %")
+        median = 100 * float(np.median(np.abs(np.expm1(problem.errors(theta)))))
+        note(f"{problem.evaluations} simulations, median error {median:.1f} %")
         return np.vstack([problem.jacobian(theta) / SIGMA, np.diag(1 / problem.sigma)])
 
     found = least_squares(
@@ -201,18 +226,14 @@ def fit(machine: Machine, observations: Sequence[Observation], simulator: Simula
     return _outcome(problem, found.x)
 
 
-def _median_percent(errors: np.ndarray) -> float:
-    return 100 * float(np.median(np.abs(np.expm1(errors))))
-
-
-def _outcome(problem: Problem, theta: np.ndarray) -> Fit:
+def _outcome(problem: Problem, theta: np.ndarray) -> ConstantsFit:
     errors = problem.errors(theta)
     jacobian = problem.jacobian(theta)
     # Where the model misses by more than SIGMA, the posterior is as much wider.
     scale = max(1.0, float(np.median(np.abs(errors))) / (0.6745 * SIGMA))
     precision = jacobian.T @ jacobian / (SIGMA * scale) ** 2 + np.diag(1 / problem.sigma**2)
     covariance = np.linalg.inv(precision)
-    return Fit(
+    return ConstantsFit(
         names=problem.names,
         values=np.exp(theta).tolist(),
         sigma_before=problem.sigma.tolist(),
@@ -223,61 +244,38 @@ def _outcome(problem: Problem, theta: np.ndarray) -> Fit:
     )
 
 
-def soft(residuals: np.ndarray) -> float:
-    """The sum that the fit makes least: squares, and beyond RESIDUAL_CUT less than squares (SciPy's soft_l1)."""
+def soft_l1(residuals: np.ndarray) -> float:
+    """The sum that the fit makes least: squares, and beyond RESIDUAL_CUT less than squares (SciPy's
+    soft_l1)."""
     return float(2 * RESIDUAL_CUT**2 * (np.sqrt(1 + (residuals / RESIDUAL_CUT) ** 2) - 1).sum())
 
 
-def known_sums(fit: Fit) -> list[tuple[list[str], float, float]]:
-    """Groups of constants of which only the sum is known: names, the sum in ns, its standard deviation.
-
-    Begins with each constant that is not pinned and adds, as long as that helps, the constant that narrows the sum most
-    compared with what independent members would have. Stated when the sum is known at least twice as well as that.
-    """
-    covariance, values = np.array(fit.covariance), np.array(fit.values)
-    absolute = covariance * np.outer(values, values)
-    pinned = set(fit.pinned())
-    times = [index for index, name in enumerate(fit.names) if KINDS.get(name, DISTANCES.get(name)).unit == "ns"]
-
-    def narrowing(members: list[int]) -> float:
-        together = float(absolute[np.ix_(members, members)].sum())
-        return math.sqrt(max(together, 0.0) / float(np.diag(absolute)[members].sum()))
-
-    found: dict[frozenset[int], None] = {}
-    for first in (index for index in times if fit.names[index] not in pinned):
-        members = [first]
-        while len(members) < len(times):
-            best = min((narrowing([*members, index]), index) for index in times if index not in members)
-            if best[0] >= 0.9 * narrowing(members):
-                break
-            members.append(best[1])
-        if len(members) > 1 and narrowing(members) <= 0.5:
-            found[frozenset(members)] = None
-    sums = []
-    for group in found:
-        members = sorted(group)
-        spread = math.sqrt(max(0.0, float(absolute[np.ix_(members, members)].sum())))
-        sums.append(([fit.names[index] for index in members], float(values[members].sum()), spread))
-    return sorted(sums)
+def correlated(fit: ConstantsFit) -> list[tuple[str, str, float]]:
+    """Pairs of constants that the data know together rather than each: their names, and their
+    correlation in the posterior."""
+    correlation = np.array(fit.covariance) / np.outer(fit.sigma_after, fit.sigma_after)
+    above = np.argwhere(np.abs(np.triu(correlation, 1)) >= TOGETHER)
+    return [(fit.names[a], fit.names[b], float(correlation[a, b])) for a, b in above]
 
 
-def posterior(fit: Fit, machine: Machine, count: int = POSTERIOR_DRAWS) -> list[dict[str, float]]:
-    """Draws of the fitted constants together, kept within the machine file's intervals: the chain's, or of the
-    Gaussian."""
+def posterior(
+    fit: ConstantsFit, machine: Machine, count: int = POSTERIOR_DRAWS
+) -> list[dict[str, float]]:
+    """Draws of the fitted constants together, kept within the machine file's intervals: the
+    chain's, or of the Gaussian."""
     if fit.sampled is not None and fit.sampled.settled:
         thetas = np.array(fit.sampled.draws)
     else:
         chance = np.random.default_rng(1)
-        thetas = chance.multivariate_normal(np.log(fit.values), np.array(fit.covariance), size=count)
-    draws = []
-    for theta in thetas:
-        draw = dict(zip(fit.names, np.exp(theta).tolist(), strict=True))
-        draws.append({name: _within(value, machine.constants[name]) for name, value in draw.items()})
-    return draws
+        thetas = chance.multivariate_normal(np.log(fit.values), fit.covariance, size=count)
+    bounds = [(machine.constants[name].low, machine.constants[name].high) for name in fit.names]
+    values = np.clip(np.exp(thetas), *np.transpose(bounds)).tolist()
+    return [dict(zip(fit.names, row, strict=True)) for row in values]
 
 
-def intervals(fit: Fit) -> tuple[list[float], list[float]]:
-    """Lower and upper ends of the constants' 90 % intervals; the fit's own values lie within them."""
+def intervals(fit: ConstantsFit) -> tuple[list[float], list[float]]:
+    """Lower and upper ends of the constants' 90 % intervals; the fit's own values lie within
+    them."""
     if fit.sampled is not None and fit.sampled.settled:
         low, high = np.array(fit.sampled.low), np.array(fit.sampled.high)
     else:
@@ -286,29 +284,22 @@ def intervals(fit: Fit) -> tuple[list[float], list[float]]:
     return np.minimum(low, fit.values).tolist(), np.maximum(high, fit.values).tolist()
 
 
-def _within(value: float, constant: Constant) -> float:
-    return min(max(value, constant.low), constant.high)
-
-
-def fitted(machine: Machine, fit: Fit, used: Sequence[Observation], source: str, calibration: str) -> Machine:
-    """The machine with the fit's values. A constant that the data do not pin keeps its provenance and its interval."""
+def fitted(
+    machine: Machine, fit: ConstantsFit, used: Sequence[Observation], source: str, calibration: str
+) -> Machine:
+    """The machine with the fit's values. A constant that the data do not pin keeps its provenance
+    and its interval."""
     pinned = set(fit.pinned())
     constants = dict(machine.constants)
     for name, value, low, high in zip(fit.names, fit.values, *intervals(fit), strict=True):
         before = constants[name]
-        value = _within(value, before)
-        if name not in pinned:
-            constants[name] = msgspec.structs.replace(before, value=value)
-            continue
-        constants[name] = Constant(
-            value=value,
-            low=_within(low, before),
-            high=_within(high, before),
-            unit=before.unit,
-            provenance="fitted",
-            source="calibration",
-        )
-    return msgspec.structs.replace(
+        value, low, high = np.clip([value, low, high], before.low, before.high).tolist()
+        changes = {"value": value}
+        if name in pinned:
+            changes |= {"low": low, "high": high}
+            changes |= {"provenance": "fitted", "source": "calibration"}
+        constants[name] = msgspec.structs.replace(before, **changes)
+    result = msgspec.structs.replace(
         machine,
         calibrated=True,
         calibration=calibration,
@@ -317,6 +308,7 @@ def fitted(machine: Machine, fit: Fit, used: Sequence[Observation], source: str,
         constants=constants,
         posterior=posterior(fit, machine),
     )
+    return msgspec.structs.replace(result, fitted_to=parts(result))
 
 
 def fold(
@@ -326,33 +318,63 @@ def fold(
     key: str,
     value: object,
     program: Path,
-) -> Fold:
+) -> HeldOut:
     """Fit without the cells whose `key` is `value`, and say what that fit makes of them."""
-
-    def left_out(observation: Observation) -> bool:
-        return getattr(observation.cell, key) == value
-
-    pairs = list(zip(observations, steady, strict=True))
-    kept = [o for o, good in pairs if good and not left_out(o)]
-    asked = [o for o, good in pairs if good and left_out(o)]
+    good = [o for o, usable in zip(observations, steady, strict=True) if usable]
+    kept = [o for o in good if getattr(o.cell, key) != value]
     with Simulator(program, windows=2, ops=400) as simulator:
         found = fit(machine, kept, simulator, lambda text: None, most=8)
-        figures = simulator.ask(resolve(machine, found.draw()), plan_of(asked))
-    errors = [figure.p50 / o.ns - 1 for figure, o in zip(figures, asked, strict=True)]
-    return Fold(left_out=f"{key}={value}", errors=errors)
+        machine = fitted(machine, found, kept, "", "")
+        return unseen(machine, [o for o in good if o not in kept], f"{key}={value}", simulator)
 
 
-def fold_keys(observations: Sequence[Observation], steady: Sequence[bool]) -> list[tuple[str, object]]:
-    """What is left out in turn: every work length and every form that leaves enough cells for a fit."""
+def unseen(
+    machine: Machine, observations: Sequence[Observation], left_out: str, simulator: Simulator
+) -> HeldOut:
+    """What a machine says of cells that its constants were not fitted to."""
+    plan = plan_of(observations)
+    drawn = ensemble.simulate(machine, plan, ensemble.DRAWS, simulator)
+    rows = [simulator.ask(resolve(machine), plan), *drawn]
+    logs = np.log([[figure.p50 for figure in row] for row in rows])
+    logs -= np.log([o.ns for o in observations])
+    misses, draws = logs[0].tolist(), logs[1:].T.tolist()
+    return HeldOut(left_out=left_out, cells=plan.cells, misses=misses, draws=draws)
+
+
+def misses(folds: Sequence[HeldOut], but: Cell | None = None) -> dict[str, list[float]]:
+    """Every miss of the folds by form and contention, those of one cell left out."""
+    found: dict[str, list[float]] = {}
+    for cell, miss in ((c, m) for f in folds for c, m in zip(f.cells, f.misses, strict=True)):
+        if cell != but:
+            found.setdefault(ensemble.error_kind(cell), []).append(miss)
+    return found
+
+
+def coverage(machine: Machine, folds: Sequence[HeldOut]) -> tuple[int, int, int]:
+    """How many measurements of unseen cells their 5 to 95 % bands hold: bands of the constants
+    alone, bands that are as wide as the misses of all other cells make them; and of how many."""
+    alone = wide = 0
+    pairs = [(c, d) for fold in folds for c, d in zip(fold.cells, fold.draws, strict=True)]
+    for cell, draws in pairs:
+        others = msgspec.structs.replace(machine, misses=misses(folds, cell))
+        own = ensemble.misses_of(others, cell)[1]
+        for widened in (False, True):
+            values = ensemble.spread(np.exp(draws), own if widened else [])
+            low, high = np.percentile(values, [5, 95])
+            alone += low <= 1 <= high and not widened
+            wide += low <= 1 <= high and widened
+    return alone, wide, len(pairs)
+
+
+def fold_keys(
+    observations: Sequence[Observation], steady: Sequence[bool]
+) -> list[tuple[str, object]]:
+    """What is left out in turn: every work length and every form that leaves enough cells for a
+    fit."""
     good = [o for o, usable in zip(observations, steady, strict=True) if usable]
-    keys = []
-    for key in ("work_iters", "form"):
-        for value in sorted({getattr(o.cell, key) for o in good}):
-            if sum(getattr(o.cell, key) != value for o in good) >= 8:
-                keys.append((key, value))
-    return keys
-
-
-def compare(machine: Machine, observations: Sequence[Observation], simulator: Simulator) -> list[Figures]:
-    """What the machine's values make of every observation."""
-    return simulator.ask(resolve(machine), plan_of(observations))
+    return [
+        (key, value)
+        for key in ("work_iters", "form")
+        for value in sorted({getattr(o.cell, key) for o in good})
+        if sum(getattr(o.cell, key) != value for o in good) >= 8
+    ]

@@ -8,41 +8,32 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from linewright.model.calibration import Fit, Fold, intervals, known_sums
+from linewright.model.calibration import ConstantsFit, HeldOut, correlated, coverage, intervals
 from linewright.model.machine_file import Machine
 from linewright.model.observations import Observation
 from linewright.model.simulator import Figures
 
 
-def kind_of(observation: Observation) -> str:
-    """``uncontended``, ``saturated`` (the contender always waits for the line: the whole interval is transfers), or
-    ``intermediate``."""
-    cell = observation.cell
-    if cell.contender == "none":
-        return "uncontended"
-    # Far atomics that meet a contender at once: the home is the bottleneck, whatever the work.
-    return "saturated" if "stadd" in cell.form and cell.contender_iters <= 100 else "intermediate"
-
-
 def _verdict(observation: Observation, figure: Figures, reason: str) -> str:
-    if not reason:
-        return ""
-    low, high = figure.modes[0][0], figure.modes[-1][0]
-    if low <= observation.ns <= high:
-        return f"{reason}; bracketed by its modes, {low:.3g} and {high:.3g} ns"
-    if figure.metastable:
-        return f"{reason}; modes {low:.3g} and {high:.3g} ns: not explained"
-    return reason if reason.startswith("not among") else f"{reason}: not explained"
+    if not reason or reason.startswith("not among"):
+        return reason
+    modes = [ns for ns, _ in figure.modes]
+    if modes and modes[0] <= observation.ns <= modes[-1]:
+        return f"{reason}; bracketed by its modes, {modes[0]:.3g} and {modes[-1]:.3g} ns"
+    several = f"; modes {modes[0]:.3g} and {modes[-1]:.3g} ns" if figure.metastable else ""
+    return f"{reason}{several}: not explained"
 
 
 def lines(
+    machine: Machine,
     observations: Sequence[Observation],
     reasons: Sequence[str],
     figures: Sequence[Figures],
-    fit: Fit,
-    folds: Sequence[Fold],
+    fit: ConstantsFit,
+    folds: Sequence[HeldOut],
 ) -> list[str]:
-    """The whole report. `reasons` says why a cell is not fitted, and is empty for those that are."""
+    """The whole report. `reasons` says why a cell is not fitted, and is empty for those that
+    are."""
     text = [f"{'cell':64} {'measured':>9} {'model':>9} {'error':>8}  "]
     for observation, reason, figure in zip(observations, reasons, figures, strict=True):
         error = f"{100 * (figure.p50 / observation.ns - 1):+.1f} %"
@@ -53,7 +44,7 @@ def lines(
     text += ["", *error_lines(observations, [not reason for reason in reasons], figures), ""]
     text += [*identifiability(fit), "", *posterior_lines(fit)]
     if folds:
-        text += ["", *fold_lines(folds)]
+        text += ["", *fold_lines(folds), coverage_line(machine, folds)]
     return text
 
 
@@ -63,96 +54,109 @@ def _short(observation: Observation) -> str:
     return f"{cell.form}, {beside}, work {cell.work_iters}"
 
 
-def error_lines(observations: Sequence[Observation], fitting: Sequence[bool], figures: Sequence[Figures]) -> list[str]:
+def error_lines(
+    observations: Sequence[Observation], fitting: Sequence[bool], figures: Sequence[Figures]
+) -> list[str]:
     """Median and worst error of the fitted cells, by kind."""
     errors: dict[str, list[float]] = {}
-    for observation, fitted, figure in zip(observations, fitting, figures, strict=True):
+    for o, fitted, figure in zip(observations, fitting, figures, strict=True):
+        kind = "uncontended" if o.cell.contender == "none" else "contended"
         if fitted:
-            errors.setdefault(kind_of(observation), []).append(abs(figure.p50 / observation.ns - 1))
-    return [
-        f"{kind}: {len(values)} cells, error {100 * np.median(values):.1f} % median, {100 * max(values):.1f} % worst"
-        for kind, values in errors.items()
-    ]
+            errors.setdefault(kind, []).append(abs(figure.p50 / o.ns - 1))
+    return [f"{kind}: {_errors(values)}" for kind, values in errors.items()]
 
 
-def identifiability(fit: Fit) -> list[str]:
+def _errors(errors: Sequence[float]) -> str:
+    median, worst = 100 * np.median(errors), 100 * max(errors)
+    return f"{len(errors)} cells, error {median:.1f} % median, {worst:.1f} % worst"
+
+
+def identifiability(fit: ConstantsFit) -> list[str]:
     """Which constants the data pin, which sums, and which nothing."""
     pinned = fit.pinned()
     text = ["Constants that the data pin:"]
     for name, value, low, high in zip(fit.names, fit.values, *intervals(fit), strict=True):
         if name in pinned:
             text.append(f"  {name} = {value:.3g} ({low:.3g} to {high:.3g}, 90 %)")
-    for names, total, spread in known_sums(fit):
-        text.append(f"Only the sum is known: {' + '.join(names)} = {total:.3g} (± {1.645 * spread:.2g}, 90 %)")
+    for one, other, correlation in correlated(fit):
+        text.append(f"Known together: {one} and {other}, correlation {correlation:+.2f}")
     loose = [name for name in fit.names if name not in pinned]
     if loose:
         text.append(f"Not pinned, provenance kept: {', '.join(loose)}")
     return text
 
 
-MOVED = 0.5
-"""Standard deviations between the fit and the posterior's mean from which that is reported."""
-
-
-def posterior_lines(fit: Fit) -> list[str]:
+def posterior_lines(fit: ConstantsFit) -> list[str]:
     """What intervals and [[posterior]] come from, and whether they can be relied on."""
     chain = fit.sampled
     if chain is None:
-        return ["The posterior is taken to be Gaussian; that was not checked with the model itself."]
+        return ["The posterior is taken to be Gaussian; the model itself was not asked."]
     slowest = min(zip(chain.effective, fit.names, strict=True))
     farthest = max(zip(chain.drift, fit.names, strict=True))
     text = [
-        f"The posterior was sampled with the model itself: {chain.walkers} walkers, {chain.steps}"
-        " steps each behind their "
-        f"beginnings, {100 * chain.accepted:.0f} % of the steps accepted. As independent draws that is at least "
-        f"{slowest[0]:.0f} ({slowest[1]}); the means of its halves differ by at most {farthest[0]:.2f} standard"
-        " deviations "
-        f"({farthest[1]})."
+        f"The posterior was sampled with the model itself: {chain.walkers} walkers, {chain.steps} "
+        f"steps each behind their beginnings, {100 * chain.accepted:.0f} % of the steps accepted. "
+        f"As independent draws that is at least {slowest[0]:.0f} ({slowest[1]}); the means of its "
+        f"halves differ by at most {farthest[0]:.2f} standard deviations ({farthest[1]})."
     ]
-    if not chain.settled:
-        text.append(
-            "That is not settled: the intervals are those of a Gaussian around the fit, which was not confirmed."
-        )
-        return text
-    shifts = (np.array(chain.mean) - np.log(fit.values)) / np.array(fit.sigma_after)
-    moved = [f"{name} by {shift:+.1f}" for name, shift in zip(fit.names, shifts, strict=True) if abs(shift) > MOVED]
-    if moved:
-        text.append(f"Its mean lies beside the best fit, in standard deviations: {', '.join(moved)}.")
-    return text
+    unsettled = "That is not settled: a Gaussian around the fit stands in, unconfirmed."
+    return text if chain.settled else [*text, unsettled]
 
 
-def fold_lines(folds: Sequence[Fold]) -> list[str]:
+def fold_lines(folds: Sequence[HeldOut]) -> list[str]:
     """Errors of cells that the fit had not seen."""
     text = ["Cross-validation, cells that the fit had not seen:"]
-    for key in ("work_iters", "form"):
-        chosen = [fold for fold in folds if fold.left_out.startswith(f"{key}=")]
+    for key, words in LEFT_OUT.items():
+        chosen = [fold for fold in folds if fold.left_out.partition("=")[0] == key]
         errors = [abs(error) for fold in chosen for error in fold.errors]
-        if errors:
-            text.append(
-                f"  one {'work length' if key == 'work_iters' else 'form'} left out: {len(errors)} cells, "
-                f"error {100 * np.median(errors):.1f} % median, {100 * max(errors):.1f} % worst"
-            )
+        text += [f"  {words}: {_errors(errors)}"] if errors else []
         for fold in chosen:
             rounded = ", ".join(f"{100 * error:+.0f}" for error in fold.errors)
-            text.append(f"    without {fold.left_out}: {rounded} %")
+            text.append(f"    {'without ' * ('=' in fold.left_out)}{fold.left_out}: {rounded} %")
     return text
+
+
+NEVER = "in no fit"
+LEFT_OUT = {
+    "work_iters": "one work length left out",
+    "form": "one form left out",
+    NEVER: "left out of every fit",
+}
+
+
+def coverage_line(machine: Machine, folds: Sequence[HeldOut]) -> str:
+    """How far the bands can be relied on."""
+    alone, wide, of = coverage(machine, folds)
+    return (
+        f"Of {of} figures of cells that a fit had not seen, 5 to 95 % of the constants' draws hold "
+        f"{alone}, and {wide} with the model's own misses of all other cells."
+    )
 
 
 def with_summary(
     machine: Machine,
     observations: Sequence[Observation],
-    fitting: Sequence[bool],
+    reasons: Sequence[str],
     figures: Sequence[Figures],
-    folds: Sequence[Fold],
+    folds: Sequence[HeldOut],
 ) -> Machine:
     """The machine with one paragraph on how well it fits."""
+    fitting = [not reason for reason in reasons]
     said = "; ".join(error_lines(observations, fitting, figures))
+    text = f"Fitted to {sum(fitting)} cells ({said})."
+    for ending, words in LEFT.items():
+        count = sum(reason.endswith(ending) for reason in reasons)
+        text += f" {count} more {words}." if count else ""
     summaries = [line.strip() for line in fold_lines(folds)[1:] if "left out" in line]
-    left = sum(not fitted for fitted in fitting)
-    text = (
-        f"Fitted to {sum(fitting)} cells ({said}); {left} cells are left out: they have no one figure,"
-        " or are kept as a test."
-    )
     if summaries:
         text += f" Cells that a fit had not seen: {'; '.join(summaries)}."
+        text += f" {coverage_line(machine, folds)}"
     return msgspec.structs.replace(machine, calibration=text)
+
+
+LEFT = {
+    "in the model": "are steady when measured and missed: metastable or starving in the model",
+    "when measured": "vary when measured: they have no one figure",
+    "to fit": "are kept as a test",
+}
+"""Why cells take no part in a fit, by what the reasons of `calibration.obstacles` end with."""

@@ -9,20 +9,18 @@ from linewright.errors import UserError
 
 
 def executor(jobs: int | None, scheduler: str | None, *, programs: bool = False) -> Executor:
-    """What runs `jobs` tasks at once (default: one a CPU), or as many as the cluster behind a scheduler's address has.
+    """What runs `jobs` tasks at once (default: one a CPU), or as many as the cluster behind a
+    scheduler's address has.
 
-    `programs`: the tasks wait for programs that they start, so that threads of this process do for them.
-    """
+    `programs`: the tasks wait for programs that they start, so that threads of this process do for
+    them."""
     if scheduler is None:
         kind = ThreadPoolExecutor if programs else ProcessPoolExecutor
         return kind(jobs or os.cpu_count())
-    try:
-        from distributed import Client  # optional: linewright[cluster]
-    except ImportError:
-        raise UserError("Dask is not installed", "--scheduler", "pip install 'linewright[cluster]'") from None
+    from distributed import Client
+
     try:
         return Client(scheduler, timeout="10s").get_executor()
     except (OSError, ValueError, TimeoutError) as error:
-        raise UserError(
-            f"no scheduler answers: {error}", "--scheduler", "the address that dask scheduler prints"
-        ) from None
+        allowed = "the address that dask scheduler prints"
+        raise UserError(f"no scheduler answers: {error}", "--set scheduler", allowed) from None

@@ -1,4 +1,5 @@
-"""Every constant that a machine file states: its unit, the range that is allowed, and what it means."""
+"""Every constant that a machine file states: its unit, the range that is allowed, and what it
+means."""
 
 from __future__ import annotations
 
@@ -33,9 +34,21 @@ KINDS: dict[str, Kind] = {
         _ns("unit", "one unit of chained work: one dependent one-cycle instruction"),
         _ns("nop_iter", "one iteration of the loop around one NOP"),
         _ns("nop_exit", "mispredicted end of a NOP loop of `nop_exit_from` iterations or more", 0),
-        Kind("nop_exit_from", "count", 1, 1e6, "iterations from which the end of a NOP loop is mispredicted"),
+        Kind(
+            "nop_exit_from",
+            "count",
+            1,
+            1e6,
+            "iterations from which the end of a NOP loop is mispredicted",
+        ),
         _ns("loop", "one iteration of the loop around the operation"),
-        Kind("window", "count", 1, 10_000, "instructions that a core runs ahead of an incomplete operation"),
+        Kind(
+            "window",
+            "count",
+            1,
+            10_000,
+            "instructions that a core runs ahead of an incomplete operation",
+        ),
         Kind("store_buffer", "count", 1, 1000, "posted operations that a core holds"),
         _ns("near_load", "load-form atomic on a line that the core holds unique"),
         _ns("near_store", "store-form atomic on a line that the core holds unique"),
@@ -58,13 +71,27 @@ KINDS: dict[str, Kind] = {
         _ns("far", "execution of a far atomic at the home until the core knows"),
         _ns("far_busy", "execution of a far atomic at the home until the next transaction"),
         Kind("far_outstanding", "count", 1, 1000, "far atomics of one core under way"),
-        _ns("prefetch_dropped", "more time at the home for a far atomic whose prefetch was dropped", 0),
+        _ns(
+            "prefetch_dropped",
+            "more time at the home for a far atomic whose prefetch was dropped",
+            0,
+        ),
         _ns("shared_cache", "handing a line between cores that share a cache; 0: no such cache", 0),
-        _ns("shared_cache_hit", "a copy from that cache, where no other core's copy has to change", 0),
+        _ns(
+            "shared_cache_hit",
+            "a copy from that cache, where no other core's copy has to change",
+            0,
+        ),
         _ns("write_back", "a modified line goes to memory before another core reads it", 0),
-        _ns("contended", "more time of an exclusive store for a while after its line was taken away", 0),
+        _ns(
+            "contended",
+            "more time of an exclusive store for a while after its line was taken away",
+            0,
+        ),
         _ns("contended_for", "how long that while is", 0),
-        Kind("jitter", "thousandths", 0, 500, "each message's time varies by this share up and down"),
+        Kind(
+            "jitter", "thousandths", 0, 500, "each message's time varies by this share up and down"
+        ),
         _ns("maintain_issue", "issue of the maintenance of one line"),
         _ns("maintain_busy", "maintenance of one line, from issue to completion"),
         _ns("maintain_drain", "the wait behind the last line, once it is complete", 0),
@@ -76,7 +103,11 @@ DISTANCES: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         _ns("distance_same_l3", "one way between places that share a last-level cache", 0),
-        _ns("distance_other_l3", "one way between places under different last-level caches of a socket", 0),
+        _ns(
+            "distance_other_l3",
+            "one way between places under different last-level caches of a socket",
+            0,
+        ),
         _ns("distance_other_socket", "one way between sockets", 0),
     )
 }

@@ -1,27 +1,31 @@
-"""A plan over the constants' uncertainty: draws of a machine, quantiles of each cell, and an ordering of its forms."""
+"""A plan over the constants' uncertainty: draws of a machine, quantiles of each cell, and an
+ordering of its forms."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from itertools import groupby
 from math import exp, log
 
 import numpy as np
 from msgspec import Struct
 
+from linewright.forms import made_of
+from linewright.model import machine_file
 from linewright.model.machine_file import Constant, Machine, resolve
 from linewright.model.simulator import Figures, Simulator
-from linewright.schema import Cell, Plan
-from linewright.target.programs import find_model
+from linewright.run.programs import find_model
+from linewright.schema import Cell, Plan, Situation
 
 DRAWS = 20
 """Draws of a calibrated machine: enough for a 5th and a 95th percentile that mean something."""
 BOUND_DRAWS = 60
 """Draws of a machine that is not calibrated: its bounds are the least and the greatest of them."""
 AGREEMENT = 0.95
-"""Share of the draws in which one form must be faster than another before the order of the two is stated."""
+"""Share of the draws in which one form must be faster than another before the order of the two is
+stated."""
 
 
 class Band(Struct, frozen=True):
@@ -40,16 +44,17 @@ class Band(Struct, frozen=True):
 def draws(machine: Machine, count: int, seed: int = 1) -> list[dict[str, float]]:
     """Constants drawn from the machine's uncertainty.
 
-    Those that a calibration fitted come together, as one draw of its posterior: often only their sum is known. Each
-    other one is drawn log-uniformly from its own interval (uniformly where the interval reaches 0).
-    """
+    Those that a calibration fitted come together, as one draw of its posterior: often only their
+    sum is known. Each other one is drawn log-uniformly from its own interval (uniformly where the
+    interval reaches 0), and so is one that was edited since: the others keep what is believed of
+    them, as in a machine that is rebuilt in that one respect."""
     chance = random.Random(f"{machine.name}/{seed}")
+    own = set(machine_file.edited(machine))
     found = []
     for _ in range(count):
         draw = {name: _draw(constant, chance) for name, constant in machine.constants.items()}
-        if machine.posterior:
-            draw.update(chance.choice(machine.posterior))
-        found.append(draw)
+        together = chance.choice(machine.posterior) if machine.posterior else {}
+        found.append(draw | {k: value for k, value in together.items() if k not in own})
     return found
 
 
@@ -59,13 +64,17 @@ def _draw(constant: Constant, chance: random.Random) -> float:
     return exp(chance.uniform(log(constant.low), log(constant.high)))
 
 
-def simulate(machine: Machine, plan: Plan, count: int, simulator: Simulator) -> list[list[Figures]]:
-    """The plan's figures under each draw: one row a draw, one column a cell."""
-    return [simulator.ask(resolve(machine, draw), plan) for draw in draws(machine, count, plan.seed)]
+def simulate(
+    machine: Machine, plan: Plan, count: int, simulator: Simulator, first: int = 0, step: int = 1
+) -> list[list[Figures]]:
+    """The plan's figures under every `step`-th draw: one row a draw, one column a cell."""
+    chosen = draws(machine, count, plan.seed)[first::step]
+    return [simulator.ask(resolve(machine, draw), plan) for draw in chosen]
 
 
 class Sweep(Struct, frozen=True):
-    """A plan under many draws of a machine, wherever it is run; `published_harness` as for Simulator."""
+    """A plan under many draws of a machine, wherever it is run; `published_harness` as for
+    Simulator."""
 
     machine: Machine
     plan: Plan
@@ -74,16 +83,16 @@ class Sweep(Struct, frozen=True):
 
 
 SWEEP_WINDOWS, SWEEP_OPS = 4, 600
-"""Windows of a contended cell and operations of a window under each draw: the spread over draws is wider than
-theirs."""
+"""Windows of a contended cell and operations of a window under each draw: the spread over draws is
+wider than theirs."""
 
 
 def share(sweep: Sweep, first: int, step: int) -> list[list[Figures]]:
-    """The rows of every `step`-th draw, by this machine's own linewright-model: what one process of a cluster does."""
-    chosen = draws(sweep.machine, sweep.count, sweep.plan.seed)[first::step]
-    options = {"windows": SWEEP_WINDOWS, "ops": SWEEP_OPS, "published_harness": sweep.published_harness}
-    with Simulator(find_model(), **options) as simulator:
-        return [simulator.ask(resolve(sweep.machine, draw), sweep.plan) for draw in chosen]
+    """The rows of every `step`-th draw, by this machine's own linewright-model: what one process of
+    a cluster does."""
+    effort = {"windows": SWEEP_WINDOWS, "ops": SWEEP_OPS}
+    with Simulator(find_model(), **effort, published_harness=sweep.published_harness) as simulator:
+        return simulate(sweep.machine, sweep.plan, sweep.count, simulator, first, step)
 
 
 def run_sweep(sweep: Sweep, executor: Executor, parts: int) -> list[list[Figures]]:
@@ -96,47 +105,68 @@ def run_sweep(sweep: Sweep, executor: Executor, parts: int) -> list[list[Figures
     return rows
 
 
-def bands(rows: Sequence[Sequence[Figures]]) -> list[Band]:
-    """The band of each cell."""
-    return [_band([row[index] for row in rows]) for index in range(len(rows[0]))]
+def error_kind(cell: Cell) -> str:
+    """The form and the contention of a cell: what the model's own error is kept by."""
+    return f"{cell.form}/{'same_line' if cell.contender == 'same_line' else 'none'}"
 
 
-def _band(cells: Sequence[Figures]) -> Band:
-    values = np.array([cell.p50 for cell in cells])
+def misses_of(machine: Machine, cell: Cell) -> tuple[str, list[float]]:
+    """How far the model missed cells like this one that no fit had seen, and which these are: of
+    its form and contention; else of its contention and, like it, made of LL/SC or not; else of its
+    contention."""
+
+    def alike(kind: str, exclusive: bool) -> bool:
+        form, _, contention = kind.partition("/")
+        same = not exclusive or made_of(form).exclusive == made_of(cell.form).exclusive
+        return same and contention == own.partition("/")[2]
+
+    own = error_kind(cell)
+    contended = "contended" if own.endswith("/same_line") else "uncontended"
+    llsc = "LL/SC" if made_of(cell.form).exclusive else "other than LL/SC"
+    for words, kinds in (
+        (f"{contended} {cell.form}", [own] if own in machine.misses else []),
+        (f"{contended} forms, {llsc}", [k for k in machine.misses if alike(k, True)]),
+        (f"{contended} forms", [k for k in machine.misses if alike(k, False)]),
+    ):
+        if kinds:
+            return words, [miss for kind in kinds for miss in machine.misses[kind]]
+    return "", []
+
+
+def bands(
+    rows: Sequence[Sequence[Figures]], misses: Sequence[Sequence[float]] | None = None
+) -> list[Band]:
+    """The band of each cell: over the draws, and as wide as the model's own misses make it."""
+    misses = misses or [()] * len(rows[0])
+    return [_band([row[index] for row in rows], own) for index, own in enumerate(misses)]
+
+
+def spread(values: Sequence[float], misses: Sequence[float]) -> np.ndarray:
+    """What a measurement may be where a model says `values` and missed as by `misses`, or not at
+    all."""
+    return np.outer(values, np.exp([0.0, *(-miss for miss in misses)])).ravel()
+
+
+def _band(cells: Sequence[Figures], misses: Sequence[float]) -> Band:
     metastable = [cell for cell in cells if cell.metastable]
-    p05, p50, p95 = np.percentile(values, [5, 50, 95])
-    modes = None
-    if metastable:
-        modes = (min(cell.modes[0][0] for cell in metastable), max(cell.modes[-1][0] for cell in metastable))
-    return Band(
-        low=float(min(cell.low for cell in cells)),
-        p05=float(p05),
-        p50=float(p50),
-        p95=float(p95),
-        high=float(max(cell.high for cell in cells)),
-        modes=modes,
-        metastable_share=len(metastable) / len(cells),
-    )
-
-
-def _point(cell: Cell) -> tuple:
-    """What must agree for the forms of two cells to be compared."""
-    return (cell.contender, cell.contender_iters, cell.work, cell.work_iters, cell.placement, cell.threads, cell.lines)
+    p05, p50, p95 = np.percentile(spread([cell.p50 for cell in cells], misses), [5, 50, 95])
+    slowest = max((cell.modes[-1][0] for cell in metastable), default=0.0)
+    modes = (min(cell.modes[0][0] for cell in metastable), slowest) if metastable else None
+    low, high = min(cell.low for cell in cells), max(cell.high for cell in cells)
+    ends = map(float, (low, p05, p50, p95, high))
+    return Band(*ends, modes=modes, metastable_share=len(metastable) / len(cells))
 
 
 def orderings(plan: Plan, rows: Sequence[Sequence[Figures]]) -> list[tuple[Cell, list[list[str]]]]:
-    """For each point of the plan, its forms in groups from fast to slow.
+    """For each situation of the plan, its forms in groups from fast to slow.
 
-    Between two groups every form of the first is faster than every form of the second in `AGREEMENT` of the draws;
-    within a group the constants do not decide.
-    """
-    indices = sorted(range(len(plan.cells)), key=lambda index: _point(plan.cells[index]))
-    found = []
-    for _, group in groupby(indices, key=lambda index: _point(plan.cells[index])):
-        members = list(group)
-        if len(members) > 1:
-            found.append((plan.cells[members[0]], _ordered(plan, rows, members)))
-    return found
+    Between two groups every form of the first is faster than every form of the second in
+    `AGREEMENT` of the draws; within a group the constants do not decide."""
+    members: dict[Situation, list[int]] = {}
+    for index, cell in enumerate(plan.cells):
+        members.setdefault(cell.situation, []).append(index)
+    several = (indices for indices in members.values() if len(indices) > 1)
+    return [(plan.cells[own[0]], _ordered(plan, rows, own)) for own in several]
 
 
 def _ordered(plan: Plan, rows: Sequence[Sequence[Figures]], members: list[int]) -> list[list[str]]:
@@ -150,4 +180,18 @@ def _ordered(plan: Plan, rows: Sequence[Sequence[Figures]], members: list[int]) 
             groups.append([index])
         else:
             groups[-1].append(index)
-    return [[plan.cells[index].form for index in group] for group in groups]
+    names = _names(plan, members)
+    return [[names[index] for index in group] for group in groups]
+
+
+def _names(plan: Plan, members: list[int]) -> dict[int, str]:
+    """What tells each cell from the others of its situation: its form, and where several have that
+    form, the rest of what is not the situation."""
+    often = Counter(plan.cells[index].form for index in members)
+    names = {}
+    for index in members:
+        cell = plan.cells[index]
+        rest = [cell.operation, cell.order, *filter(None, [cell.params.get("policy")])]
+        more = f" ({', '.join(map(str, rest))})" if often[cell.form] > 1 else ""
+        names[index] = f"{cell.form}{more}"
+    return names

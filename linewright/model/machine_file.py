@@ -1,21 +1,25 @@
-"""Machine files: read, validated, listed, resolved for the simulator, and written back after a calibration."""
+"""Machine files: read, validated, listed, resolved for the simulator, and written back after a
+calibration."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
+from linewright import numbers
 from linewright.errors import UserError
 from linewright.model.constants import DISTANCES, KINDS, Kind
 
+T = TypeVar("T")
 VERSION = 1
 MOST_BYTES = 1 << 20
 CLASSES = ("load", "store", "swap", "compare")
@@ -28,7 +32,8 @@ Text = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 
 class Constant(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One constant of a machine: a value, the interval that it lies in, and where both come from."""
+    """One constant of a machine: a value, the interval that it lies in, and where both come
+    from."""
 
     value: float
     low: float
@@ -39,7 +44,7 @@ class Constant(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A key of the file's ``[sources]``."""
 
 
-class Topology(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MachineShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How many cores there are and what they share, as equal groups of consecutive cores."""
 
     cores: Annotated[int, Meta(ge=1, le=256)]
@@ -48,10 +53,13 @@ class Topology(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cores_per_l3: Annotated[int, Meta(ge=1, le=256)]
     cores_per_socket: Annotated[int, Meta(ge=1, le=256)]
     central_homes: bool = False
-    """Each socket has a home half-way between its last-level caches, for the lines that several of them use."""
-    round_trips_ns: list[list[float]] | dict[Literal["same_l3", "other_l3", "other_socket"], float] | None = None
-    """Core-to-core round trips of a published matrix, or its medians by class; only their differences are used, as
-    distances."""
+    """Each socket has a home half-way between its last-level caches, for the lines that several of
+    them use."""
+    round_trips_ns: (
+        list[list[float]] | dict[Literal["same_l3", "other_l3", "other_socket"], float] | None
+    ) = None
+    """Core-to-core round trips of a published matrix, or its medians by class; only their
+    differences are used, as distances."""
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,18 +85,26 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: Text
     arch: Literal["arm64", "x86_64"]
     calibrated: bool
-    """Whether measurements of such a machine pin the constants. Otherwise the model yields bounds and an ordering."""
+    """Whether measurements of such a machine pin the constants. Otherwise the model yields bounds
+    and an ordering."""
     calibration: str = ""
     """With what, and how well: one paragraph."""
-    topology: Topology
+    topology: MachineShape
     sources: dict[str, Text]
     policy: dict[str, list[Where]]
     options: Options = Options()
     constants: dict[str, Constant]
     calibrated_on: list[Annotated[str, Meta(max_length=1000)]] = []
     """Ids of the cells that the constants were fitted to."""
+    fitted_to: dict[str, str] = {}
+    """What the calibration holds for: digests of each constant with its interval, of the policy,
+    the mechanisms and the topology (`parts`)."""
+    misses: dict[str, list[float]] = {}
+    """How far the model missed cells that no fit had seen, by form and contention
+    (``ldadd/same_line``): logarithms of simulated over measured."""
     posterior: list[dict[str, float]] = []
-    """Draws of the fitted constants taken together, from the calibration: constants that only their sum is known of."""
+    """Draws of the fitted constants taken together, from the calibration: constants that only their
+    sum is known of."""
 
 
 def folder() -> Path:
@@ -104,12 +120,15 @@ def known() -> dict[str, Path]:
 
 
 def find(name: str, where: str = "--on model:NAME") -> Machine:
-    """The machine of a name, or of a file where the name is written like a path."""
+    """The machine of a name, or of a file: a path, or the name of a ``.toml`` file in this
+    folder."""
     if "/" in name or name.endswith(".toml"):
         return load(Path(name))
     paths = known()
-    if name not in paths:
-        raise UserError(f"no machine {name!r}", where, f"allowed: {', '.join(paths)}, or the path of a machine file")
+    if name not in paths and (own := Path(f"{name}.toml")).is_file():
+        return load(own)
+    allowed = f"allowed: {', '.join(paths)}, or the path of a machine file"
+    need(name in paths, f"no machine {name!r}", where, allowed)
     return load(paths[name])
 
 
@@ -118,14 +137,16 @@ def load(path: Path) -> Machine:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UserError(error.strerror or str(error), str(path), "expected a machine file") from None
+        said = error.strerror or str(error)
+        raise UserError(said, str(path), "expected a machine file") from None
     return parse(data, str(path))
 
 
 def parse(data: bytes, where: str) -> Machine:
-    """A machine from the bytes of a file; UserError says which line of the description cannot be."""
-    if len(data) > MOST_BYTES:
-        raise UserError(f"larger than {MOST_BYTES} bytes", where, "expected a machine file")
+    """A machine from the bytes of a file; UserError says which line of the description cannot
+    be."""
+    small = len(data) <= MOST_BYTES
+    need(small, f"larger than {MOST_BYTES} bytes", where, "expected a machine file")
     try:
         tree = tomllib.loads(data.decode("utf-8"))
         machine = msgspec.convert(tree, Machine)
@@ -134,7 +155,8 @@ def parse(data: bytes, where: str) -> Machine:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"not TOML: {error}", where, "expected a machine file") from None
     except msgspec.ValidationError as error:
-        raise UserError(_plain(str(error)), where, "docs/guide/model.md describes machine files") from None
+        said = _plain(str(error))
+        raise UserError(said, where, "docs/guide/model.md describes machine files") from None
     _check(machine, where)
     return machine
 
@@ -147,85 +169,99 @@ def _plain(message: str) -> str:
     return message
 
 
+def need(held: object, what: str, where: str, allowed: str = "") -> None:
+    """UserError unless what was needed holds."""
+    if not held:
+        raise UserError(what, where, allowed)
+
+
 def _check(machine: Machine, where: str) -> None:
-    _check_constants(machine, where)
-    _check_topology(machine, where)
-    if set(machine.policy) != set(CLASSES):
-        raise UserError(f"policy states {', '.join(machine.policy)}", where, f"expected {', '.join(CLASSES)}")
-    for name, row in machine.policy.items():
-        if len(row) != len(STATES):
-            raise UserError(f"policy.{name} has {len(row)} entries", where, f"one for each of {', '.join(STATES)}")
-    for number, draw in enumerate(machine.posterior):
-        unknown = sorted(set(draw) - set(machine.constants))
-        if unknown:
-            raise UserError(f"posterior[{number}] names unknown constant {unknown[0]}", where)
-        for name, value in draw.items():
-            _check_range(name, value, {**KINDS, **DISTANCES}[name], where)
-
-
-def _check_constants(machine: Machine, where: str) -> None:
     kinds = {**KINDS, **DISTANCES}
-    needed = set(KINDS) if machine.topology.round_trips_ns is not None else set(kinds)
-    for name in sorted(needed - set(machine.constants)):
+    _check_constants(machine, kinds, where)
+    _check_topology(machine.topology, where)
+    stated, expected = ", ".join(machine.policy), f"expected {', '.join(CLASSES)}"
+    need(set(machine.policy) == set(CLASSES), f"policy states {stated}", where, expected)
+    states = f"one for each of {', '.join(STATES)}"
+    for name, row in machine.policy.items():
+        need(len(row) == len(STATES), f"policy.{name} has {len(row)} entries", where, states)
+    for number, draw in enumerate(machine.posterior):
+        for name, value in draw.items():
+            known = name in machine.constants
+            need(known, f"posterior[{number}] names unknown constant {name}", where)
+            _check_range(name, value, kinds[name], where)
+
+
+def _check_constants(machine: Machine, kinds: Mapping[str, Kind], where: str) -> None:
+    needed = KINDS if machine.topology.round_trips_ns is not None else kinds
+    for name in sorted(set(needed) - set(machine.constants)):
         raise UserError(f"constant {name} is missing", where, kinds[name].meaning)
-    for name, constant in machine.constants.items():
-        if name not in kinds:
-            raise UserError(f"no constant {name!r}", where, "`linewright machines NAME` lists them")
-        kind = kinds[name]
-        if constant.unit != kind.unit:
-            raise UserError(f"constant {name} is in {constant.unit}", where, f"its unit is {kind.unit}")
-        for value in (constant.low, constant.value, constant.high):
+    sources = ", ".join(machine.sources) or "none"
+    for name, c in machine.constants.items():
+        need(name in kinds, f"no constant {name!r}", where, "`linewright machines NAME` has all")
+        kind, of = kinds[name], f"constant {name}"
+        need(c.unit == kind.unit, f"{of} is in {c.unit}", where, f"its unit is {kind.unit}")
+        for value in (c.low, c.value, c.high):
             _check_range(name, value, kind, where)
-        if not constant.low <= constant.value <= constant.high:
-            raise UserError(
-                f"constant {name}: {constant.value:g} lies outside its interval", where, "low <= value <= high"
-            )
-        if constant.source not in machine.sources:
-            raise UserError(
-                f"constant {name} has source {constant.source!r}",
-                where,
-                f"[sources] has {', '.join(machine.sources) or 'none'}",
-            )
+        inside = c.low <= c.value <= c.high
+        need(inside, f"{of}: {c.value:g} lies outside its interval", where, "low <= value <= high")
+        known = c.source in machine.sources
+        need(known, f"{of} has source {c.source!r}", where, f"[sources] has {sources}")
 
 
 def _check_range(name: str, value: float, kind: Kind, where: str) -> None:
-    if not math.isfinite(value) or not kind.low <= value <= kind.high:
-        raise UserError(
-            f"constant {name}: {value:g} is out of range", where, f"from {kind.low:g} to {kind.high:g} {kind.unit}"
-        )
+    need(
+        math.isfinite(value) and kind.low <= value <= kind.high,
+        f"constant {name}: {value:g} is out of range",
+        where,
+        f"from {kind.low:g} to {kind.high:g} {kind.unit}",
+    )
 
 
-def _check_topology(machine: Machine, where: str) -> None:
-    topology = machine.topology
+def _check_topology(shape: MachineShape, where: str) -> None:
     for name in ("cores_per_cluster", "cores_per_l3", "cores_per_socket"):
-        if topology.cores % getattr(topology, name):
-            raise UserError(f"{topology.cores} cores are not groups of {name} = {getattr(topology, name)}", where)
-    if topology.round_trips_ns is None:
+        size = getattr(shape, name)
+        whole = shape.cores % size == 0
+        need(whole, f"{shape.cores} cores are not groups of {name} = {size}", where)
+    if shape.round_trips_ns is None:
         return
-    matrix = _round_trips(topology, where)
-    if len(matrix) != topology.cores or any(len(row) != topology.cores for row in matrix):
-        raise UserError("topology.round_trips_ns is not square", where, f"{topology.cores} rows of {topology.cores}")
-    for row in matrix:
-        for value in row:
-            if not math.isfinite(value) or not 0 <= value <= 1e5:
-                raise UserError(f"topology.round_trips_ns: {value:g} is out of range", where, "from 0 to 100000 ns")
+    matrix, field = _round_trips(shape, where), "topology.round_trips_ns"
+    square = {len(matrix), *map(len, matrix)} == {shape.cores}
+    need(square, f"{field} is not square", where, f"{shape.cores} rows of {shape.cores}")
+    for value in (value for row in matrix for value in row):
+        fits = math.isfinite(value) and 0 <= value <= 1e5
+        need(fits, f"{field}: {value:g} is out of range", where, "from 0 to 100000 ns")
 
 
-def _round_trips(topology: Topology, where: str = "") -> list[list[float]]:
-    """The matrix of round trips, spelled out where the file gives one for each class; UserError where a class is
-    missing."""
-    given = topology.round_trips_ns
+def _round_trips(shape: MachineShape, where: str = "") -> list[list[float]]:
+    """The matrix of round trips, spelled out where the file gives one for each class; UserError
+    where a class is missing."""
+    given = shape.round_trips_ns
     if isinstance(given, list):
         return given
     names = ("same_l3", "other_l3", "other_socket")
-    classes = [[_class(topology, a, b) for b in range(topology.cores)] for a in range(topology.cores)]
-    for missing in sorted({names[step] for row in classes for step in row if step is not None} - set(given)):
-        raise UserError(f"topology.round_trips_ns has no {missing}", where, "the machine has pairs of that class")
-    return [[0.0 if step is None else given[names[step]] for step in row] for row in classes]
+    for name in sorted(set(_matrix(shape, names, "")[0]) - {"", *given}):
+        what = f"topology.round_trips_ns has no {name}"
+        need(False, what, where, "the machine has pairs of that class")
+    return _matrix(shape, [given.get(name, 0.0) for name in names], 0.0)
+
+
+def _matrix(shape: MachineShape, steps: Sequence[T], itself: T) -> list[list[T]]:
+    """What lies between each two cores: of three steps the first within a last-level cache, the
+    second within a socket, else the third."""
+
+    def between(a: int, b: int) -> T:
+        if a == b:
+            return itself
+        if a // shape.cores_per_l3 == b // shape.cores_per_l3:
+            return steps[0]
+        return steps[1 if a // shape.cores_per_socket == b // shape.cores_per_socket else 2]
+
+    return [[between(a, b) for b in range(shape.cores)] for a in range(shape.cores)]
 
 
 def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
-    """What the simulator is given: integers, matrices, no intervals. `draw` replaces constants by name."""
+    """What the simulator is given: integers, matrices, no intervals. `draw` replaces constants by
+    name."""
     values = {name: constant.value for name, constant in machine.constants.items()}
     values.update(draw or {})
     constants = {}
@@ -248,7 +284,8 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
         "homes": homes + len(centres),
         "central_homes": len(centres),
         "core_home": [
-            [row[stop] for stop in stops] + [_to_centre(topology, between, core, first) for first in centres]
+            [row[stop] for stop in stops]
+            + [_to_centre(topology, between, core, first) for first in centres]
             for core, row in enumerate(between)
         ],
         "core_core": between,
@@ -266,39 +303,30 @@ def _between(machine: Machine, values: Mapping[str, float]) -> list[list[int]]:
     topology = machine.topology
     cores = range(topology.cores)
     if topology.round_trips_ns is not None:
-        # A round trip crosses the distance several times; what all pairs share is in the other constants.
+        # A round trip crosses the distance several times; what all pairs share is in the other
+        # constants.
         matrix = _round_trips(topology)
-        least = min(matrix[a][b] for a in cores for b in cores if a != b) if topology.cores > 1 else 0
+        least = min((matrix[a][b] for a in cores for b in cores if a != b), default=0)
         crossings = CENTRAL_CROSSINGS if topology.central_homes else CROSSINGS
-        return [[0 if a == b else round((matrix[a][b] - least) / crossings * 1000) for b in cores] for a in cores]
-    steps = [round(values[name] * 1000) for name in DISTANCES]
-    classes = [[_class(topology, a, b) for b in cores] for a in cores]
-    return [[0 if step is None else steps[step] for step in row] for row in classes]
+        one_way = lambda a, b: 0 if a == b else round((matrix[a][b] - least) / crossings * 1000)
+        return [[one_way(a, b) for b in cores] for a in cores]
+    return _matrix(topology, [round(values[name] * 1000) for name in DISTANCES], 0)
 
 
-def _to_centre(topology: Topology, between: list[list[int]], core: int, first: int) -> int:
-    """One way from a core to the home half-way between the last-level caches of the socket that begins with core
-    `first`."""
+def _to_centre(topology: MachineShape, between: list[list[int]], core: int, first: int) -> int:
+    """One way from a core to the home half-way between the last-level caches of the socket that
+    begins with core `first`."""
     socket = range(first, first + topology.cores_per_socket)
     half = max(between[a][b] for a in socket for b in socket) // 2
     return half if core in socket else between[core][first] - half
 
 
 CROSSINGS = 8
-"""One-way distances in a round trip of two handoffs: request, snoop, data and acknowledgement of each."""
+"""One-way distances in a round trip of two handoffs: request, snoop, data and acknowledgement of
+each."""
 CENTRAL_CROSSINGS = 4
-"""The same where homes stand half-way: two halves and one whole in each handoff, while the next request is waiting
-already."""
-
-
-def _class(topology: Topology, a: int, b: int) -> int | None:
-    """How far two cores lie apart: 0 same last-level cache, 1 same socket, 2 other socket; None for one and the
-    same."""
-    if a == b:
-        return None
-    if a // topology.cores_per_l3 == b // topology.cores_per_l3:
-        return 0
-    return 1 if a // topology.cores_per_socket == b // topology.cores_per_socket else 2
+"""The same where homes stand half-way: two halves and one whole in each handoff, while the next
+request is waiting already."""
 
 
 def resolved_json(machine: Machine, draw: Mapping[str, float] | None = None) -> str:
@@ -306,50 +334,92 @@ def resolved_json(machine: Machine, draw: Mapping[str, float] | None = None) -> 
     return json.dumps(resolve(machine, draw), separators=(",", ":"))
 
 
+def parts(machine: Machine) -> dict[str, str]:
+    """A digest of each thing that a calibration holds for: of a constant the value and its
+    interval, as files have them, and of the rest what is switched on or stated."""
+    described = {
+        name: [f"{value:.6g}" for value in (c.value, c.low, c.high)]
+        for name, c in machine.constants.items()
+    }
+    described["policy"] = {name: machine.policy[name] for name in CLASSES}
+    for name in ("options", "topology"):
+        fields = msgspec.structs.asdict(getattr(machine, name))
+        described[name] = {key: value for key, value in fields.items() if value}
+    return {
+        name: hashlib.sha256(json.dumps(what).encode()).hexdigest()[:8]
+        for name, what in described.items()
+    }
+
+
+def edited(machine: Machine) -> list[str]:
+    """What was changed since the calibration: constants by name, ``policy``, ``options``,
+    ``topology``. None of a machine that was never fitted."""
+    now = parts(machine)
+    return [name for name, was in machine.fitted_to.items() if now.get(name) != was]
+
+
+def changed(machine: Machine) -> str:
+    """What was edited since the calibration, and what that makes of the answer; empty where
+    nothing was."""
+    names = edited(machine)
+    said = (
+        f"{numbers.join(names)} {'was' if len(names) == 1 else 'were'} changed after the "
+        "calibration: what is said of this machine is a prediction, and was never measured. Bands "
+        "take what was changed from the file, and all else as it was fitted."
+    )
+    return said if names else ""
+
+
 def renamed(machine: Machine, name: str) -> Machine:
-    """The machine under another name, which is its file's; UserError when no machine may be called so."""
+    """The machine under another name, which is its file's; UserError when no machine may be called
+    so."""
     tree = msgspec.to_builtins(machine) | {"name": name}
     try:
         return msgspec.convert(tree, Machine)
     except msgspec.ValidationError:
-        raise UserError(f"no machine may be called {name!r}", "-o", "a-z, 0-9 and -; up to 64 characters") from None
+        allowed = "a-z, 0-9 and -; up to 64 characters"
+        raise UserError(f"no machine may be called {name!r}", "-o", allowed) from None
 
 
 def to_toml(machine: Machine) -> str:
     """The text of a machine file."""
-    lines = [f"# {machine.title}", f"linewright_machine = {VERSION}"]
-    for name in ("name", "title", "arch", "calibration"):
-        lines.append(f"{name} = {_quoted(getattr(machine, name))}")
-    lines.append(f"calibrated = {_bool(machine.calibrated)}")
-    lines += ["calibrated_on = [", *(f"  {_quoted(cell)}," for cell in machine.calibrated_on), "]"]
-    lines += ["", "[topology]"]
-    for name, value in msgspec.structs.asdict(machine.topology).items():
-        if isinstance(value, bool):
-            lines.append(f"{name} = {_bool(value)}")
-        elif isinstance(value, dict):
-            lines.append(f"{name} = {{ {', '.join(f'{key} = {ns}' for key, ns in value.items())} }}")
-        elif value is not None:
-            lines.append(f"{name} = {value}")
-    lines += ["", "[sources]"]
-    lines += [f"{name} = {_quoted(text)}" for name, text in machine.sources.items()]
-    lines += ["", "[policy] # where each class is performed when the core holds the line I, SC, UC, UD"]
-    lines += [f"{name} = {json.dumps(machine.policy[name])}" for name in CLASSES]
-    lines += ["", "[options]"]
-    lines += [f"{name} = {_bool(value)}" for name, value in msgspec.structs.asdict(machine.options).items()]
-    lines += ["", "[constants]"]
-    for name, c in machine.constants.items():
-        lines.append(
-            f"{name} = {{ value = {c.value:.6g}, low = {c.low:.6g}, high = {c.high:.6g}, "
-            f'unit = "{c.unit}", provenance = "{c.provenance}", source = {_quoted(c.source)} }}'
-        )
+    tree = msgspec.to_builtins(machine)
+    tree["topology"] = {key: v for key, v in tree["topology"].items() if v is not None}
+    lines = [f"# {machine.title}"]
+    for name in ("linewright_machine", "name", "title", "arch", "calibration", "calibrated"):
+        lines.append(f"{name} = {_toml(tree[name])}")
+    lines += ["calibrated_on = [", *(f"  {_toml(cell)}," for cell in machine.calibrated_on), "]"]
+    for name, comment in TABLES.items():
+        if tree[name]:
+            lines += ["", f"[{name}]{comment}"]
+            lines += [f"{_key(key)} = {_toml(value)}" for key, value in tree[name].items()]
     for draw in machine.posterior:
-        lines += ["", "[[posterior]]", *(f"{name} = {value:.6g}" for name, value in draw.items())]
+        lines += ["", "[[posterior]]", *(f"{name} = {_toml(v)}" for name, v in draw.items())]
     return "\n".join(lines) + "\n"
 
 
-def _bool(value: bool) -> str:
-    return "true" if value else "false"
+TABLES = {
+    "topology": "",
+    "sources": "",
+    "policy": " # where each class is performed when the core holds the line I, SC, UC, UD",
+    "options": "",
+    "constants": "",
+    "fitted_to": " # digests: by them the tool knows what was changed above",
+    "misses": " # log(simulated / measured) of cells that no fit had seen",
+}
+"""The tables of a file in their order, with what is said beside their names."""
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def _toml(value: object) -> str:
+    """A value as TOML: as JSON has it, but for tables, and for numbers in six digits."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_toml(v)}' for key, v in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return json.dumps(value, ensure_ascii=False)

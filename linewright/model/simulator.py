@@ -1,18 +1,19 @@
-"""linewright-model as a server: many machines and plans through one process, for draws and for calibration."""
+"""linewright-model as a server: many machines and plans through one process, for draws and for
+calibration."""
 
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 from msgspec import Struct
 
 from linewright.errors import RunError, UserError
+from linewright.run.probe_questions import error_text, exit_text
+from linewright.run.process import end, start
 from linewright.schema import Plan
-from linewright.target.probe import error_text
-from linewright.target.process import end, start
 
 
 class Figures(Struct, frozen=True):
@@ -24,7 +25,8 @@ class Figures(Struct, frozen=True):
     high: float
     """Slowest window."""
     modes: list[tuple[float, float]]
-    """Self-sustaining modes, fastest first: ns and share of the batches. More than one: the cell is metastable."""
+    """Self-sustaining modes, fastest first: ns and share of the batches. More than one: the cell is
+    metastable; none: the timed thread starved."""
     events: int
     starved: bool = False
 
@@ -37,10 +39,12 @@ class _Answer(Struct):
     cells: list[Figures]
 
 
-class Simulator:
-    """A running linewright-model; a context manager. `ask` runs a plan on a resolved machine."""
+class Simulator(AbstractContextManager):
+    """A running linewright-model. `ask` runs a plan on a resolved machine."""
 
-    def __init__(self, program: Path, *, windows: int = 12, ops: int = 2000, published_harness: bool = False) -> None:
+    def __init__(
+        self, program: Path, *, windows: int = 12, ops: int = 2000, published_harness: bool = False
+    ) -> None:
         options = ["--serve", "--windows", str(windows), "--ops", str(ops)]
         if published_harness:
             options.append("--published-harness")
@@ -48,8 +52,11 @@ class Simulator:
         self._answer = msgspec.json.Decoder(_Answer)
 
     def ask(self, resolved: dict, plan: Plan) -> list[Figures]:
-        """The figures of every cell, in the plan's order. UserError when the machine or the plan is refused."""
-        request = json.dumps({"machine": resolved, "plan": msgspec.to_builtins(plan)}, separators=(",", ":"))
+        """The figures of every cell, in the plan's order. UserError when the machine or the plan is
+        refused."""
+        request = json.dumps(
+            {"machine": resolved, "plan": msgspec.to_builtins(plan)}, separators=(",", ":")
+        )
         try:
             self._process.stdin.write(request.encode() + b"\n")
             self._process.stdin.flush()
@@ -60,16 +67,9 @@ class Simulator:
             return self._answer.decode(line).cells
         code = self._process.wait()
         said = error_text(self._process.stderr.read())
-        raise UserError(said) if code == 2 else RunError(f"linewright-model: {said or f'exited with {code}'}")
+        if code == 2:
+            raise UserError(said)
+        raise RunError(f"linewright-model: {said or exit_text(code)}")
 
-    def close(self) -> None:
-        """End the program; it holds nothing that could be lost."""
-        end(self._process)
-
-    def __enter__(self) -> Simulator:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *failure: object) -> None:
+        end(self._process)  # it holds nothing that could be lost

@@ -1,15 +1,20 @@
-"""One simulated cell's story: what its time goes to, in sentences, and how far it lies from what was calibrated."""
+"""One simulated cell's story: what its time goes to, in sentences, how far it lies from what was
+calibrated, and what the answer hangs on."""
 
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Sequence
 
 import msgspec
 
+from linewright import numbers
 from linewright.errors import UserError
+from linewright.model import machine_file
+from linewright.model.ensemble import misses_of
 from linewright.model.machine_file import Machine
-from linewright.schema import Cell, Record
+from linewright.model.simulator import Simulator
+from linewright.schema import Cell, Plan, Record
 
 PHASES = {
     "work": "in the work and the loop around the operation",
@@ -19,38 +24,38 @@ PHASES = {
     "retry": "in attempts that failed",
 }
 SMALL_SHARE = 0.01
-"""Share of the time below which a phase is not mentioned."""
-
-_ID = re.compile(
-    r"(?P<operation>[a-z0-9_]+)/(?P<form>[a-z0-9_]+)/u(?P<width_bits>\d+)/(?P<order>[a-z_]+)/(?P<contender>[a-z_]+)"
-    r"/ci(?P<contender_iters>\d{1,9})/(?P<work>w|nop)(?P<work_iters>\d{1,9})/(?P<placement>[a-z0-9_:,]+)"
-    r"/l(?P<lines>\d{1,4})/t(?P<threads>\d{1,4})(?P<params>(/[a-z0-9_]+=[a-z0-9_.+-]+)*)"
-)
+"""Share of the time below which a phase is not mentioned, and of the answer below which a constant
+is not."""
+_NUMBERED = {"u": "width_bits", "ci": "contender_iters", "l": "lines", "t": "threads"}
 
 
 def cell_of(text: str) -> Cell:
     """The cell of a canonical id; UserError shows what one looks like."""
-    match = _ID.fullmatch(text)
-    example = "add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
-    if match is None:
-        raise UserError(f"{text[:200]!r} is no cell's id", "explain", f"for example {example}")
-    fields = match.groupdict()
-    values = {key: _number(value) for key, value in fields.items() if key != "params"}
-    pairs = (pair.split("=", 1) for pair in fields["params"].split("/")[1:])
-    values["params"] = {key: _number(value) for key, value in pairs}
-    values["work"] = "chain" if fields["work"] == "w" else "nop_loop"
+    example = "for example add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
     try:
-        return msgspec.convert(values, Cell)
-    except msgspec.ValidationError as error:
-        raise UserError(str(error), text[:200], f"for example {example}") from None
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
+        operation, form, width, order, contender, spacing, work, placement, *rest = text.split("/")
+        fields = {part.rstrip("0123456789"): part for part in (width, spacing, *rest[:2])}
+        values = {name: fields[sign][len(sign) :] for sign, name in _NUMBERED.items()}
+        values |= {"work": "nop_loop" if work.startswith("nop") else "chain"}
+        pairs = (pair.split("=", 1) for pair in rest[2:])
+        cell = msgspec.convert(
+            values
+            | {"operation": operation, "form": form, "order": order, "contender": contender}
+            | {"work_iters": work.lstrip("wnop"), "placement": placement}
+            | {"params": {k: int(v) if v.isdigit() else v for k, v in pairs}},
+            Cell,
+            strict=False,
+        )
+    except (ValueError, KeyError, msgspec.ValidationError):
+        raise UserError(f"{text[:200]!r} is no cell's id", "explain", example) from None
+    if cell.id != text:
+        raise UserError(f"{text[:200]!r} is no cell's id", "explain", example)
+    return cell
 
 
 def distance(a: Cell, b: Cell) -> float:
-    """How far two cells lie apart: doublings of work, spacing and threads, 4 for another form or contention."""
+    """How far two cells lie apart: doublings of work, spacing and threads, 4 for another form or
+    contention."""
     apart = 4.0 * (a.form != b.form) + 4.0 * (a.contender != b.contender)
     apart += 2.0 * abs(math.log2(a.threads / b.threads))
     apart += abs(math.log2((a.work_iters + 10) / (b.work_iters + 10)))
@@ -58,7 +63,8 @@ def distance(a: Cell, b: Cell) -> float:
 
 
 def nearest(machine: Machine, cell: Cell) -> tuple[Cell, float] | None:
-    """The calibrated cell nearest to a cell, and its distance; None where nothing was calibrated."""
+    """The calibrated cell nearest to a cell, and its distance; None where nothing was
+    calibrated."""
     known = [cell_of(text) for text in machine.calibrated_on]
     if not known:
         return None
@@ -74,54 +80,108 @@ def sentences(machine: Machine, record: Record) -> list[str]:
         return [*text, f"{record.reason[0].upper()}{record.reason[1:]}."]
     metrics = record.metrics
     if "metastable" not in record.flags:
-        text.append(_interval(record))
-    text.append(_breakdown(metrics))
+        text.append(
+            f"An operation takes {_ns(record.issue.median_ns)} with the work around it; over draws "
+            "of the constants, and with the model's own error, "
+            f"{numbers.span(metrics['p05_ns'], metrics['p95_ns'], 'ns')} (5th to 95th percentile)."
+        )
+    if any(f"{phase}_ns" in metrics for phase in PHASES):  # a pass over a list has no phases
+        text.append(_breakdown(metrics))
     if len(record.thread_ops) > 1:
         text.append(_others(record))
     if "metastable" in record.flags:
         text.append(_modes(metrics))
-    text.append(_nearness(machine, cell))
-    return text
+    near = [] if machine_file.edited(machine) else [_nearness(machine, cell)]
+    return [*text, *limits(machine, [cell]), *near]
 
 
-def _interval(record: Record) -> str:
-    low, high = record.metrics["p05_ns"], record.metrics["p95_ns"]
-    return (
-        f"An operation takes {_ns(record.issue.median_ns)} with the work around it; over the constants' uncertainty "
-        f"{_ns(low)} to {_ns(high)} (5th to 95th percentile of 20 draws)."
-    )
+def limits(machine: Machine, cells: Sequence[Cell], least: float = 0.0) -> list[str]:
+    """What was edited since the calibration, and how far the model was off for cells like these
+    that no fit had seen: each kind that it missed by at least a share."""
+    kinds = dict(misses_of(machine, cell) for cell in cells)
+    said = [machine_file.changed(machine)] + [
+        f"Of {words} that no fit had seen, the model is "
+        f"{numbers.change(math.exp(min(found)), math.exp(max(found)), 'ratio')} off what was "
+        f"measured ({numbers.count(len(found), 'figure')})."
+        for words, found in kinds.items()
+        if found and max(map(abs, found)) >= least
+    ]
+    return list(filter(None, said))
+
+
+def tornado(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
+    """What the answer hangs on: the change when one constant goes from its value to either end of
+    its interval, the greatest first."""
+    plan = Plan(linewright_plan=2, name="explain", cells=[cell])
+
+    def ns(draw: dict[str, float]) -> float:
+        return simulator.ask(machine_file.resolve(machine, draw), plan)[0].p50
+
+    middle = ns({})
+    moved = []
+    for name, c in machine.constants.items():
+        ends = [ns({name: end}) / middle for end in (c.low, c.high)] if middle else [1.0]
+        moved.append((max(abs(end - 1) for end in ends), name, min(*ends, 1.0), max(*ends, 1.0)))
+    shown = [row for row in sorted(moved, reverse=True) if row[0] >= SMALL_SHARE][:MOST_NAMED]
+    if not shown:
+        return ["No constant's interval moves the answer by 1 %."]
+    wide = max(len(name) for _, name, _, _ in shown)
+    constants = machine.constants
+    return [
+        "What the answer hangs on, one constant over its interval and the others as they are:",
+        *(
+            f"  {name:{wide}}  {numbers.change(low, high, 'ratio'):>16}   over "
+            f"{numbers.span(constants[name].low, constants[name].high, constants[name].unit)}"
+            f" ({constants[name].provenance})"
+            for _, name, low, high in shown
+        ),
+    ]
+
+
+MOST_NAMED = 6
+"""Constants that are named, of some forty."""
 
 
 def _breakdown(metrics: dict[str, float]) -> str:
     spent = {name: metrics.get(f"{name}_ns", 0.0) for name in PHASES}
     total = sum(spent.values()) or 1.0
-    shares = [(name, ns) for name, ns in sorted(spent.items(), key=lambda item: -item[1]) if ns >= SMALL_SHARE * total]
-    parts = [f"{100 * ns / total:.0f} % ({_ns(ns)}) {PHASES[name]}" for name, ns in shares]
+    parts = [
+        f"{100 * ns / total:.0f} % ({_ns(ns)}) {PHASES[name]}"
+        for name, ns in sorted(spent.items(), key=lambda item: -item[1])
+        if ns >= SMALL_SHARE * total
+    ]
     return f"The timed core spends {'; '.join(parts)}."
 
 
 def _others(record: Record) -> str:
-    mine, others = record.thread_ops[0], record.thread_ops[1:]
-    held = [(name, count) for name, count in record.metrics.items() if name.startswith("tenures_below_")]
-    text = f"Fairness (Jain's index) is {record.fairness:.2f}: {mine} operations against {', '.join(map(str, others))}."
+    mine, *others = record.thread_ops
+    done = f"{mine} operations against {', '.join(map(str, others))}"
+    fair = f"Fairness (Jain's index) is {record.fairness:.2f}"
+    text = f"{fair}: {done}."
     if "starved" in record.flags:
-        text += " A thread starves: it got no operation done while the window waited for it."
+        text = (
+            "In at least one window a thread starves: it got hardly any operation done while the "
+            f"window waited for it. {fair} in the least fair of these; in all windows {done}."
+        )
+    held = {n: times for n, times in record.metrics.items() if n.startswith("tenures_below_")}
     if held:
-        name, _ = max(held, key=lambda item: item[1])
-        below = int(name.split("_")[2])
-        text += f" The timed core mostly keeps the line for {max(below // 2, 0)} to {below - 1} operations at a time."
+        below = int(max(held, key=held.get).split("_")[2])
+        text += (
+            f" The timed core mostly keeps the line for {below // 2} to {below - 1} operations at "
+            "a time."
+        )
     return text
 
 
 def _modes(metrics: dict[str, float]) -> str:
-    modes = []
-    for number in range(1, 20):
-        if f"mode_{number}_ns" not in metrics:
-            break
-        modes.append(f"{_ns(metrics[f'mode_{number}_ns'])} ({100 * metrics[f'mode_{number}_share']:.0f} % of the time)")
+    names = sorted(n for n in metrics if n.startswith("mode_") and n.endswith("_share"))
+    modes = [
+        f"{_ns(metrics[name.replace('share', 'ns')])} ({100 * metrics[name]:.0f} % of the time)"
+        for name in names
+    ]
     return (
-        f"The cell is metastable: it sustains itself at {' and at '.join(modes)}. No one figure stands for it; the "
-        "shares depend on how often something disturbs it."
+        f"The cell is metastable: it sustains itself at {' and at '.join(modes)}. No one figure "
+        "stands for it; the shares depend on how often something disturbs it."
     )
 
 
@@ -130,13 +190,14 @@ def _nearness(machine: Machine, cell: Cell) -> str:
     if found is None:
         return "The machine's file names no cell that its constants were fitted to."
     other, apart = found
-    if other == cell or apart == 0:
+    if apart == 0:
         return "The constants were fitted to this very point."
     return (
-        f"The nearest cell that the constants were fitted to is {other.id}, {apart:.1f} away (doublings of work and of "
-        "contender spacing; 2 for a doubling of the threads, 4 for another form or contention)."
+        f"The nearest cell that the constants were fitted to is {other.id}, {apart:.1f} away "
+        "(doublings of work and of contender spacing; 2 for a doubling of the threads, 4 for "
+        "another form or contention)."
     )
 
 
-def _ns(value: float) -> str:
-    return f"{value:.3g} ns"
+def _ns(ns: float) -> str:
+    return f"{numbers.figure(ns)} ns"

@@ -1,4 +1,5 @@
-"""The registry of plans: every module of `builtin` defines one as `PLAN`; a plan may also be a file."""
+"""The registry of plans: every module of `builtin` defines one as `PLAN`; a plan may also be a
+file."""
 
 from __future__ import annotations
 
@@ -29,13 +30,16 @@ def built_in() -> dict[str, BuiltIn]:
 def find(name: str, where: str = "--plan") -> BuiltIn:
     """The built-in plan of a name."""
     if name not in built_in():
-        raise UserError(f"no plan {name!r}", where, f"allowed: {', '.join(built_in())}, or a plan file")
+        raise UserError(
+            f"no plan {name!r}", where, f"allowed: {', '.join(built_in())}, or a plan file"
+        )
     return built_in()[name]
 
 
 def is_file(name: str) -> bool:
     """Whether ``--plan`` was given a file: it exists, or is written like a path."""
-    return bool(name) and name not in built_in() and (Path(name).exists() or "/" in name or name.endswith(".json"))
+    like_path = "/" in name or name.endswith(".json")
+    return bool(name) and name not in built_in() and (like_path or Path(name).exists())
 
 
 def load(path: str) -> Plan:

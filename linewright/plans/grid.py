@@ -1,4 +1,5 @@
-"""Building blocks of plans over single-line forms: cells of a form, the published grid and how it is thinned."""
+"""Building blocks of plans over single-line forms: cells of a form, the published grid and how it
+is thinned."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ from typing import Any, NamedTuple
 
 from linewright import architectures
 from linewright.errors import UserError
+from linewright.forms import Form
 from linewright.plans.definition import Inputs
+from linewright.plans.estimate import estimate_s, point_of
 from linewright.schema import Cell, Plan
-from linewright.target.estimate import estimate_s, point_of
-from linewright.target.probe import Form, Topology
+from linewright.topology import Topology
 
 CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
 """Makes the cells of some contender spacings and works."""
@@ -47,27 +49,27 @@ THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
     ((0, 1000), (0, 100), 3),
     ((0,), (0, 100), 3),
 )
-"""Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops values between them,
-for every form alike, so that forms stay comparable cell by cell."""
+"""Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops
+values between them, for every form alike, so that forms stay comparable cell by cell."""
+
+
+CONTENDED = {"contender": "same_line", "threads": 2}
+"""The fields of a cell with a second CPU on the line."""
 
 
 def by_point(cells: Iterable[Cell]) -> list[Cell]:
-    """The same cells with the forms of each point together: they share a block, so drift, and their baseline loops."""
-    points: dict[str, list[Cell]] = {}
+    """The same cells with the forms of each point together: they share a block, so drift, and their
+    baseline loops."""
+    points: dict[tuple, list[Cell]] = {}
     for cell in cells:
-        points.setdefault(str(point_of(cell)), []).append(cell)
+        points.setdefault(point_of(cell), []).append(cell)
     return [cell for members in points.values() for cell in members]
 
 
 def common(form: Form) -> dict:
     """The fields of a cell that a form decides."""
-    return {"operation": form.operation, "form": form.name, "width_bits": form.width_bits, "order": form.order}
-
-
-def single_line_forms(forms: Sequence[Form], topology: Topology, generic: bool) -> list[Form]:
-    """This architecture's forms at its word's width, and the compiler's builtins when they are wanted."""
-    archs = {topology.arch, "generic"} if generic or topology.arch == "generic" else {topology.arch}
-    return [f for f in forms if f.arch in archs and f.width_bits == topology.word_bits and f.operation in OPERATIONS]
+    fields = {"operation": form.operation, "form": form.name}
+    return fields | {"width_bits": form.width_bits, "order": form.order}
 
 
 def matrix(
@@ -80,48 +82,53 @@ def matrix(
 ) -> Iterator[Cell]:
     """Every form alone, beside a placebo and contended on its line, at the same works and spacings.
 
-    `values` holds ``lines``, ``contended_lines`` and ``threads``; `single` and `double` place one thread and several.
-    Cells that differ in nothing but the form stand together: they share blocks, so drift, and their baseline loops. The
-    empty loop is only run alone, and a form that loses counts when two threads share a line is not contended.
-    """
+    `values` holds ``lines``, ``contended_lines`` and ``threads``; `single` and `double` place one
+    thread and several. Cells that differ in nothing but the form stand together: they share blocks,
+    so drift, and their baseline loops. The empty loop is only run alone, and a form that loses
+    counts when two threads share a line is not contended."""
     shared = [form for form in forms if form.operation != "none"]
     atomic = [form for form in shared if form.atomic]
     apart = {"lines": values["lines"], "placement": single}
-    beside = {"lines": values["lines"], "placement": double, "contender": "placebo", "threads": values["threads"]}
-    against = {**beside, "lines": values["contended_lines"], "contender": "same_line"}
+    beside = apart | {"placement": double, "contender": "placebo", "threads": values["threads"]}
+    against = beside | {"lines": values["contended_lines"], "contender": "same_line"}
     for work in works:
         yield from (Cell(**common(form), work_iters=work, **apart) for form in forms)
     for work in works:
         yield from (Cell(**common(form), work_iters=work, **beside) for form in shared)
     for spacing in spacings:
         for work in works:
-            yield from (Cell(**common(form), work_iters=work, contender_iters=spacing, **against) for form in atomic)
+            yield from (
+                Cell(**common(form), work_iters=work, contender_iters=spacing, **against)
+                for form in atomic
+            )
 
 
 def partner(topology: Topology, cpu: int) -> int | None:
     """The usable CPU nearest to one, its SMT sibling last; None where it is alone."""
     nearness = {"same_l3": 0, "other_l3": 1, "other_socket": 2, "smt_sibling": 3}
-    found = [
-        (nearness.get(kind, 4), *sorted(map(int, pair.split(",")), key=lambda other: other == cpu)[:1])
-        for kind, pairs in topology.pairs.items()
-        for pair in pairs
-        if str(cpu) in pair.split(",")
-    ]
+    pairs = (
+        (nearness.get(kind, 4), list(map(int, pair.split(","))))
+        for kind, of_kind in topology.pairs.items()
+        for pair in of_kind
+    )
+    found = [(near, sum(pair) - cpu) for near, pair in pairs if cpu in pair]
     return min(found)[1] if found else None
 
 
 FILL = 0.9
-"""Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are still wide."""
+"""Share of the budget that the fewest windows may take; the rest goes to cells whose intervals are
+still wide."""
 
 
 def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf) -> Plan:
     """The first step of a ladder, richest first, that fits the budget, else the poorest.
 
-    Spacings and works that the user set take the ladder's place. `cells_of` makes the cells of a step. UserError when
-    nothing that was asked for exists.
-    """
+    Spacings and works that the user set take the ladder's place. `cells_of` makes the cells of a
+    step. UserError when nothing that was asked for exists."""
     values, chosen = inputs.values, None
-    line_windows = values["line_windows"] or (3 if architectures.of(inputs.topology.arch).far_atomics else 2)
+    line_windows = values["line_windows"] or (
+        3 if architectures.of(inputs.topology.arch).far_atomics else 2
+    )
     for spacings, works, windows, launches in ladder:
         spacings = spacings if values["contender_iters"] is None else values["contender_iters"]
         works = works if values["work"] is None else values["work"]
@@ -133,17 +140,11 @@ def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf
             raise
         if not cells:
             asked = ", ".join(values["operations"])
-            raise UserError(f"the probe for {inputs.topology.arch} has no form of {asked}", "--set operations")
-        chosen = Plan(
-            linewright_plan=2,
-            name=name,
-            cells=cells,
-            budget_s=inputs.budget_s,
-            launches=launches,
-            line_windows=line_windows,
-            window_ms=values["window_ms"],
-            contended_window_ms=values["contended_window_ms"],
-            min_windows=windows,
+            raise UserError(
+                f"the probe for {inputs.topology.arch} has no form of {asked}", "--set operations"
+            )
+        chosen = inputs.plan(
+            name, cells, launches=launches, line_windows=line_windows, min_windows=windows
         )
         if estimate_s(chosen) <= FILL * inputs.budget_s:
             break

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from linewright import plans, units
 from linewright.errors import UserError
-from linewright.plans.definition import Inputs, settings
+from linewright.plans.definition import Inputs, Parameter, settings, values_of
+from linewright.plans.estimate import estimate_s
 from linewright.records import select as patterns
 from linewright.schema import Plan
-from linewright.target.estimate import estimate_s
-from linewright.target.local import Target
-from linewright.target.probe import Topology
+from linewright.target import Target
+from linewright.topology import Topology
 from linewright.units import cpu_text, duration_text
 
 DEFAULT_PLAN = "quick"
 LAUNCH = "LINEWRIGHT_LAUNCH"
-"""The environment variable that stands for `measure --launch`: launches that are taken in turns are numbered by it."""
+"""The environment variable that stands for `measure --set launch=N`: launches that are taken in
+turns are numbered by it."""
 PAIR = 2
-OPTIONS = ("--plan", "--budget", "--precision", "--only", "--cpus", "--set", "--seed", "--counters", "--launch")
+OPTIONS = ("--plan", "--budget", "--only", "--set")
 """Options of `measure` that shape the plan."""
+GENERAL = ("precision", "cpus", "seed", "counters", "launch")
+"""What ``--set`` takes beside a plan's own parameters, whatever the plan."""
+LAUNCHES = Parameter("launches", "count", None, "processes that each cell is run in", 1, 1000)
+"""The one parameter of a plan file: more launches decide what a run left undecided."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +50,15 @@ class Request:
 
 
 def request_of(words: Sequence[str]) -> Request:
-    """Options of `measure` that shape the plan, each with its value behind it, parsed; ValueError where one is none of
-    them."""
+    """Options of `measure` that shape the plan, each with its value behind it, parsed; ValueError
+    where one is none of them."""
     given: dict[str, list[str]] = {}
     for option, value in zip(words[::2], words[1::2], strict=True):
         if option not in OPTIONS:
             raise ValueError(f"{option} does not shape a plan")
+        name, _, text = value.partition("=")
+        if option == "--set" and name in GENERAL:
+            option, value = f"--set {name}", text
         given.setdefault(option, []).append(value)
 
     def parsed(option: str, parse: Callable[[str, str], Any], otherwise: Any = None) -> Any:
@@ -57,14 +67,20 @@ def request_of(words: Sequence[str]) -> Request:
     return Request(
         plan=given.get("--plan", [DEFAULT_PLAN])[-1],
         budget_s=parsed("--budget", units.duration_s),
-        precision=parsed("--precision", units.fraction),
+        precision=parsed("--set precision", units.fraction),
         only=given.get("--only", ()),
-        cpus=parsed("--cpus", units.cpu_list, ()),
+        cpus=parsed("--set cpus", units.cpu_list, ()),
         settings=given.get("--set", ()),
-        seed=parsed("--seed", lambda text, _: int(text)),
-        counters=parsed("--counters", units.event_list, ()),
-        launch=parsed("--launch", lambda text, _: int(text)),
+        seed=parsed("--set seed", partial(_number, most=2**53 - 2000)),
+        counters=parsed("--set counters", units.event_list, ()),
+        launch=parsed("--set launch", partial(_number, most=1000)),
     )
+
+
+def _number(text: str, where: str, most: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,16}", text, re.ASCII) or int(text) > most:
+        raise UserError(f"bad value {text!r}", where, f"allowed: a whole number from 0 to {most}")
+    return int(text)
 
 
 def resolve(request: Request, target: Target) -> Plan:
@@ -78,32 +94,29 @@ def build(request: Request, target: Target) -> Plan:
     """The same without asking the target's own check."""
     topology = target.topology()
     check_cpus(request.cpus, topology)
-    if plans.is_file(request.plan):
-        plan, asked = _from_file(request), True
-    else:
-        plan, asked = _from_registry(request, target, topology), bool(request.settings or request.cpus)
-    changes = {
-        "precision": request.precision,
-        "seed": request.seed,
-        "cpus": list(request.cpus) or None,
-        "counters": list(request.counters) or None,
-    }
-    plan = msgspec.structs.replace(plan, **{key: value for key, value in changes.items() if value is not None})
+    of_file = plans.is_file(request.plan)
+    plan = _from_file(request) if of_file else _from_registry(request, target, topology)
+    if not plan.cells:
+        what = f"plan {plan.name} has no operations for {target.name}"
+        raise UserError(what, f"--plan {plan.name}", "`linewright plans` lists the others")
+    given = {"cpus": list(request.cpus) or None, "counters": list(request.counters) or None}
+    given |= {"precision": request.precision, "seed": request.seed}
+    changes = {key: value for key, value in given.items() if value is not None}
+    plan = msgspec.structs.replace(plan, **changes)
     if request.launch is not None:
         share = plan.budget_s / plan.launches
         plan = msgspec.structs.replace(plan, launch=request.launch, launches=1, budget_s=share)
     check_cpus(plan.cpus, topology, "plan.cpus")
-    if asked:
+    if of_file or request.settings or request.cpus:
         check_threads(plan, topology)
     return plan
 
 
 def _from_file(request: Request) -> Plan:
     plan = plans.load(request.plan)
-    if request.settings:
-        raise UserError("a plan file has no parameters", "--set", "they belong to built-in plans")
-    plan = msgspec.structs.replace(plan, cells=patterns.choose(plan.cells, request.only))
-    return plan if request.budget_s is None else msgspec.structs.replace(plan, budget_s=request.budget_s)
+    launches = values_of((LAUNCHES,), request.settings, "a plan file")["launches"] or plan.launches
+    cells, budget_s = patterns.choose(plan.cells, request.only), request.budget_s or plan.budget_s
+    return msgspec.structs.replace(plan, cells=cells, launches=launches, budget_s=budget_s)
 
 
 def _from_registry(request: Request, target: Target, topology: Topology) -> Plan:
@@ -118,46 +131,41 @@ def _from_registry(request: Request, target: Target, topology: Topology) -> Plan
     return built_in.build(inputs)
 
 
-def check_cpus(cpus: Sequence[int], topology: Topology, where: str = "--cpus") -> None:
+def check_cpus(cpus: Sequence[int], topology: Topology, where: str = "--set cpus") -> None:
     """Every CPU listed exists, is online, may be used and occurs once."""
     online, usable = {cpu.cpu for cpu in topology.cpus}, set(topology.usable())
-    for cpu in cpus:
-        if cpu not in online:
-            raise UserError(f"CPU {cpu} is absent or offline", where, f"allowed: {cpu_text(usable)}")
-        if cpu not in usable:
-            raise UserError(f"CPU {cpu} may not be used by this process", where, f"allowed: {cpu_text(usable)}")
+    for cpu in set(cpus) - usable:
+        why = "may not be used by this process" if cpu in online else "is absent or offline"
+        raise UserError(f"CPU {cpu} {why}", where, f"allowed: {cpu_text(usable)}")
     if len(set(cpus)) != len(cpus):
         raise UserError("CPU named twice", where, "each CPU once")
 
 
 def check_threads(plan: Plan, topology: Topology) -> None:
-    """No cell pins more threads than there are CPUs: two pinned to one would show exactly doubled times.
+    """No cell pins more threads than there are CPUs: two pinned to one would show exactly doubled
+    times.
 
-    Pairs of threads are the plans' own: where a machine or cpuset has one CPU, the probe leaves those cells out and
-    says so.
-    """
+    Pairs of threads are the plans' own: where a machine or cpuset has one CPU, the probe leaves
+    those cells out and says so."""
     usable = list(plan.cpus) or topology.usable()
     widest = max(plan.cells, key=lambda cell: cell.threads)
     if widest.threads > (len(usable) if plan.cpus else max(len(usable), PAIR)):
-        raise UserError(
-            f"{widest.threads} pinned threads, but {len(usable)} CPU{'s' if len(usable) > 1 else ''} to pin them to",
-            widest.id,
-            f"usable: {cpu_text(usable)}",
-        )
+        cpus = f"{len(usable)} CPU{'s' if len(usable) > 1 else ''}"
+        what = f"{widest.threads} pinned threads, but {cpus} to pin them to"
+        raise UserError(what, widest.id, f"usable: {cpu_text(usable)}")
 
 
 def check_time(needed_s: float, plan: Plan) -> None:
     """The budget holds the fewest windows of every cell."""
     if needed_s > plan.budget_s:
-        raise UserError(
-            f"plan {plan.name} needs at least {duration_text(needed_s)} for {len(plan.cells)} cells",
-            f"--budget {plan.budget_s:g}s",
-            f"allowed: {int(needed_s) + 1}s or more, or fewer cells by --only or --set",
-        )
+        needed = f"needs at least {duration_text(needed_s)} for {len(plan.cells)} cells"
+        allowed = f"allowed: {int(needed_s) + 1}s or more, or fewer cells by --only or --set"
+        raise UserError(f"plan {plan.name} {needed}", f"--budget {plan.budget_s:g}s", allowed)
 
 
 def is_simulated(target: str) -> bool:
-    """Whether a target of this name is a model: it takes what time it needs, whatever the plan's windows last."""
+    """Whether a target of this name is a model: it takes what time it needs, whatever the plan's
+    windows last."""
     return target.startswith("model:")
 
 

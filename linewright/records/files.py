@@ -1,4 +1,5 @@
-"""Record files: JSON lines, written so that a kill loses nothing finished, read one line at a time and checked."""
+"""Record files: JSON lines, written so that a kill loses nothing finished, read one line at a time
+and checked."""
 
 from __future__ import annotations
 
@@ -7,19 +8,20 @@ import datetime
 import math
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from linewright.errors import RunError, UserError, one_line
-from linewright.records import version1
+from linewright.forms import learn
 from linewright.records.kinds import DECODE_ERRORS, kind_of
-from linewright.schema import VERSION, Context, Cpu, Plan, Record
+from linewright.schema import VERSIONS, Context, Cpu, Plan, Record
 
 LONGEST_LINE = 8 * 1024 * 1024
-"""Bytes. A record of 100 000 windows is below 4 MB; a longer line is no record and is not read into memory."""
+"""Bytes. A record of 100 000 windows is below 4 MB; a longer line is no record and is not read into
+memory."""
 MOST_BUCKET = (57 << 7) + 127
 """Histogram bucket of 2⁶⁴ - 1 ps: the last one that a probe has."""
 
@@ -31,7 +33,7 @@ _decode_record = msgspec.json.Decoder(Record).decode
 _decode_plan = msgspec.json.Decoder(Plan).decode
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """One checked line of a record file, its byte offset and the one just behind it."""
 
     value: Context | Record
@@ -41,50 +43,49 @@ class Line(NamedTuple):
 
 def decode_plan(data: bytes, where: str) -> Plan:
     """A plan from one JSON object; anything else is refused with the field that is wrong."""
-    kind, version = _kind(data, where)
-    if kind == "plan" and version != VERSION:
-        raise _other_version(kind, str(version), where)
-    if kind != "plan":
+    if _kind(data, where) != "plan":
         raise UserError(
-            "not a plan", where, 'a plan is one JSON object with "linewright_plan": 2; see linewright schema plan'
+            "not a plan",
+            where,
+            'a plan is one JSON object with "linewright_plan": 2; see linewright schema plan',
         )
     try:
         plan = _decode_plan(data)
     except DECODE_ERRORS as error:
         raise UserError(str(error), where, "see linewright schema plan") from None
+    seen: set[str] = set()
     for index, cell in enumerate(plan.cells):
-        if cell.params and any(len(value) == 0 for value in cell.params.values() if isinstance(value, str)):
+        if "" in cell.params.values():
             raise UserError(f"cells[{index}].params: empty value", where)
-    ids = [cell.id for cell in plan.cells]
-    if len(set(ids)) != len(ids):
-        twice = next(cell_id for cell_id in ids if ids.count(cell_id) > 1)
-        raise UserError(f"cell named twice: {twice}", where, "each cell once")
+        if cell.id in seen:
+            raise UserError(f"cell named twice: {cell.id}", where, "each cell once")
+        seen.add(cell.id)
     return plan
 
 
 def decode_line(data: bytes, where: str) -> Context | Record:
     """A context or a record from one line; anything else is refused."""
-    kind, version = _kind(data, where)
+    kind = _kind(data, where)
     if kind not in ("context", "record"):
         raise UserError(
             "not a line of records",
             where,
-            'each line is a JSON object with "linewright_context": 2 or "linewright_record": 2',
+            'each line is a JSON object with "linewright_context": 2 or "linewright_record": 3',
         )
     try:
-        if version == 1:
-            value = version1.convert(data, kind)
-        else:
-            value = _decode_context(data) if kind == "context" else _decode_record(data)
+        value = _decode_context(data) if kind == "context" else _decode_record(data)
     except DECODE_ERRORS as error:
         raise UserError(str(error), where, f"see linewright schema {kind}") from None
     if isinstance(value, Record):
         _check_record(value, where)
+        if value.made_of:
+            learn(value.cell.form, value.made_of)
     return _cleaned(value)
 
 
 def stored_record(data: bytes, where: str) -> Record:
-    """A record from a line that was checked before; only a file that changed meanwhile can be wrong here."""
+    """A record from a line that was checked before; only a file that changed meanwhile can be wrong
+    here."""
     try:
         value = decode_line(data, where)
     except UserError:
@@ -95,7 +96,8 @@ def stored_record(data: bytes, where: str) -> Record:
 
 
 def _cleaned(value: Context | Record) -> Context | Record:
-    """The same without characters that drive a terminal or turn text around: what goes on from here is plain text.
+    """The same without characters that drive a terminal or turn text around: what goes on from here
+    is plain text.
 
     Names are checked by the schema and need no cleaning; here are the fields that hold free text.
     """
@@ -114,64 +116,64 @@ def _cleaned(value: Context | Record) -> Context | Record:
     return msgspec.structs.replace(value, **plain) if plain else value
 
 
-def _kind(data: bytes, where: str) -> tuple[str, int]:
-    """``context``, ``record``, ``plan`` or nothing, and its version, 1 or the present one; another is refused."""
+def _kind(data: bytes, where: str) -> str:
+    """``context``, ``record``, ``plan`` or nothing; one of another version is refused."""
     try:
         kind, version = kind_of(data)
     except DECODE_ERRORS as error:
         raise UserError(f"not JSON of Linewright: {error}", where) from None
     if kind not in ("context", "record", "plan"):
-        return "", 0
-    if version not in ("1", str(VERSION)):
-        raise _other_version(kind, version, where)
-    return kind, int(version)
-
-
-def _other_version(kind: str, version: str, where: str) -> UserError:
-    return UserError(f"{kind} of version {one_line(version)}, this program reads version {VERSION}", where)
+        return ""
+    if version not in map(str, VERSIONS[kind]):
+        read = " and ".join(map(str, VERSIONS[kind]))
+        raise UserError(
+            f"{kind} of version {one_line(version)}, this program reads version {read}", where
+        )
+    return kind
 
 
 def _check_record(record: Record, where: str) -> None:
-    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64 bits."""
+    """What the shape alone cannot say: the id fits the cell, numbers are finite, counts fit 64
+    bits."""
     if record.id != record.cell.id:
-        raise UserError(f"id {record.id!r} is not that of its cell", where, f"the cell's is {record.cell.id}")
+        raise UserError(
+            f"id {record.id!r} is not that of its cell", where, f"the cell's is {record.cell.id}"
+        )
     for name in ("sum_expected", "sum_found"):
         if getattr(record, name) > U64_MAX:
             raise UserError(f"{name} overflows 64 bits", where)
-    for name in ("batch", "small_batch"):
-        part = getattr(record, name)
-        if part and any(bucket > MOST_BUCKET for bucket, _ in part.histogram):
-            raise UserError(f"{name}.histogram has a bucket beyond {MOST_BUCKET}, the last", where)
-    for name, values in _figures(record):
-        if not all(map(math.isfinite, values)):
-            raise UserError(f"{name} holds a value that is not finite", where)
-    if record.window_line and len(record.window_line) != len(record.window_ns):
-        raise UserError("window_line and window_ns differ in length", where)
-
-
-def _figures(record: Record) -> Iterator[tuple[str, Iterable[float]]]:
-    """Every number with a unit, by field."""
-    for name in ("window_ns", "baseline_ns", "completion_ns", "completion_baseline_ns", "thread_ns", "thread_ticks"):
-        yield name, getattr(record, name)
-    yield from (
-        ("total_mops", [record.total_mops]),
-        ("fairness", [record.fairness]),
-        ("metrics", record.metrics.values()),
-    )
+    figures = {name: getattr(record, name) for name in _LISTS}
+    figures |= {"total_mops": [record.total_mops], "fairness": [record.fairness]}
+    figures["metrics"] = record.metrics.values()
     if record.issue:
-        yield "issue", (record.issue.median_ns, record.issue.low_ns, record.issue.high_ns)
+        figures["issue"] = (record.issue.median_ns, record.issue.low_ns, record.issue.high_ns)
     for name in ("batch", "small_batch"):
         if part := getattr(record, name):
-            yield name, (part.p50_ns, part.p95_ns, part.p99_ns, part.max_ns)
+            figures[name] = (part.p50_ns, part.p95_ns, part.p99_ns, part.max_ns)
+            if any(bucket > MOST_BUCKET for bucket, _ in part.histogram):
+                last = f"a bucket beyond {MOST_BUCKET}, the last"
+                raise UserError(f"{name}.histogram has {last}", where)
+    for name, values in figures.items():
+        if not all(map(math.isfinite, values)):
+            raise UserError(f"{name} holds a value that is not finite", where)
+    for name in ("window_line", "window_round"):
+        if len(getattr(record, name)) not in (0, len(record.window_ns)):
+            raise UserError(f"{name} and window_ns differ in length", where)
+
+
+_LISTS = (
+    *("window_ns", "baseline_ns", "completion_ns", "completion_baseline_ns"),
+    *("thread_ns", "thread_ticks"),
+)
+"""The fields of a record that are lists of figures."""
 
 
 class Reader:
     """Lines of one record file in order, each checked. `warnings` collects what was tolerated.
 
-    A last line without a newline that is no JSON is what a kill leaves behind: it is dropped with a warning.
-    Memory is bounded by the longest line and the contexts.  `stream`, when given, is what is read instead of opening
-    the path; it is left open.
-    """
+    A last line without a newline that is no JSON is what a kill leaves behind: it is dropped with a
+    warning. Memory is bounded by the longest line and the contexts.  `stream`, when given, is what
+    is read instead of opening the path; it is left open."""
 
     def __init__(self, path: Path | str, stream: BinaryIO | None = None) -> None:
         self.path = str(path)
@@ -183,7 +185,7 @@ class Reader:
         """Byte offset behind the last good line; what follows it is a truncated line."""
         self.ends_with_newline = True
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[RecordLine]:
         if self._stream is not None:
             yield from self._lines(self._stream)
             return
@@ -195,48 +197,59 @@ class Reader:
         except IsADirectoryError:
             raise UserError("is a directory", self.path, "expected a record file") from None
         except OSError as error:
-            raise UserError(error.strerror or str(error), self.path, "expected a record file") from None
+            raise UserError(
+                error.strerror or str(error), self.path, "expected a record file"
+            ) from None
 
-    def _lines(self, stream: BinaryIO) -> Iterator[Line]:
+    def _lines(self, stream: BinaryIO) -> Iterator[RecordLine]:
         number = 0
         while data := stream.readline(LONGEST_LINE):
             number += 1
             where = f"{self.path}:{number}"
             whole = data.endswith(b"\n")
             if not whole and len(data) >= LONGEST_LINE:
-                raise UserError(f"line longer than {LONGEST_LINE} bytes", where, "not a record file")
+                raise UserError(
+                    f"line longer than {LONGEST_LINE} bytes", where, "not a record file"
+                )
             if not data.strip() and self.good_end:
                 self.good_end += len(data)
                 continue
             if not _is_json(data):
                 if whole or not self.good_end:
                     raise _no_json(where, first=not self.good_end)
-                self.warnings.append(f"{where}: truncated line dropped (the run was killed while writing it)")
+                self.warnings.append(
+                    f"{where}: truncated line dropped (the run was killed while writing it)"
+                )
                 return
             value = self._accept(decode_line(data, where), where)
             start, self.good_end = self.good_end, self.good_end + len(data)
             self.ends_with_newline = whole
-            yield Line(value, start, self.good_end)
+            yield RecordLine(value, start, self.good_end)
         if number == 0:
             raise UserError("empty file", self.path, "expected a record file")
 
     def _accept(self, value: Context | Record, where: str) -> Context | Record:
         if isinstance(value, Record):
             if value.context_id not in self.contexts:
-                raise UserError(f"record of context {value.context_id!r}, which no line before it describes", where)
+                raise UserError(
+                    f"record of context {value.context_id!r}, which no line before it describes",
+                    where,
+                )
             return value
         known = self.contexts.get(value.context_id)
         if known is None:
             known = self.contexts[value.context_id] = self._shared(value)
         if known != value:
-            raise UserError(f"context {value.context_id} occurs twice with different content", where)
+            raise UserError(
+                f"context {value.context_id} occurs twice with different content", where
+            )
         return known
 
     def _shared(self, value: Context) -> Context:
-        """The same with the list of CPUs of the machine's earlier launch, where it is equal: it is most of a
-        context."""
+        """The same with the list of CPUs of the machine's earlier launch, where it is equal: it is
+        most of a context."""
         cpus = self._cpus.setdefault(value.machine_id, value.cpus)
-        return value if cpus is value.cpus or cpus != value.cpus else msgspec.structs.replace(value, cpus=cpus)
+        return msgspec.structs.replace(value, cpus=cpus) if cpus == value.cpus else value
 
 
 def _is_json(data: bytes) -> bool:
@@ -269,11 +282,11 @@ def read(path: Path | str, warn: Callable[[str], None]) -> tuple[list[Context], 
 
 
 class Writer:
-    """Appends lines to a file, each with one write, so that whatever kills the program leaves whole lines.
+    """Appends lines to a file, each with one write, so that whatever kills the program leaves whole
+    lines.
 
-    A kill of the program loses nothing that `write` returned from; `sync` (called at block ends) makes the lines
-    survive a crash of the machine too.
-    """
+    A kill of the program loses nothing that `write` returned from; `sync` (called at block ends)
+    makes the lines survive a crash of the machine too."""
 
     def __init__(self, fd: int, name: str, created: bool) -> None:
         self.name = name
@@ -308,27 +321,37 @@ class Writer:
             Path(self.name).unlink(missing_ok=True)
 
 
-def create(path: str, force: bool, where: str = "--output") -> Writer:
+def create(path: str, where: str = "--output") -> Writer:
     """A writer to a new file, opened before anything is measured; ``-`` is standard output.
 
-    An existing file is replaced only when `force` says so.
+    An existing file is refused; a device or pipe is written to.
     """
     if path == "-":
         return Writer(1, "standard output", created=False)
     existed = os.path.lexists(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if force else os.O_EXCL)
+    new = 0 if existed and is_special(path) else os.O_EXCL
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | new
     try:
         return Writer(os.open(path, flags, 0o666), path, created=not existed)
-    except FileExistsError:
-        if os.path.isdir(path):
-            raise UserError(f"cannot write {path}: it is a directory", where, "name a file") from None
-        raise UserError(f"{path} exists", where, "--force replaces it, --resume continues it") from None
-    except FileNotFoundError:
-        raise UserError(
-            f"cannot write {path}: no such directory", where, "name a file in a directory that exists"
-        ) from None
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", where, "name a file that can be written") from None
+        if isinstance(error, FileExistsError) and not os.path.isdir(path):
+            allowed = "remove it or name another file; --resume continues it"
+            raise UserError(f"{path} exists", where, allowed) from None
+        why, allowed = error.strerror, "name a file that can be written"
+        if isinstance(error, FileExistsError):
+            why, allowed = "it is a directory", "name a file"
+        elif isinstance(error, FileNotFoundError):
+            why, allowed = "no such directory", "name a file in a directory that exists"
+        raise UserError(f"cannot write {path}: {why}", where, allowed) from None
+
+
+def is_special(path: str) -> bool:
+    """Whether a name leads to a device, pipe or socket, which writing does not replace."""
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
 
 
 def new_path(stem: str, where: str = "--output") -> str:
@@ -336,7 +359,9 @@ def new_path(stem: str, where: str = "--output") -> str:
     try:
         Path("results").mkdir(exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot make results/ here: {error.strerror}", where, "name a file") from None
+        raise UserError(
+            f"cannot make results/ here: {error.strerror}", where, "name a file"
+        ) from None
     return f"results/{stem}.jsonl"
 
 
@@ -353,11 +378,13 @@ class Unfinished(NamedTuple):
     writer: Writer | None
 
 
-def reopen(path: str, check: Callable[[list[Context]], None], warn: Callable[[str], None], write: bool) -> Unfinished:
+def reopen(
+    path: str, check: Callable[[list[Context]], None], warn: Callable[[str], None], write: bool
+) -> Unfinished:
     """Read a file to be continued and, when `write` and `check` agree, open it for appending.
 
-    `check` sees the contexts and refuses another machine's by raising; only then is a truncated last line cut off.
-    """
+    `check` sees the contexts and refuses another machine's by raising; only then is a truncated
+    last line cut off."""
     reader = Reader(path)
     records = [line.value for line in reader if isinstance(line.value, Record)]
     for warning in reader.warnings:

@@ -1,4 +1,5 @@
-"""Which of our shapes a line of JSON is, and of which version: read before the line is decoded as that shape."""
+"""Which of our shapes a line of JSON is, and of which version: read before the line is decoded as
+that shape."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _decode = msgspec.json.Decoder(_Shapes).decode
 
 
 def kind_of(data: bytes) -> tuple[str, str]:
-    """``context``, ``record``, ``plan``, ``trial`` or ``trial_run``, and the version's text; two empty texts for
-    others.
+    """``context``, ``record``, ``plan``, ``trial`` or ``trial_run``, and the version's text; two
+    empty texts for others.
 
     `DECODE_ERRORS` for what is no JSON object.
     """
-    shapes = _decode(data)
-    named = [(name, value) for name in shapes.__struct_fields__ if (value := getattr(shapes, name)) is not UNSET]
+    fields = msgspec.structs.asdict(_decode(data))
+    named = [(name, value) for name, value in fields.items() if value is not UNSET]
     if len(named) != 1:
         return "", ""
     name, version = named[0]

@@ -1,4 +1,5 @@
-"""Record files of any size: read once to check and index them, then one cell's records at a time."""
+"""Record files of any size: read once to check and index them, then one cell's records at a
+time."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ COPIED_AT_ONCE = 1 << 20
 class Store:
     """Records of several files by machine and cell; use it in a ``with``.
 
-    In memory are the contexts, a few bytes for each record, and one cell's records at a time.  Everything in the files
-    is checked before the first record is handed out.  What cannot be read twice (a pipe) is copied to a temporary file.
-    """
+    In memory are the contexts, a few bytes for each record, and one cell's records at a time.
+    Everything in the files is checked before the first record is handed out.  What cannot be read
+    twice (a pipe) is copied to a temporary file."""
 
-    def __init__(self, paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = ()) -> None:
+    def __init__(
+        self, paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = ()
+    ) -> None:
         self.paths = list(paths)
         self.contexts: dict[str, Context] = {}
         self.cells: dict[str, Cell] = {}
@@ -54,7 +57,9 @@ class Store:
                     continue
                 record = line.value
                 if record.id not in wanted:
-                    wanted[record.id] = not self._only or any(matches(record.id, pattern) for pattern in self._only)
+                    wanted[record.id] = not self._only or any(
+                        matches(record.id, pattern) for pattern in self._only
+                    )
                 if wanted[record.id]:
                     self._take(record, number, line.start, line.end - line.start)
             for warning in reader.warnings:
@@ -65,9 +70,8 @@ class Store:
     def _take_context(self, context: Context, path: str) -> None:
         known = self.contexts.setdefault(context.context_id, context)
         if known != context:
-            raise UserError(
-                f"context {context.context_id} differs from the one with the same id in an earlier file", path
-            )
+            earlier = "differs from the one with the same id in an earlier file"
+            raise UserError(f"context {context.context_id} {earlier}", path)
 
     def _take(self, record: Record, file: int, start: int, length: int) -> None:
         machine = self.contexts[record.context_id].machine_id
@@ -95,15 +99,14 @@ class Store:
                 record = self._record(*places[i : i + 3])
                 known = members.setdefault(record.context_id, record)
                 if known != record:
-                    raise UserError(
-                        f"{cell_id} occurs twice with different content in launch {record.context_id}",
-                        self.paths[places[i]],
-                    )
+                    twice = f"occurs twice with different content in launch {record.context_id}"
+                    raise UserError(f"{cell_id} {twice}", self.paths[places[i]])
                 repeated += known is not record
             yield machine, list(members.values())
         if repeated:
             self._warn(
-                f"{repeated} records occur more than once and count once: a file is named twice, or in another one too"
+                f"{repeated} records occur more than once and count once: a file is named "
+                "twice, or in another one too"
             )
 
     def records(self) -> Iterator[Record]:

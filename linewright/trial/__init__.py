@@ -1,1 +1,2 @@
-"""Trying settings on a program of the user's: what is kept, how it is run, and what may be said of it."""
+"""Trying settings on a program of the user's: what is kept, how it is run, and what may be said of
+it."""

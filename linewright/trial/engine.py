@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from linewright.analysis.paired import Run, Trial, interim_rounds, judge, schedule
 from linewright.errors import RunError
-from linewright.trial.files import Named, Sample, Session
-from linewright.trial.runner import Interrupted, Outcome, Runner
+from linewright.trial.interim_analysis import TrialVerdict, analyse, interim_rounds, schedule
+from linewright.trial.runner import Interrupted, Runner, RunOutcome
+from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 from linewright.units import duration_text
 
 
-class Finished(NamedTuple):
+class TrialOutcome(NamedTuple):
     """What a trial came to; `interrupted` when the user ended it."""
 
-    samples: list[Sample]
-    verdict: Trial
+    samples: list[ProgramRun]
+    verdict: TrialVerdict
     interrupted: bool
 
 
-class Step(NamedTuple):
+class RunStep(NamedTuple):
     """One run that ended, for the progress display."""
 
     id: str
@@ -31,11 +31,13 @@ class Step(NamedTuple):
 class TrialMeter:
     """Share of the planned runs that are done, and the longest time left: a trial may end early."""
 
-    def __init__(self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._total, self._before, self._done, self._clock = total, done, done, clock
         self._start = clock()
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RunStep) -> None:
         self._done += 1
 
     @property
@@ -52,19 +54,16 @@ class TrialMeter:
         return f"{self.share:4.0%}  {self._done}/{self._total} runs, {left}  {name}"
 
 
-def judged(session: Session, samples: Iterable[Sample]) -> Trial:
+def judgement(session: Session, samples: Iterable[ProgramRun]) -> TrialVerdict:
     """What the counted runs of one session allow to be said."""
-    runs = [
-        Run(setting=s.setting, round=s.round, value=s.value, reason=s.reason)
-        for s in samples
-        if not s.warm_up and s.session == session.session
-    ]
-    return judge(
-        runs, [s.name for s in session.settings], session.planned_rounds, session.precision, session.higher_is_better
-    )
+    runs: dict[str, dict[int, float | None]] = {s.name: {} for s in session.settings}
+    for s in samples:
+        if not s.warm_up and s.session == session.session:
+            runs[s.setting][s.round] = s.value
+    return analyse(runs, session.planned_rounds, session.precision, session.higher_is_better)
 
 
-def runs_left(session: Session, done: Sequence[Sample]) -> list[tuple[int, Named]]:
+def runs_left(session: Session, done: Sequence[ProgramRun]) -> list[tuple[int, TrialSetting]]:
     """(round, setting) in the order to run, without what has been run."""
     have = {(s.round, s.setting) for s in done if not s.warm_up}
     by_name = {s.name: s for s in session.settings}
@@ -75,18 +74,18 @@ def runs_left(session: Session, done: Sequence[Sample]) -> list[tuple[int, Named
 def run(
     session: Session,
     runner: Runner,
-    done: Sequence[Sample] = (),
-    keep: Callable[[Sample], None] = lambda sample: None,
-    show: Callable[[Step], None] = lambda step: None,
-) -> Finished:
+    done: Sequence[ProgramRun] = (),
+    keep: Callable[[ProgramRun], None] = lambda sample: None,
+    show: Callable[[RunStep], None] = lambda step: None,
+) -> TrialOutcome:
     """Run until the answer is clear, precise enough, or the rounds are done.
 
     Every run is handed to `keep` as it ends.  RunError when no setting's warm-up gives a figure.
     """
     samples = list(done)
     left = runs_left(session, samples)
-    if not left or (samples and judged(session, samples).stop):
-        return Finished(samples, judged(session, samples), False)
+    if not left or (samples and judgement(session, samples).stop):
+        return TrialOutcome(samples, judgement(session, samples), False)
     try:
         _warm_up(session, runner, keep, show)
         while left:
@@ -95,23 +94,32 @@ def run(
                 sample = _sample(session, setting, number, runner(setting.environment))
                 samples.append(sample)
                 keep(sample)
-                show(Step(setting.name, 0))
+                show(RunStep(setting.name, 0))
             left = [pair for pair in left if pair[0] != number]
-            if number + 1 in interim_rounds(session.planned_rounds) and judged(session, samples).stop:
+            if (
+                number + 1 in interim_rounds(session.planned_rounds)
+                and judgement(session, samples).stop
+            ):
                 break
     except Interrupted:
-        return Finished(samples, judged(session, samples), True)
-    return Finished(samples, judged(session, samples), False)
+        return TrialOutcome(samples, judgement(session, samples), True)
+    return TrialOutcome(samples, judgement(session, samples), False)
 
 
-def _warm_up(session: Session, runner: Runner, keep: Callable[[Sample], None], show: Callable[[Step], None]) -> None:
-    """Runs that fill caches and are not counted; a program that fails under every setting is reported at once."""
+def _warm_up(
+    session: Session,
+    runner: Runner,
+    keep: Callable[[ProgramRun], None],
+    show: Callable[[RunStep], None],
+) -> None:
+    """Runs that fill caches and are not counted; a program that fails under every setting is
+    reported at once."""
     failed: dict[str, str] = {}
     for number in range(session.warmup_rounds):
         for setting in session.settings:
             sample = _sample(session, setting, number, runner(setting.environment), warm_up=True)
             keep(sample)
-            show(Step(f"{setting.name} (warm-up)", 0))
+            show(RunStep(f"{setting.name} (warm-up)", 0))
             if sample.value is None:
                 failed[setting.name] = sample.reason
             else:
@@ -124,8 +132,10 @@ def no_figure(session: Session, reason: str) -> str:
     return f"{session.command[0]} gives no figure under any setting: {reason}"
 
 
-def _sample(session: Session, setting: Named, number: int, outcome: Outcome, warm_up: bool = False) -> Sample:
-    return Sample(
+def _sample(
+    session: Session, setting: TrialSetting, number: int, outcome: RunOutcome, warm_up: bool = False
+) -> ProgramRun:
+    return ProgramRun(
         linewright_trial_run=1,
         session=session.session,
         setting=setting.name,

@@ -1,43 +1,49 @@
-"""One run of the user's program: its environment, its metric, and what it did when it failed."""
+"""One run of the user's program, here or elsewhere: its environment, its metric, and what it did
+when it failed."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-import signal
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from linewright.errors import UserError, one_line
-from linewright.target.interrupts import Interrupts
+import msgspec
+
+from linewright.errors import RunError, UserError, one_line
+from linewright.run.interrupts import Interrupts
+from linewright.run.place import LOST, Place
+from linewright.run.probe_questions import error_text, exit_text
+from linewright.run.process import start
+from linewright.trial.trial_file import FOLDER
 
 METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}
-"""Metrics that the system gives, and their units; anything else is a regular expression on the program's output."""
-LAUNCHER = str(Path(__file__).with_name("launch.py"))
+"""Metrics that the system gives, and their units; anything else is a regular expression on the
+program's output."""
+FIRST = b'{"linewright_programs":1,'
+"""How the helper's first line begins; what comes before it is talk of a login shell."""
+CLOSE_S = 15.0
+"""Longest wait for the helper's end."""
 MOST_OUTPUT = 16 * 1024 * 1024
 """Bytes of standard output that are searched."""
-MOST_ROUNDS = 100
-"""Times that a program's processes are looked for and killed: one may start another meanwhile."""
 NO_MATCH = "nothing in its output fits the metric's expression"
-TAIL = 4096
-"""Bytes of standard error that are searched for a failed run's last line."""
 
 
 class Interrupted(Exception):
     """The run was ended, by the user or with a connection: it is no result and is not kept."""
 
 
+class Lost(Interrupted):
+    """The connection ended: no further run is possible."""
+
+
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What one run gave; `value` is None where it failed, and `reason` then says why."""
 
     value: float | None
@@ -48,16 +54,18 @@ class Outcome:
     exit_code: int | None
 
 
-Runner = Callable[[Mapping[str, str]], Outcome]
+Runner = Callable[[Mapping[str, str]], RunOutcome]
 """Runs the program once with these changes to the environment."""
 
 
 def compile_metric(text: str, where: str = "--metric") -> re.Pattern[bytes] | None:
-    """None for a metric of the system's, else the expression that finds the figure in the output."""
+    """None for a metric of the system's, else the expression that finds the figure in the
+    output."""
     if text in METRICS:
         return None
     allowed = (
-        f"allowed: {', '.join(METRICS)}, or a regular expression whose first group is a number in the program's output"
+        f"allowed: {', '.join(METRICS)}, or a regular expression whose first group is a "
+        "number in the program's output"
     )
     try:
         pattern = re.compile(text.encode(), re.MULTILINE)
@@ -86,36 +94,166 @@ def _positive(value: float) -> tuple[float | None, str]:
     return value, ""
 
 
+class Helper:
+    """The probe of a machine as a helper that runs programs there (probe/programs.hpp), so that no
+    connection is in their figures; `about` is what it says of that machine."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._errors = tempfile.TemporaryFile()
+        # In a session of its own: Ctrl-C is ours to pass on, and ssh would die of it.
+        self._process = start(place.ask("--programs"), own_session=True, stderr=self._errors)
+        line = b"talk"
+        while line and not line.startswith(FIRST):
+            line = self._process.stdout.readline()
+        if not line:
+            why = self.why()
+            self.close()
+            raise RunError(why)
+        self.about: dict[str, Any] = msgspec.json.decode(line)
+        del self.about["linewright_programs"]
+
+    def start(self, request: Mapping[str, Any]) -> None:
+        """Have a program started; `answer` waits for its end."""
+        try:
+            self._process.stdin.write(msgspec.json.encode(request) + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise Lost from None
+
+    def end(self, how: str) -> None:
+        """``end`` or ``kill`` the program that runs; for signal handlers, so it is written past
+        every buffer."""
+        with suppress(OSError):
+            os.write(self._process.stdin.fileno(), how.encode() + b"\n")
+
+    def answer(self) -> tuple[dict[str, Any], bytes]:
+        """What the program took, and its output."""
+        line = self._process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise Lost
+        found = msgspec.json.decode(line)
+        output = self._process.stdout.read(found.get("output_bytes", 0))
+        if len(output) < found.get("output_bytes", 0):
+            raise Lost
+        return found, output
+
+    def why(self) -> str:
+        """Why nothing more comes."""
+        code = self._process.wait()
+        self._errors.seek(0)
+        said = error_text(self._errors.read())
+        if code == LOST and self.place.link:
+            return self.place.link.lost + (f": {said}" if said else "")
+        return f"{self.place.name}: the helper there ended" + (
+            f": {said}" if said else f" with {code}"
+        )
+
+    def kill(self) -> None:
+        """End the connection; the program there is then killed."""
+        self._process.kill()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._errors.close()
+
+
 class Runs:
-    """A command that is run, and what its runs come to, wherever that is."""
+    """A command that a helper runs; called once per run.  The caller's `Interrupts` end the program
+    with a first signal politely, with a second one at once, and with a third the helper."""
 
     lost = ""
     """Why no further run is possible, where it was not the user who ended this one."""
 
-    def __init__(self, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None) -> None:
-        self._command, self._metric = command, metric
+    def __init__(
+        self,
+        helper: Helper,
+        command: list[str],
+        metric: str,
+        interrupts: Interrupts,
+        limit_s: float | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        """`more` is put into every run's environment; `FOLDER` in one is the helper's folder."""
+        self._helper, self._command, self._metric = helper, command, metric
         self._pattern = compile_metric(metric)
-        self._interrupts, self._limit_s = interrupts, limit_s
+        self._interrupts, self._limit_s, self._more = interrupts, limit_s, dict(more or {})
 
-    def _late(self, took: float) -> Outcome:
-        return Outcome(None, f"longer than --limit: ended after {took:.1f} s", took, 0.0, 0, None)
+    def __call__(self, environment: Mapping[str, str]) -> RunOutcome:
+        if self._interrupts.caught:
+            raise Interrupted
+        place = self._helper.place
+        changed = {**environment, **self._more}
+        if place.far:
+            changed = {name: text.replace(FOLDER, place.folder) for name, text in changed.items()}
+        request = {
+            "command": self._command, "environment": changed, "limit_s": self._limit_s or 0,
+            "output": MOST_OUTPUT + 1 if self._pattern else 0,
+        }  # fmt: skip
+        try:
+            self._helper.start(request)
+            found, output = self._wait()
+        except Lost:
+            self.lost = "" if self._interrupts.caught else self._helper.why()
+            raise
+        if self._interrupts.caught:
+            raise Interrupted
+        if "errno" in found:
+            there = f" on {place.name}" if place.far else ""
+            why = os.strerror(found["errno"])
+            raise UserError(f"cannot run {self._command[0]}{there}: {why}", "PROGRAM")
+        if found["late"]:
+            return self._late(found["wall_s"])
+        return self._outcome(found, output)
 
-    def _outcome(self, found: Mapping[str, Any], output: BinaryIO, errors: BinaryIO) -> Outcome:
-        """Of a run that came to its end, by what its launcher measured."""
+    def _wait(self) -> tuple[dict[str, Any], bytes]:
+        def pass_on() -> None:
+            count = self._interrupts.count
+            self._helper.kill() if count > 2 else self._helper.end("kill" if count > 1 else "end")
+
+        self._interrupts.on_signal = pass_on
+        try:
+            if self._interrupts.caught:  # it came before the line above
+                pass_on()
+            return self._helper.answer()
+        finally:
+            self._interrupts.on_signal = lambda: None
+
+    def _late(self, took: float) -> RunOutcome:
+        return RunOutcome(
+            None, f"longer than its limit: ended after {took:.1f} s", took, 0.0, 0, None
+        )
+
+    def _outcome(self, found: Mapping[str, Any], output: bytes) -> RunOutcome:
+        """Of a run that came to its end, by what the helper measured."""
         code = os.waitstatus_to_exitcode(found["status"])
         wall_s, cpu_s, maxrss = found["wall_s"], found["cpu_s"], found["maxrss_bytes"]
-        value, reason = (None, _failure(code, errors)) if code else self._value(wall_s, cpu_s, maxrss, output)
-        return Outcome(value, reason, wall_s, cpu_s, maxrss, code)
+        value, reason = (
+            (None, _failure(code, found["errors"]))
+            if code
+            else self._value(wall_s, cpu_s, maxrss, output)
+        )
+        return RunOutcome(value, reason, wall_s, cpu_s, maxrss, code)
 
-    def _value(self, wall_s: float, cpu_s: float, maxrss: int, output: BinaryIO) -> tuple[float | None, str]:
+    def _value(
+        self, wall_s: float, cpu_s: float, maxrss: int, output: bytes
+    ) -> tuple[float | None, str]:
         if self._pattern is None:
             return _positive({"wall": wall_s, "cpu": cpu_s, "maxrss": float(maxrss)}[self._metric])
-        output.seek(0)
-        text = output.read(MOST_OUTPUT + 1)
         with self._interruptible():
-            value, reason = figure(self._pattern, text[:MOST_OUTPUT])
-        if reason == NO_MATCH and len(text) > MOST_OUTPUT:
-            reason = f"nothing in the first {MOST_OUTPUT // 2**20} MiB of its output fits the metric's expression"
+            value, reason = figure(self._pattern, output[:MOST_OUTPUT])
+        if reason == NO_MATCH and len(output) > MOST_OUTPUT:
+            reason = (
+                f"nothing in the first {MOST_OUTPUT // 2**20} MiB of its output fits the "
+                "metric's expression"
+            )
         return value, reason
 
     @contextmanager
@@ -135,129 +273,6 @@ class Runs:
             self._interrupts.on_signal = lambda: None
 
 
-class Process(Runs):
-    """Runs a command here; called once per run.  The caller's `Interrupts` end the program with a first signal politely
-    and with a second one at once."""
-
-    def __init__(
-        self, program: str, command: list[str], metric: str, interrupts: Interrupts, limit_s: float | None = None
-    ) -> None:
-        super().__init__(command, metric, interrupts, limit_s)
-        self._program = program
-
-    def __call__(self, environment: Mapping[str, str]) -> Outcome:
-        if self._interrupts.caught:
-            raise Interrupted
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            return self._run(environment, output, errors)
-
-    def _run(self, environment: Mapping[str, str], output: BinaryIO, errors: BinaryIO) -> Outcome:
-        started = time.perf_counter()
-        receive, send = os.pipe()
-        launcher = [
-            sys.executable,
-            "-I",
-            "-S",
-            LAUNCHER,
-            str(send),
-            json.dumps(dict(environment)),
-            self._program,
-            *self._command,
-        ]
-        with os.fdopen(receive, "rb") as report:
-            try:
-                process = subprocess.Popen(
-                    launcher,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output if self._pattern else subprocess.DEVNULL,
-                    stderr=errors,
-                    process_group=0,
-                    pass_fds=(send,),
-                )
-            except OSError as error:
-                raise UserError(f"cannot run {self._program}: {error.strerror}", "PROGRAM") from None
-            finally:
-                os.close(send)
-            late = self._wait(process)
-            text = report.read()
-        if self._interrupts.caught:
-            raise Interrupted
-        took = time.perf_counter() - started
-        if late:
-            return self._late(took)
-        if not text:
-            return Outcome(None, _failure(process.returncode, errors), took, 0.0, 0, None)
-        found = json.loads(text)
-        if "errno" in found:
-            raise UserError(f"cannot run {self._program}: {os.strerror(found['errno'])}", "PROGRAM")
-        return self._outcome(found, output, errors)
-
-    def _wait(self, process: subprocess.Popen) -> bool:
-        """Wait for the launcher, passing the user's signals on; whether the limit ended it."""
-        self._interrupts.on_signal = lambda: _end(process.pid, self._interrupts.count > 1)
-        if self._interrupts.caught:  # it came before the line above
-            _end(process.pid, False)
-        try:
-            process.wait(self._limit_s)
-            return False
-        except subprocess.TimeoutExpired:
-            _end(process.pid, True)
-            process.wait()
-            return True
-        finally:
-            self._interrupts.on_signal = lambda: None
-
-
-def _end(launcher: int, at_once: bool) -> None:
-    """End the program and what it started, in whatever process group (`timeout` and shells make their own).
-
-    Politely, or at once and then again until nothing is left: what goes on running would be timed with the next runs.
-    The launcher goes last, since its children are found through it.
-    """
-    number = signal.SIGKILL if at_once else signal.SIGTERM
-    for _ in range(MOST_ROUNDS if at_once else 1):
-        found = _descendants(launcher)
-        for pid in found:
-            _signal(os.kill, pid, number)
-            _signal(
-                os.kill, pid, signal.SIGCONT
-            )  # one that is stopped (it asked the terminal, say) would never hear the other
-        if not found:
-            break
-    _signal(os.killpg, launcher, number)
-
-
-def _signal(send: Callable[[int, int], None], pid: int, number: int) -> None:
-    """It may be gone already, or another user's."""
-    with suppress(ProcessLookupError, PermissionError):
-        send(pid, number)
-
-
-def _descendants(pid: int) -> list[int]:
-    """Living children of a process, their children and so on, by the parents that /proc names."""
-    children: dict[int, list[int]] = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            state, parent = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue  # it has ended meanwhile
-        if state != b"Z":
-            children.setdefault(int(parent), []).append(int(entry))
-    found = [pid]
-    for known in found:
-        found += children.get(known, [])
-    return found[1:]
-
-
-def _failure(code: int, errors: BinaryIO) -> str:
-    how = f"exit code {code}" if code > 0 else f"ended by {_signal_name(-code)}"
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - TAIL))
-    lines = [line for line in errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return f"{how}: {one_line(lines[-1])[:120]}" if lines else how
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def _failure(code: int, errors: str) -> str:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return exit_text(code) + (f": {one_line(lines[-1])[:120]}" if lines else "")

@@ -1,0 +1,136 @@
+"""What may be claimed of contrasts: different, the same, or neither.
+
+- *Different*: Student's t or Wilcoxon's test, with Holm's correction (1979) over all contrasts of
+  one question.
+- *Same*: the equivalence test; the 95 % interval lies within the tolerance, which is two one-sided
+  tests at 2.5 % each (Schuirmann 1987).
+- *Undecided*: everything else, and how many launches would probably decide it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from linewright.analysis.contrast import Contrast
+
+ALPHA = 0.05
+"""Chance of one false claim in one run, over all questions together."""
+QUESTIONS: Mapping[str, float] = {
+    "forms": 0.027, "readers": 0.009, "cores": 0.0045, "across": 0.0045,
+}  # fmt: skip
+"""How the questions asked of one run share nine tenths of `ALPHA`: form against default at every
+point (crossovers follow from it), readers against their number and updaters, core against core,
+operation against operation.  The two looks of a run have the last tenth."""
+IN_SEQUENCE = 0.2
+"""Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of
+drift holds only nearly."""
+FEWEST_LAUNCHES = 5
+"""Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
+SAME_ALONE = 0.05
+SAME_CONTENDED = 0.10
+"""Relative difference below which two costs are called the same, alone and contended."""
+SAME_NS = 0.5
+"""Exposed costs that differ by less are called the same, about two cycles: a share of a cost that
+work hides is nothing."""
+
+UNPAIRED = 8
+"""Times as many launches that runs made one after the other need: their drift is estimated from
+them too."""
+MOST_LAUNCHES = 40
+"""More launches than this are not asked for: what they would tell costs more than it is worth."""
+
+Answer = Literal["different", "same", "undecided"]
+
+
+def holm(contrasts: Iterable[Contrast | None]) -> list[float | None]:
+    """Holm's step-down adjusted p values over the contrasts of one question, None where there is
+    none: the chance of one false claim among all stays below alpha."""
+    adjusted = [c and c.p for c in contrasts]
+    order = sorted((i for i, p in enumerate(adjusted) if p is not None), key=lambda i: adjusted[i])
+    running = 0.0
+    for rank, i in enumerate(order):
+        running = adjusted[i] = max(running, min(1.0, (len(order) - rank) * adjusted[i]))
+    return adjusted
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """A contrast and what may be said of it."""
+
+    answer: Answer
+    why: str
+    """Of an undecided one: ``one_launch``, ``few_launches``, ``wide`` (the interval holds both same
+    and different), ``baseline`` (the loop without the operation is no measure here),
+    ``no_figure``, ``published`` (percentiles only).  Empty otherwise."""
+    contrast: Contrast | None
+    p: float | None
+    """Corrected over the question's family."""
+    within: float | None
+    """Of ``same``: what the interval shows the difference to be below, as a share or in ns."""
+    same: float = 0.0
+    """The tolerance of the answer: a difference below it, a share or ns, counts as the same."""
+
+    @property
+    def cheaper(self) -> bool:
+        """Shown to cost less than what it is compared with."""
+        return self.answer == "different" and self.contrast.value < self.contrast.neutral
+
+    @property
+    def slower(self) -> bool:
+        """Shown to cost more than what it is compared with."""
+        return self.answer == "different" and self.contrast.value > self.contrast.neutral
+
+
+def undecided(
+    why: str, contrast: Contrast | None = None, p: float | None = None, same: float = 0.0
+) -> Judgement:
+    return Judgement(answer="undecided", why=why, contrast=contrast, p=p, within=None, same=same)
+
+
+def judge(
+    contrast: Contrast | None,
+    p: float | None,
+    *,
+    alpha: float,
+    same: float,
+    why: str = "",
+    fewest: int = FEWEST_LAUNCHES,
+    small: bool = False,
+) -> Judgement:
+    """Different, same within `same` (a share, or ns) or undecided.
+
+    `why` says why there is no contrast; `fewest` launches allow a claim; `small`: of programs, a
+    difference that is shown counts even where it lies within `same`."""
+    if contrast is None:
+        return undecided(why or "no_figure", same=same)
+    if contrast.launches < fewest:
+        few = "one_launch" if contrast.launches < 2 else "few_launches"
+        return undecided(few, contrast, p, same)
+    judgement = undecided("wide", contrast, p, same)
+    different = p is not None and p < alpha and contrast.separate
+    if contrast.farthest <= same and not (different and small):
+        return msgspec.structs.replace(judgement, answer="same", why="", within=contrast.farthest)
+    return (
+        msgspec.structs.replace(judgement, answer="different", why="") if different else judgement
+    )
+
+
+def detectable(c: Contrast, launches: int) -> float:
+    """The smallest difference that this number of launches would probably show, as a logarithm or
+    in ns."""
+    return 2.8 * c.spread * math.sqrt((1 if c.paired else UNPAIRED) / launches)
+
+
+def launches_needed(judgement: Judgement) -> float:
+    """Launches from which an undecided comparison would probably be decided, its spread staying
+    what it is; infinite where only no difference at all would count as the same."""
+    c = judgement.contrast
+    if c is None or c.launches < FEWEST_LAUNCHES or c.spread <= 0:
+        return FEWEST_LAUNCHES
+    bound = math.log1p(judgement.same) if c.scale == "ratio" else judgement.same
+    if bound <= 0:
+        return math.inf
+    return max(c.launches + 2, math.ceil((detectable(c, 1) / bound) ** 2))

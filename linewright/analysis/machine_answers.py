@@ -1,0 +1,141 @@
+"""One machine with all that analysis makes of its records, each computed once: what a document is
+said from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from linewright import architectures
+from linewright.analysis import across, setting_choice
+from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
+from linewright.analysis.findings import Finding, findings
+from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, MOST_LAUNCHES, launches_needed
+from linewright.analysis.near_far import CoreClass, near_far
+from linewright.analysis.setting_choice import Choice
+from linewright.analysis.summarise import by_id
+from linewright.analysis.summary import Summary, machines_of
+from linewright.families import ONE_LINE, family_of
+from linewright.schema import Context
+
+
+@dataclass(frozen=True)
+class MachineAnswers:
+    """One machine's records and what analysis makes of them, computed once."""
+
+    contexts: Sequence[Context]
+    summaries: Sequence[Summary]
+
+    @property
+    def context(self) -> Context | None:
+        return self.contexts[0] if self.contexts else None
+
+    @property
+    def arch(self) -> str:
+        return self.context.arch if self.context else "unknown"
+
+    @property
+    def forms_differ(self) -> bool:
+        """Whether the library has several forms of an operation to choose from."""
+        return architectures.of(self.arch).forms_differ
+
+    @property
+    def emulated(self) -> bool:
+        return any(c.emulated for c in self.contexts)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a model made the records."""
+        return self.context is not None and self.context.target.startswith("simulated")
+
+    @property
+    def published(self) -> bool:
+        """Whether the records are of published percentiles: no launches of ours, and no
+        intervals."""
+        return any(s.published for s in self.summaries)
+
+    @cached_property
+    def default(self) -> str:
+        return setting_choice.default_choice(self.context.features if self.context else [])
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        return [] if self.emulated else findings(self.summaries)
+
+    @cached_property
+    def width_bits(self) -> int:
+        """The width that most cells on one line have."""
+        widths = [
+            s.cell.width_bits for s in self.summaries if s.cell.operation in ONE_LINE.operations
+        ]
+        return max(set(widths), key=widths.count) if widths else 64
+
+    @cached_property
+    def one_line(self) -> list[Summary]:
+        """The cells on one line of that width."""
+        return [
+            s
+            for s in self.summaries
+            if s.cell.operation in ONE_LINE.operations and s.cell.width_bits == self.width_bits
+        ]
+
+    @cached_property
+    def of_width(self) -> list[Finding]:
+        """The findings of that width."""
+        return [f for f in self.findings if f.situation.width_bits == self.width_bits]
+
+    @cached_property
+    def across(self) -> list[across.Across]:
+        """Operation against operation."""
+        return across.across(self.summaries)
+
+    @cached_property
+    def floors(self) -> dict[NoiseGroup, Floor]:
+        return floors(self.summaries, self.arch)
+
+    @cached_property
+    def work_loop(self) -> WorkLoop | None:
+        return work_loop(self.contexts)
+
+    @cached_property
+    def classes(self) -> list[CoreClass]:
+        """Where arm64's LSE instructions seem to be performed, by core."""
+        return near_far({c.context_id: c for c in self.contexts}, self.summaries)
+
+    def of_family(self, name: str) -> list[Finding]:
+        """Findings of one family of operations."""
+        return [f for f in self.findings if family_of(f.operation).name == name]
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        return setting_choice.choices(self.findings, self.default) if self.forms_differ else []
+
+    @cached_property
+    def core_types(self) -> list[setting_choice.CoreType]:
+        if not self.choices:
+            return []
+        return setting_choice.core_types(self.findings, self.contexts, self.default)
+
+    @cached_property
+    def launches_asked(self) -> int:
+        """Launches that would probably decide what is open, and show a supported setting's other
+        states: the one number that every sentence and command suggests."""
+        few = 0 < setting_choice.launches_behind(self.choices) < setting_choice.SETTLED
+        rows = [r.judgement for f in self.findings for r in f.of("undecided")]
+        rows += [j for c in self.choices for j in c.still_open]
+        asked = [setting_choice.SETTLED if few else FEWEST_LAUNCHES]
+        for judgement in rows:
+            wanted = launches_needed(judgement)
+            # What even the most would not decide is worth no more than a second look.
+            asked.append(wanted if wanted <= MOST_LAUNCHES else 2 * judgement.contrast.launches)
+        return min(max(asked), MOST_LAUNCHES)
+
+
+def machines_with_answers(
+    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
+) -> Iterator[MachineAnswers]:
+    """Each machine that the summaries are of, with its contexts, in the order of the records."""
+    known = by_id(contexts)
+    for machine, own in machines_of(summaries).items():
+        yield MachineAnswers([c for c in known.values() if c.machine_id == machine], own)

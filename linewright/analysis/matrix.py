@@ -1,0 +1,261 @@
+"""The matrix of a machine: what each operation on one line costs alone, among work and contended,
+and the best other form there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from linewright.analysis.across import defaults
+from linewright.analysis.control import condition_of, pooled_interval
+from linewright.analysis.findings import answer_of, distrust_of, plainest
+from linewright.analysis.hypothesis_tests import SAME_ALONE, SAME_CONTENDED, SAME_NS
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.summary import Summary, figure_of
+from linewright.forms import made_of
+from linewright.schema import Cell, Interval, Situation
+
+ROWS: tuple[tuple[str, str], ...] = (
+    ("read", ""),
+    ("add", ""),
+    ("fetch_add", ""),
+    ("xchg", ""),
+    ("cmpxchg", "read_first"),
+    ("cmpxchg", "guess_first"),
+)
+"""Operations, and the loop of their forms where one operation has two rows."""
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One measured cost in ns per operation, with its interval."""
+
+    ns: Interval
+    id: str
+    """The cell's canonical id, for ``show --why``."""
+    form: str
+    metastable: bool = False
+    """The launches fall into modes: one number does not describe the cell."""
+    modes_ns: tuple[float, ...] = ()
+    """The modes' medians, of a metastable cell."""
+    reliable: bool = True
+    """False where too many windows were disturbed."""
+
+
+class Versus(Struct, frozen=True, kw_only=True):
+    """The best alternative to a row's default form, and what is known of it."""
+
+    form: str
+    answer: Literal["cheaper", "slower", "same", "undecided"]
+    scale: Literal["ratio", "ns"]
+    """Whether `low` and `high` are the alternative over the default, or the alternative minus the
+    default."""
+    low: float | None
+    """Ends of the 95 % interval; None where there is none, such as after one launch."""
+    high: float | None
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One cell of the matrix: an operation under one condition."""
+
+    default: Figure | None
+    """The form that a compiler emits, which the others are compared with; None where it has no
+    figure."""
+    versus: Versus | None = None
+    """The cheapest form that is shown to cost less; where none is, the one that might save most;
+    None without any."""
+    why: str = ""
+    """Why there is no figure: a status, a flag, ``not_measured``, ``withheld``, ``no_baseline``."""
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    """One column of the matrix: where the operation is performed, and what may be said there."""
+
+    key: Literal["alone", "work", "contended"]
+    situation: Situation
+    """Of all its cells, but for lines, width and parameters."""
+    placement: str = ""
+    """Topology class of the second CPU, such as ``same_l3``."""
+    scale: Literal["ratio", "ns"]
+    same: float
+    """Below this difference, a share or ns, two costs are called the same."""
+    floor: float = 0.0
+    """What identical machine code differed by in this run; 0 where it is unknown."""
+    pairs: int = 0
+    """Pairs of forms with identical machine code that the floor rests on."""
+    unit_ns: float = 0.0
+    """How long one unit of work takes; 0 where it is unknown."""
+    bent: float | None = None
+    """Of work, how far the loop without an operation is from proportional to it in this run, as a
+    share."""
+    spread: float | None = None
+    """And how far its windows are apart, from the 10th to the 90th percentile, as a share."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One operation of the matrix."""
+
+    operation: str
+    loop: str
+    """Of its forms, where one operation has two rows."""
+    name: str = ""
+    """In words, which say/ gives: ``add``, ``CAS, reads first``."""
+    entries: dict[str, Entry]
+    """By the key of the condition."""
+
+
+def column_key(s: Summary) -> str:
+    """The column that a cell belongs to; empty for none."""
+    if s.cell.contender == "same_line":
+        return "" if s.cell.work_iters else "contended"
+    return "" if s.cell.contender != "none" else "work" if s.cell.work_iters else "alone"
+
+
+def conditions(m: MachineAnswers) -> list[Condition]:
+    """The three columns, each at the least work or spacing at which the add was measured that
+    stands in the first: a published table has other forms at other points."""
+    keyed = {key: [s for s in m.one_line if column_key(s) == key] for key in _KEYS}
+    plain = defaults([s for s in keyed["alone"] if s.has_figures]).get("add")
+    chosen = {
+        key: [s for s in own if plain and s.cell.form == plain.cell.form] or own
+        for key, own in keyed.items()
+    }
+    return [_condition(key, own, m) for key, own in chosen.items() if own]
+
+
+_KEYS = ("alone", "work", "contended")
+
+
+def _condition(key: str, own: Sequence[Summary], m: MachineAnswers) -> Condition:
+    example = min(own, key=lambda s: (s.cell.threads, s.cell.work_iters, s.cell.contender_iters))
+    exposed, cell = figure_of(example) == "exposed", example.cell
+    floor = m.floors.get(condition_of(cell))
+    loop = m.work_loop if cell.work_iters else None
+    return Condition(
+        key=key,
+        situation=_column_of(cell),
+        placement=example.placement_class,
+        scale="ns" if exposed else "ratio",
+        same=SAME_NS if exposed else SAME_CONTENDED if key == "contended" else SAME_ALONE,
+        floor=floor.size if floor else 0.0,
+        pairs=floor.pairs if floor else 0,
+        unit_ns=m.context.unit_ns if m.context else 0.0,
+        bent=loop.nonlinearity if loop else None,
+        spread=loop.spread if loop else None,
+    )
+
+
+def _column_of(cell: Cell) -> Situation:
+    return cell.situation.without("lines", "width_bits", "params", "placement", "work")
+
+
+def figure(s: Summary, beside: Sequence[Summary] = ()) -> Figure:
+    """A cell's figure: exposed where there is work around it, else its issue interval, no surer
+    than the cells beside it allow."""
+    exposed = figure_of(s) == "exposed"
+    ns = s.exposed if exposed else s.issue
+    if not exposed and s.issue and s.issue.confidence > 0:
+        ns = pooled_interval(s, beside)
+    modes = tuple(mode.median_ns for mode in s.modes) if s.metastable and not exposed else ()
+    return Figure(
+        ns=ns,
+        id=s.id,
+        form=s.cell.form,
+        metastable=s.metastable,
+        modes_ns=modes,
+        reliable=s.status == "ok",
+    )
+
+
+def shown_ratio(first: Figure | None, second: Figure | None) -> tuple[float, float] | None:
+    """The second machine's cost over the first one's, from the ends of both intervals since their
+    launches are independent; None where these overlap, or one has none."""
+    known = [c for c in (first, second) if c and c.ns.confidence > 0 and not c.modes_ns]
+    if len(known) < 2 or not min(first.ns.low_ns, second.ns.low_ns) > 0:
+        return None
+    low, high = second.ns.low_ns / first.ns.high_ns, second.ns.high_ns / first.ns.low_ns
+    return None if low <= 1 <= high else (low, high)
+
+
+def rows(m: MachineAnswers, columns: Sequence[Condition]) -> list[Row]:
+    """The operations that were measured, each with its entry in every column."""
+    answers = []
+    for operation, loop in ROWS:
+        own = [
+            s
+            for s in m.one_line
+            if s.cell.operation == operation and made_of(s.cell.form).loop == loop
+        ]
+        if operation == "add" and not any(s.cell.form == "lock_add" for s in own):
+            own += [s for s in m.one_line if s.cell.operation == "fetch_add"]
+        if own:
+            entries = {
+                c.key: _entry(
+                    [s for s in own if _column_of(s.cell) == c.situation], c, operation, loop, m
+                )
+                for c in columns
+            }
+            answers.append(Row(operation=operation, loop=loop, entries=entries))
+    return answers
+
+
+def _entry(
+    own: Sequence[Summary], c: Condition, operation: str, loop: str, m: MachineAnswers
+) -> Entry:
+    measured = [s for s in own if s.has_figures]
+    if not measured:
+        return Entry(default=None, why=own[0].status if own else "not_measured")
+    usable = [s for s in measured if not distrust_of(s)]
+    if not usable:
+        return Entry(default=None, why=distrust_of(measured[0]))
+    default = _default(usable, operation, loop)
+    if figure_of(default) == "exposed" and default.exposed is None:
+        return Entry(default=None, why="withheld" if default.withheld else "no_baseline")
+    return Entry(default=figure(default, m.one_line), versus=_versus(default, c, operation, m))
+
+
+def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
+    if loop == "guess_first":
+        return min(usable, key=lambda s: made_of(s.cell.form).prefetch != "")
+    return defaults(usable).get(operation, usable[0])
+
+
+def _versus(default: Summary, c: Condition, operation: str, m: MachineAnswers) -> Versus | None:
+    """The alternative that saves most, or that might."""
+    judgements = [
+        (row.form, row.judgement)
+        for f in m.of_width
+        if f.operation == operation and f.default_id == default.id
+        for row in f.rows
+        if made_of(row.form).loop == made_of(default.cell.form).loop
+    ] + [
+        (a.first.form, a.judgement)
+        for a in m.across
+        if a.second == default.cell and a.first.operation == a.second.operation
+    ]
+    known = [(form, j) for form, j in judgements if j.contrast is not None]
+    if not known:
+        return (
+            None
+            if not judgements
+            else Versus(
+                form=judgements[0][0], answer="undecided", scale=c.scale, low=None, high=None
+            )
+        )
+    cheaper = [(form, j) for form, j in known if j.cheaper]
+    open_or_same = [(form, j) for form, j in known if not j.slower]
+    form, best = min(
+        cheaper or open_or_same or known,
+        key=lambda x: x[1].contrast.value if cheaper else x[1].contrast.low,
+    )
+    if cheaper:
+        form = plainest(form, dict(cheaper))
+        best = dict(cheaper)[form]
+    return Versus(
+        form=form,
+        answer=answer_of(best),
+        scale=best.contrast.scale,
+        low=best.contrast.low,
+        high=best.contrast.high,
+    )

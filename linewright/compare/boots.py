@@ -1,0 +1,164 @@
+"""Compares trial files: the same program on two boots, kernels or machines, which no round can
+interleave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from linewright.analysis.contrast import Contrast, welch_t
+from linewright.analysis.hypothesis_tests import ALPHA, SAME_ALONE, holm, judge
+from linewright.analysis.intervals import median
+from linewright.compare.comparison import (
+    ComparedFile,
+    CompareOptions,
+    Comparison,
+    ComparisonRow,
+    Obstacle,
+    refuse_unlike,
+)
+from linewright.compare.conditions import ConditionDifference
+from linewright.errors import UserError
+from linewright.trial.trial_file import Session, TrialFile, check_same
+
+ONE_BOOT = 0.01
+"""Relative standard deviation between boots that is assumed where there are too few to show their
+own."""
+FEWEST_BOOTS = 3
+"""Sessions on each side from which their medians are what is compared; with fewer, a boot's own
+luck cannot show."""
+
+
+def compare(files: Sequence[TrialFile], options: CompareOptions) -> Comparison:
+    """Every setting that the baseline and a file have, for each file, corrected over all settings
+    of all files."""
+    if options.only:
+        raise UserError("a trial has settings and no cells", "--only", "record files only")
+    baseline, *others = files
+    differing = [_machines_apart(baseline, other) for other in others]
+    refuse_unlike([file.path for file in files], differing, options)
+    found = [_pairs(baseline, other) for other in others]
+    ps = iter(holm(pair.contrast for side in found for pair in side))
+    names = [s.name for s in baseline.sessions[0].settings]
+    return Comparison(
+        higher_is_better=baseline.sessions[0].higher_is_better,
+        same=SAME_ALONE,
+        baseline=ComparedFile.of(baseline.path, names, names, sessions=baseline.sessions),
+        others=[
+            ComparedFile.of(
+                other.path,
+                [s.name for s in other.sessions[0].settings],
+                names,
+                sessions=other.sessions,
+                unlike=unlike,
+                failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
+                few_boots=not all(pair.by_boot for pair in pairs),
+            )
+            for other, unlike, pairs in zip(others, differing, found, strict=True)
+        ],
+        rows=[
+            _row(pair, other.path, baseline.sessions[0], next(ps))
+            for other, pairs in zip(others, found, strict=True)
+            for pair in pairs
+        ],
+        fail_above=options.fail_above,
+        undecided_fails=options.undecided_fails,
+    )
+
+
+class _SettingInBoth(NamedTuple):
+    """One setting in both files."""
+
+    setting: str
+    by_boot: bool
+    """Whether the medians of boots are what is independent, or, of few boots, single runs."""
+    before: float | None
+    after: float | None
+    failed: tuple[int, int]
+    contrast: Contrast | None
+
+
+def _machines_apart(before: TrialFile, after: TrialFile) -> list[ConditionDifference]:
+    """Boots differ in kernel and boot parameters on purpose; the machine should be one."""
+    answer = []
+    for name in ("arch", "cpu_model", "cpus"):
+        one, two = (
+            sorted({str(getattr(s, name)) for s in side.sessions}) for side in (before, after)
+        )
+        if one != two or len(one) > 1:
+            answer.append(ConditionDifference(field=name, before=one, after=two))
+    return answer
+
+
+def _pairs(before: TrialFile, after: TrialFile) -> list[_SettingInBoth]:
+    for file in (before, after):
+        for session in file.sessions[1:]:
+            check_same(file.sessions[0], session, file.path)
+    one, two = before.sessions[0], after.sessions[0]
+    if (one.metric, one.higher_is_better) != (two.metric, two.higher_is_better):
+        raise UserError(
+            f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}",
+            "compare",
+            "trials of one metric and direction",
+        )
+    names = [s.name for s in one.settings if s.name in {t.name for t in two.settings}]
+    if not names:
+        raise UserError(
+            f"{before.path} and {after.path} have no setting in common",
+            "compare",
+            "trials of the same settings",
+        )
+    return [_pair(before, after, name) for name in names]
+
+
+def _pair(before: TrialFile, after: TrialFile, setting: str) -> _SettingInBoth:
+    sides = [_values(file, setting) for file in (before, after)]
+    medians = [[median(np.array(boot)) for boot in side] for side in sides]
+    by_boot = min(map(len, sides)) >= FEWEST_BOOTS
+    a, b = medians if by_boot else ([x for boot in side for x in boot] for side in sides)
+    middles = (median(np.array(side)) if side else None for side in medians)
+    failed = tuple(
+        sum(s.setting == setting and not s.warm_up and s.value is None for s in file.samples)
+        for file in (before, after)
+    )
+    contrast = welch_t(b, a, common=0.0 if by_boot else ONE_BOOT)
+    return _SettingInBoth(setting, by_boot, *middles, failed, contrast)
+
+
+def _values(file: TrialFile, setting: str) -> list[list[float]]:
+    """Values of each boot that has any; several sessions of one boot count as that boot."""
+    answer: dict[str, list[float]] = {}
+    boots = {s.session: s.boot_id or s.session for s in file.sessions}
+    for s in file.samples:
+        if s.setting == setting and not s.warm_up and s.value is not None:
+            answer.setdefault(boots[s.session], []).append(s.value)
+    return list(answer.values())
+
+
+def _row(pair: _SettingInBoth, path: str, session: Session, p: float | None) -> ComparisonRow:
+    c, figures = pair.contrast, {}
+    finding, obstacle = "not_comparable", Obstacle("few_runs")
+    if c:
+        figures = {"ratio": c.value, "ratio_low": c.low, "ratio_high": c.high}
+        figures["difference"] = pair.after - pair.before
+    if p is not None:
+        judgement = judge(c, p, alpha=ALPHA, same=SAME_ALONE, fewest=2, small=True)
+        finding, obstacle = judgement.answer, None
+        if finding == "different":
+            finding = "better" if judgement.slower == session.higher_is_better else "worse"
+    elif pair.before is not None and pair.after is None and pair.failed[1]:
+        finding, obstacle = "error", Obstacle("runs_fail")
+    return ComparisonRow(
+        file=path,
+        id=pair.setting,
+        label=pair.setting,
+        unit=session.unit,
+        before=pair.before,
+        after=pair.after,
+        p=p,
+        finding=finding,
+        obstacle=obstacle,
+        **figures,
+    )

@@ -1,0 +1,192 @@
+"""From files to a comparison: record files cell by cell, trial files setting by setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from linewright.analysis import Summary, loading
+from linewright.analysis.cell_names import unique_labels
+from linewright.analysis.hypothesis_tests import SAME_NS
+from linewright.compare import boots
+from linewright.compare.changes import EXACTLY_SAME, EXACTLY_SAME_NS, SAME, Change, turns
+from linewright.compare.changes import compare as compare_cells
+from linewright.compare.comparison import (
+    ComparedFile,
+    CompareOptions,
+    Comparison,
+    ComparisonRow,
+    LaunchOrder,
+    refuse_unlike,
+)
+from linewright.compare.conditions import cycles, differences, simulated
+from linewright.errors import UserError, nothing_finished
+from linewright.records.files import LONGEST_LINE
+from linewright.schema import Context, Interval
+from linewright.trial import trial_file
+
+
+class SummarisedRun(NamedTuple):
+    """One record file, summarised."""
+
+    path: str
+    contexts: list[Context]
+    summaries: list[Summary]
+
+
+def compare(
+    paths: Sequence[str], options: CompareOptions, warn: Callable[[str], None]
+) -> Comparison:
+    """The first file as the baseline of all others; UserError where they should not or cannot be
+    compared."""
+    if len(paths) < 2:
+        raise UserError(
+            "one file has nothing to be compared with",
+            "compare",
+            "linewright compare BASELINE FILE…",
+        )
+    twice = [path for path in paths[1:] if paths[1:].count(path) > 1]
+    if twice:
+        raise UserError(f"{twice[0]} is named twice", "compare", "each file once")
+    kinds = [_is_trial(path) for path in paths]
+    if any(kinds) and not all(kinds):
+        raise UserError(
+            f"{paths[kinds.index(False)]} holds records and {paths[kinds.index(True)]} a trial",
+            "compare",
+            "record files with record files, trial files with trial files",
+        )
+    if kinds[0]:
+        found = boots.compare([trial_file.read(path, warn) for path in paths], options)
+    else:
+        found = _records([_measured(path, options.only, warn) for path in paths], options)
+    return found
+
+
+def _is_trial(path: str) -> bool:
+    """Whether a file's first line says that it is a trial; readers say what is wrong with anything
+    unreadable."""
+    try:
+        with open(path, "rb") as stream:
+            return trial_file.is_first_line(stream.readline(LONGEST_LINE))
+    except OSError:
+        return False
+
+
+def _records(files: Sequence[SummarisedRun], options: CompareOptions) -> Comparison:
+    baseline, *others = files
+    differing = [differences(baseline.contexts, other.contexts) for other in others]
+    refuse_unlike([file.path for file in files], differing, options)
+    for other in others:
+        if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
+            raise UserError(
+                f"no cell in common with {baseline.path}",
+                other.path,
+                "runs of one plan, or of plans that share cells",
+            )
+    contexts = [context for side in files for context in side.contexts]
+    exact = simulated(contexts)
+    same = SAME if options.fail_above is None else options.fail_above
+    same, same_ns = (EXACTLY_SAME, EXACTLY_SAME_NS) if exact else (same, SAME_NS)
+    changes = compare_cells(
+        baseline.summaries, [other.summaries for other in others], contexts, same
+    )
+    labels = unique_labels([s.cell for s in baseline.summaries])
+    wrong = [_went_wrong(baseline, other) for other in others]
+    ids = [s.id for s in baseline.summaries]
+    return Comparison(
+        higher_is_better=False,
+        same=same,
+        same_ns=same_ns,
+        baseline=ComparedFile.of(baseline.path, ids, ids, contexts=baseline.contexts),
+        others=[
+            ComparedFile.of(
+                other.path,
+                [s.id for s in other.summaries],
+                ids,
+                contexts=other.contexts,
+                unlike=unlike,
+                order=_order(baseline, other),
+                cycle_ns=cycles(baseline.contexts, other.contexts),
+                undecided=[c.judgement for c in found if c.judgement.why == "wide"],
+            )
+            for other, unlike, found in zip(others, differing, changes, strict=True)
+        ],
+        rows=[
+            _row(change, other.path, labels[change.id], change.id in now)
+            for other, found, now in zip(others, changes, wrong, strict=True)
+            for change in sorted(found, key=lambda c: c.id not in now)
+        ],
+        fail_above=options.fail_above,
+        undecided_fails=options.undecided_fails,
+        exact=exact,
+    )
+
+
+def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
+    """How the launches of a run lie to the baseline's."""
+    both = baseline.contexts, other.contexts
+    ids, machines = ([{getattr(c, of) for c in side} for side in both] for of in _SHARED)
+    began = [sorted(c.started_utc for c in side) for side in both]
+    if ids[0] == ids[1]:
+        return "itself"
+    if simulated([*baseline.contexts, *other.contexts]):
+        return "model"
+    if machines[0] != machines[1]:
+        return "machines"
+    if turns(*both):
+        return "turns"
+    # Launches of either began while the other's went on.
+    mixed = all(began) and began[0][0] < began[1][-1] and began[1][0] < began[0][-1]
+    return "mixed" if mixed else "sequence"
+
+
+_SHARED = ("context_id", "machine_id")
+
+
+def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> SummarisedRun:
+    loaded = loading.load([path], warn, only)
+    if not loaded.summaries:
+        raise nothing_finished(path, "compare")
+    contexts = list(loaded.contexts.values())
+    machines = {context.machine_id for context in contexts}
+    if len(machines) > 1:
+        raise UserError(
+            f"holds records of {len(machines)} machines or kernels", path, "compare one at a time"
+        )
+    return SummarisedRun(path, contexts, loaded.summaries)
+
+
+def _went_wrong(before: SummarisedRun, after: SummarisedRun) -> set[str]:
+    """Ids of cells that were right before and are wrong now."""
+    right = {s.id for s in before.summaries if s.status == "ok"}
+    return {s.id for s in after.summaries if s.status == "error" and s.id in right}
+
+
+def _times(name: str, interval: Interval | None) -> dict[str, float]:
+    """A time's fields of a row."""
+    if not interval:
+        return {}
+    ends = {f"{name}_low": interval.low_ns, f"{name}_high": interval.high_ns}
+    return {name: interval.median_ns, **ends}
+
+
+_FINDINGS = {"slower": "worse", "faster": "better"}
+
+
+def _row(change: Change, file: str, label: str, wrong: bool) -> ComparisonRow:
+    figures, c = _times("difference", change.difference), change.judgement.contrast
+    if change.finding != "not_comparable":
+        figures |= _times("before", change.before) | _times("after", change.after)
+    if c and c.scale == "ratio":
+        figures |= {"ratio": c.value, "ratio_low": c.low, "ratio_high": c.high}
+    return ComparisonRow(
+        file=file,
+        id=change.id,
+        label=f"{label}, exposed" if change.figure == "exposed" else label,
+        unit="ns",
+        p=change.judgement.p,
+        finding="error" if wrong else _FINDINGS.get(change.finding, change.finding),
+        why=change.judgement.why if change.finding == "undecided" else "",
+        obstacle=change.obstacle,
+        **figures,
+    )

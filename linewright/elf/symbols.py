@@ -1,0 +1,159 @@
+"""Functions and variables of an ELF file by its symbol tables, and its bytes by its own
+addresses."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import shutil
+import struct
+import subprocess
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from linewright.elf.debug_files import debug_files
+
+
+class Symbol(NamedTuple):
+    """A function or variable in its file's own addresses; `size` 0 where the file does not say."""
+
+    address: int
+    size: int
+    name: str
+
+
+@dataclass
+class Module:
+    """One file's segments and symbols."""
+
+    segments: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """File offset, size in the file, address, size in memory."""
+    functions: list[Symbol] = field(default_factory=list)
+    variables: list[Symbol] = field(default_factory=list)
+    thread_locals: list[Symbol] = field(default_factory=list)
+    thread_data: tuple[int, int, int] | None = None
+    """Address, size and alignment of the segment that every thread gets a copy of (PT_TLS)."""
+    stripped: bool = True
+    interpreted: bool = False
+    """It names a dynamic linker, or is linked to a fixed address, as programs do and are and
+    libraries are not."""
+
+    @property
+    def lowest(self) -> int:
+        """Address of the page that the file's beginning is loaded at."""
+        return min((address & ~4095 for _, _, address, _ in self.segments), default=0)
+
+    @property
+    def end(self) -> int:
+        return max((address + size for _, _, address, size in self.segments), default=0)
+
+
+def content(path: str, address: int, size: int) -> bytes:
+    """Bytes of a file by its own addresses; fewer where it does not hold them."""
+    for offset, in_file, begin, _ in module(path).segments:
+        if begin <= address < begin + in_file:
+            with open(path, "rb") as file:
+                file.seek(offset + address - begin)
+                return file.read(min(size, begin + in_file - address))
+    return b""
+
+
+@lru_cache(maxsize=256)
+def module(path: str) -> Module:
+    """The file's symbols; an unreadable, damaged or foreign one has none."""
+    found = Module()
+    try:
+        with open(path, "rb") as file:
+            elf = ELFFile(file)
+            for s in elf.iter_segments("PT_LOAD"):
+                found.segments.append((s["p_offset"], s["p_filesz"], s["p_vaddr"], s["p_memsz"]))
+            for s in elf.iter_segments("PT_TLS"):
+                found.thread_data = (s["p_vaddr"], s["p_memsz"], max(1, s["p_align"]))
+            found.interpreted = elf["e_type"] == "ET_EXEC" or any(elf.iter_segments("PT_INTERP"))
+            tables = [s for s in elf.iter_sections() if isinstance(s, SymbolTableSection)]
+            found.stripped = not any(t.name == ".symtab" for t in tables)
+            for table in tables:
+                _symbols(table, found)
+        if found.stripped:
+            _kept_apart(path, found)
+    except (
+        OSError,
+        ELFError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        MemoryError,
+        IndexError,
+        struct.error,
+    ):
+        pass  # what was read until there stays
+    for kind in (found.functions, found.variables, found.thread_locals):
+        kind.sort()
+    return found
+
+
+def _kept_apart(path: str, to: Module) -> None:
+    """The symbols of a stripped file, from the file of its debug information."""
+    for other in list(debug_files(path))[1:2]:
+        with other.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".symtab")
+            if table is not None:
+                _symbols(table, to)
+
+
+def _symbols(table: SymbolTableSection, to: Module) -> None:
+    """All at once: tables of programs have ten thousands of entries."""
+    functions, data, threads = to.functions, to.variables, to.thread_locals
+    kinds = {1: data, 2: functions, 5: data, 6: threads, 10: functions}
+    order = "<" if table.elffile.little_endian else ">"
+    wide, names = table.elffile.elfclass == 64, table.stringtable.data()
+    for entry in struct.iter_unpack(order + ("IBBHQQ" if wide else "IIIBBH"), table.data()):
+        name, value, size, info, section = (
+            entry[i] for i in ((0, 4, 5, 1, 3) if wide else (0, 1, 2, 3, 5))
+        )
+        kind = kinds.get(info & 15)
+        if kind is not None and section and names[name]:
+            text = names[name : names.index(b"\0", name)].decode("utf-8", "replace")
+            kind.append(Symbol(value, size, text.split("@")[0]))
+
+
+def lookup(symbols: list[Symbol], address: int, slack: int = 0) -> Symbol | None:
+    """The symbol that covers an address; one without a size reaches `slack` bytes."""
+    at = bisect.bisect_right(symbols, address, key=lambda s: s.address) - 1
+    for symbol in reversed(symbols[max(0, at - 8) : at + 1]):
+        if symbol.address <= address < symbol.address + (symbol.size or slack):
+            return symbol
+    return None
+
+
+_HASH = re.compile(r"::h[0-9a-f]{16}$")
+
+
+def without_hash(name: str) -> str:
+    """A name of Rust without what its compiler adds to it."""
+    return _HASH.sub("", name)
+
+
+@lru_cache(maxsize=4096)
+def demangle(name: str) -> str:
+    """A name of C++ or Rust as it is written, where a demangler is installed."""
+    tool = _demangler() if name.startswith("_Z") else None
+    if tool is None:
+        return name
+    try:
+        done = subprocess.run([tool, name], capture_output=True, text=True, timeout=10)
+        return without_hash(done.stdout.strip()) or name
+    except (OSError, subprocess.TimeoutExpired):
+        return name
+
+
+@lru_cache(maxsize=1)
+def _demangler() -> str | None:
+    return next((t for t in map(shutil.which, ("llvm-cxxfilt", "c++filt")) if t), None)

@@ -1,0 +1,411 @@
+"""Types of variables and heap blocks by a file's DWARF: which fields lie at which bytes.
+
+Only the unit that an address of code lies in is read: code that accesses a field has its type."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE, AttributeValue
+from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.locationlists import BaseAddressEntry as LocationBase
+from elftools.dwarf.locationlists import LocationEntry, LocationParser
+from elftools.dwarf.ranges import BaseAddressEntry
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
+
+from linewright.elf.debug_files import debug_files
+
+MOST_BYTES = 512 << 20
+"""Of debug information that is read; what has more has no types here."""
+_SAME = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_atomic_type")
+_PARTS = ("DW_TAG_member", "DW_TAG_inheritance")
+_BLOCKS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
+_PLACES = {"DW_AT_low_pc", "DW_AT_ranges"}
+MOST_DEEP = 8
+"""Members of members in which pointers are looked for: std::unique_ptr has its own six deep."""
+_OP_ADDR, _OP_ADDRX, _OP_REG, _OP_BREG, _OP_STACK_VALUE = 0x03, 0xA1, 0x50, 0x70, 0x9F
+_STRUCTS = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
+_WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|noCopy$)")
+"""Members and types that are shown as one: insides of libraries."""
+_BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
+           IndexError, AssertionError)  # fmt: skip
+
+
+class Field(NamedTuple):
+    """A field that is no structure itself, or is shown as one."""
+
+    offset: int
+    """In the object, bytes."""
+    size: int
+    path: str
+    """As it is written behind the object's name: ``[2].s.hits``."""
+    type: str
+
+
+class Layout(NamedTuple):
+    """An object's type."""
+
+    name: str
+    size: int
+    element: int
+    """Bytes of an element of an array; of anything else its own."""
+    die: DIE
+
+    def fields(self, low: int, high: int) -> list[Field]:
+        """The fields that bytes from `low` to below `high` are of, in order."""
+        try:
+            return sorted(_leaves(self.die, 0, "", low, high))
+        except _BROKEN:
+            return []
+
+
+def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
+    """A variable's layout, by the file's own address of code that accesses it, by its name with
+    namespaces, and by its own address where it has one; None where DWARF does not say."""
+    names, declared = (name, name.split("::")[-1].split(".")[0]), {}
+    try:
+        unit = _unit(path, code)
+        for die in _scope(unit, code) if unit else ():
+            if die.tag != "DW_TAG_variable" or _name(die) not in names:
+                continue
+            layout, own = _layout(_type(die)), _address(die)
+            if layout.size and at and own == at:
+                return layout
+            if layout.size and (own is None or not at):
+                declared[layout.name, layout.size] = layout
+    except _BROKEN:
+        pass
+    return next(iter(declared.values())) if len(declared) == 1 else None
+
+
+def _address(die: DIE) -> int | None:
+    """A variable's own; None where it has none, as in a declaration, or of thread-local data."""
+    location = die.attributes.get("DW_AT_location")
+    first, *rest = location.value if location and isinstance(location.value, list) else [0]
+    if first == _OP_ADDR:
+        return int.from_bytes(bytes(rest), "little")
+    return die.dwarfinfo.get_addr(die.cu, _number(rest)) if first == _OP_ADDRX else None
+
+
+def _number(leb: list[int], signed: bool = False) -> int:
+    value = sum((byte & 127) << 7 * i for i, byte in enumerate(leb))
+    return value - (1 << 7 * len(leb)) if signed and leb[-1] & 64 else value
+
+
+def allocated(path: str, code: int, size: int) -> Layout | None:
+    """The layout of a block of heap: the one structure of this size that pointers of the allocating
+    function lead to, those within its objects too (smart pointers); without one, that of a whole
+    part of it that its own pointers lead to."""
+    found: list[dict[str, Layout]] = [{}, {}]
+    try:
+        unit = _unit(path, code)
+        function = _function(unit, code) if unit else None
+        for die in [function, *_inside(function)] if function else []:
+            if "DW_AT_type" not in die.attributes:
+                continue
+            for depth, layout in _pointees(_type(die), 0):
+                if layout.size == size:
+                    found[0][layout.name] = layout
+                elif layout.size and depth == 0 and size % layout.size == 0:
+                    found[1][layout.name] = layout
+    except _BROKEN:
+        pass
+    best = found[0] or found[1]
+    return next(iter(best.values())) if len(best) == 1 else None
+
+
+def _pointees(die: DIE, depth: int) -> Iterator[tuple[int, Layout]]:
+    """The structures that a type's pointers lead to, and how deep within it those lie."""
+    if die.tag.endswith(("pointer_type", "reference_type")):
+        to = _type(die) if "DW_AT_type" in die.attributes else die
+        if to.tag in _STRUCTS:
+            yield depth, _layout(to)
+    elif die.tag in _STRUCTS and depth < MOST_DEEP:
+        for member in die.iter_children():
+            if member.tag in _PARTS and "DW_AT_type" in member.attributes:
+                yield from _pointees(_type(member), depth + 1)
+
+
+def pointed(path: str, code: int, register: int, displacement: int) -> tuple[Layout, int] | None:
+    """What code accesses at a register plus a displacement, where the debug information has a
+    pointer in that register (by DWARF's number) there: the widest structure that such pointers lead
+    to, and the offset of the access in it."""
+    found: list[tuple[int, Layout, int]] = []
+    try:
+        unit = _unit(path, code)
+        function = _function(unit, code) if unit else None
+        for die in _live(function, code) if function else ():
+            added = _held(die, code, register)
+            if added is None:
+                continue
+            for depth, layout in _pointees(_type(die), 0):
+                offset = displacement - added
+                if depth == 0 and 0 <= offset < layout.size:
+                    found.append((layout.size, layout, offset))
+    except _BROKEN:
+        pass
+    return max(found, key=lambda f: f[0])[1:] if found else None
+
+
+def _live(scope: DIE, code: int) -> Iterator[DIE]:
+    """Variables and parameters of a function, and of what was inlined into it at an address."""
+    for die in scope.iter_children():
+        if die.tag in ("DW_TAG_variable", "DW_TAG_formal_parameter"):
+            yield die
+        elif die.tag in _BLOCKS and (
+            _covers(die.dwarfinfo, die, code) or not _PLACES & die.attributes.keys()
+        ):
+            yield from _live(die, code)
+
+
+def _held(die: DIE, code: int, register: int) -> int | None:
+    """What must be added to the register to have the variable's value at an address; None where it
+    is not in that register."""
+    given = die.attributes.get("DW_AT_location")
+    if given is None:
+        return None
+    expression = given.value
+    if not isinstance(expression, list):
+        expression = _listed(die, given, code)
+    if expression == [_OP_REG + register]:
+        return 0
+    if expression[:1] == [_OP_BREG + register] and expression[-1] == _OP_STACK_VALUE:
+        return _number(expression[1:-1], signed=True)
+    return None
+
+
+def _listed(die: DIE, given: AttributeValue, code: int) -> list[int]:
+    """Of a variable that moves, where it is at an address."""
+    base = die.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
+    begin = base.value if base else 0
+    lists = LocationParser(die.dwarfinfo.location_lists())
+    for entry in lists.parse_from_attribute(given, die.cu["version"], die):
+        if isinstance(entry, LocationBase):
+            begin = entry.base_address
+        elif isinstance(entry, LocationEntry):
+            add = 0 if entry.is_absolute else begin
+            if add + entry.begin_offset <= code < add + entry.end_offset:
+                return list(entry.loc_expr)
+    return []
+
+
+def _unit(path: str, code: int) -> DIE | None:
+    dwarf = _dwarf(path)
+    table = dwarf.get_aranges() if dwarf else None
+    at = table.cu_offset_at_addr(code) if table else None
+    if at is None:
+        tops = (unit.get_top_DIE() for unit in dwarf.iter_CUs()) if dwarf else ()
+        at = next((top.cu.cu_offset for top in tops if _covers(dwarf, top, code)), None)
+    return _whole(path, at) if at is not None else None
+
+
+class _SplitFile(ELFFile):
+    """A .dwo file, whose sections have the names of other files' with that ending."""
+
+    def get_section_by_name(self, name: str) -> Section | None:
+        return super().get_section_by_name(name + ".dwo")
+
+
+@lru_cache(maxsize=64)
+def _whole(path: str, offset: int) -> DIE:
+    """A unit's top entry; of split DWARF (-gsplit-dwarf, version 5) that in the .dwo file, looked
+    for where the compiler put it and beside the program."""
+    skeleton = _dwarf(path).get_CU_at(offset).get_top_DIE()
+    given = skeleton.attributes
+    if "DW_AT_dwo_name" not in given:
+        return skeleton
+    name, folder = (os.fsdecode(given[at].value) for at in ("DW_AT_dwo_name", "DW_AT_comp_dir"))
+    for place in (Path(folder, name), Path(path).resolve().parent / Path(name).name):
+        if not place.is_file():
+            continue
+        with place.open("rb") as file:
+            dwarf = _SplitFile(file).get_dwarf_info(False, follow_links=False)
+        dwarf.debug_addr_sec = skeleton.dwarfinfo.debug_addr_sec
+        unit = next(dwarf.iter_CUs())
+        if unit["dwo_id"] == skeleton.cu["dwo_id"]:
+            return _based(unit, skeleton)
+    return skeleton
+
+
+def _based(unit: CompileUnit, skeleton: DIE) -> DIE:
+    """The top entry of a split unit, with the bases that the standard leaves out there: tables
+    begin behind their headers, and addresses are the skeleton's."""
+    with contextlib.suppress(DWARFError):  # its own strings want a base; it is kept all the same
+        unit.get_top_DIE()
+    top, given = unit.get_top_DIE(), skeleton.attributes
+    bases = {"DW_AT_str_offsets_base": 8, "DW_AT_rnglists_base": 12, "DW_AT_loclists_base": 12}
+    for name, value in bases.items():
+        top.attributes[name] = AttributeValue(name, "DW_FORM_sec_offset", value, value, 0, 0)
+    for name in ("DW_AT_addr_base", "DW_AT_low_pc"):
+        if name in given:
+            top.attributes[name] = given[name]
+    return top
+
+
+@lru_cache(maxsize=16)
+def _dwarf(path: str) -> DWARFInfo | None:
+    """What a file, or the file of its debug information, says of types."""
+    for candidate in debug_files(path):
+        with open(candidate, "rb") as file:
+            elf = ELFFile(file)
+            if elf.get_section_by_name(".debug_info") and os.path.getsize(candidate) < MOST_BYTES:
+                return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+    return None
+
+
+def _covers(dwarf: DWARFInfo, die: DIE, code: int) -> bool:
+    """Whether an address lies in the code of a unit or function."""
+    given, base = die.attributes, 0
+    if "DW_AT_low_pc" in given:
+        base = given["DW_AT_low_pc"].value
+        high = given.get("DW_AT_high_pc")
+        if high is not None:
+            end = high.value + (base if not high.form.endswith("addr") else 0)
+            return base <= code < end
+    if "DW_AT_ranges" not in given:
+        return False
+    ranges = dwarf.range_lists().get_range_list_at_offset(given["DW_AT_ranges"].value, cu=die.cu)
+    for entry in ranges:
+        if isinstance(entry, BaseAddressEntry):
+            base = entry.base_address
+        else:
+            add = 0 if getattr(entry, "is_absolute", False) else base
+            if add + entry.begin_offset <= code < add + entry.end_offset:
+                return True
+    return False
+
+
+def _scope(scope: DIE, code: int) -> Iterator[DIE]:
+    """Where a variable may stand: in the unit, its namespaces, or the function of the code."""
+    for die in scope.iter_children():
+        yield die
+        if die.tag == "DW_TAG_namespace" and _name(die) not in (
+            "std",
+            "__gnu_cxx",
+            "core",
+            "alloc",
+        ):
+            yield from _scope(die, code)
+        elif die.tag == "DW_TAG_subprogram" and _covers(die.dwarfinfo, die, code):
+            yield from _inside(die)
+
+
+def _function(scope: DIE, code: int) -> DIE | None:
+    for die in scope.iter_children():
+        if die.tag == "DW_TAG_subprogram" and _covers(die.dwarfinfo, die, code):
+            return die
+        if die.tag == "DW_TAG_namespace":
+            found = _function(die, code)
+            if found is not None:
+                return found
+    return None
+
+
+def _inside(die: DIE) -> Iterator[DIE]:
+    for child in die.iter_children():
+        yield child
+        yield from _inside(child)
+
+
+def _name(die: DIE) -> str:
+    """Its own, or that of the declaration that it completes."""
+    while "DW_AT_name" not in die.attributes:
+        link = next(
+            (a for a in ("DW_AT_specification", "DW_AT_abstract_origin") if a in die.attributes),
+            None,
+        )
+        if link is None:
+            return ""
+        die = die.get_DIE_from_attribute(link)
+    return die.attributes["DW_AT_name"].value.decode("utf-8", "replace")
+
+
+def _type(die: DIE) -> DIE:
+    """The type that something has, without names and qualifiers around it."""
+    while "DW_AT_type" not in die.attributes:
+        die = die.get_DIE_from_attribute(
+            "DW_AT_abstract_origin"
+            if "DW_AT_abstract_origin" in die.attributes
+            else "DW_AT_specification"
+        )
+    found = die.get_DIE_from_attribute("DW_AT_type")
+    return _type(found) if found.tag in _SAME else found
+
+
+def _layout(die: DIE) -> Layout:
+    element = _type(die) if die.tag == "DW_TAG_array_type" else die
+    return Layout(_name(element) or "struct", _size(die), _size(element), die)
+
+
+def _size(die: DIE) -> int:
+    if "DW_AT_byte_size" in die.attributes:
+        return die.attributes["DW_AT_byte_size"].value
+    if die.tag == "DW_TAG_array_type":
+        size = _size(_type(die))
+        for count in _counts(die):
+            size *= count
+        return size
+    return _size(_type(die)) if die.tag in _SAME else die.cu["address_size"]
+
+
+def _counts(die: DIE) -> list[int]:
+    """Elements by dimension; 0 where there is no end."""
+    found = []
+    for part in die.iter_children():
+        given = {k: v.value for k, v in part.attributes.items()}
+        if part.tag == "DW_TAG_subrange_type":
+            found.append(given.get("DW_AT_count", given.get("DW_AT_upper_bound", -1) + 1))
+    return [count if isinstance(count, int) else 0 for count in found]
+
+
+def _leaves(die: DIE, at: int, path: str, low: int, high: int) -> Iterator[Field]:
+    members = _members(die)
+    for member in members:
+        begin, inner = at + _offset(member), _type(member)
+        if begin < high and begin + _size(inner) > low:
+            name = _name(member) if member.tag == "DW_TAG_member" else ""
+            name = "" if _WHOLE.match(name) else name
+            yield from _leaves(inner, begin, path + (f".{name}" if name else ""), low, high)
+    counts = _counts(die) if die.tag == "DW_TAG_array_type" else []
+    if len(counts) == 1:
+        inner = _type(die)
+        size = max(1, _size(inner))
+        for i in range(max(0, (low - at) // size), min(counts[0] or high, -((at - high) // size))):
+            yield from _leaves(inner, at + i * size, f"{path}[{i}]", low, high)
+    elif not members:
+        yield Field(at, _size(die), path, _name(die))
+
+
+def _members(die: DIE) -> list[DIE]:
+    """Of a structure that is shown by its members; of a union the first one with members of its
+    own, since all lie at one place."""
+    if die.tag not in _STRUCTS or _WHOLE.match(_name(die)):
+        return []
+    found = [
+        m
+        for m in die.iter_children()
+        if m.tag in _PARTS and not {"DW_AT_external", "DW_AT_artificial"} & m.attributes.keys()
+    ]
+    if len(found) == 1 and _type(found[0]).tag == "DW_TAG_array_type":
+        return found  # std::array: its elements
+    if any(_WHOLE.match(_name(m)) for m in found if m.tag == "DW_TAG_member"):
+        return []
+    if die.tag == "DW_TAG_union_type":
+        return sorted(found, key=lambda m: not _members(_type(m)))[:1]
+    return found
+
+
+def _offset(member: DIE) -> int:
+    given = member.attributes
+    if "DW_AT_data_member_location" in given:
+        return given["DW_AT_data_member_location"].value
+    return given["DW_AT_data_bit_offset"].value // 8 if "DW_AT_data_bit_offset" in given else 0

@@ -1,0 +1,172 @@
+"""`linewright find`: which cache lines of a program travel, what that costs, and what to do about
+it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linewright import units
+from linewright.commands._options import AsJson, Elsewhere, Program
+from linewright.errors import DONE, RunError, UserError
+from linewright.show.console import note
+
+if TYPE_CHECKING:
+    from linewright.find.sharing_schema import Result
+
+ORDER = 34
+CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
+
+
+def find(
+    command: Program = None,
+    pid: Annotated[
+        int | None,
+        typer.Option(
+            "--pid", help="Sample this running process and its descendants.", show_default=False
+        ),
+    ] = None,
+    how_long: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="Stop after this time: 15s, 2m. A program started here is then ended.",
+            show_default="15s for --pid",
+        ),
+    ] = None,
+    heap: Annotated[
+        bool,
+        typer.Option(
+            "--heap", help="Name heap blocks by the allocating call, through an interposed malloc."
+        ),
+    ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Run the program under qemu-user and see every access; arm64 programs too.",
+        ),
+    ] = False,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            help="Record file with this machine's prices, or a simulated one's; 'measure' takes "
+            "20 s.",
+            show_default="results/*.jsonl",
+        ),
+    ] = None,
+    on: Elsewhere = None,
+    perf_text: Annotated[
+        str | None,
+        typer.Option(
+            "--import",
+            help="Read the text of perf c2c, perf script or perf mem instead.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Find the cache lines of a program that travel between its threads, without performance
+    counters."""
+    if on in (None, "local"):
+        on = "local"
+    elif perf_text is not None or exact:
+        raise UserError(
+            "--import and --exact work here alone",
+            "--on",
+            "a program or --pid is sampled elsewhere",
+        )
+    if perf_text is not None:
+        if command or pid or exact or heap:
+            raise UserError("--import stands alone", "find", "allowed beside it: --json")
+        return _print(_remedied(_imported(perf_text), []), as_json)
+    _one_source(command, pid)
+    if prices not in (None, "measure") and not os.path.exists(prices):
+        raise UserError("No such file or directory", prices, "expected a record file")
+    seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
+    if heap and pid:
+        raise UserError(
+            "--heap with --pid",
+            "find",
+            "malloc can be interposed only in a program that is started",
+        )
+    if exact:
+        return _print(_remedied(_exact(command, pid, how_long), command or []), as_json)
+    return _sampled((command or [], pid, seconds, heap), on, prices, as_json)
+
+
+def _sampled(
+    asked: tuple[list[str], int | None, float | None, bool],
+    on: str,
+    prices: str | None,
+    as_json: bool,
+) -> int:
+    import msgspec
+
+    from linewright.find import sampled_machine, sampling
+
+    request = sampling.SampleRequest(*asked)
+    with closing(sampled_machine.SamplerPlace(on, sys.stderr if as_json else None)) as there:
+        gathered, result = sampling.sampled(request, there)
+        result = _remedied(sampling.priced(result, prices, there), request.command, on)
+        _print(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]), as_json)
+    if gathered.lost:
+        raise RunError(gathered.damaged)
+    return DONE
+
+
+def _one_source(command: list[str] | None, pid: int | None) -> None:
+    if bool(command) == (pid is not None):
+        what = "a program and --pid" if command else "no program named"
+        raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
+    if pid is not None and not 1 <= pid <= 2**22:
+        raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
+
+
+def _imported(path: str):
+    from linewright.find import perf_import, perf_text
+
+    return perf_import.result_of(perf_text.read(path), path)
+
+
+def _exact(command: list[str] | None, pid: int | None, how_long: str | None):
+    from linewright.find import exact
+    from linewright.run.programs import find_preload
+
+    if pid or how_long or not command:
+        raise UserError(
+            "--exact takes a program, from its start to its end",
+            "find",
+            "linewright find --exact -- PROGRAM [ARGS…]",
+        )
+    found, exit_code = exact.run(find_preload("exact"), command)
+    return exact.result_of(found, os.path.basename(command[0]), exit_code)
+
+
+def _remedied(result: Result, command: list[str], on: str = "local") -> Result:
+    import msgspec
+
+    from linewright.find import remedies
+
+    return msgspec.structs.replace(result, lines=remedies.advised(result.lines, command, on))
+
+
+def _print(result: Result, as_json: bool) -> int:
+    import msgspec
+
+    from linewright.find.result_document import document
+    from linewright.show.console import console_for
+    from linewright.show.text_tables import print_tables
+
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+    else:
+        print_tables(document(result), console_for(sys.stdout), "find")
+    sys.stdout.flush()
+    if result.exit_code:
+        note(f"the program ended with exit code {result.exit_code}")
+    return DONE

@@ -1,0 +1,247 @@
+"""What an operation costs alone and contended on this machine, from its records, and so what ending
+the contention could bring.
+
+Ceiling = share of time at the site × (contended − alone) / contended: were the line never taken by
+another thread, each operation would cost what it costs alone.  Both costs and the share have
+intervals, and so has the ceiling."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from linewright.errors import LinewrightError
+from linewright.find.sharing_schema import Ceiling, Hot
+from linewright.schema import Context, Estimate, Interval, Record
+
+MOST_NAMED = 2
+"""Record files that a refusal names; more are counted."""
+MEASURED_S = 20
+"""Seconds for a measurement of just the forms that were found."""
+_X86 = (
+    ("lock xadd", "lock_xadd"),
+    ("xchg", "xchg"),
+    ("lock cmpxchg8b", "cmpxchg8b_loop"),
+    ("lock cmpxchg16b", "cmpxchg16b_loop"),
+    ("lock cmpxchg", "cmpxchg_loop_read_first"),
+    ("lock ", "lock_add"),
+)
+FORMS = {
+    "x86_64": _X86,
+    "i386": (("lock cmpxchg8b", "cmpxchg8b_loop_read_first_add"), *_X86),
+    "arm64": (
+        ("ld", "ldadd"),
+        ("stadd", "stadd"),
+        ("stclr", "stadd"),
+        ("stset", "stadd"),
+        ("steor", "stadd"),
+        ("swp", "swp"),
+        ("cas", "cas_loop_read_first"),
+        ("stxr", "llsc_add"),
+        ("stlxr", "llsc_add"),
+    ),
+}
+"""Instructions by how they begin, and the measured form that stands for them: the same sequence, or
+the nearest there is."""
+_EXCLUSIVE = ("ldxr", "ldaxr", "ldxp", "ldaxp")
+
+
+def form_of(instruction: str, arch: str) -> str | None:
+    """The form whose price an atomic instruction has; None for one that is not priced."""
+    if arch == "arm64" and instruction.startswith(_EXCLUSIVE):
+        return "llsc_add"
+    return next(
+        (form for begin, form in FORMS.get(arch, ()) if instruction.startswith(begin)), None
+    )
+
+
+class Prices:
+    """Alone and contended costs by form, each an interval over launches."""
+
+    def __init__(self, contexts: Sequence[Context], records: Iterable[Record]) -> None:
+        emulated = {c.context_id for c in contexts if c.emulated}
+        alone: dict[str, list[float]] = defaultdict(list)
+        contended: dict[str, list[float]] = defaultdict(list)
+        for record in records:
+            cell = record.cell
+            if (
+                record.status != "ok"
+                or not record.window_ns
+                or cell.work_iters
+                or record.context_id in emulated
+            ):
+                continue
+            to = {"none": alone, "same_line": contended}.get(cell.contender)
+            if to is not None:
+                to[cell.form].append(statistics.median(record.window_ns))
+        self._alone = {form: _interval(values) for form, values in alone.items()}
+        self._contended = {form: _interval(values) for form, values in contended.items()}
+
+    def __bool__(self) -> bool:
+        """Whether any form has both prices."""
+        return bool(self._alone.keys() & self._contended.keys())
+
+    def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
+        """What the line could bring at most; None where its main site is not priced."""
+        atomic = [site for site in hot.sites if site.access == "atomic"]
+        form = form_of(atomic[0].instruction, arch) if atomic else None
+        if (
+            form is None
+            or hot.share is None
+            or form not in self._alone
+            or form not in self._contended
+        ):
+            return None
+        alone, contended = self._alone[form], self._contended[form]
+        plain, most = _plain(hot), _part(contended.high_ns, alone.low_ns)
+        # Stalls of plain accesses surface anywhere in their functions; those of the atomics do not.
+        high = hot.share.high * ((1 - plain) * most + plain)
+        if hot.reach is not None and plain:
+            high = max(high, hot.reach.high - hot.share.low * (1 - plain) * (1 - most))
+        gain = Estimate(
+            value=hot.share.value * _part(contended.median_ns, alone.median_ns),
+            low=hot.share.low * (1 - plain) * _part(contended.low_ns, alone.high_ns),
+            high=high,
+            confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
+        )
+        thread, slowed = _most_slowed(hot, most)
+        return Ceiling(
+            gain=gain,
+            slowed_thread=thread,
+            most_slowed=slowed,
+            form=form,
+            alone_ns=alone,
+            contended_ns=contended,
+            plain=plain,
+        )
+
+
+def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
+    """The thread that the line holds up most, and the upper end of what an end of the contention
+    could bring it, of its own time.  Which one it is goes by what is certain of its share: a thread
+    of a few samples is no such."""
+    factor = {s.thread: (1 - s.plain) * most + s.plain for s in hot.slowed}
+    worst = max(hot.slowed, key=lambda s: s.share.low * factor[s.thread], default=None)
+    return (worst.thread, worst.share.high * factor[worst.thread]) if worst else (0, 0.0)
+
+
+def _plain(hot: Hot) -> float:
+    """Of the line's samples, the part at plain accesses. They have no price: between nothing and
+    all of their time may be gained."""
+    all_sites = sum(site.share for site in hot.sites)
+    plain = sum(site.share for site in hot.sites if site.access != "atomic")
+    return min(1.0, plain / all_sites) if all_sites else 0.0
+
+
+def _part(contended: float, alone: float) -> float:
+    return max(0.0, (contended - alone) / contended) if contended > 0 else 0.0
+
+
+def _interval(values: list[float]) -> Interval:
+    """Median and reach of the launches: few, and often of several modes, so that nothing narrower
+    is promised."""
+    confidence = 1 - 2.0 ** (1 - len(values))  # all of n on one side of the median: twice 1 in 2^n
+    return Interval(
+        median_ns=statistics.median(values),
+        low_ns=min(values),
+        high_ns=max(values),
+        confidence=confidence,
+    )
+
+
+def from_files(
+    paths: Sequence[str], cpu_model: str, named: bool = False
+) -> tuple[Prices | None, str]:
+    """Prices of this machine's records among these files, and what to say of them.
+
+    Records of a simulated machine are taken only from files that the user `named`.
+    """
+    from linewright.records import files
+
+    contexts, records, files_read = [], [], []
+    for path in paths:
+        try:
+            some, more = files.read(path, lambda text: None)
+        except LinewrightError:
+            continue  # some other kind of file: a trial's, say
+        files_read.append(path)
+        contexts += some
+        records += more
+    here = [c for c in contexts if c.cpu_model == cpu_model]
+    models = [c for c in contexts if named and not here and c.target.startswith("simulated:")]
+    known = {c.context_id for c in here or models}
+    prices = Prices(here or models, [r for r in records if r.context_id in known])
+    if models:
+        return _of_a_model(prices, sorted({c.target.removeprefix("simulated:") for c in models}))
+    if here:
+        return prices, ""
+    few = len(files_read) <= MOST_NAMED
+    where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
+    return None, (
+        f"No ceiling: no records of this machine ({cpu_model}){where if files_read else ''}. "
+        f"linewright measure makes them; --prices measure takes {MEASURED_S} s."
+    )
+
+
+def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, str]:
+    """Prices of a described machine, when nothing was measured on this one: what they are is said
+    with every ceiling."""
+    if len(names) > 1:
+        several = ", ".join(names)
+        said = f"the records are of several simulated machines, {several}; name one file"
+        return None, f"No ceiling: {said}."
+    if not prices:
+        said = f"{names[0]} is not calibrated, so its records hold bounds and no times"
+        return None, f"No ceiling: {said}."
+    said = f"simulated machine {names[0]}: what a model says, and no measurement"
+    return prices, f"Ceilings are priced on {said}."
+
+
+def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[Prices | None, str]:
+    """The prices of just these forms, measured now, `on` this or another machine."""
+    with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
+        path = Path(folder) / "prices.jsonl"
+        measure = f"-m linewright measure --plan rmw --budget {MEASURED_S}s".split()
+        command = [sys.executable, *measure, "-o", str(path), "--on", on]
+        for form in forms:
+            command += ["--only", f"*/{form}/u64/*/w0/*"]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if not path.exists():
+            why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
+            return None, f"No ceiling: measuring failed ({why})."
+        return from_files([str(path)], cpu_model)
+
+
+def priced(lines: Sequence[Hot], prices: Prices | None, arch: str) -> list[Hot]:
+    """The lines with their ceilings; one that stays on one CPU at a time has none."""
+    return [
+        msgspec.structs.replace(
+            hot, ceiling=(prices and prices.ceiling(hot, arch)) or _estimated(hot)
+        )
+        if not hot.stays
+        else hot
+        for hot in lines
+    ]
+
+
+def _estimated(hot: Hot) -> Ceiling | None:
+    """Of plain accesses without a priced operation beside them."""
+    if hot.reach is None or hot.share is None or any(s.access == "atomic" for s in hot.sites):
+        return None
+    gain = Estimate(value=min(hot.share.value, hot.reach.high), low=0.0, high=hot.reach.high)
+    return Ceiling(gain=gain, plain=1.0)
+
+
+def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
+    """Forms that the lines' main atomic sites stand for."""
+    found = (
+        form_of(s.instruction, arch) for hot in lines for s in hot.sites if s.access == "atomic"
+    )
+    return sorted({form for form in found if form})

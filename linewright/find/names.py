@@ -1,0 +1,278 @@
+"""Names for addresses of processes: functions and variables from symbol tables, source lines by
+LLVM's symboliser or addr2line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import NamedTuple
+
+from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
+from linewright.find.sharing_schema import Map
+from linewright.find.space import Spaces
+
+SYSTEM = re.compile(
+    r"^(ld-|ld\.so|libc[-.]|libpthread[-.]|libm[-.]|libstdc\+\+|libc\+\+|libgcc_s|libtsan|libatomic|\[vdso\])"
+)
+"""Libraries whose callers are what a reader wants to see."""
+_SYSTEM_SOURCE = re.compile(r"^(/usr/|/rustc/|/nix/store/)|/(c\+\+|\.cargo/registry|rustlib)/")
+"""Sources of headers and libraries: the reader wants the line that they were inlined into."""
+_SYMBOLISERS = ("llvm-symbolizer", *(f"llvm-symbolizer-{n}" for n in range(22, 10, -1)))
+_TIMEOUT_S = 120
+_JITTED = re.compile(r"(?:0x)?([0-9a-f]{1,16}) ([0-9a-f]{1,8}) (.{1,400})", re.IGNORECASE)
+"""A line of the list that JIT compilers write for perf: address, size, name."""
+
+
+class FileAddress(NamedTuple):
+    """An address as a file and an address of its own; `path` is empty for memory without a file."""
+
+    path: str
+    address: int
+
+
+class AddressName(NamedTuple):
+    """What an address is called."""
+
+    module: str
+    function: str
+    source: str
+
+
+def _is_file(mapping: Map) -> bool:
+    """Whether a file with symbols may lie there."""
+    return (
+        mapping.path.startswith("/")
+        and bool(mapping.inode)
+        and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+    )
+
+
+class Names:
+    """Names of code and data of the processes of one run; source lines are asked for in batches."""
+
+    def __init__(self, spaces: Spaces) -> None:
+        self._spaces, self._files = spaces, spaces.store
+        self._lines: dict[FileAddress, tuple[str, str]] = {}
+        self._jitted: dict[int, list[Symbol]] = {}
+        self.symboliser = next(
+            (s for s in map(shutil.which, (*_SYMBOLISERS, "eu-addr2line", "addr2line")) if s), None
+        )
+
+    def where(self, pid: int, address: int) -> FileAddress:
+        """The file that an address belongs to: the mapping's own, or for .bss the one mapped below
+        it."""
+        found = self._spaces.find(pid, address)
+        if found is None:
+            return FileAddress("", address)
+        if _is_file(found):
+            return FileAddress(found.path, address - self._base(pid, found))
+        # An anonymous mapping right behind a file's last one holds what its .bss needs beyond the
+        # file.
+        below = self._spaces.find(pid, found.start - 1)
+        if (
+            below is not None
+            and _is_file(below)
+            and address - self._base(pid, below) < self._module(below.path).end
+        ):
+            return FileAddress(below.path, address - self._base(pid, below))
+        return FileAddress("", address)
+
+    def _base(self, pid: int, mapping: Map) -> int:
+        """What was added to the file's own addresses when it was loaded."""
+        beginning = self._spaces.beginning(pid, mapping)
+        if (
+            beginning is None
+        ):  # only a later part was seen, as of a JIT compiler's cache: its offset is all there is
+            return mapping.start - mapping.offset
+        return beginning.start - self._module(mapping.path).lowest
+
+    def _module(self, path: str) -> Module:
+        return module(self._files.here(path))
+
+    def file(self, path: str) -> str:
+        """A file here with what `path` holds there."""
+        return self._files.here(path)
+
+    def extent(self, pid: int, address: int) -> tuple[str, int]:
+        """The function that an address lies in, by its file and beginning; -1 for the beginning
+        where the file has no symbol there, and without a file the page."""
+        where = self.where(pid, address)
+        symbols = self._module(where.path).functions if where.path else self._jit(pid)
+        symbol = lookup(symbols, where.address, slack=4096)
+        if symbol is None:
+            return where.path, -1 if where.path else where.address >> 12
+        return where.path, symbol.address
+
+    def called(self, pid: int, after: int) -> int:
+        """Where the direct call before a return address leads, or 0."""
+        _, code = self._spaces.read_code(pid, after - 5, after)
+        if code[:1] == b"\xe8" and len(code) == 5:
+            return after + int.from_bytes(code[1:], "little", signed=True)
+        word = int.from_bytes(code[-4:], "little")
+        if word >> 26 != 0x25:  # no arm64 `bl`
+            return 0
+        return after - 4 + 4 * ((word & 0x3FFFFFF ^ 0x2000000) - 0x2000000)
+
+    def _jit(self, pid: int) -> list[Symbol]:
+        """Functions without a file, as the process's compiler lists them for perf; a list that is
+        older than the process is another one's."""
+        if pid not in self._jitted:
+            path, found = self._files.here(f"/tmp/perf-{pid}.map"), []
+            with contextlib.suppress(OSError):
+                if os.stat(path).st_mtime >= self._spaces.began_s:
+                    with open(path, errors="replace") as lines:
+                        found = [Symbol(int(m[1], 16), int(m[2], 16), m[3]) for m in
+                                 map(_JITTED.match, lines) if m]  # fmt: skip
+            self._jitted[pid] = sorted(found)
+        return self._jitted[pid]
+
+    def is_system(self, pid: int, address: int) -> bool:
+        """Code of the C or C++ library, the dynamic linker or the kernel's page."""
+        found = self._spaces.find(pid, address)
+        return found is not None and bool(SYSTEM.match(PurePath(found.path).name))
+
+    def is_program(self, path: str) -> bool:
+        """Whether it is a program, and no library: what `trial --pad` can name functions of."""
+        return bool(path) and self._module(path).interpreted
+
+    def is_header(self, pid: int, address: int) -> bool:
+        """Code of a library's header or source that was compiled into the program, without
+        optimisation as functions of their own; known of prepared addresses."""
+        return bool(_SYSTEM_SOURCE.search(self.name(pid, address).source))
+
+    def is_code(self, pid: int, address: int) -> bool:
+        found = self._spaces.find(pid, address)
+        return found is not None and found.executable
+
+    def prepare(self, addresses: Iterable[tuple[int, int]]) -> None:
+        """Ask for the source lines of (process, address) in one batch for each file."""
+        wanted: dict[str, set[int]] = defaultdict(set)
+        for pid, address in addresses:
+            where = self.where(pid, address)
+            if (
+                where.path
+                and where not in self._lines
+                and os.path.isfile(self._files.here(where.path))
+            ):
+                wanted[where.path].add(where.address)
+        for path, some in wanted.items():
+            for address, said in _symbolise(
+                self.symboliser, self._files.here(path), sorted(some)
+            ).items():
+                self._lines[FileAddress(path, address)] = said
+
+    def name(self, pid: int, address: int) -> AddressName:
+        """Function and source line of code; prepared addresses have a line, where the file has
+        debug information."""
+        where = self.where(pid, address)
+        if not where.path:
+            jitted = lookup(self._jit(pid), address)
+            if jitted is not None:
+                return AddressName("", jitted.name, "")
+            found = self._spaces.find(pid, address)
+            label = (
+                "code without a file"
+                if found is None or found.path in ("", "//anon")
+                else found.path
+            )
+            return AddressName("", f"{label} at {address:#x}", "")
+        function, source = self._lines.get(where, ("", ""))
+        base = PurePath(where.path).name
+        if not function:
+            symbol = lookup(self._module(where.path).functions, where.address, slack=4096)
+            function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
+        return AddressName(base, function, source)
+
+    def variable(self, pid: int, address: int) -> str | None:
+        """Static variable and offset, or the file's section; None where the address is no file's
+        data."""
+        where = self.where(pid, address)
+        if not where.path:
+            return None
+        symbol = lookup(self._module(where.path).variables, where.address)
+        if symbol is None:
+            return f"static data of {PurePath(where.path).name} at {where.address:#x}"
+        offset = where.address - symbol.address
+        return demangle(symbol.name) + (f" + {offset}" if offset else "")
+
+
+def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, tuple[str, str]]:
+    """Function and `file:line` of each address that the tool knows."""
+    if tool is None:
+        return {}
+    llvm = "symbolizer" in PurePath(tool).name
+    command = (
+        [tool, f"--obj={path}", "--output-style=JSON"]
+        if llvm
+        else [tool, "-a", "-i", "-f", "-C", "-e", path]
+    )
+    asked = "".join(f"{address:#x}\n" for address in addresses)
+    try:
+        done = subprocess.run(
+            command,
+            input=asked,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            env=os.environ | {"DEBUGINFOD_URLS": ""},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    lines = done.stdout.splitlines()
+    return _from_llvm(lines, addresses) if llvm else _from_addr2line(lines, addresses)
+
+
+def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, tuple[str, str]]:
+    found = {}
+    for address, line in zip(addresses, lines, strict=False):
+        try:
+            frames = json.loads(line).get("Symbol") or []
+        except (json.JSONDecodeError, AttributeError):
+            continue
+        found[address] = _user_line(
+            [
+                (
+                    frame.get("FunctionName", ""),
+                    f"{frame['FileName']}:{frame.get('Line', 0)}" if frame.get("FileName") else "",
+                )
+                for frame in frames
+            ]
+        )
+    return found
+
+
+def _user_line(frames: list[tuple[str, str]]) -> tuple[str, str]:
+    """Of a chain of inlined functions with their lines, innermost first: the function that was not
+    inlined, and the innermost line that is of no system header."""
+    lines = [source for _, source in frames if source]
+    own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
+    return without_hash(frames[-1][0]) if frames else "", next(iter([*own, *lines]), "")
+
+
+def _from_addr2line(lines: list[str], addresses: list[int]) -> dict[int, tuple[str, str]]:
+    chains: list[list[str]] = []
+    for line in lines:
+        if line.startswith("0x"):
+            chains.append([])
+        elif chains:
+            chains[-1].append(line)
+    found = {}
+    for address, chain in zip(addresses, chains, strict=False):
+        found[address] = _user_line(
+            [
+                (
+                    "" if function == "??" else function.removesuffix(" (inlined)"),
+                    "" if source.startswith("??") else source.split(" (discriminator")[0],
+                )
+                for function, source in zip(chain[::2], chain[1::2], strict=False)
+            ]
+        )
+    return found

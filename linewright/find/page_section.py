@@ -1,0 +1,70 @@
+"""Lines that travel between a program's threads, as `linewright find` saw them: one table for each
+result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+
+from linewright import numbers
+from linewright.errors import one_line
+from linewright.find import result_file
+from linewright.find.result_document import (
+    bytes_text,
+    cost_text,
+    headline,
+    kind_text,
+    most_text,
+    site_text,
+)
+from linewright.find.sharing_schema import Hot, Result
+from linewright.say.columns import Column, table_of
+from linewright.show.report.parts import Section
+
+
+def _column(name: str, text: Callable[[Hot], str]) -> Column:
+    return Column(name, lambda hot: one_line(text(hot)), text=True)
+
+
+COLUMNS = (
+    _column("line", lambda hot: hot.object),
+    _column("share of time", lambda hot: _share(hot)),
+    _column("kind", lambda hot: f"{kind_text(hot)}, {hot.certainty}"),
+    _column("threads", lambda hot: str(hot.threads)),
+    _column("bytes", lambda hot: "; ".join(bytes_text(hot.touches, hot.threads, hot.fields))),
+    _column("sites", lambda hot: "; ".join(site_text(site) for site in hot.sites[:3])),
+    _column("at most to gain", lambda hot: most_text(hot.ceiling)),
+    _column("what to do", lambda hot: hot.remedy or numbers.ABSENT),
+)
+
+
+def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
+    """The results of `linewright find` among some files, and a section with a table for each."""
+    results = {path: result_file.read(path) for path in paths if result_file.is_result(path)}
+    if not results:
+        return [], None
+    return list(results), Section(
+        id="lines",
+        title="Lines that travel",
+        lead="Cache lines that several threads of a program use, the most expensive first, as "
+        "linewright find saw them. Shares are of the program's samples, with 95 % intervals; gains "
+        "are ceilings, not promises.",
+        grids=[
+            table_of(one_line(f"{headline(result)} ({PurePath(path).name})"), COLUMNS, result.lines)
+            for path, result in results.items()
+        ],
+        notes=[text for result in results.values() for text in _notes(result)],
+    )
+
+
+def _share(hot: Hot) -> str:
+    return cost_text(hot) + (" accesses" if hot.share is None else "")
+
+
+def _notes(result: Result) -> list[str]:
+    """What limits a result; its blind spots always."""
+    name = one_line(result.program)
+    return [
+        *(f"{name}: {one_line(text)}" for text in result.notes),
+        f"{name}, blind to: {'; '.join(result.blind)}.",
+    ]

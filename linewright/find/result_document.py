@@ -1,0 +1,288 @@
+"""A result of find as a document: the lines that travel, what they cost, what to do, and what this
+source is blind to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from linewright import numbers
+from linewright.find.sharing_schema import (
+    Advised,
+    Ceiling,
+    FieldBytes,
+    Hot,
+    Movement,
+    Result,
+    Site,
+    Touch,
+)
+from linewright.say.document import Document, TextTable, Topic
+from linewright.say.sentence import verbatim
+
+OPEN = "Undecided whether the line moves between CPUs; a longer run tells"
+MOST_FIELDS = 4
+"""Fields that one thread's bytes are named by."""
+SHOWN = 5
+"""Lines on the page; ``--json`` has all."""
+FENCE = ", a full fence: it waits for the stores before it, whose lines may be what costs"
+_KINDS = {
+    "true": "true sharing",
+    "false": "false sharing",
+    "alone": "alone",
+    "read": "read by several",
+    "unknown": "shared, bytes unknown",
+}
+
+
+def kind_text(hot: Hot) -> str:
+    """The kind, and what 128 bytes change about it."""
+    if hot.stays:
+        return "shared by turns" if hot.movement.answer == "by_turns" else "shared, on one CPU"
+    said = _KINDS[hot.kind]
+    if hot.kind not in ("true", "false") and hot.kind_128 in ("true", "false"):
+        return f"{_KINDS[hot.kind_128]} on 128-byte lines only"
+    return said
+
+
+def bytes_text(touches: list[Touch], threads: int, fields: Sequence[FieldBytes] = ()) -> list[str]:
+    """Which threads touch which bytes: one line for each set of bytes, with the fields they are."""
+    groups: dict[tuple[tuple[int, int], ...], list[Touch]] = defaultdict(list)
+    for touch in touches:
+        groups[tuple(touch.bytes)].append(touch)
+    said = []
+    for where, some in sorted(groups.items()):
+        spans = ", ".join(f"{at}-{at + size - 1}" if size > 1 else f"{at}" for at, size in where)
+        names = [f.name for f in fields if any(_meets(f, *span) for span in where)]
+        if names:
+            more = f" and {len(names) - MOST_FIELDS} more" if len(names) > MOST_FIELDS else ""
+            spans += f" ({', '.join(names[:MOST_FIELDS])}{more})"
+        names = " ".join(str(t.thread) for t in some[:4]) + (
+            f" and {len(some) - 4} more" if len(some) > 4 else ""
+        )
+        verb = "write" if any(t.writes for t in some) else "read"
+        verb += "s" if len(some) == 1 else ""
+        said.append(f"bytes {spans}: thread{'s' if len(some) > 1 else ''} {names} {verb}")
+    if threads > len(touches):
+        said.append(f"and {threads - len(touches)} threads more")
+    return said
+
+
+def _meets(field: FieldBytes, at: int, size: int) -> bool:
+    return field.offset < at + size and at < field.offset + field.bytes
+
+
+def picture(touches: list[Touch]) -> str:
+    """The 64 bytes in groups of eight: which thread, by its place among those named, uses each; `*`
+    several of which one writes, `+` several that read."""
+    users: list[list[int]] = [[] for _ in range(64)]
+    for number, touch in enumerate(touches):
+        for at, size in touch.bytes:
+            for byte in range(at, min(64, at + size)):
+                users[byte].append(number)
+    marks = [
+        "."
+        if not some
+        else "123456789abcdefg"[some[0]]
+        if len(some) == 1
+        else "*"
+        if any(touches[n].writes for n in some)
+        else "+"
+        for some in users
+    ]
+    return " ".join("".join(marks[at : at + 8]) for at in range(0, 64, 8))
+
+
+def advised_text(advised: Advised) -> str:
+    """What the separation does to the type, and what memory it takes."""
+    what = f"on {', '.join(advised.aligned)}" if advised.aligned else f"on {advised.type}"
+    more = (advised.bytes_after - advised.bytes_before) * advised.count
+    of = f", {numbers.count(advised.count, 'element')}" if advised.count > 1 else ""
+    return (
+        f"alignas(128) {what}: {advised.type} grows from {advised.bytes_before} to "
+        f"{advised.bytes_after} bytes{of}, {more} bytes of memory in all"
+    )
+
+
+def site_text(site: Site) -> str:
+    """Instruction, function and source line, and for a library's site who called it."""
+    place = site.function or f"{site.module}+{site.offset:#x}"
+    if site.source:
+        place += f" ({_tail(site.source)})"
+    called = f", called from {site.caller}" if site.caller else ""
+    return f"{site.instruction or site.access} in {place}{called}"
+
+
+def _tail(source: str) -> str:
+    """The last two parts of a path with its line."""
+    return "/".join(source.split("/")[-2:])
+
+
+def movement_text(movement: Movement) -> str:
+    """What the CPUs of the samples say, with the numbers that it rests on."""
+    of = numbers.count(movement.samples, "sample")
+    if movement.changes is None:
+        all_on = f"all {of} are on it"
+        if movement.answer == "open":
+            return f"{OPEN}. One CPU was seen to use it: {all_on}"
+        return f"One CPU alone uses the line: {all_on}"
+    said = {
+        "moves": "The line moves between CPUs",
+        "by_turns": "One CPU uses the line for a while, then another",
+        "open": OPEN,
+    }
+    ratio, seen = movement.changes, f"{of} change CPU"
+    within = f"{numbers.figure(movement.close_ns / 1000)} µs"
+    if movement.close and (movement.answer == "moves" or movement.close.high < ratio.high):
+        ratio = movement.close
+        seen = f"pairs of samples of two CPUs within {within} occur"
+    return (
+        f"{said[movement.answer]}: {seen} {ratio.value:.2g} times ({ratio.low:.2g} to "
+        f"{ratio.high:.2g}) as often as with CPUs in random order"
+    )
+
+
+def ceiling_text(ceiling: Ceiling) -> str:
+    gain, alone, contended = ceiling.gain, ceiling.alone_ns, ceiling.contended_ns
+    if alone is None or contended is None:
+        return (
+            f"an estimate: 0 to {numbers.percent(gain.high, False)} of CPU time to gain. Plain "
+            "accesses have no price, and their stalls surface anywhere in the functions that make "
+            "them"
+        )
+    plain = "; all time of the functions with plain accesses" if ceiling.plain >= 0.005 else ""
+    return (
+        f"at most {numbers.percent(gain.high, False)} of CPU time to gain{_slowed(ceiling)} "
+        f"({ceiling.form}: alone {alone.median_ns:.1f} ns, "
+        f"contended {contended.low_ns:.1f}-{contended.high_ns:.1f}{plain})"
+    )
+
+
+def most_text(ceiling: Ceiling | None) -> str:
+    """The upper end alone."""
+    return numbers.percent(ceiling.gain.high, False) if ceiling else numbers.ABSENT
+
+
+def _slowed(ceiling: Ceiling) -> str:
+    """The thread for which it could be clearly more."""
+    if ceiling.most_slowed < 1.1 * ceiling.gain.high + 0.01:
+        return ""
+    return f", {numbers.percent(ceiling.most_slowed, False)} of thread {ceiling.slowed_thread}'s"
+
+
+def document(result: Result) -> Document:
+    """What was found, the lines that travel, what to do about each, and what this source is blind
+    to."""
+    shown = result.lines[:SHOWN]
+    rest = len(result.lines) - len(shown)
+    topics = [_details(number, hot) for number, hot in enumerate(shown, 1)]
+    if rest:
+        topics[-1].lines.append(f"{rest} more lines: --json lists them.")
+    topics += [topic for topic in (_alone(result), _helpers(result)) if topic.lines]
+    return Document(
+        headline=[verbatim(headline(result))],
+        tables=[_table(shown)] if shown else [],
+        topics=topics,
+        limits=[verbatim(t) for t in (*result.notes, f"blind to: {'; '.join(result.blind)}")],
+    )
+
+
+def _alone(result: Result) -> Topic:
+    """Atomics on lines that do not travel."""
+    lines = [
+        f"{numbers.share(hot.share)}  {hot.object}: {site_text(hot.sites[0]) if hot.sites else ''}"
+        + (FENCE if is_fence(hot) else "")
+        for hot in result.alone[:3]
+    ]
+    title = "Atomics that one thread alone pays for:"
+    return Topic(name="alone", title=title, lines=lines, data=result.alone)
+
+
+def is_fence(hot: Hot) -> bool:
+    """A locked operation on the thread's own stack, as compilers write a full fence on x86."""
+    return (
+        hot.object_kind == "stack"
+        and bool(hot.sites)
+        and hot.sites[0].instruction.startswith(("lock or", "lock add"))
+    )
+
+
+def _helpers(result: Result) -> Topic:
+    """Where outline helpers are called from, the most frequent first."""
+    lines = []
+    for call in result.helpers[:SHOWN]:
+        place = (
+            f"{call.function} ({_tail(call.source)})"
+            if call.source
+            else f"{call.function}, {call.module}+{call.offset:#x}"
+        )
+        lines.append(f"{call.count}  {call.helper} from {place}")
+    if len(result.helpers) > SHOWN:
+        lines.append(f"{len(result.helpers) - SHOWN} more call sites: --json lists them.")
+    title = "Outline helpers by call site, on whatever line:"
+    return Topic(name="helpers", title=title, lines=lines, data=result.helpers)
+
+
+def headline(result: Result) -> str:
+    """What was found, from how much, at what cost."""
+    moving = [hot for hot in result.lines if not hot.stays]
+    wide = sum(hot.line_bytes == 128 for hot in moving)
+    count = len(moving) - wide
+    staying = len(result.lines) - len(moving)
+    found = (
+        "No line travels"
+        if not count
+        else "1 line travels"
+        if count == 1
+        else f"{count} lines travel"
+    )
+    found += f", {wide} more on 128-byte lines only," if wide else ""
+    found += f", {staying} shared without contention," if staying else ""
+    timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
+    cost = (
+        f", finding took about {100 * result.overhead:.1f} %" if result.overhead is not None else ""
+    )
+    if result.source == "exact":
+        timed = f"{result.samples} accesses of {result.threads} threads, emulated"
+    elif result.source not in ("timer", "signal"):
+        timed = f"{result.samples} records, {result.threads} threads"
+    return f"{found} in {result.program} ({timed}{cost})"
+
+
+def cost_text(hot: Hot) -> str:
+    """The line's share of time, or its accesses where the source counts no time."""
+    cost = numbers.share(hot.share) if hot.share is not None else str(hot.accesses)
+    return f"about {cost}" if hot.estimated else cost
+
+
+def _table(lines: list[Hot]) -> TextTable:
+    rows = []
+    for number, hot in enumerate(lines, 1):
+        rows.append([str(number), cost_text(hot), kind_text(hot), str(hot.threads), hot.object])
+    time = "time" if lines[0].share is not None else "accesses"
+    return TextTable(
+        title="",
+        headings=["", time, "kind", "threads", "what"],
+        left=[True, False, True, False, True],
+        rows=rows,
+        folds=(4,),
+        what="line",
+    )
+
+
+def _details(number: int, hot: Hot) -> Topic:
+    """One line: who touches which bytes, from where, what it costs and what to do."""
+    lines = bytes_text(hot.touches, hot.threads, hot.fields)[:4] if hot.lines == 1 else []
+    if hot.kind == "false" and hot.lines == 1 and hot.touches:
+        threads = " ".join(str(t.thread) for t in hot.touches)
+        lines.append(f"{picture(hot.touches)}   1, 2, … are threads {threads}")
+    for site in hot.sites[:3]:
+        share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
+        lines.append(f"{share}{site_text(site)}")
+    lines += [movement_text(hot.movement)] if hot.movement else []
+    lines += [ceiling_text(hot.ceiling)] if hot.ceiling else []
+    lines += [hot.remedy] if hot.remedy else []
+    lines += [advised_text(hot.advised)] if hot.advised else []
+    lines += [f"next: {hot.next_command}"] if hot.next_command else []
+    title = f"{number}  {hot.object} at {hot.address:#x}: {kind_text(hot)}, {hot.certainty}"
+    return Topic(name="line", title=title, lines=lines, data=hot)

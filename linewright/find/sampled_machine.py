@@ -1,0 +1,117 @@
+"""The machine that `linewright find` samples a program on: this one, or another over ssh or behind
+a command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TextIO
+
+from linewright.errors import LinewrightError, UserError
+from linewright.find import heap, line_prices, live
+from linewright.find.line_prices import Prices
+from linewright.find.live import Gathered
+from linewright.find.mapped_files import Fetched, Files
+from linewright.find.space import Spaces
+from linewright.run import probe_questions
+from linewright.run.place import open_place
+from linewright.run.programs import find_preload, find_sampler
+
+
+class SamplerPlace:
+    """Where the program is, the sampler, and what the sampler loads into it; ends with `close`.
+
+    The program prints to `output`, without one to our standard output."""
+
+    def __init__(self, on: str, output: TextIO | None = None) -> None:
+        self._on, self._output, self._stack = on, output, ExitStack()
+        self._place = open_place(on)
+        self._stack.callback(self._place.close)
+        try:
+            self._sampler = self._place.put(find_sampler)
+            self._files = Files()
+            if self._place.far:
+                folder = tempfile.TemporaryDirectory(prefix="linewright-find-")
+                self._local = self._stack.enter_context(folder)
+                self._files = Fetched(self._place.look, self._local)
+            self.cpus = len(probe_questions.read_topology(self._place.answer("--topology")).cpus)
+        except BaseException:
+            self.close()
+            raise
+
+    @cached_property
+    def cpu_model(self) -> str:
+        """By the name that records have."""
+        return probe_questions.read_context(self._place.answer("--context")).cpu_model
+
+    @property
+    def preloaded(self) -> str:
+        """What programs there preload anyway."""
+        return "" if self._place.far else os.environ.get("LD_PRELOAD", "")
+
+    def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> Gathered:
+        return live.run(
+            self._place, self._sampler, arguments, program, watch, self._files, self._output
+        )
+
+    def library(self, part: str) -> str:
+        """The path there of a library that is loaded into programs."""
+        path = self._place.put(lambda arch: find_preload(part, arch))
+        if self._place.far and set(path) & set(" :"):
+            raise UserError(
+                f"LD_PRELOAD cannot name a path with ' ' or ':': {self._place.folder}",
+                "TMPDIR there",
+            )
+        return path
+
+    def rings(self) -> str:
+        """An empty folder there for the rings of the fall-back."""
+        return self._make("rings", "mkdir -p rings")
+
+    def table(self) -> str:
+        """An empty table there for heap blocks."""
+        if not self._place.far:
+            return self._stack.enter_context(heap.empty_table())
+        return self._make(
+            "heap", f"dd if=/dev/null of=heap bs=1 count=0 seek={heap.BYTES} 2>/dev/null"
+        )
+
+    def _make(self, name: str, script: str) -> str:
+        self._place.look(f"cd {shlex.quote(self._place.folder)} && {script}")
+        return f"{self._place.folder}/{name}"
+
+    def blocks(self, table: str, spaces: Spaces) -> heap.HeapTable:
+        """What stands in the table at the end."""
+        copy = str(Path(self._local, "heap")) if self._place.far else table
+        found = heap.HeapTable(copy, spaces, mapped=table)
+        try:
+            if self._place.far:
+                Path(copy).write_bytes(self._place.fetch(table))
+            found.read()
+        except LinewrightError as error:
+            found.missing = str(error)
+        return found
+
+    def name_of(self, pid: int) -> str:
+        try:
+            return self._place.look(f"cat /proc/{pid}/comm").decode("utf-8", "replace").strip()
+        except LinewrightError:
+            return ""
+
+    def measured(self, forms: Sequence[str]) -> tuple[Prices | None, str]:
+        """Prices of these forms there, measured now."""
+        return line_prices.measured(forms, self.cpu_model, self._on)
+
+    def notes(self) -> list[str]:
+        return [
+            f"{path} has more than 512 MiB and was not fetched: its names are missing."
+            for path in self._files.left_out
+        ]
+
+    def close(self) -> None:
+        self._stack.close()

@@ -1,0 +1,139 @@
+"""A program or process sampled from its start to the judgement: how densely, by which means, and
+with which prices."""
+
+from __future__ import annotations
+
+import glob
+from typing import NamedTuple
+
+import msgspec
+
+from linewright.errors import RunError
+from linewright.find import line_prices, live, sources
+from linewright.find.live import Gathered
+from linewright.find.sampled_machine import SamplerPlace
+from linewright.find.sharing_schema import Result
+
+MOST_PER_SECOND = 4000
+"""Samples a second over all CPUs: what the command reads without falling behind."""
+OVERHEAD = 0.02
+"""What finding may cost the program: half for samples, half for watchpoints."""
+SIGNAL_NS = 4_000
+"""Assumed cost of a sample by a signal, for planning alone: the page states what the handlers
+took."""
+
+
+class SampleRequest(NamedTuple):
+    """What is sampled and how."""
+
+    command: list[str]
+    pid: int | None
+    seconds: float | None
+    heap: bool
+
+    def arguments(self, cpus: int) -> list[str]:
+        """The sampler's options."""
+        options = [
+            f"--period-us={period_us(cpus):g}",
+            f"--sample-share={OVERHEAD / 2:g}",
+            f"--watch-share={OVERHEAD / 2:g}",
+        ]
+        options += [f"--pid={self.pid}"] if self.pid else []
+        return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
+
+
+def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[Gathered, Result]:
+    """Sample a program or process and judge what was seen."""
+    preload, environment, table = [], [], None
+    if request.heap:
+        table = there.table()
+        preload.append(there.library("heap"))
+        environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
+    given = request.arguments(there.cpus)
+    try:
+        gathered = there.run(
+            given + _environment(environment, preload, there.preloaded), request.command, True
+        )
+        return gathered, _result_of(request, gathered, there, table, [])
+    except live.Refused as refused:
+        if request.pid:
+            raise RunError(
+                f"{refused}; a running process cannot be sampled otherwise: start the program "
+                "with find"
+            ) from None
+        said = (
+            f"{refused}. Chain by CPU timers and a signal handler in a preloaded library instead."
+        )
+    rings = there.rings()
+    preload.append(there.library("timer"))
+    environment += [
+        f"LINEWRIGHT_FIND_RINGS={rings}",
+        f"LINEWRIGHT_FIND_PERIOD_NS={signal_period_ns(there.cpus):.0f}",
+    ]
+    given += [f"--signals={rings}", *_environment(environment, preload, there.preloaded)]
+    gathered = there.run(given, request.command, False)
+    return gathered, _result_of(request, gathered, there, table, [said])
+
+
+def _environment(assignments: list[str], preload: list[str], before: str) -> list[str]:
+    """Options that set the program's environment; libraries that it preloads anyway stay, behind
+    ours."""
+    if preload:
+        assignments = [
+            *assignments,
+            f"LD_PRELOAD={':'.join([*preload, *([before] if before else [])])}",
+        ]
+    return [f"--env={text}" for text in assignments]
+
+
+def _result_of(
+    request: SampleRequest,
+    gathered: Gathered,
+    there: SamplerPlace,
+    table: str | None,
+    notes: list[str],
+) -> Result:
+    heap = None
+    if table is not None:
+        heap = there.blocks(table, gathered.spaces)
+        if heap.missing:
+            notes.append(f"Heap blocks have no names: {heap.missing}")
+        if heap.dropped:
+            notes.append(
+                f"{heap.dropped} heap blocks found no place in the table and have no name."
+            )
+    name = request.command[0] if request.command else _name(there.name_of(request.pid), request.pid)
+    return sources.result_of(gathered, name, heap, notes)
+
+
+def priced(result: Result, named: str | None, there: SamplerPlace) -> Result:
+    """The result with ceilings, where its source counts time."""
+    lines, notes = result.lines, list(result.notes)
+    if not lines or lines[0].share is None:
+        return result
+    if named == "measure":
+        known, said = there.measured(line_prices.forms_of(lines, result.arch))
+    else:
+        paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
+        known, said = line_prices.from_files(paths, there.cpu_model, named=named is not None)
+    lines = line_prices.priced(lines, known, result.arch)
+    return msgspec.structs.replace(result, lines=lines, notes=notes + ([said] if said else []))
+
+
+def _name(name: str, pid: int) -> str:
+    return f"{name} ({pid})" if name else f"process {pid}"
+
+
+def period_us(cpus: int) -> float:
+    """CPU time between samples, at least: never more samples than the command can read.  The
+    sampler lengthens it where samples cost more than their share."""
+    by_reading = 1e6 * cpus / MOST_PER_SECOND
+    # Not a multiple of the kernel's tick: a program that works in ticks would be met at one place
+    # only.
+    return max(by_reading, 997.0)
+
+
+def signal_period_ns(cpus: int) -> float:
+    """The same for the fall-back, whose signals cannot be tried out beforehand; what they took is
+    measured as they run."""
+    return max(SIGNAL_NS / (OVERHEAD / 2), period_us(cpus) * 1000)

@@ -1,0 +1,10 @@
+"""What `find` brings: its command, the schemas of what that writes, and its part of the page."""
+
+from linewright.wings import Wing
+
+WING = Wing(
+    services={
+        "page section": "linewright.find.page_section:section",
+        "schemas": "linewright.find.sharing_schema:schemas",
+    }
+)

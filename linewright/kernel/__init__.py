@@ -1,0 +1,1 @@
+"""The inside of this machine's kernel as a target: cells run in linewright.ko."""

@@ -1,0 +1,80 @@
+"""`linewright explain`: the story of one simulated cell, and its Chrome trace."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
+from linewright.run.probe_questions import error_text
+from linewright.run.registry import open_target
+from linewright.schema import Plan, Record
+from linewright.show.console import note
+from linewright.show.new_file import check_folder, check_new, write
+
+if TYPE_CHECKING:
+    from linewright.model.simulated_target import ModelTarget
+
+ORDER = 62
+
+
+def explain(
+    cell: Annotated[
+        str,
+        typer.Argument(
+            metavar="CELL", help="Id of a cell, as records and `measure --dry-run` show it."
+        ),
+    ],
+    on: Annotated[str, typer.Option(help="The simulated machine: model:NAME.")],
+    trace: Annotated[
+        str | None,
+        typer.Option(help="Write a Chrome trace of 60 operations here; it opens in Perfetto."),
+    ] = None,
+) -> int:
+    """Say what happens in one cell on a simulated machine: where its time goes, its modes, who
+    starves, which constants the answer hangs on."""
+    from linewright.model import story
+    from linewright.model.simulated_target import ModelTarget  # NumPy comes with it
+    from linewright.model.simulator import Simulator
+
+    target = open_target(on)
+    if not isinstance(target, ModelTarget):
+        allowed = "model:NAME; only the model sees where a cell's time goes"
+        raise UserError(f"{on} is not simulated", "--on", allowed)
+    plan = Plan(linewright_plan=2, name="explain", launches=1, cells=[story.cell_of(cell)])
+    target.check(plan)
+    if trace is not None:
+        _check_trace(target, trace)
+    record = next(event for event in target.run(plan) if isinstance(event, Record))
+    with Simulator(target.program, windows=4, ops=600) as simulator:
+        hangs_on = story.tornado(target.machine, plan.cells[0], simulator)
+    for sentence in (*story.sentences(target.machine, record), *hangs_on):
+        print(sentence)
+    if trace is not None:
+        _write_trace(target, plan, trace)
+    return DONE
+
+
+def _check_trace(target: ModelTarget, path: str) -> None:
+    """Refuse a trace before anything is explained."""
+    check_new(path, "--trace")
+    check_folder(path, "--trace")
+    if not target.machine.calibrated:
+        raise UserError(
+            "no trace without calibration", "--trace", "its times would be bare nanoseconds"
+        )
+
+
+def _write_trace(target: ModelTarget, plan: Plan, path: str) -> None:
+    answer = subprocess.run(
+        [*target.command, "--trace"], input=msgspec.json.encode(plan), capture_output=True
+    )
+    if answer.returncode == BAD_REQUEST:
+        raise UserError(error_text(answer.stderr))
+    if answer.returncode:
+        raise RunError(f"linewright-model: {error_text(answer.stderr)}")
+    write(path, answer.stdout, "--trace")
+    note(f"the trace is in {path}")

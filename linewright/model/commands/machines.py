@@ -1,0 +1,105 @@
+"""`linewright machines`: the described machines, and what is known of each one's constants."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import msgspec
+import typer
+
+from linewright import numbers
+from linewright.errors import DONE
+from linewright.model import machine_file
+from linewright.model.constants import DISTANCES, KINDS
+from linewright.model.machine_file import CLASSES, STATES, Constant, Machine, need
+from linewright.show.console import console_for
+from linewright.show.one_screen import width_of
+
+ORDER = 60
+
+
+def machines(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Machine to explain, or a machine file.", show_default="list all"
+        ),
+    ] = None,
+    as_toml: Annotated[
+        bool,
+        typer.Option("--toml", help="Print it as a machine file, to change and to measure on."),
+    ] = False,
+) -> int:
+    """List the described machines, or explain one: constants, intervals, provenance, sources."""
+    width = width_of(console_for(sys.stdout))
+    if name is None:
+        need(not as_toml, "no machine named", "machines", "linewright machines NAME --toml")
+        for key, path in machine_file.known().items():
+            machine = machine_file.load(path)
+            kind = "calibrated" if machine.calibrated else "bounds only"
+            start = f"{key:20} {machine.arch:6} {machine.topology.cores:3} cores  {kind:11}  "
+            lines = textwrap.wrap(machine.title, max(30, width - len(start)))
+            print(start + f"\n{' ' * len(start)}".join(lines))
+        return DONE
+    machine = machine_file.find(name, "machines NAME")
+    if as_toml:
+        print(machine_file.to_toml(machine), end="")
+        return DONE
+    for line in _lines(machine, width):
+        print(line)
+    return DONE
+
+
+def _lines(machine: Machine, width: int) -> Iterator[str]:
+    """Everything that is known of a machine, in lines that fit."""
+    shape = machine.topology
+    bounds = "not calibrated: it yields bounds and an ordering of forms"
+    kind = "calibrated" if machine.calibrated else bounds
+    homes = f"{shape.homes} home{'s' if shape.homes > 1 else ''}"
+    central = " and one half-way between the caches of each socket" if shape.central_homes else ""
+    on = [name for name, chosen in msgspec.structs.asdict(machine.options).items() if chosen]
+    for text in (
+        f"{machine.name}: {machine.title}",
+        f"{machine.arch}, {shape.cores} cores; {kind}",
+        machine.calibration,
+        machine_file.changed(machine),
+        f"clusters of {numbers.count(shape.cores_per_cluster, 'core')}, last-level caches of "
+        f"{shape.cores_per_l3}, sockets of"
+        f" {shape.cores_per_socket}; {homes}{central}",
+        f"Mechanisms (docs/guide/model.md): {', '.join(on) or 'none'}",
+    ):
+        yield from textwrap.wrap(text, width)
+    yield from ("", *textwrap.wrap(f"{WHERE} ({', '.join(STATES)}):", width))
+    yield from (f"  {of:8} {', '.join(machine.policy[of])}" for of in CLASSES)
+    yield from ("", *_constants(machine.constants, width), "", "Sources:")
+    for key, text in machine.sources.items():
+        yield from textwrap.wrap(
+            f"{key}: {text}", width, initial_indent="  ", subsequent_indent="    "
+        )
+
+
+WHERE = "Where an atomic is performed, by the state of the line in the core"
+
+
+def _constants(constants: Mapping[str, Constant], width: int) -> Iterator[str]:
+    """Each constant with its figures, and below it what it means, which no column has room for."""
+    kinds = {**KINDS, **DISTANCES}
+    rows = [("constant", "value", "interval", "unit", "provenance", "source")]
+    rows += [
+        (key, f"{c.value:.4g}", f"{c.low:.4g}–{c.high:.4g}", c.unit, c.provenance, c.source)
+        for key, c in constants.items()
+    ]
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            text.rjust(size) if place in (1, 2) else text.ljust(size)
+            for place, (text, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+        if row is not rows[0]:
+            yield from textwrap.wrap(
+                kinds[row[0]].meaning, width, initial_indent="    ", subsequent_indent="    "
+            )

@@ -1,0 +1,166 @@
+"""A simulated machine as a target: ``--on model:NAME`` runs a plan on a described machine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+
+import msgspec
+
+from linewright import extras, numbers
+from linewright.model import machine_file, story
+from linewright.model.cluster import executor
+from linewright.model.ensemble import (
+    BOUND_DRAWS,
+    DRAWS,
+    Band,
+    Sweep,
+    bands,
+    misses_of,
+    orderings,
+    run_sweep,
+)
+from linewright.model.machine_file import Machine, need
+from linewright.run.interrupts import Interrupts
+from linewright.run.launches import launch_plans, launch_program
+from linewright.run.programs import MODEL, find_model
+from linewright.run.registry import ProgramTarget
+from linewright.schema import Cell, Plan, Record
+from linewright.show.console import note, remark
+from linewright.target import Done, Event
+
+HARNESSES = ("probe", "published")
+LEAST_DRAWS = 20
+SAID = 0.25
+"""Share of a figure by which the model must have missed cells like those of a plan for a run to say
+so; `explain` always does."""
+CLUSTER_PARTS = 16
+"""Tasks that a sweep is given to a cluster in: enough to keep its processes busy, each with several
+draws."""
+
+
+class ModelTarget(ProgramTarget):
+    """A described machine, by running linewright-model on it."""
+
+    def __init__(self, machine: Machine, harness: str = "probe") -> None:
+        self.machine = machine
+        self.count = DRAWS if machine.calibrated else BOUND_DRAWS
+        self.scheduler: str | None = None
+        self.program = find_model()
+        self.published_harness = harness == "published"
+        self._file = tempfile.NamedTemporaryFile("w", suffix=".json", prefix="linewright-machine-")
+        self._file.write(machine_file.resolved_json(machine))
+        self._file.flush()
+        published = ["--published-harness"] if self.published_harness else []
+        self.command = [self.program, "--machine", self._file.name, *published]
+        super().__init__(f"model:{machine.name}", self.command)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]:
+        """Each launch is the plan with other random numbers; bands come from draws of the
+        constants."""
+        rows = self._rows(plan)
+        misses = [misses_of(self.machine, cell)[1] for cell in plan.cells]
+        ids = [cell.id for cell in plan.cells]
+        of_cell = dict(zip(ids, bands(rows, misses), strict=True))
+        with Interrupts() as interrupts:
+            for launch in launch_plans(plan, done):
+                for event in launch_program(self.command, launch, interrupts, MODEL):
+                    yield self._with_band(event, of_cell) if isinstance(event, Record) else event
+        if not self.machine.calibrated:
+            for line in ordering_text(self.machine, plan, rows) + savings_text(plan, rows):
+                remark(line)
+        for line in story.limits(self.machine, plan.cells, SAID):
+            note(line)
+
+    def sweep(self, draws: int | None, scheduler: str | None) -> None:
+        """How many draws of the constants bands come from, and the Dask scheduler that has them
+        run; None as it is."""
+        least = f"at least {LEAST_DRAWS}: percentiles are read from them"
+        need(draws is None or draws >= LEAST_DRAWS, f"{draws} draws", "--set draws", least)
+        if scheduler is not None:
+            extras.need("fleet", "--set scheduler")
+        self.count = draws or self.count
+        self.scheduler = scheduler
+
+    def _rows(self, plan: Plan) -> list:
+        sweep = Sweep(self.machine, plan, self.count, self.published_harness)
+        with executor(None, self.scheduler, programs=True) as run:
+            return run_sweep(sweep, run, CLUSTER_PARTS if self.scheduler else os.cpu_count() or 1)
+
+    def _with_band(self, record: Record, of_cell: dict[str, Band]) -> Record:
+        if record.status == "unavailable":
+            return record  # the model lacks what the cell needs, whatever the constants
+        band = of_cell[record.id]
+        if not self.machine.calibrated:
+            return bounds_only(record, band, self.machine)
+        own = [record.issue.median_ns] if record.issue else []
+        ends = {"p05_ns": min([band.p05, *own]), "p95_ns": max([band.p95, *own])}
+        metrics = record.metrics | ends | {"p50_ns": band.p50}
+        edited = ["edited"] if machine_file.edited(self.machine) else []
+        near = None if edited else story.nearest(self.machine, record.cell)
+        if near is not None:
+            metrics["calibrated_distance"] = near[1]
+        return msgspec.structs.replace(record, metrics=metrics, flags=[*record.flags, *edited])
+
+
+def bounds_only(record: Record, band: Band, machine: Machine) -> Record:
+    """What may be said of a cell on a machine that no measurement pins: two bounds, and no time of
+    its own."""
+    kept = ("linewright_record", "context_id", "id", "cell", "plan", "launch")
+    return Record(
+        **{name: getattr(record, name) for name in kept},
+        status="unavailable",
+        reason=f"bounds only: {numbers.span(band.low, band.high, 'ns')}; machine {machine.name} is "
+        "not calibrated",
+        flags=["simulated", "bounds_only"],
+        metrics={"bound_low_ns": band.low, "bound_high_ns": band.high},
+    )
+
+
+def ordering_text(machine: Machine, plan: Plan, rows: list) -> list[str]:
+    """The order of the forms at each point, as far as the constants' bounds decide it."""
+    lines = [
+        f"Order of the forms on {machine.name}, fastest first; forms between commas are not "
+        "told apart:"
+    ]
+    for cell, groups in orderings(plan, rows):
+        lines.append(f"  {_point_text(cell)}: {' < '.join(', '.join(group) for group in groups)}")
+    return lines if len(lines) > 1 else []
+
+
+def savings_text(plan: Plan, rows: list) -> list[str]:
+    """What one wait saves of each list, against a wait behind each entry: the range over the draws,
+    which is narrow where the bounds of the times are wide."""
+    places = {cell.id: at for at, cell in enumerate(plan.cells)}
+    lines = ["One wait for the list, against one behind each entry, of what was drawn:"]
+    for cell in plan.cells:
+        params = dict(cell.params)
+        each = msgspec.structs.replace(cell, params=params | {"wait": "each"})
+        if params.get("wait") == "once" and each.id in places:
+            once_at, each_at = places[cell.id], places[each.id]
+            saved = [100 * (1 - row[once_at].p50 / row[each_at].p50) for row in rows]
+            lines.append(
+                f"  {cell.operation} by {cell.form}, {params['entries']} entries of "
+                f"{params['entry_bytes']} bytes, {params.get('state', 'any')}: "
+                f"{min(saved):.1f} to {max(saved):.1f} % less"
+            )
+    return lines if len(lines) > 1 else []
+
+
+def _point_text(cell: Cell) -> str:
+    params = [f"{name}={value}" for name, value in cell.situation.params]
+    return ", ".join([cell.situation.words(), f"{cell.width_bits} bit", *params])
+
+
+def open_model(rest: str) -> ModelTarget:
+    """The target that ``model:NAME`` or ``model:NAME:published`` names."""
+    name, _, harness = rest.partition(":")
+    known, where = f"allowed: {', '.join(HARNESSES)}", "--on model:NAME:HARNESS"
+    need(not harness or harness in HARNESSES, f"no harness {harness!r}", where, known)
+    named = f"allowed: {', '.join(machine_file.known())}"
+    need(name, "no machine named", "--on model:NAME", named)
+    return ModelTarget(machine_file.find(name), harness or "probe")

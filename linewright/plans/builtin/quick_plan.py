@@ -1,0 +1,93 @@
+"""Plan `quick`: what the screen and the advice show, in a minute: every form alone, among work and
+with a second CPU on its line, and the price list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from linewright import architectures
+from linewright.families import IDENTICAL, default_of
+from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word
+from linewright.plans.grid import Step, matrix, richest
+from linewright.plans.price_cells import cells
+from linewright.schema import Cell, Plan
+
+OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")
+LAUNCHES = 11
+"""So many show a state that three launches in ten are in, and time goes where it is needed after
+each of `LOOKS`."""
+LOOKS = (5, 8)
+"""Launches after which what is decided is measured no more."""
+STEPS = ((6, LAUNCHES), (6, 8), (6, 5), (4, 5), (3, 5), (3, 4), (3, 3), (3, 2), (2, 2), (2, 1))
+"""Fewest windows and launches, richest first: the first that fits the budget is taken."""
+WORKS = (0, 20)
+FAR_WORK = 200
+"""Where a locked operation may be performed far away: work that hides it, alone and contended."""
+
+PARAMETERS = (
+    Parameter(
+        "operations", "words", list(OPERATIONS[:-1]), "operations whose forms are measured",
+        choices=OPERATIONS,
+    ),
+    word("prices", "yes no", "counters, readers, locks and a cache line beside them"),
+    Parameter(
+        "work", "counts", None, "units of work between operations; 0 and 20, and 200 on arm64"
+    ),
+    Parameter("contender_iters", "counts", [0], "iterations between a contender's operations"),
+    *usual(lines=4, line_windows=None, contended_lines=8, threads=2),
+    Parameter(
+        "launches", "count", None,
+        "processes that each cell is run in; 11, fewer if the budget is short", 1, 1000,
+    ),
+    *usual(window_ms=2.0, contended_window_ms=2.5),
+)  # fmt: skip
+
+
+def build(inputs: Inputs) -> Plan:
+    """The richest quick plan whose fewest windows fit the budget, else the poorest."""
+    values = inputs.values
+    far = architectures.of(inputs.topology.arch).far_atomics
+    forms = inputs.forms_of(values["operations"], "any", "generic", word=True)
+    works = values["work"] or [*WORKS, *([FAR_WORK] if far else [])]
+    ladder = [
+        Step(values["contender_iters"], works, windows, values["launches"] or launches)
+        for windows, launches in STEPS
+    ]
+    priced = values["prices"] == "yes"
+    prices = list(cells(inputs.forms, inputs.topology, values["lines"])) if priced else []
+    # The control of contention: a second thread that never touches the line, beside one form.
+    named = {f.name: f for f in forms if f.atomic and f.available and f.operation != "none"}
+    beside = default_of(next(iter(named.values())).operation, named) if named else ""
+
+    copies = {name for pair in IDENTICAL.get(inputs.topology.arch, ()) for name in pair[1:]}
+
+    def shown(cell: Cell) -> bool:
+        if cell.contender == "placebo":
+            return cell.form == beside and cell.work_iters == min(works)
+        return cell.contender == "none" or bool(values["work"]) or cell.work_iters != WORKS[1]
+
+    def cells_of(spacings: Sequence[int], works: Sequence[int]) -> list[Cell]:
+        grid = [cell for cell in matrix(forms, works, spacings, values) if shown(cell)]
+        # Identical code is measured once alone and once contended, on either scale: what it differs
+        # by is taken for all conditions of that kind.
+        once = {(c.form, c.contender, c.work_iters > 0): c.id for c in reversed(grid)}
+        grid = [c for c in grid if c.form not in copies or c.id in once.values()]
+        # Contended cells come last: they get the time that the others leave.
+        last = [cell for cell in grid if cell.contender == "same_line"]
+        return [*(cell for cell in grid if cell.contender != "same_line"), *prices, *last]
+
+    plan = richest(inputs, "quick", ladder, cells_of)
+    looks = [look for look in LOOKS if look < plan.launches]
+    return msgspec.structs.replace(plan, extra_windows=1, looks=looks)
+
+
+PLAN = BuiltIn(
+    name="quick",
+    summary="every form alone, among work and contended; what counters, readers and locks cost "
+    "instead",
+    parameters=PARAMETERS,
+    build=build,
+    budget_s=60.0,
+)

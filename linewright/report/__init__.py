@@ -1,1 +1,0 @@
-"""One self-contained HTML page of record files: findings, charts, context, every number, and the records."""

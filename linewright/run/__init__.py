@@ -1,0 +1,1 @@
+"""Where a plan runs: the probe on this machine, and signals while it runs."""

@@ -1,0 +1,116 @@
+"""Questions to linewright-probe that need no measurement: its forms, the machine's topology,
+whether a plan is valid."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from linewright.errors import RunError, UserError, one_line
+from linewright.forms import Form
+from linewright.records.files import decode_line
+from linewright.schema import Context, Plan
+from linewright.topology import Topology
+
+QUESTION_TIMEOUT_S = 60
+"""Far above what a question takes, emulated too: the probe calibrates its clock for a fraction of a
+second."""
+
+Program = Sequence[str | Path] | Callable[[str], Sequence[str]]
+"""A program that answers as the probe does: the command with what is always said to it, or the
+command of an option."""
+
+
+def digest(probe: Path) -> str:
+    """What tells one build of the probe from another: the first 16 hexadecimal digits of its
+    SHA-256."""
+    return hashlib.sha256(probe.read_bytes()).hexdigest()[:16]
+
+
+def read_forms(answer: bytes) -> list[Form]:
+    """Every form that the probe can name, those this CPU lacks included."""
+    return _decode(answer, list[Form], "--list-forms")
+
+
+def read_topology(answer: bytes) -> Topology:
+    return _decode(answer, Topology, "--topology")
+
+
+def read_context(answer: bytes) -> Context:
+    """The context that a run now would write; its `machine_id` says whether records are this
+    machine's."""
+    line = decode_line(answer.strip(), "linewright-probe --context")
+    if not isinstance(line, Context):
+        raise RunError("linewright-probe --context answered with something else than a context")
+    return line
+
+
+def check(probe: Program, plan: Plan) -> None:
+    """Raise UserError when the probe finds the plan wrong; nothing runs."""
+    ask(probe, "--check", msgspec.json.encode(plan))
+
+
+def ask(probe: Program, option: str, stdin: bytes = b"") -> bytes:
+    """What the probe answers to one option, as bytes."""
+    command = list(probe(option)) if callable(probe) else [*probe, option]
+    try:
+        answer = subprocess.run(
+            command, input=stdin, capture_output=True, timeout=QUESTION_TIMEOUT_S
+        )
+    except OSError as error:
+        raise UserError(f"cannot run {command[0]}: {error.strerror}", "linewright-probe") from None
+    except subprocess.TimeoutExpired:
+        raise RunError(
+            f"linewright-probe {option} gave no answer in {QUESTION_TIMEOUT_S} s"
+        ) from None
+    if answer.returncode == 0:
+        return answer.stdout
+    message = error_text(answer.stderr) or exit_text(answer.returncode)
+    if answer.returncode == 2:
+        raise UserError(message)
+    raise RunError(f"linewright-probe {option}: {message}")
+
+
+def _decode(data: bytes, shape: Any, option: str) -> Any:
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RunError(
+            f"linewright-probe {option} answered with something unexpected: {error}"
+        ) from None
+
+
+def error_text(stderr: bytes) -> str:
+    """The message of the last ``{"error":…}`` line, else the last line of text that is no
+    progress."""
+    last = ""
+    for line in stderr.decode("utf-8", "replace").splitlines():
+        message = stderr_message(line)
+        last = message.get("error", "") if isinstance(message, dict) else (line.strip() or last)
+    return one_line(str(last))
+
+
+def stderr_message(line: str) -> dict | None:
+    """A machine-readable line of the probe's standard error, or nothing when it is plain text."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def exit_text(code: int) -> str:
+    """How a program ended, for people."""
+    if code >= 0:
+        return f"exited with {code}"
+    with suppress(ValueError):
+        return f"ended by {signal.Signals(-code).name}"
+    return f"ended by signal {-code}"

@@ -1,0 +1,1 @@
+"""From answers to one document of sentences: the only room with English about a measurement."""

@@ -1,0 +1,174 @@
+"""Why a cell has its figure: its launches, windows, modes and controls, and what was discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from linewright import numbers
+from linewright.analysis.control import condition_of, floors
+from linewright.analysis.findings import findings
+from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.summary import Summary
+from linewright.say.cell_words import in_words
+from linewright.say.document import Document, TextTable
+from linewright.say.flag_words import explain
+from linewright.say.phrases import modes_text
+from linewright.say.sentence import verbatim
+from linewright.schema import Context, Record
+
+MOST_LAUNCHES = 40
+"""Launches that get a line each; of more, the first and the last."""
+PHASES = ("work", "wait_for_home", "wait_for_snoop", "execute", "retry")
+"""Where a simulated operation's time goes; docs/guide/model.md says what each is."""
+
+
+def _median(values: Sequence[float]) -> str:
+    return numbers.cost(float(np.median(values)) if len(values) else None)
+
+
+_LAUNCHES: dict[str, Callable[[Record], str]] = {
+    "launch": lambda r: str(r.launch),
+    "status": lambda r: r.status,
+    "windows": lambda r: str(len(r.window_ns)),
+    "least": lambda r: numbers.cost(min(r.window_ns, default=None)),
+    "median": lambda r: _median(r.window_ns),
+    "most": lambda r: numbers.cost(max(r.window_ns, default=None)),
+    "baseline": lambda r: _median(r.baseline_ns),
+    "switched": lambda r: str(r.discarded.switched),
+    "stolen": lambda r: str(r.discarded.stolen),
+    "long batch": lambda r: str(r.discarded.long_batch),
+    "ended by": lambda r: r.stop or numbers.ABSENT,
+}
+
+
+def document(
+    summary: Summary,
+    records: Sequence[Record],
+    contexts: Mapping[str, Context],
+    every: Sequence[Summary],
+) -> Document:
+    """Everything that is known of one cell; `every` holds all summaries of its machine, which
+    control it."""
+    shown = sorted(records, key=lambda r: (contexts[r.context_id].started_utc, r.launch))
+    more = len(shown) - MOST_LAUNCHES
+    if more > 0:
+        shown[MOST_LAUNCHES // 2 : -MOST_LAUNCHES // 2] = []
+    launches = TextTable(
+        title="each launch: ns of its windows, and those discarded",
+        headings=list(_LAUNCHES),
+        left=[name in ("status", "ended by") for name in _LAUNCHES],
+        rows=[[text(r) for text in _LAUNCHES.values()] for r in shown],
+        styles=["" if r.status == "ok" else "bad" for r in shown],
+        notes=[
+            *([f"{more} more launches between these."] if more > 0 else []),
+            *_windows(records),
+            *_simulated(summary),
+            *_modes(summary),
+            *_control(summary, every),
+            *(f"{flag}: {explain(flag)}" for flag in summary.flags),
+        ],
+    )
+    return Document(
+        headline=[verbatim(in_words(summary.cell))],
+        facts=[summary.id, *_figures(summary), *_answers(summary, every)],
+        tables=[launches],
+    )
+
+
+def _figures(s: Summary) -> Iterator[str]:
+    """The issue interval, or of a metastable cell its modes (its median is what no
+    launch took), and the exposed cost."""
+    launches = numbers.count(s.launches, "launch", "launches")
+    if not (s.issue and s.has_figures):
+        yield f"No figure: {s.status}. {s.reason}"
+    elif s.metastable:
+        yield f"No single figure: {modes_text(s.modes)} of {launches}, work included."
+    else:
+        sure = f", {s.issue.confidence:.0%} interval" if s.issue.confidence > 0 else ""
+        yield f"Issue interval, work included: {numbers.of(s.issue, 'ns')}{sure}, {launches}."
+    if s.exposed:
+        yield f"Exposed cost: {numbers.of(s.exposed, 'ns')}."
+    elif s.withheld:
+        why = s.withheld.replace("_", " ")
+        yield f"No exposed cost: the baseline loop is {why} at this length."
+
+
+def _answers(s: Summary, every: Sequence[Summary]) -> Iterator[str]:
+    """What comparisons with the default form say of a cell, or of the others where it is the
+    default."""
+    for f in findings(every):
+        if f.default_id == s.id and f.rows:
+            others = ", ".join(f"{row.form} {_judgement_text(row.judgement)}" for row in f.rows)
+            yield f"It is the default for {f.operation}, which others are compared with: {others}."
+        for row in f.rows:
+            if row.id == s.id:
+                answer = _judgement_text(row.judgement)
+                yield f"Against {f.default}, the default for {f.operation}: {answer}."
+
+
+def _judgement_text(judgement: Judgement) -> str:
+    """The answer with its interval, and with the reason why it is undecided."""
+    c = judgement.contrast
+    why = [numbers.change(c.low, c.high, c.scale)] if c else []
+    why += [judgement.why.replace("_", " ")] if judgement.why else []
+    return f"{judgement.answer} ({', '.join(why)})"
+
+
+def _windows(records: Sequence[Record]) -> Iterator[str]:
+    kept = [ns for r in records for ns in r.window_ns]
+    lost = sum(r.discarded.total for r in records)
+    text = f"{len(kept)} windows were kept and {lost} discarded"
+    if lost:
+        text += (
+            ": switched, a thread was off its CPU; stolen, the hypervisor took the CPU; "
+            "long batch, one stood out"
+        )
+    yield text + "."
+    if kept:
+        p = [numbers.cost(float(v)) for v in np.percentile(kept, [0, 25, 50, 75, 100])]
+        yield (
+            f"All windows: least {p[0]}, quarter {p[1]}, middle {p[2]}, three quarters {p[3]}, "
+            f"most {p[4]} ns."
+        )
+
+
+def _simulated(summary: Summary) -> list[str]:
+    m = summary.metrics
+    if "p05_ns" not in m:
+        return []
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {numbers.cost(m[f'{name}_ns'])}"
+        for name in PHASES
+        if f"{name}_ns" in m
+    )
+    lines = [
+        f"Over draws of the machine's constants: {numbers.cost(m['p05_ns'])} to "
+        f"{numbers.cost(m['p95_ns'])} ns (5th to 95th"
+        f" percentile), middle {numbers.cost(m['p50_ns'])}."
+    ]
+    if parts:
+        lines.append(f"An operation's ns: {parts}.")
+    if "calibrated_distance" in m:
+        lines.append(
+            f"The nearest cell that the constants were fitted to is {m['calibrated_distance']:.1f} "
+            "away (doublings of work, spacing or threads; 4 for another form or contention)."
+        )
+    return lines
+
+
+def _modes(s: Summary) -> Iterator[str]:
+    for name, modes in (("launches", s.modes), ("lines", s.line_modes)):
+        if len(modes) > 1:
+            yield f"The {name} fall into separate modes: {modes_text(modes, surely=True)}."
+
+
+def _control(s: Summary, every: Sequence[Summary]) -> Iterator[str]:
+    if floor := floors(every, s.arch).get(condition_of(s.cell)):
+        size = numbers.within(floor.size, floor.scale)
+        yield (
+            f"Control: identical machine code differed by up to {size} under this "
+            f"condition ({numbers.count(floor.pairs, 'pair')}): what exceeds chance widens every "
+            "comparison."
+        )

@@ -1,0 +1,425 @@
+"""Every cell of each machine as documents of text tables: operations, cache maintenance, readers
+and counters, then what columns and flags mean, and the verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from linewright import numbers
+from linewright.analysis import cache_fit, reader_cost
+from linewright.analysis.cache_fit import Fit, Saving
+from linewright.analysis.cell_names import unique_labels
+from linewright.analysis.reader_cost import Side, delay_of, readers_of, updater_of
+from linewright.analysis.summary import Summary, grouped, machines_of
+from linewright.say.cell_words import in_words
+from linewright.say.columns import Column, legend, table_of
+from linewright.say.document import Document, TextTable
+from linewright.say.flag_words import explain
+from linewright.say.machine_lines import describe, lacking
+from linewright.say.phrases import modes_text
+from linewright.say.sentence import verbatim
+from linewright.say.verdict import verdict
+from linewright.schema import Context, Interval
+
+
+class FlagLetters:
+    """Letters behind flagged figures, explained once below all tables."""
+
+    def __init__(self) -> None:
+        self._letters: dict[str, str] = {}
+        self._modes: list[str] = []
+        self._doubted = False
+
+    def of(self, s: Summary) -> str:
+        """The letters of a summary's flags, with ``?`` before them where its status is not ok."""
+        for flag in s.flags:
+            self._letters.setdefault(flag, chr(ord("a") + len(self._letters) % 26))
+        if s.metastable:
+            self._modes.append(f"     {in_words(s.cell)}: {modes_text(s.modes)}")
+        self._doubted = self._doubted or s.status != "ok"
+        return ("" if s.status == "ok" else "?") + "".join(self._letters[flag] for flag in s.flags)
+
+    def explained(self) -> list[str]:
+        """What each letter used so far means."""
+        lines = [
+            "?  Too many windows were disturbed by other programs. The figure is not reliable. An "
+            "idle machine, or real-time priority for root, helps."
+        ][: self._doubted]
+        for flag, letter in self._letters.items():
+            lines.append(f"{letter}  {flag}: {explain(flag)}")
+            lines += self._modes if flag == "metastable" else []
+        return lines
+
+
+def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list[Document]:
+    """One document for each machine, and a last one that explains them and holds the verdict."""
+    flags, answers, plain = FlagLetters(), [], False
+    for machine, own in machines_of(summaries).items():
+        known = [context for context in contexts if context.machine_id == machine]
+        # Cache maintenance and readers have tables of their own: other columns tell their cells
+        # apart.
+        common = [
+            s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)
+        ]
+        operations = _operations(common, flags)
+        plain = plain or bool(operations)
+        tables = [
+            *operations,
+            *_cache(own, known[0].line_bytes if known else 64),
+            *_readers(own, flags),
+            *_counters(own),
+        ]
+        without = [verbatim(line) for _, line in lacking(own)]
+        answers.append(Document(facts=describe(known), tables=tables, limits=without))
+    columns = (*_FIGURES, *(_DRAWS if any(map(_drawn, summaries)) else ()), *_MORE)
+    said = [*(legend(columns) if plain else []), *flags.explained()]
+    sentences = [verbatim(text) for text in verdict(summaries, contexts)]
+    return [*answers, Document(facts=said, limits=sentences)]
+
+
+# ---- operations --------------------------------------------------------------------------------
+
+
+def _percentile(name: str) -> Callable[[Summary], str]:
+    return lambda s: numbers.figure(getattr(s.batch, name) if s.batch else None)
+
+
+def _half_width(found: Interval | None) -> str:
+    """The larger distance from the median to an end of the interval, which is what a ± may promise;
+    nothing without an interval, since one window has no width."""
+    if found is None or found.confidence <= 0:
+        return ""
+    return numbers.figure(max(found.high_ns - found.median_ns, found.median_ns - found.low_ns))
+
+
+def _fairness(s: Summary) -> str:
+    shown = s.cell.situation.contended and s.equal_loops and s.total_mops > 0
+    return f"{s.fairness:.2f}" if shown else ""
+
+
+_FIGURES: tuple[Column[Summary], ...] = (
+    Column(
+        "contender",
+        lambda s: s.cell.contender,
+        text=True,
+        meaning="none; placebo, a second thread that never touches the line; same_line, one that "
+        "does.",
+    ),
+    Column(
+        "spacing",
+        lambda s: str(s.cell.contender_iters) if s.cell.situation.contended else "",
+        meaning="iterations of a one-NOP loop between the contender's operations.",
+    ),
+    Column(
+        "work",
+        lambda s: str(s.cell.work_iters),
+        meaning="units of work between the timed thread's operations.",
+    ),
+    Column(
+        "median",
+        lambda s: numbers.figure(s.issue.median_ns),
+        meaning="issue interval: ns per operation with its work, the median of the launches.",
+    ),
+    Column(
+        "p95",
+        _percentile("p95_ns"),
+        meaning="95th percentile of the means of batches of operations.",
+    ),
+    Column(
+        "exposed",
+        lambda s: numbers.figure(s.exposed.median_ns) if s.exposed else "",
+        meaning="median minus the same loop without the operation.",
+    ),
+    Column("±", lambda s: _half_width(s.exposed)),
+)
+_DRAWS: tuple[Column[Summary], ...] = (
+    Column(
+        "draws 5 %",
+        lambda s: numbers.figure(s.metrics.get("p05_ns")),
+        meaning="5th percentile over draws of the simulated machine's constants.",
+    ),
+    Column("50 %", lambda s: numbers.figure(s.metrics.get("p50_ns"))),
+    Column(
+        "95 %",
+        lambda s: numbers.figure(s.metrics.get("p95_ns")),
+        meaning="95th percentile over these draws.",
+    ),
+    Column(
+        "away",
+        lambda s: "" if (d := s.metrics.get("calibrated_distance")) is None else f"{d:.1f}",
+        meaning="distance to the nearest cell that the constants were fitted to, in doublings of"
+        " work, spacing or threads.",
+    ),
+)
+"""Columns of simulated cells only."""
+_MORE: tuple[Column[Summary], ...] = (
+    Column("p99", _percentile("p99_ns"), spare=True),
+    Column(
+        "all Mop/s",
+        lambda s: f"{s.total_mops:.1f}" if s.total_mops > 0 else numbers.ABSENT,
+        spare=True,
+        meaning="operations of all threads together, in millions a second.",
+    ),
+    Column(
+        "fair",
+        _fairness,
+        spare=True,
+        meaning="Jain's index of the threads' rates where all run the same loop: 1 is equal "
+        "shares.",
+    ),
+)
+
+
+def _drawn(s: Summary) -> bool:
+    """Whether a cell was simulated, with percentiles over draws of the machine's constants."""
+    return "p05_ns" in s.metrics
+
+
+def _operations(summaries: Sequence[Summary], flags: FlagLetters) -> list[TextTable]:
+    """A table for each operation that has figures: each form under each contention and work
+    length."""
+    measured = [s for s in summaries if s.has_figures]
+    return [
+        _operation(operation, own, flags)
+        for operation, own in grouped(measured, lambda s: s.cell.operation).items()
+    ]
+
+
+def _operation(operation: str, own: Sequence[Summary], flags: FlagLetters) -> TextTable:
+    widths = sorted({s.cell.width_bits for s in own})
+    params = sorted({key for s in own for key in s.cell.params})
+    varied = [key for key in params if len({s.cell.params.get(key) for s in own}) > 1]
+    forms = list(dict.fromkeys((s.cell.form, s.cell.width_bits) for s in own))
+
+    def name(s: Summary) -> str:
+        """The form with whatever else tells its rows from those of the same form."""
+        cell = s.cell
+        parts = [cell.form] + [f"u{cell.width_bits}"] * (len(widths) > 1)
+        parts += [str(cell.params["policy"])] if "policy" in cell.params else []
+        parts += [f"{k}={cell.params[k]}" for k in varied if k in cell.params and k != "policy"]
+        return " ".join(parts)
+
+    def order(s: Summary) -> tuple:
+        cell = s.cell
+        values = [(k, isinstance(v, str), v) for k, v in sorted(cell.params.items())]
+        place = forms.index((cell.form, cell.width_bits))
+        return (place, values, cell.situation.rank, cell.work_iters, cell.id)
+
+    rows = sorted(own, key=order)
+    columns = [
+        Column("form", name, text=True, folds=True),
+        *_FIGURES,
+        *(_DRAWS if any(map(_drawn, own)) else ()),
+        *_MORE,
+        Column("", flags.of, text=True),
+    ]
+    once = "round trip, two handoffs" if operation == "handoff" else "operation"
+    title = f"{operation}, {'/'.join(map(str, widths))} bit (ns per {once})"
+    styles = ["" if s.status == "ok" else "doubted" for s in rows]
+    return table_of(title, columns, rows, styles=styles)
+
+
+# ---- cache maintenance -------------------------------------------------------------------------
+
+PUBLISHED = {"map": "-64.61", "unmap": "-66.60"}
+"""Change in percent that was posted to the kernel's list for an arm64 phone."""
+STATES = {
+    "dirty_beyond": "dirty, beyond the caches",
+    "dirty_l1": "dirty, in the first cache",
+    "dirty_l2": "dirty, in the second cache",
+}
+"""States of lines in words; others are words."""
+_GROUP: tuple[Column[Fit | Saving], ...] = (
+    Column("instruction", lambda row: row.group.form, text=True),
+    Column("lines are", lambda row: STATES.get(row.group.state, row.group.state), "", True, True),
+    Column("offset", lambda row: str(row.group.align_bytes)),
+)
+TERMS: tuple[Column[Fit], ...] = (
+    *_GROUP,
+    Column("ns per line", lambda fit: numbers.of(fit.per_line)),
+    Column("ns per entry", lambda fit: numbers.of(fit.per_entry)),
+    Column("ns per wait", lambda fit: numbers.of(fit.per_wait)),
+    Column("lists", lambda fit: str(fit.cells)),
+    Column("misses by", lambda fit: f"{fit.worst_percent:.0f} %"),
+)
+_SAVINGS: tuple[Column[Saving], ...] = (
+    *_GROUP,
+    Column("entry", lambda saving: str(saving.entry_bytes), "bytes"),
+    Column("entries", lambda saving: str(saving.entries)),
+    Column("each", lambda saving: numbers.figure(saving.each_ns / 1e3), "µs"),
+    Column("once", lambda saving: numbers.figure(saving.once_ns / 1e3), "µs"),
+    Column("saved", lambda saving: numbers.of(saving.percent), "%"),
+)
+_LAYOUT = (
+    Column("10 MB in 2560 entries of 4 KiB", lambda row: row[0], text=True),
+    Column("each", lambda row: numbers.figure(row[1]), "µs"),
+    Column("once", lambda row: numbers.figure(row[2]), "µs"),
+    Column("change", lambda row: numbers.of(row[3]), "%"),
+    Column("published, arm64 phone", lambda row: PUBLISHED[row[0].split()[0]]),
+)
+
+
+def _cache(summaries: Sequence[Summary], line_bytes: int) -> list[TextTable]:
+    """Cost terms of each instruction, savings over entry size, the published experiment's
+    layout."""
+    passes = [s for s in summaries if cache_fit.concerns(s.cell)]
+    if not passes:
+        return []
+    fitted = "cache maintenance, fitted: ns per line, per entry and per wait"
+    saved = "one wait for the whole list against one wait after each entry"
+    layout = "the published experiment: map is for the device, unmap for the CPU"
+    tables = (
+        (fitted, TERMS, cache_fit.fits(passes, line_bytes)),
+        (saved, _SAVINGS, cache_fit.savings(passes)),
+        (layout, _LAYOUT, cache_fit.published_layout(passes)),
+    )
+    return [
+        table_of(title, [c for c in columns if any(c.value(row) != "0" for row in rows)], rows)
+        for title, columns, rows in tables
+        if rows
+    ]
+
+
+# ---- readers -----------------------------------------------------------------------------------
+
+READER_TITLES = {
+    "readers_pair": "readers that protect a read-side critical section",
+    "readers_shape": "pairs shaped like SRCU's, by the form of their two per-CPU increments",
+    "readers_floor": "the parts of a reader, and what it is compared with",
+    "readers_lookup": "lookups of one object among many",
+}
+MOST_COUNTS = 4
+"""Numbers of readers that get columns: the fewest, the most, and those between as far as there is
+room."""
+
+
+def _readers(summaries: Sequence[Summary], flags: FlagLetters) -> list[TextTable]:
+    """What readers cost over their number, and what their updater waits."""
+    cells = [
+        s for s in summaries if reader_cost.concerns(s.cell) and s.issue is not None and s.windows
+    ]
+    tables = []
+    for operation in READER_TITLES:
+        own = [s for s in cells if s.cell.operation == operation and updater_of(s.cell) == "none"]
+        for delay, costs in sorted(grouped(own, lambda s: delay_of(s.cell)).items()):
+            lookup = operation == "readers_lookup"
+            baseline = [
+                s
+                for s in cells
+                if s.cell.operation == "readers_none"
+                and delay_of(s.cell) == delay == 0
+                and (s.cell.form == "lookup_empty") == lookup
+            ]
+            tables.append(_costs(operation, [*baseline, *costs], costs, delay, flags))
+    sides = reader_cost.sides(cells)
+    return [*tables, *([_beside_updaters(sides)] if sides else [])]
+
+
+def _costs(
+    operation: str,
+    rows: Sequence[Summary],
+    costs: Sequence[Summary],
+    delay: int,
+    flags: FlagLetters,
+) -> TextTable:
+    """Each thread's ns per critical section; with a delay inside, minus the same loop without the
+    reader."""
+    counts = sorted({readers_of(s.cell) for s in costs})
+    counts = counts if len(counts) <= MOST_COUNTS else [*counts[: MOST_COUNTS - 1], counts[-1]]
+    scaling = [] if delay else reader_cost.scaling([*costs])
+    ratios = {r.form: numbers.of(r.ratio) for r in scaling if r.ratio and r.read_delay == delay}
+    by_form = {
+        form: {readers_of(s.cell): s for s in own}
+        for form, own in grouped(rows, lambda s: s.cell.form).items()
+    }
+
+    def cost(form: str, count: int) -> str:
+        s = by_form[form].get(count)
+        if s is None:
+            return numbers.ABSENT
+        return numbers.of(s.exposed if delay else s.issue) + ("?" if s.status != "ok" else "")
+
+    def marks(form: str) -> str:
+        return "".join(
+            dict.fromkeys("".join(map(flags.of, by_form[form].values())).replace("?", ""))
+        )
+
+    columns: list[Column[str]] = [
+        Column("form", str, text=True, folds=True),
+        *(Column(numbers.count(n, "reader"), lambda form, n=n: cost(form, n)) for n in counts),
+    ]
+    if len(counts) > 1:
+        columns.append(Column("ratio, most to fewest", lambda form: ratios.get(form, "")))
+    columns.append(Column("", marks, text=True))
+    what = f"ns above the baseline loop, {delay} units of work inside" if delay else "ns"
+    return table_of(f"{READER_TITLES[operation]} ({what})", columns, by_form)
+
+
+def _beside_updaters(sides: Sequence[Side]) -> TextTable:
+    """Reader cost and grace-period cost, side by side."""
+
+    def issue(name: str) -> Callable[[Side], str]:
+        return lambda side: numbers.of(s.issue if (s := getattr(side, name)) else None)
+
+    expedited = any(side.updater != "synchronize" for side in sides)
+    columns: list[Column[Side]] = [
+        Column("form", lambda side: side.form + f" {side.updater}" * expedited, "", True, True),
+        Column("delay", lambda side: str(side.read_delay)),
+        Column("readers", lambda side: str(side.readers)),
+        Column("reader", issue("pair")),
+        Column("reader during updates", issue("disturbed")),
+        Column("update, no reader", issue("idle")),
+        Column("update beside them", issue("grace")),
+    ]
+    title = "reader cost and grace-period cost (ns; read-side critical sections with their delay)"
+    return table_of(title, columns, sorted(sides, key=lambda s: (s.read_delay, s.readers)))
+
+
+# ---- counters ----------------------------------------------------------------------------------
+
+_METRIC = re.compile(r"(timed|others)_(?:([a-z0-9_]+)_per_op|(ghz|counted_share))")
+MULTIPLEXED = 0.99
+"""Share of the time below which counters took turns and their figures are scaled up."""
+
+CounterKey = tuple[str, str]
+"""Group of threads and event."""
+
+
+def counted(metrics: Mapping[str, float]) -> dict[CounterKey, float]:
+    """Counters among a cell's metrics, by group of threads and event (``ghz`` and ``counted_share``
+    besides)."""
+    found = ((_METRIC.fullmatch(name), value) for name, value in metrics.items())
+    return {(match[1], match[2] or match[3]): value for match, value in found if match}
+
+
+def _counters(summaries: Iterable[Summary]) -> list[TextTable]:
+    """Events per operation of the timed thread and of its contenders, where any cell was
+    counted."""
+    cells = {s.id: (s.cell, found) for s in summaries if (found := counted(s.metrics))}
+    if not cells:
+        return []
+    labels = unique_labels([cell for cell, _ in cells.values()])
+    events = sorted(
+        {key for _, found in cells.values() for key in found if key[1] != "counted_share"},
+        key=lambda key: (key[0] != "timed", key[1] == "ghz", key[1]),
+    )
+    scaled = {
+        i
+        for i, (_, found) in cells.items()
+        if min(found.get((of, "counted_share"), 1.0) for of in ("timed", "others")) < MULTIPLEXED
+    }
+
+    def value(i: str, key: CounterKey) -> str:
+        found = cells[i][1]
+        return f"{found[key]:.4g}" if key in found else numbers.ABSENT
+
+    columns: list[Column[str]] = [
+        Column("", lambda i: labels[i] + "*" * (i in scaled), text=True, folds=True)
+    ]
+    for key in events:
+        heading = "GHz" if key[1] == "ghz" else key[1]
+        heading += ", others" if key[0] == "others" else ""
+        columns.append(Column(heading, lambda i, key=key: value(i, key), folds=True))
+    note = "*  The counters took turns with others; these figures are scaled up from their share."
+    return [table_of("counters, per operation", columns, cells, notes=[note][: bool(scaled)])]

@@ -1,0 +1,353 @@
+"""A comparison in words: the decision first, then the rows, then what limits the answer."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import asdict
+
+from linewright import numbers
+from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
+from linewright.compare.comparison import (
+    CERTAIN,
+    FAILED,
+    ComparedFile,
+    Comparison,
+    ComparisonRow,
+)
+from linewright.errors import UserError, one_line
+from linewright.say.columns import Column, table_of
+from linewright.say.document import Document, TextTable
+from linewright.say.machine_lines import EMULATED, describe, frequency_text
+from linewright.say.phrases import more_text
+from linewright.say.sentence import Sentence, render, render_all, said, verbatim
+
+_STYLES = {"worse": "bad", "better": "good", "error": "alarm"}
+_CALLED = {"same": "the same", "error": "wrong now", "not_comparable": "not comparable"}
+_IN_TURNS = "`linewright compare --measure` takes the launches in turns"
+_ORDERS = {
+    "": "",
+    "itself": "both hold the same launches: every cell is compared with itself",
+    "model": "a model made both with the same random numbers, so the differences are exact: of "
+    "the two described machines as their files have them, not of the model's error",
+    "machines": "the two were measured on different machines or kernels: nothing is paired, and a "
+    "difference is one of these two machines as they were then",
+    "turns": "the launches of both were taken in turns and are compared in pairs",
+    "mixed": "the launches of both are mixed in time, but not in turns that each side begins as "
+    "often (A B B A …): a drift as inside them is allowed for, and nothing is paired; " + _IN_TURNS,
+    "sequence": "the runs were made one after the other: a drift as inside them is allowed for, "
+    "but a change of the machine's state between them can pass for a difference; " + _IN_TURNS,
+}
+"""What is said of how the launches of two runs lie to each other."""
+
+
+def document(comparison: Comparison, every: bool) -> Document:
+    """The decision, then for each file what was found; p values and all of the machine's conditions
+    with `every`."""
+    found = [result(comparison, side) for side in comparison.others]
+    conditions = _conditions(comparison.baseline)[: None if every else 1]
+    check = check_sentences(comparison)
+    tone = "bad" if comparison.failed else "doubt" if comparison.undecided else "good"
+    return Document(
+        headline=[*check, *found],
+        tone=tone if check else "",
+        facts=[_what(comparison), *conditions],
+        tables=[_table(comparison, side, every) for side in comparison.others],
+    )
+
+
+def _what(comparison: Comparison) -> str:
+    """What the figures are, and below which difference two are the same."""
+    if not comparison.baseline.sessions:
+        return (
+            "ns per operation, median of the launches: back to back the issue interval, with work "
+            f"the exposed cost; the same: within {100 * comparison.same:g} %, exposed within "
+            f"{comparison.same_ns} ns"
+        )
+    session = comparison.baseline.sessions[0]
+    return (
+        f"{' '.join(session.command)}: {session.metric}, "
+        f"{'higher' if session.higher_is_better else 'lower'} is better; medians of boots; "
+        f"the same: within {100 * comparison.same:g} %"
+    )
+
+
+def _conditions(side: ComparedFile) -> list[str]:
+    """What a file was measured on."""
+    if not side.sessions:
+        return describe(side.contexts)
+    first = side.sessions[0]
+    boots = numbers.count(len({s.boot_id or s.session for s in side.sessions}), "boot")
+    return [
+        f"{first.cpu_model}, {numbers.count(first.cpus, 'CPU')}, {first.arch.replace('_', '-')}, "
+        f"{first.kernel}, {boots} from {first.started_utc}"
+    ]
+
+
+def _called(comparison: Comparison, finding: str) -> str:
+    """What people read for a finding: of times ``slower`` for ``worse``, say."""
+    if not comparison.baseline.sessions:
+        finding = {"worse": "slower", "better": "faster"}.get(finding, finding)
+    return _CALLED.get(finding, finding)
+
+
+def result(comparison: Comparison, side: ComparedFile) -> Sentence:
+    """How many rows of one file have each finding."""
+    rows = comparison.of(side.file)
+    seen = Counter(row.finding for row in rows)
+    order = (*FAILED, *CERTAIN, "same", "undecided", "not_comparable")
+    found = [f"{seen[name]} {_called(comparison, name)}" for name in order if seen[name]]
+    family = sum(row.p is not None for row in comparison.rows)
+    without = "exactly" if comparison.exact else "nothing is claimed"
+    surely = f"95 %, corrected for {numbers.count(family, 'comparison')}" if family else without
+    text = (
+        f"{side.file} against {comparison.baseline.file}: "
+        f"{', '.join(found) or 'nothing in common'} ({surely})"
+    )
+    return verbatim(text, cells=_ids(rows))
+
+
+def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
+    """What the undecided rows of one file could still hide, what was not compared, and how the two
+    were taken."""
+    open_rows = [row for row in comparison.of(side.file) if row.finding == "undecided"]
+    few = [row for row in open_rows if row.few_launches]
+    ratios = [row for row in open_rows if row.ratio is not None]
+    answer = []
+    if ratios:
+        low, high = min(row.ratio_low for row in ratios), max(row.ratio_high for row in ratios)
+        span = numbers.change(low, high, "ratio")
+        text = f"what the widest interval of the undecided leaves possible: {span}"
+        answer.append(said(text, cells=_ids(ratios)))
+    if few:
+        text = f"{len(few)} have fewer than {FEWEST_LAUNCHES} launches on a side"
+        answer.append(said(f"{text}, too few for a claim", cells=_ids(few)))
+    for ids, where in (
+        (side.missing, f"of the baseline's are missing in {side.file}"),
+        (side.added, f"are only in {side.file}"),
+    ):
+        if ids:
+            some = ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
+            answer.append(said(f"{len(ids)} {where}: {some}", cells=tuple(ids)))
+    if side.unlike:
+        unlike = "; ".join(difference.words() for difference in side.unlike)
+        answer.append(said(f"unlike, as you allowed: {unlike}"))
+    return answer + [said(text) for text in _remarks(comparison, side) if text]
+
+
+def _remarks(comparison: Comparison, side: ComparedFile) -> list[str]:
+    """How a file and the baseline were taken, and what would decide what is undecided."""
+    order = _ORDERS[side.order]
+    if side.order == "sequence":  # of several files once
+        order *= next(other for other in comparison.others if other.order == "sequence") is side
+    return [
+        order,
+        frequency_text(*side.cycle_ns, ("before", "after")) if side.cycle_ns else "",
+        f"undecided with enough launches, {len(side.undecided)}: {more_text(side.undecided)}"
+        if side.undecided
+        else "",
+        "the two files are of different commands"
+        if [s.command for s in side.sessions[:1]]
+        != [s.command for s in comparison.baseline.sessions[:1]]
+        else "",
+        *(
+            f"{setting}: failed runs, left out: {before} before, {after} after"
+            for setting, (before, after) in side.failed.items()
+        ),
+        f"fewer than {FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval "
+        f"({ONE_BOOT:.0%} is assumed); save several boots for a claim"
+        if side.few_boots
+        else "",
+    ]
+
+
+def _ids(rows: Sequence[ComparisonRow]) -> tuple[str, ...]:
+    return tuple(row.id for row in rows)
+
+
+def check_sentences(comparison: Comparison) -> list[Sentence]:
+    """Whether the check fails, and what it could not decide; nothing without a limit."""
+    if comparison.fail_above is None:
+        return []
+    percent = f"{100 * comparison.fail_above:g}"
+    failing, unclear = comparison.failing, comparison.undecided
+    rest = f"{len(unclear)} {'is' if len(unclear) == 1 else 'are'} not shown to be within it"
+    if failing:
+        text = f"{len(failing)} shown to be more than {percent} % worse, or wrong: FAILED"
+        text += f"; {rest}" if unclear else ""
+    elif unclear:
+        ending = f"passed; --fail-above {percent}%,undecided counts them as failed"
+        ending = "failed" if comparison.undecided_fails else ending
+        text = (
+            f"none is shown to be more than {percent} % worse, but {rest}: UNDECIDED (counted as "
+            f"{ending})"
+        )
+    else:
+        text = f"every cell that was compared is shown to be no more than {percent} % worse: passed"
+    return [verbatim(f"check: {text}", cells=_ids([*failing, *unclear]))]
+
+
+def for_programs(comparison: Comparison) -> dict[str, Any]:
+    """Everything, with the sentences and the decision."""
+
+    def side(of: ComparedFile) -> dict[str, Any]:
+        known = {name: getattr(of, name) for name in ("file", "missing", "added", "unlike")}
+        remarks = [text for text in _remarks(comparison, of) if text]
+        return known | {"conditions": _conditions(of), "warnings": remarks}
+
+    sentences = [
+        sentence
+        for other in comparison.others
+        for sentence in (result(comparison, other), *limits(comparison, other))
+    ]
+    named = ("higher_is_better", "fail_above", "undecided_fails", "exact")
+    return {
+        "what": _what(comparison),
+        **{name: getattr(comparison, name) for name in named},
+        "rows": rows_for_programs(comparison),
+        "baseline": side(comparison.baseline),
+        "others": list(map(side, comparison.others)),
+        "verdict": render_all([*sentences, *check_sentences(comparison)]),
+        "failing": [{"file": row.file, "id": row.id} for row in comparison.failing],
+        "undecided": [{"file": row.file, "id": row.id} for row in comparison.undecided],
+    }
+
+
+_PARTS = {
+    "What differs, the largest first": (*CERTAIN, *FAILED),
+    "Undecided: the interval says what remains possible": ("undecided",),
+    "Shown to be the same, within the interval": ("same",),
+    "Not comparable, and why": ("not_comparable",),
+}
+_RULE = (
+    "Intervals are of the ratio, 95 % each; a row is called different only where its p value, "
+    "corrected by Holm for every row of every file, is below 0.05."
+)
+
+
+def page_document(comparison: Comparison) -> Document:
+    """The same for a page: every row, what differs first, and the conditions of both sides."""
+    names = ", ".join(side.file for side in comparison.others)
+    return Document(
+        title=f"{names} against {comparison.baseline.file}",
+        headline=[
+            *check_sentences(comparison),
+            *(result(comparison, side) for side in comparison.others),
+        ],
+        facts=[_what(comparison), *_conditions(comparison.baseline)],
+        tables=[table for side in comparison.others for table in _page_tables(comparison, side)],
+        limits=[said(_RULE)],
+    )
+
+
+def _page_tables(comparison: Comparison, side: ComparedFile) -> list[TextTable]:
+    """A table of each kind of finding; those without a difference open when they are asked for."""
+    tables = []
+    for title, kinds in _PARTS.items():
+        rows = [row for row in comparison.of(side.file) if row.finding in kinds]
+        spans = [(r.ratio_low, r.ratio, r.ratio_high) if r.ratio else None for r in rows]
+        notes = [] if tables else [*_conditions(side), *render_all(limits(comparison, side))]
+        columns = _columns(comparison, p=True, page=True)
+        more = dict(spans=spans, notes=notes, closed=bool(tables))
+        tables.append(_table_of(f"{side.file}: {title}", columns, rows, **more))
+    return tables
+
+
+def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column[ComparisonRow]]:
+    """What is shown of a row, its p value with `p`; on a page the difference and the reason why it
+    is not compared too."""
+
+    def finding(row: ComparisonRow) -> str:
+        called, why = _called(comparison, row.finding), page and obstacle_text(row)
+        called = called.upper() if row.finding in FAILED else called
+        return f"{called}: {why}" if why else called
+
+    columns: list[Column[ComparisonRow]] = [
+        Column("what", lambda row: row.label, text=True, folds=True),
+        Column("before", lambda row: numbers.quantity(row.before, row.unit)),
+        Column("after", lambda row: numbers.quantity(row.after, row.unit)),
+        Column("change" if comparison.exact else "change, 95 %", change_text),
+    ]
+    if page:
+        columns.append(Column("difference", lambda row: numbers.quantity(row.difference, row.unit)))
+    if p:
+        columns.append(Column("p", lambda row: numbers.ABSENT if row.p is None else f"{row.p:.2g}"))
+    return [*columns, Column("finding", finding, text=True)]
+
+
+def _table_of(
+    title: str, columns: list[Column[ComparisonRow]], rows: Sequence[ComparisonRow], **more: Any
+) -> TextTable:
+    styles = [_STYLES.get(row.finding, "") for row in rows]
+    return table_of(title, columns, rows, styles=styles, what="cell", **more)
+
+
+def rows_for_programs(comparison: Comparison) -> list[dict[str, Any]]:
+    """Each row's fields, with the reason why it is not compared in words."""
+    rows = [asdict(row) | {"reason": obstacle_text(row)} for row in comparison.rows]
+    return [{name: row[name] for name in row if name != "obstacle"} for row in rows]
+
+
+_OBSTACLES = {
+    "emulated": EMULATED,
+    "published": "no windows, only percentiles",
+    "withheld": "the loop around the operation is no measure of its work ({})",
+    "no_baseline": "no baseline loop to take off",
+    "few_runs": "too few runs with figures",
+    "runs_fail": "every run fails now",
+}
+
+
+def obstacle_text(row: ComparisonRow) -> str:
+    """Why a row is not compared; empty for one that is."""
+    o = row.obstacle
+    if o is None:
+        return ""
+    if o.kind == "status":
+        text = f"status {o.what}" + (f" ({o.reason})" if o.reason else "")
+    else:
+        text = _OBSTACLES[o.kind].format(o.what.replace("_", " "))
+    return f"{o.side}: {text}" if o.side else text
+
+
+def check_comparable(comparison: Comparison) -> None:
+    """UserError where no row could be compared."""
+    first = comparison.rows[0]
+    if all(row.finding == "not_comparable" for row in comparison.rows):
+        raise UserError(
+            f"nothing could be compared: {first.label}: {obstacle_text(first)}",
+            first.file,
+            "both sides with figures of the same cells",
+        )
+
+
+def change_text(row: ComparisonRow) -> str:
+    """``+2.0 to +8.3 %``, or in ns of exposed costs, which are compared by their difference.
+
+    The interval alone: it is of the launches, pair by pair, and its middle need not be what the two
+    medians differ by."""
+    if row.difference_low is not None and row.ratio is None and row.unit == "ns":
+        return numbers.change(row.difference_low, row.difference_high, "ns")
+    return numbers.change(row.ratio_low, row.ratio_high, "ratio") or numbers.ABSENT
+
+
+def _table(comparison: Comparison, side: ComparedFile, every: bool) -> TextTable:
+    """The rows that differ or have become wrong, and with `every` all, with their p values; below
+    them what limits the answer of this file."""
+    own = comparison.of(side.file)
+    rows = [row for row in own if every or row.finding in (*CERTAIN, *FAILED)]
+    # How many rows were left out for each reason, numbers in it aside.
+    reasons = Counter(
+        re.sub("[0-9]+", "N", obstacle_text(row))
+        for row in own
+        if row.finding in ("not_comparable", "error")
+    )
+    notes = [
+        *(one_line(render(sentence)) for sentence in limits(comparison, side)),
+        *(f"Not comparable, {n} of them: {reason}." for reason, n in reasons.items()),
+    ]
+    return _table_of(side.file, _columns(comparison, p=every), rows, notes=notes)

@@ -1,0 +1,96 @@
+"""Cores, lines and launches that differ: where no single number, or no single setting, is right."""
+
+from __future__ import annotations
+
+from linewright import numbers
+from linewright.analysis import setting_choice
+from linewright.analysis.core_differences import core_differences
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.say.document import Topic
+from linewright.say.phrases import PLACES, condition, modes_text
+from linewright.units import cpu_text
+
+MOST_GROUPS = 8
+"""Cells with several figures that are listed; `data` has all."""
+
+
+def nearness(m: MachineAnswers) -> Topic | None:
+    """Class of each core and form, with the count of lines; every line's own class is in the
+    data."""
+    lines = []
+    for c in m.classes:
+        seen = c.near + c.far + c.undecided
+        counts = (
+            f"; {c.near} near, {c.far} far, {c.undecided} undecided of {seen} lines"
+            if c.near or c.far
+            else f"; none of its {seen} lines is decided by itself"
+            if seen
+            else ""
+        )
+        ratio = (
+            f", {c.ratio.value:.1f} times {c.reference} ({c.ratio.low:.1f} to {c.ratio.high:.1f})"
+            if c.ratio
+            else ""
+        )
+        cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
+        lines.append(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}")
+    title = "Near or far, by core and line"
+    return Topic(name="near_far", title=title, lines=lines, data=list(m.classes)) if lines else None
+
+
+def cores(m: MachineAnswers) -> Topic | None:
+    """Cores that differ; on mixed chips a setting per type and what one setting for all costs
+    each."""
+    differing, types = core_differences(m.summaries), m.core_types
+    lines = [
+        f"{d.form}: {numbers.figure(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, "
+        f"{numbers.figure(d.costliest_ns)} ns on CPU {d.costliest_cpu}"
+        for d in differing
+    ]
+    costs: list[setting_choice.OneSetting] = []
+    if len(types) > 1:
+        costs = setting_choice.one_setting(types)
+        lines += [
+            f"{_type(t)}, CPU {cpu_text(t.cpus)}: LINEWRIGHT_ATOMICS={t.setting}" for t in types
+        ]
+        for c in costs:
+            loss = (
+                f"costs up to {c.cost_percent:.0f} % more ({condition(c.worst)}, "
+                f"{c.worst.situation.work_iters} units of work)"
+                if c.cost_percent
+                else "is not shown to cost more"
+            )
+            lines.append(f"one setting for the whole process, {c.setting}: on {_type(c)} it {loss}")
+        if len({t.setting for t in types}) > 1:
+            lines.append(
+                "a process has one setting: pin it to cores of one type, or take the setting "
+                "whose cost you can bear"
+            )
+    data = {"differences": differing, "types": types, "one_setting": costs}
+    return Topic(name="cores", title="Cores that differ", lines=lines, data=data) if lines else None
+
+
+def _type(t: setting_choice.CoreType | setting_choice.OneSetting) -> str:
+    capacity = f"capacity {t.capacity}" if t.capacity >= 0 else "unknown capacity"
+    return f"cores of {capacity} ({t.midr or 'no MIDR'})"
+
+
+def several(m: MachineAnswers) -> Topic | None:
+    """Cells that have several figures: modes of lines, modes of launches."""
+    data, lines = [], []
+    for s in m.summaries:
+        for kind, modes in (("lines", s.line_modes), ("launches", s.modes)):
+            if len(modes) > 1 and s.status == "ok" and not s.emulated:
+                lines.append(
+                    f"{s.cell.form}, {s.cell.situation.words()}: its {kind} fall into separate "
+                    f"modes: {modes_text(modes, surely=True)}"
+                )
+                data.append({"id": s.id, "kind": kind, "modes": modes})
+    if len(lines) > MOST_GROUPS:
+        more = len(lines) - MOST_GROUPS
+        lines[MOST_GROUPS:] = [
+            f"and {more} more cells, in --json: on a machine that others use, measure again "
+            "when it is quiet"
+        ]
+    title = "More than one figure: no single number is right"
+    return Topic(name="bimodal", title=title, lines=lines, data=data) if lines else None

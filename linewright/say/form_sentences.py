@@ -1,0 +1,67 @@
+"""What to write in code, and where one form overtakes the default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linewright import numbers
+from linewright.analysis import code_advice
+from linewright.analysis.crossovers import crossovers
+from linewright.analysis.findings import Finding
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.summary import grouped
+from linewright.families import family_of
+from linewright.say.document import Topic
+from linewright.say.phrases import (
+    all_within_text,
+    crossing_text,
+    less_text,
+    measure_again,
+    need_of,
+)
+
+
+def overtaking(m: MachineAnswers) -> Topic | None:
+    """Where one form overtakes the default."""
+    found = crossovers([f for f in m.findings if not family_of(f.operation).advice])
+    lines = [crossing_text(c, m.context) for c in found]
+    title = "Where one form overtakes another"
+    return Topic(name="crossovers", title=title, lines=lines, data=found) if lines else None
+
+
+def code(m: MachineAnswers) -> Topic | None:
+    """What to write in code, where no setting chooses: one line for each need."""
+    chosen = ("add", "fetch_add", "xchg") if m.forms_differ else ()
+    wanted = (f for f in m.of_family("one_line") if f.operation not in chosen and not f.published)
+    lines, data, unknown = [], [], []
+    for need, found in grouped(wanted, need_of).items():
+        text, forms = _written(found)
+        if text:
+            lines.append(f"{need}: {text}")
+        else:
+            unknown.append(f"{forms[0]} for {need}")
+        data.append({"operation": need, "default": found[0].default, "forms": forms})
+    if unknown:
+        lines.append(
+            "until more is known, since other forms are undecided at some point: "
+            f"{numbers.join(unknown)}; {measure_again(m)}"
+        )
+    return Topic(name="code", title="In code", lines=lines, data=data) if lines else None
+
+
+def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
+    """What the findings of one need support writing, in words, and the forms; no text while nothing
+    but the default is known."""
+    (why, forms, clearest), default, text = code_advice.written(found), found[0].default, ""
+    if why == "better":
+        f, r = clearest
+        where = f.situation.words()
+        text = f"{r.form}: {less_text(r, f)} than {default} {where}, the same elsewhere"
+    elif why == "same":
+        widest = all_within_text(r.judgement for f in found for r in f.rows)
+        text = f"any of {numbers.join(forms)}: the same within {widest}"
+    elif why == "default_best":
+        text = f"{default}: nothing measured costs less"
+    elif why == "depends":
+        text = "depends on contention and work, see above"
+    return text, forms

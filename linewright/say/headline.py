@@ -1,0 +1,50 @@
+"""The first sentences on a machine: what an atomic add costs, and where arm64 seems to perform
+it."""
+
+from __future__ import annotations
+
+from linewright import numbers
+from linewright.analysis import code_advice
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.say.phrases import PLACES, condition, modes_text
+from linewright.say.sentence import Sentence, said
+
+
+def headline(m: MachineAnswers) -> list[Sentence]:
+    """What an atomic add costs alone, and with a second CPU."""
+    alone, contended, ns = code_advice.add_cost(m)
+    if alone is None:
+        return []
+    cycle = m.context.cycle_ns if m.context else 0.0
+    cycles = f" ({alone.issue.median_ns / cycle:.0f} cycles)" if cycle > 0 else ""
+    kind = "a locked operation" if m.arch in ("x86_64", "i386") else "an atomic add"
+    text = f"{kind}: {numbers.figure(alone.issue.median_ns)} ns{cycles} alone"
+    if contended is not None and ns is None:
+        modes = modes_text(contended.modes)
+        text += f"; {condition(contended.cell)} {modes} of the launches"
+    elif contended is not None:
+        ends = (ns.low_ns, ns.high_ns) if ns.confidence > 0 else (ns.median_ns, ns.median_ns)
+        shown = numbers.estimate(ns.median_ns, *ends, "ns", ends=2)
+        text += f", {shown} {condition(contended.cell)}"
+    cells = tuple(s.id for s in (alone, contended) if s is not None)
+    return [said(text, "one_line", cells, alone_ns=alone.issue.median_ns)]
+
+
+def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
+    """The form of add that behaves as if performed at the interconnect, and whether work around it
+    hides that."""
+    found = code_advice.far_add(m)
+    if found is None:
+        return []
+    f, far, hidden_at = found
+    rows = [r for r in f.rows if r.form in far]
+    figures = [(r.form, r.ns.median_ns) for r in rows] + [(f.default, f.default_ns.median_ns)]
+    first, *others = [f"{name} {numbers.figure(ns)}" for name, ns in figures]
+    takes = numbers.join([f"{first.replace(' ', ' takes ')} ns", *others])
+    every = len(far) > len(f.rows)
+    who = "every form" if every else numbers.join(far)
+    verb = PLACES["far"] if every or len(far) == 1 else PLACES["far"].replace("s ", " ", 1)
+    text = f"back to back, {takes}: {who} {verb}"
+    if hidden_at:
+        text += f"; with {hidden_at} units of work around each they cost the same"
+    return [said(text, "one_line", (f.default_id, *(r.id for r in rows)))]

@@ -1,0 +1,224 @@
+"""What `linewright inspect` says of a program: what can be switched, what there is by function, and
+what is not counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from linewright import numbers, policy
+from linewright.elf.inspection import Function, Inspection
+from linewright.say.document import Document, TextTable
+from linewright.say.sentence import verbatim
+
+CALLS_SHOWN = 3
+
+
+def document(found: Inspection, every: bool) -> Document:
+    """The decision, the evidence, the functions with most operations (with `every` all, in the
+    file's order), and the limits."""
+    functions = found.functions if every else sorted(found.functions, key=lambda f: -_operations(f))
+    kinds = _ARM64 if found.image.machine == "arm64" else _X86
+    kinds = {name: text for name, text in kinds.items() if any(map(text, functions))}
+    table = TextTable(
+        title="",
+        headings=["function", *kinds],
+        left=[True, *(name in _WORDS for name in kinds)],
+        rows=[[f.name, *(text(f) for text in kinds.values())] for f in functions],
+        folds=(0, *(n for n, name in enumerate(kinds, 1) if name in _WORDS)),
+        what="function",
+    )
+    return Document(
+        headline=list(map(verbatim, decisions(found))),
+        facts=[_file(found), evidence(found)],
+        tables=[table],
+        limits=list(map(verbatim, limits(found))),
+    )
+
+
+def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Document:
+    """A line for each object with the sums over all of them, then what is not known."""
+    if objects[0].image.machine == "arm64":
+        names = ["helpers", "their calls", "inlined LSE", "LL/SC"]
+    else:
+        names = ["locked operations"]
+    figures = [list(sums(found).values()) for found in objects]
+    figures = [
+        own[3:] if len(names) == 1 else [found.recognised.total(), *own[:3]]
+        for found, own in zip(objects, figures, strict=True)
+    ]
+    rows = [[o.image.path, *map(str, own)] for o, own in zip(objects, figures, strict=True)]
+    rows.append(["all", *(str(sum(column)) for column in zip(*figures, strict=True))])
+    unknown = [f"Not found: {', '.join(missing)}."] if missing else []
+    return Document(
+        tables=[
+            TextTable(
+                title="",
+                headings=["object", *names],
+                left=[True, *(False for _ in names)],
+                rows=rows,
+                what="object",
+                notes=[
+                    *unknown,
+                    "Libraries that the program opens by itself are not known before it runs.",
+                ],
+            )
+        ]
+    )
+
+
+def _operations(f: Function) -> int:
+    return f.calls.total() + f.libatomic.total() + f.lse.total() + f.llsc + f.locked.total()
+
+
+def _often(counted: Counter[str], most: int | None = None) -> str:
+    """Names, the most frequent first, each with its number where that is not one."""
+    shown = [
+        f"{name.removeprefix('__aarch64_')}{f' ×{count}' if count > 1 else ''}"
+        for name, count in counted.most_common(most)
+    ]
+    return ", ".join(shown) + (" …" if len(counted) > len(shown) else "")
+
+
+_WORDS = ("helper", "calls", "locked operations")
+_X86: dict[str, Callable[[Function], str]] = {"locked operations": lambda f: _often(f.locked)}
+_ARM64: dict[str, Callable[[Function], str]] = {
+    "helper": lambda f: "yes" if f.contains else "",
+    "calls": lambda f: _often(f.calls + f.libatomic, CALLS_SHOWN),
+    **{
+        form: lambda f, form=form: str(f.lse[form] or "")
+        for form in ("store", "load", "swap", "cas")
+    },
+    "LL/SC": lambda f: str(f.llsc or ""),
+}
+
+
+def sums(found: Inspection) -> dict[str, int]:
+    """Operations of the whole file, by kind."""
+    functions = found.functions
+    return {
+        "helper_calls": sum(f.calls.total() for f in functions),
+        "inlined_lse": sum(f.lse.total() for f in functions),
+        "inlined_llsc": sum(f.llsc for f in functions),
+        "locked": sum(f.locked.total() for f in functions),
+    }
+
+
+def decisions(found: Inspection) -> list[str]:
+    """What of the file can be switched, and by what; or why nothing can."""
+    image = found.image
+    if image.machine != "arm64":
+        return [f"Nothing can be switched: {policy.one_form(image.machine)}."]
+    said = []
+    helpers = numbers.count(found.recognised.total(), "outlined helper")
+    if found.recognised and image.unaudited:
+        said.append(
+            f"`linewright run` cannot switch its {helpers}: it is made for {image.unaudited}, "
+            "whose dynamic linker knows no auditing."
+        )
+    elif found.recognised and not image.needs_dynamic_linker:
+        said.append(
+            f"`linewright run` cannot switch its {helpers}, because it is statically linked; "
+            "linking it with liblinewright_outline can."
+        )
+    elif found.recognised:
+        said.append(f"`linewright run` can switch its {helpers}, and so what their callers do.")
+    if found.own:
+        said.append(
+            f"LINEWRIGHT_ATOMICS switches its {numbers.count(found.own.total(), 'helper')} of "
+            "liblinewright_outline without `linewright run`."
+        )
+    return said or ["Nothing can be switched: it has no outlined helper that is known."]
+
+
+def _file(found: Inspection) -> str:
+    image = found.image
+    linked = "shared" if image.needs_dynamic_linker else "statically linked"
+    linked = f"started by {image.interpreter}" if image.interpreter else linked
+    return (
+        f"{image.path}: {image.machine} {image.kind}, "
+        f"{linked}{', stripped' if image.stripped else ''}"
+    )
+
+
+def evidence(found: Inspection) -> str:
+    """How many operations there are, and of which kinds."""
+    s = sums(found)
+    if found.image.machine != "arm64":
+        return (
+            f"{numbers.count(s['locked'], 'locked operation')} in "
+            f"{numbers.count(len(found.functions), 'function')}."
+        )
+    callers = sum(bool(f.calls) for f in found.functions)
+    parts = [
+        f"{numbers.count(s['helper_calls'], 'call')} of helpers in "
+        f"{numbers.count(callers, 'function')}"
+    ]
+    if s["inlined_lse"] or s["inlined_llsc"]:
+        lse, llsc = (
+            numbers.count(s["inlined_lse"], "LSE instruction"),
+            numbers.count(s["inlined_llsc"], "LL/SC loop"),
+        )
+        parts.append(f"{lse} and {llsc} inlined, which stay as they are")
+    else:
+        parts.append("nothing inlined")
+    return f"{'; '.join(parts)}."
+
+
+def limits(found: Inspection) -> list[str]:
+    """Whom a switch does not reach, and what the counts do not hold or only seem to."""
+    said = []
+    if found.recognised and found.image.privileges:
+        said.append(
+            f"It has {found.image.privileges} rights: for users who gain rights by it the dynamic "
+            "linker ignores the setting."
+        )
+    if found.fixed:
+        said.append(
+            f"{numbers.count(found.fixed.total(), 'helper')} without a test of the CPU (Rust's "
+            "compiler_builtins): LL/SC on every CPU, left alone."
+        )
+    if found.unknown:
+        count = found.unknown.total()
+        said.append(
+            f"{numbers.count(count, 'function')} named like a helper "
+            f"{'is' if count == 1 else 'are'} none by the machine code, and left alone."
+        )
+    if found.libatomic:
+        said.append(
+            f"It calls libatomic: {', '.join(found.libatomic)}. What these execute, at some sizes "
+            "a lock, is in that library and not counted here."
+        )
+    if found.data:
+        said.append(
+            f"{numbers.count(found.data, 'pattern')} of atomic instructions outside of every "
+            "function of known extent: most likely data, not counted."
+        )
+    return said
+
+
+def for_programs(found: Inspection) -> dict:
+    """What JSON has of it."""
+    image = found.image
+    counters = ("contains", "calls", "lse", "locked", "libatomic")
+    reached = bool(found.recognised) and image.needs_dynamic_linker and not image.unaudited
+    return {
+        "path": image.path,
+        "machine": image.machine,
+        "kind": image.kind,
+        "interpreter": image.interpreter,
+        "stripped": image.stripped,
+        "functions": [
+            {"name": f.name, "address": f.address, "llsc": f.llsc}
+            | {name: dict(getattr(f, name)) for name in counters}
+            for f in found.functions
+        ],
+        "helpers": {
+            name: dict(getattr(found, name)) for name in ("recognised", "own", "fixed", "unknown")
+        },
+        "libatomic": list(found.libatomic),
+        "privileges": image.privileges,
+        "data": found.data,
+        "sums": sums(found),
+        "switchable": {"run_time": reached, "link_time": found.own.total() > 0},
+    }

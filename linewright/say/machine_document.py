@@ -1,0 +1,162 @@
+"""The document of one machine: what its operations cost, in a matrix and a price list, what to
+write and to set, and what is undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from linewright import numbers
+from linewright.analysis import matrix, price_list
+from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
+from linewright.analysis.matrix import Condition
+from linewright.analysis.summary import Summary
+from linewright.say.cost_words import price_name, row_name
+from linewright.say.document import Document
+from linewright.say.headline import at_the_interconnect, headline
+from linewright.say.limits import limits
+from linewright.say.machine_lines import EMULATED, machine_facts
+from linewright.say.phrases import measure_on
+from linewright.say.sentence import Sentence, said
+from linewright.say.setting import setting
+from linewright.say.topics import topics
+from linewright.say.uses import use
+from linewright.say.verdict import undecided_sentences, verdict_of
+from linewright.schema import Context
+from linewright.units import cpu_text
+
+OTHER_PLANS = 8
+"""Sentences of the verdict that stand for the headline where no operation on one line was
+measured."""
+
+
+def documents(
+    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
+) -> list[Document]:
+    """One document for each machine, in the order of the records."""
+    return [document(m) for m in machines_with_answers(summaries, contexts)]
+
+
+def advise(
+    contexts: Iterable[Context] | Mapping[str, Context], summaries: Iterable[Summary]
+) -> list[Document]:
+    """The same with the decision on a setting, its evidence, and what is not known."""
+    return [
+        msgspec.structs.replace(document(m), choices=m.choices, topics=topics(m))
+        for m in machines_with_answers(summaries, contexts)
+    ]
+
+
+def document(m: MachineAnswers) -> Document:
+    """The document of one machine, without its evidence."""
+    conditions, decision = matrix.conditions(m), setting(m)
+    launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
+    where = "; linewright advise shows where" * (decision.why == "depends")
+    coarse = 0 < launches < FEWEST_LAUNCHES and not m.published
+    named = msgspec.structs.replace
+    return Document(
+        machine_id=m.summaries[0].machine_id,
+        arch=m.arch,
+        target=m.context.target if m.context else "",
+        decision=decision,
+        title=m.context.cpu_model if m.context else "unknown machine",
+        facts=machine_facts(m.context) if m.context else [],
+        run=_run(m, launches) + ["coarse: fewer launches than a claim needs"] * coarse,
+        coarse=coarse,
+        warning=_warning(m),
+        headline=_headline(m, conditions),
+        uses=use(m),
+        settings=[said(decision.sentence + where)] if conditions else [],
+        undecided=undecided_sentences([f for f in m.of_width if not f.published], m),
+        limits=limits(m),
+        width_bits=m.width_bits,
+        conditions=conditions,
+        rows=[named(row, name=row_name(row)) for row in matrix.rows(m, conditions)],
+        prices=[named(price, name=price_name(price)) for price in price_list.prices(m)],
+        missing=_missing(m),
+    )
+
+
+def _headline(m: MachineAnswers, conditions: Sequence[Condition]) -> list[Sentence]:
+    """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
+    if conditions or m.emulated:
+        return [*headline(m), *at_the_interconnect(m)]
+    found = verdict_of(m)
+    more = len(found) - OTHER_PLANS
+    rest = f"{numbers.count(more, 'more finding')}: linewright show --all"
+    return found[:OTHER_PLANS] + ([said(rest)] if more > 0 else [])
+
+
+def _run(m: MachineAnswers, launches: int) -> list[str]:
+    timed = cpu_text({s.cpus[0] for s in m.summaries if s.cpus})
+    span = max((s.launch_span_s for s in m.summaries if s.launch_span_s is not None), default=None)
+    parts = [f"plan {c}" for c in dict.fromkeys(c.plan for c in m.contexts)]
+    parts += [f"CPU {timed} timed"] if timed else []
+    planned = max((c.launches for c in m.contexts), default=0)
+    count = (
+        f"{launches} of {planned} launches"
+        if launches < planned
+        else numbers.count(launches, "launch", "launches")
+    )
+    return (
+        [*parts, count + (f" in {span:.0f} s" if span else "")]
+        if launches and not m.published
+        else parts
+    )
+
+
+def _warning(m: MachineAnswers) -> str:
+    if m.emulated:
+        return EMULATED
+    if m.simulated:
+        return "simulated: a model of a machine, not a machine"
+    if m.published:
+        return "published percentiles of one run: forms differ where these do not overlap"
+    wrong = [s for s in m.summaries if s.status == "error"]
+    if wrong:
+        forms = numbers.join(list(dict.fromkeys(s.cell.form for s in wrong))[:3])
+        return (
+            f"WRONG: {len(wrong)} cell{'s' if len(wrong) > 1 else ''} ({forms}): {wrong[0].reason}"
+        )
+    versions = sorted({c.tool_version for c in m.contexts})
+    if len(versions) > 1:
+        return (
+            f"launches of versions {numbers.join(versions)} are joined: show each file by itself, "
+            "then compare them"
+        )
+    if len({c.program for c in m.contexts}) > 1:
+        return (
+            "launches of several builds of the probe are joined: show each file by itself, "
+            "then compare them"
+        )
+    return ""
+
+
+def _missing(m: MachineAnswers) -> list[str]:
+    """What is absent, with the plan that gives it or the reason why none does."""
+    if not any(s.has_figures for s in m.summaries):
+        return ["No cell has a figure: linewright show --all says why."]
+    words = {
+        "alone": "operations alone",
+        "work": "operations with work",
+        "contended": "operations with a second CPU",
+    }
+    for s in m.one_line:
+        if s.has_figures:
+            words.pop(matrix.column_key(s), None)
+    never = []
+    if m.context and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" in words:
+        never = [f"Not measured: {words.pop('contended')}, because only one CPU could be used."]
+    lacking = list(words.values())
+    measured = {s.cell.operation for s in m.summaries if s.status == "ok"}
+    if not measured & {"percpu_add", "readers_pair"}:
+        lacking.append("the price list")
+    if not lacking:
+        return never
+    return [
+        *never,
+        f"Not measured: {', '.join(lacking)}. {measure_on(m.contexts)} --plan quick measures all "
+        "of it.",
+    ]

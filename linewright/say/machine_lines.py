@@ -1,0 +1,218 @@
+"""What was measured on, how, and what of it casts doubt on the figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from linewright import __version__, numbers
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.summary import Summary, grouped
+from linewright.errors import one_line
+from linewright.say.cell_words import in_words
+from linewright.say.document import Document
+from linewright.say.flag_words import explain
+from linewright.say.sentence import render, said
+from linewright.schema import Context, Record
+from linewright.units import cpu_text
+
+LEAST_LOAD = 0.25
+"""CPUs kept busy by others, mean of the launches, that are worth a line: counting in clock ticks
+alone gives up to a tenth."""
+LEAST_SHARE = 0.02
+"""The same as a share of all CPUs: a large machine is never quite idle."""
+MOST_FORMS = 4
+"""Forms named in one line before the rest is only counted."""
+_DISCARDED = {
+    "switched": "a thread was off its CPU",
+    "stolen": "the hypervisor took a CPU away (stolen time)",
+    "long_batch": "one batch was far longer than the others",
+}
+EMULATED = "run by an emulator: times mean nothing"
+
+
+def machine_facts(c: Context) -> list[str]:
+    """What tells a machine beside its CPU's name, the weightiest first."""
+    facts = [numbers.count(len(c.cpus), "CPU")] if c.cpus else []
+    facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-")]
+    facts += [] if c.target == "published" or c.target.startswith("simulated") else [c.kernel]
+    return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
+
+
+def describe(contexts: Sequence[Context]) -> list[str]:
+    """Machine, clock and launches in two lines, and a line for each remark on how it was
+    measured."""
+    if not contexts:
+        return ["unknown machine: the records' context is missing"]
+    c = contexts[0]
+    launches = len({context.context_id for context in contexts})
+    first = min(context.started_utc for context in contexts)
+    doubt = [EMULATED] if c.emulated else []
+    clock = ((c.tick_ns, "tick"), (c.unit_ns, "unit of work"), (c.cycle_ns, "cycle"))
+    times = ", ".join(f"{name} {numbers.figure(ns)} ns" for ns, name in clock)
+    lines = [
+        ", ".join([c.cpu_model, *machine_facts(c), f"target {c.target}", *doubt]),
+        f"{c.time_source} {times}, {numbers.count(launches, 'launch', 'launches')} from {first}",
+        *remarks(contexts),
+    ]
+    return [one_line(line) for line in lines]
+
+
+def frequency_text(first: float, second: float, when: tuple[str, str]) -> str:
+    """That a core cycle took one time, in ns, and then another."""
+    return (
+        f"a core cycle took {first:.3f} ns {when[0]} and {second:.3f} ns {when[1]}: the frequency "
+        f"changed by {first / second - 1:+.0%}, which moves every cell"
+    )
+
+
+def remarks(contexts: Sequence[Context]) -> list[str]:
+    """What may have disturbed the figures, or is missing from them."""
+    absent = {c.counters_reason for c in contexts} - {"", "not asked for"}
+    lines = [f"counters absent: {reason}" for reason in sorted(absent)] + company(contexts)
+    governors = {c.governor for c in contexts} - {"", "performance"}
+    lines += [
+        f"the frequency governor was {name}: clocks may have changed between windows"
+        for name in sorted(governors)
+    ]
+    cycles = [c.cycle_ns for c in contexts if c.cycle_ns > 0]
+    if cycles and max(cycles) > 1.05 * min(cycles):
+        when = "in one launch", "in another"
+        lines.append(frequency_text(min(cycles), max(cycles), when))
+    return lines
+
+
+def facts(contexts: Sequence[Context]) -> list[tuple[str, str]]:
+    """What was measured on, by what: names and values."""
+    c = contexts[0]
+    sockets, nodes = ({getattr(cpu, of) for cpu in c.cpus} - {-1} for of in ("socket", "node"))
+    cpus = f"{len(c.cpus)}" + (f" on {len(sockets)} sockets" if len(sockets) > 1 else "")
+    cpus += f", {len(nodes)} memory nodes" if len(nodes) > 1 else ""
+    begun = sorted(x.started_utc for x in contexts)
+    last = f"; the last launch {begun[-1]}" if begun[-1] > begun[0] else ""
+    timer, cycle, unit = (
+        numbers.span(min(ns), max(ns), "ns")
+        for of in ("timer_cost_ns", "cycle_ns", "unit_ns")
+        for ns in [[getattr(x, of) for x in contexts]]
+    )
+    named = [
+        ("CPU", c.cpu_model),
+        ("Model", ", ".join(c.cpu_ids)),
+        ("Architecture", c.arch),
+        ("CPUs", f"{cpus}; used: {cpu_text(cpu.cpu for cpu in c.cpus if cpu.allowed)}"),
+        ("SMT", c.smt),
+        ("Virtual machine", c.virtualised),
+        ("Kernel", c.kernel),
+        ("Boot parameters", c.boot_parameters),
+        ("Governor", c.governor or "none to be seen"),
+        ("Features", ", ".join(c.features)),
+        ("Cache line", f"{c.line_bytes} bytes"),
+        ("Clock", f"{c.time_source}, tick {numbers.figure(c.tick_ns)} ns, reading it {timer}"),
+        ("Core cycle, as seen", cycle),
+        ("Unit of work", unit),
+        ("Hardware counters", c.counters),
+        ("Restartable sequences", c.rseq),
+        ("Real-time priority", _yes(x.realtime for x in contexts)),
+        ("Memory locked", _yes(x.locked_memory for x in contexts)),
+        ("Target", c.target),
+        ("Plans", ", ".join(dict.fromkeys(x.plan for x in contexts))),
+        ("Launches", str(len(contexts))),
+        ("Begun", begun[0] + last),
+        ("Program", f"linewright {c.tool_version}, {c.compiler}"),
+        ("Machine id", c.machine_id),
+    ]
+    return [(name, one_line(value)) for name, value in named if value]
+
+
+def _yes(values: Iterable[object]) -> str:
+    given = set(map(bool, values))
+    return "in some launches" if len(given) > 1 else "yes" if given == {True} else "no"
+
+
+def lacking(summaries: Iterable[Summary]) -> list[tuple[str, str]]:
+    """For each status and reason why cells lack a figure or have an unreliable one the status, and
+    a line; numbers in reasons become ranges."""
+    wrong = [s for s in summaries if s.status != "ok"]
+    lines = []
+    for (status, _), own in grouped(
+        wrong, lambda s: (s.status, numbers.without_numbers(s.reason))
+    ).items():
+        forms = list(dict.fromkeys(s.cell.form for s in own))
+        rest = f" and {len(forms) - MOST_FORMS} other forms" if len(forms) > MOST_FORMS else ""
+        which = f"{', '.join(forms[:MOST_FORMS])}{rest} ({len(own)} cells)"
+        which = own[0].id if len(own) == 1 else which
+        why = numbers.together([s.reason for s in own]) or "no reason given"
+        lines.append((status, one_line(f"{status}: {which}: {why}")))
+    return lines
+
+
+def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> list[str]:
+    """Everything a careful reader would ask about, as sentences; the worst first."""
+    texts = [document.warning, *map(render, document.limits), *remarks(m.contexts)]
+    if not (m.published or m.simulated or all(c.realtime for c in m.contexts)):
+        texts.append("not run at real-time priority: kernel housekeeping could run inside windows")
+    texts += [*_discarded(records), *(line for _, line in lacking(m.summaries))]
+    ended = [s.stop for s in m.summaries if s.stop]
+    if out := ended.count("budget"):
+        texts.append(
+            f"{out} of {numbers.count(len(ended), 'cell')} used up their time before their "
+            "interval was as narrow as asked for"
+        )
+    sentences = [render(said(text)) for text in texts if text]
+    flagged = [(flag, s) for s in m.summaries for flag in s.flags]
+    of_flag = sorted(grouped(flagged, lambda pair: pair[0]).items(), key=lambda i: -len(i[1]))
+    for flag, own in of_flag:
+        which = numbers.join([in_words(s.cell) for _, s in own])
+        which = which if len(own) <= 2 else f"{len(own)} cells"
+        sentences.append(f"{flag}: {which}. {explain(flag)}")
+    return list(map(one_line, sentences))
+
+
+def _discarded(records: Iterable[Record]) -> list[str]:
+    lost: Counter[str] = Counter()
+    kept = 0
+    for record in records:
+        lost.update(msgspec.structs.asdict(record.discarded))
+        kept += len(record.window_ns)
+    parts = [f"{lost[name]} because {why}" for name, why in _DISCARDED.items() if lost[name]]
+    whole = kept + lost.total()
+    share = numbers.percent(lost.total() / max(1, whole), signed=False)
+    text = f"{lost.total()} of {whole} windows ({share}) were discarded: {'; '.join(parts)}"
+    return [text] if parts else []
+
+
+def company(contexts: Sequence[Context]) -> list[str]:
+    """Who else used the machine, as far as it may have disturbed the figures."""
+    lines = []
+    if any(context.other_probe for context in contexts):
+        lines.append(
+            "another run was measuring on this machine at the same time: each disturbs the other"
+        )
+    loads = [context.other_load for context in contexts if context.other_load is not None]
+    mean = sum(loads) / len(loads) if loads else 0.0
+    if loads and mean >= max(LEAST_LOAD, LEAST_SHARE * len(contexts[0].cpus)):
+        lines.append(
+            f"other programs kept {mean:.1f} CPUs busy meanwhile: figures may be disturbed"
+        )
+    return lines
+
+
+def doubts_of_printed(contexts: Sequence[Context]) -> list[str]:
+    """What a reader should know of a file that was made elsewhere: another version's probe,
+    launches that are missing."""
+    lines = []
+    versions = {context.tool_version for context in contexts} - {__version__}
+    if versions:
+        lines.append(
+            f"printed by version {', '.join(sorted(versions))} of the probe, this is {__version__}"
+        )
+    wanted = max(context.launches for context in contexts)
+    missing = sorted(set(range(wanted)) - {context.launch for context in contexts})
+    if missing:
+        lines.append(
+            f"launches {', '.join(map(str, missing))} of {wanted} are not in it: run the probe "
+            "with --launch N"
+        )
+    return lines

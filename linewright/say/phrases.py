@@ -1,0 +1,322 @@
+"""The phrases that verdict and advice share: callers, conditions, figures, savings, and what an
+undecided answer leaves open."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Sequence
+
+from linewright import numbers, plans
+from linewright.analysis.crossovers import Crossover
+from linewright.analysis.findings import Against, Finding, Point
+from linewright.analysis.hypothesis_tests import (
+    MOST_LAUNCHES,
+    Judgement,
+    detectable,
+    launches_needed,
+)
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.modes import Mode
+from linewright.analysis.summary import grouped
+from linewright.families import READERS, family_of
+from linewright.schema import Cell, Context, Estimate, Situation
+
+PLACES = {
+    "near": "behaves as if performed in the core",
+    "far": "behaves as if performed at the interconnect",
+    "all_far": "is expensive even behind a prefetch: every form behaves as if performed at the "
+    "interconnect",
+    "mixed": "behaves as if performed at the interconnect on some lines and in the core on others",
+    "undecided": "is undecided",
+}
+"""What is said of where an arm64 instruction seems to be performed."""
+DISTANCES = {
+    "smt_sibling": "same core",
+    "same_l3": "same last-level cache",
+    "other_l3": "other last-level cache",
+    "other_socket": "other socket",
+}
+"""How far two CPUs are apart, by their topology class."""
+USUAL = {"slots": 1, "read_delay": 0}
+"""Parameters that are not spoken of where they have this value: one word, nothing inside the
+section."""
+
+
+def measure_on(contexts: Sequence[Context]) -> str:
+    """``linewright measure``, with the ``--on`` that names where records with these contexts come
+    from."""
+    target = contexts[0].target if contexts else "local"
+    if target in ("", "local", "published"):
+        return "linewright measure"
+    kind, _, rest = target.partition(":")
+    where = shlex.quote(f"model:{rest}" if kind == "simulated" else target)
+    return f"linewright measure --on {where}"
+
+
+def plan_named(contexts: Sequence[Context]) -> str:
+    """What ``--plan`` takes to measure their plan again: a file's path where they say it, for a
+    file's plan has no name that is known."""
+    words = shlex.split(contexts[0].command) if contexts else []
+    known = contexts[0].plan if contexts else "quick"
+    return shlex.quote(dict(zip(words[::2], words[1::2], strict=False)).get("--plan", known))
+
+
+USUAL_LAUNCHES = 8
+"""What the budgets of plans have room for."""
+
+
+def measure_again(m: MachineAnswers) -> str:
+    """The command that measures a machine's plan again with enough launches."""
+    plan = plan_named(m.contexts)
+    again = f"{measure_on(m.contexts)} --plan {plan} --set launches={m.launches_asked}"
+    if m.launches_asked <= USUAL_LAUNCHES:
+        return again
+    # Many launches do not fit the plan's own budget, which is for some five.
+    budget_s = plans.built_in()[plan].budget_s if plan in plans.built_in() else 60
+    return f"{again} --budget {math.ceil(budget_s / 5 * m.launches_asked)}s"
+
+
+def time_of(work_iters: int, context: Context | None) -> str:
+    """Units of work as a time, where the machine's own figure is known."""
+    length = work_iters * context.unit_ns if context else 0.0
+    return f" (about {numbers.figure(length)} ns)" if length > 0 else ""
+
+
+def caller_of(f: Finding) -> str:
+    """What the caller needs, in a word or two."""
+    width = (
+        ""
+        if f.situation.width_bits == 64 or family_of(f.operation) is READERS
+        else f" u{f.situation.width_bits}"
+    )
+    order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
+    extra = "".join(
+        f" {key}={value}" for key, value in f.situation.params if USUAL.get(key) != value
+    )
+    return f"{f.operation}{width}{order}{extra}"
+
+
+def need_of(f: Finding) -> str:
+    """The same with the memory order, whichever it is."""
+    caller = caller_of(f)
+    return caller if f"({f.order})" in caller else f"{caller} ({f.order})"
+
+
+def condition(f: Point | Cell | Crossover) -> str:
+    """Who shares the word, in the words of its situation; of readers how many there are."""
+    if family_of(f.operation) is READERS:
+        return f"with {numbers.count(f.situation.threads, 'reader')}"
+    return f.situation.sharers
+
+
+def arounds(situations: Iterable[Situation]) -> str:
+    """The work of several situations: ``back to back and with 10 and 200 units of work``."""
+    by_work = {s.work_iters: s.around for s in sorted(situations, key=lambda s: s.work_iters)}
+    parts = [by_work.pop(0)] if 0 in by_work else []
+    if by_work:
+        *_, (most, around) = by_work.items()
+        parts.append(around.replace(str(most), numbers.join(list(map(str, by_work))), 1))
+    return numbers.join(parts)
+
+
+def modes_text(modes: Iterable[Mode], unit: str = "ns", surely: bool = False) -> str:
+    """The modes that launches, lines or runs fall into: ``25.0 ns in 50 % and 100 ns in 50 %``;
+    `surely` with the intervals of their shares."""
+    return numbers.join(
+        [
+            f"{numbers.quantity(mode.median_ns, unit)} in "
+            + (numbers.share(_share(mode)) if surely else f"{100 * mode.share:.0f} %")
+            for mode in modes
+        ]
+    )
+
+
+def _share(mode: Mode) -> Estimate:
+    return Estimate(value=mode.share, low=mode.share_low, high=mode.share_high)
+
+
+def less_text(row: Against, f: Finding) -> str:
+    """How much less a form takes than the default: the interval."""
+    c = row.judgement.contrast
+    return numbers.change_in_words(c.low, c.high, c.scale)
+
+
+def all_within_text(same: Iterable[Judgement]) -> str:
+    """Of several same costs, how far apart at most: a share of issue intervals says nothing of
+    exposed costs."""
+    widest: dict[str, Judgement] = {}
+    for j in same:
+        known = widest.get(j.contrast.scale)
+        widest[j.contrast.scale] = j if known is None or j.within > known.within else known
+    both = [
+        f"{numbers.within(widest[scale].within, scale)}{where}"
+        for scale, where in _SCALES.items()
+        if scale in widest
+    ]
+    return (
+        numbers.join(both)
+        if len(both) > 1
+        else "".join(numbers.within(j.within, s) for s, j in widest.items())
+    )
+
+
+_SCALES = {"ratio": " back to back", "ns": " with work"}
+
+
+def figure_text(ns: float, f: Finding) -> str:
+    """A figure of a finding: a time, or what is exposed of it."""
+    if f.withheld:
+        return f"{numbers.figure(ns)} ns with its work"
+    return (
+        f"{numbers.figure(ns)} ns exposed" if f.figure == "exposed" else f"{numbers.figure(ns)} ns"
+    )
+
+
+def shown_text(f: Finding) -> str:
+    """What is shown at one point: the best form or the default, those that cost more, those that
+    cost the same; or nothing."""
+    best, slower, same = f.best, f.of("slower"), f.of("same")
+    if not (best or slower or same):
+        return ""
+    text = default_text(f)
+    if best:
+        text = (
+            f"{best.form} takes {figure_text(best.ns.median_ns, f)}, {less_text(best, f)} "
+            f"than {f.default}"
+        )
+        others = [r.form for r in f.of("cheaper") if r is not best]
+        text += (
+            f"; {numbers.join(others)} cost{'s' if len(others) == 1 else ''} less than "
+            f"{f.default} too"
+            if others
+            else ""
+        )
+        text += rate_text(best, f)
+        if best.order != f.default_order and f.operation == "add":
+            text += f" ({best.form} is {best.order}, {f.default} {f.default_order})"
+    if slower:
+        worst = max(slower, key=lambda r: r.ns.median_ns)
+        names = numbers.join([r.form for r in slower])
+        many = len(slower) > 1
+        most = figure_text(worst.ns.median_ns, f)
+        text += f"; {names} cost more, up to {most}" if many else f"; {names} costs more, {most}"
+    if same:
+        widest = max((r.judgement for r in same), key=lambda j: j.within)
+        bound = numbers.within(widest.within, widest.contrast.scale)
+        text += f"; {numbers.join([r.form for r in same])} the same within {bound}"
+    return text
+
+
+def answer_text(f: Finding) -> str:
+    """What is shown at one point, and what is undecided there."""
+    if f.published:
+        own = [(f.default_ns.median_ns, f.default), *((r.ns.median_ns, r.form) for r in f.rows)]
+        (first, _), *_, (last, _) = ranked = sorted(own)
+        order = ", ".join(f"{name} {numbers.figure(ns)}" for ns, name in ranked)
+        ratio = (
+            f", {last / first:.3g} times from first to last" if last >= 1.005 * first > 0 else ""
+        )
+        apart = [
+            f"{r.form} ({numbers.change(c.low, c.high, c.scale)})"
+            for r in f.rows
+            if r.judgement.answer == "different" and (c := r.judgement.contrast)
+        ]
+        beyond = f"; percentiles apart from {f.default}'s: {numbers.join(apart)}" if apart else ""
+        return f"published medians, work included, in order: {order} ns{ratio}{beyond}"
+    unknown = f.of("undecided")
+    open_forms = f"; undecided: {numbers.join([_open(r) for r in unknown])}" if unknown else ""
+    return (shown_text(f) or default_text(f)) + open_forms
+
+
+def _open(row) -> str:
+    c = row.judgement.contrast
+    return (
+        f"{row.form} ({numbers.change(c.low, c.high, c.scale)})"
+        if c and row.judgement.why == "wide"
+        else f"{row.form} ({row.judgement.why.replace('_', ' ')})"
+    )
+
+
+def rate_text(row: Against, f: Finding) -> str:
+    """That all threads together do less with a form that costs the timed thread less; else
+    nothing."""
+    if row.slower_together is None:
+        return ""
+    default, form = row.slower_together
+    return (
+        f", but all threads together do more with {f.default}"
+        f" ({default:.3g} against {form:.3g} operations per µs)"
+    )
+
+
+def default_text(f: Finding) -> str:
+    """What the default takes."""
+    return f"{f.default} takes {figure_text(f.default_ns.median_ns, f)}"
+
+
+def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
+    """What would decide the undecided, each by its own tolerance: launches, or nothing that is
+    worth its time.  `asked`: the launches that the page suggests elsewhere."""
+    wild = [j.contrast for j in judgements if launches_needed(j) > MOST_LAUNCHES]
+    if not wild:
+        return f"about {asked or max(map(launches_needed, judgements))} launches would decide them"
+    shown = {
+        scale: max(detectable(c, MOST_LAUNCHES) for c in wild if c.scale == scale)
+        for scale in dict.fromkeys(c.scale for c in wild)
+    }
+    bounds = [
+        f"{math.exp(least):.2f} times" if scale == "ratio" else f"{numbers.figure(least)} ns"
+        for scale, least in shown.items()
+    ]
+    return (
+        f"launches differ too much: even {MOST_LAUNCHES} of them show no difference below "
+        f"about {' or '.join(bounds)}"
+    )
+
+
+def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
+    """Neighbouring work lengths with the same answer for every form."""
+
+    def answers(f: Finding) -> tuple:
+        best = f.best
+        return (
+            f.default,
+            f.figure,
+            best.form if best else "",
+            tuple((r.form, r.judgement.answer, r.judgement.cheaper) for r in f.rows),
+        )
+
+    runs: list[list[Finding]] = []
+    for f in sweep:
+        if runs and answers(runs[-1][0]) == answers(f):
+            runs[-1].append(f)
+        else:
+            runs.append([f])
+    return runs
+
+
+def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings of one caller under one condition on one CPU, by rising work."""
+    sweeps = grouped(found, lambda f: (caller_of(f), f.situation.without("work_iters"), f.cpu))
+    return [sorted(sweep, key=lambda f: f.situation.work_iters) for sweep in sweeps.values()]
+
+
+def crossing_where(c: Crossover) -> str:
+    """The conditions that a crossover does not run along."""
+    return f"{condition(c)}, {c.situation.around}" if c.situation.work_iters else condition(c)
+
+
+def crossing_text(c: Crossover, context: Context | None) -> str:
+    """One crossover in words."""
+    time = time_of(c.above, context) if c.axis == "work_iters" else ""
+    unit = (
+        "units of work"
+        if c.axis == "work_iters"
+        else "iterations between the contender's operations"
+    )
+    return (
+        f"{c.operation} {crossing_where(c)}: {c.cheaper_below} is cheaper up to {c.below} {unit} "
+        f"(by {numbers.figure(c.margin_below_ns)} ns), {c.cheaper_above} from {c.above}{time} (by "
+        f"{numbers.figure(c.margin_above_ns)} ns)"
+    )

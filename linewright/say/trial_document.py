@@ -1,0 +1,222 @@
+"""A trial in words: the decision on each setting first, then its figures, then what limits them;
+and a sweep of workloads, which is a trial at every number of threads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from linewright import architectures, numbers, policy
+from linewright.records.futex_table import FutexRow
+from linewright.say.document import Document, TextTable
+from linewright.say.phrases import modes_text
+from linewright.say.sentence import Sentence, render_all, said, verbatim
+from linewright.schema import Estimate
+from linewright.trial.interim_analysis import AgainstBaseline, TrialVerdict, fewest_rounds
+from linewright.trial.trial_file import ProgramRun, Session
+from linewright.trial.workload_sweep import SweepRun, judgement
+
+
+def change_text(change: Estimate | None) -> str:
+    """``-3.02 to -1.60 %``, with fewer digits from 10 % on; the interval alone, since its middle,
+    the estimate round by round, need not be what the two medians differ by."""
+    if change is None:
+        return numbers.ABSENT
+    return numbers.change(1 + change.low / 100, 1 + change.high / 100, "ratio", behind=2)
+
+
+def metric_text(session: Session) -> str:
+    names = {"wall": "wall time", "cpu": "CPU time", "maxrss": "largest resident memory"}
+    direction = "higher" if session.higher_is_better else "lower"
+    return f"{names.get(session.metric, session.metric)}, {direction} is better"
+
+
+MOST_EACH = 4
+"""Undecided settings, and settings that are the same, that get a sentence each."""
+_WHY = {
+    "clear": "It ended early because every setting differs.",
+    "precise": "It ended early because every interval is narrower than the precision asked for.",
+    "rounds": "",
+}
+
+
+def decisions(trial: TrialVerdict) -> list[Sentence]:
+    """One sentence for each comparison with the baseline; one for all that are the same or
+    undecided where they are many."""
+    same = [c for c in trial.comparisons if c.within_percent is not None]
+    unclear = [c for c in trial.comparisons if not c.different and c not in same]
+    joined = [c for group in (same, unclear) if len(group) > MOST_EACH for c in group]
+    answer = [
+        verbatim(_comparison(c, trial), cells=(c.setting,))
+        for c in trial.comparisons
+        if c not in joined
+    ]
+    if len(same) > MOST_EACH:
+        widest = numbers.at_most(max(c.within_percent for c in same) / 100)
+        text = f"{len(same)} settings are the same as {same[0].baseline} within {widest}."
+        answer.append(verbatim(text, cells=tuple(c.setting for c in same)))
+    if len(unclear) > MOST_EACH:
+        known = any(c.change_percent for c in unclear)
+        where = ": their intervals are below" if known else ": too few rounds for an interval"
+        text = f"{len(unclear)} settings are undecided against {unclear[0].baseline}{where}."
+        answer.append(verbatim(text, cells=tuple(c.setting for c in unclear)))
+    return answer
+
+
+def name_alone(machine: str) -> str:
+    """Why settings of the library cannot differ where an operation has one form."""
+    return f"{policy.one_form(machine)}: these settings differ in name alone"
+
+
+def too_few(rounds: int, settings: int, option: str) -> str:
+    """That rounds are too few to show a difference, and which option gives enough; or nothing."""
+    enough = fewest_rounds(settings) if settings > 1 else 0
+    return (
+        f"{rounds} rounds cannot show a difference between {settings} settings, however large: "
+        f"{option}{enough} or more"
+        if enough > rounds
+        else ""
+    )
+
+
+def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
+    """What the answers rest on, and what they do not cover."""
+    answer = []
+    if in_name_alone(session):
+        answer.append(
+            said(
+                f"{name_alone(session.arch)}; a difference is chance, or comes from a program that "
+                "reads LINEWRIGHT_ATOMICS itself"
+            )
+        )
+    for s in trial.settings:
+        if len(s.modes) > 1:
+            modes = modes_text(s.modes, session.unit)
+            text = f"{s.name}: the program's runs fall into separate modes: {modes}. No single"
+            answer.append(verbatim(f"{text} number describes it.", cells=(s.name,)))
+    ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
+    return [*answer, said(f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip())]
+
+
+def in_name_alone(session: Session) -> bool:
+    """Whether nothing but LINEWRIGHT_ATOMICS differs where it has no effect."""
+    changed = {name for s in session.settings for name in s.environment}
+    return changed == {"LINEWRIGHT_ATOMICS"} and not architectures.of(session.arch).forms_differ
+
+
+def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
+    change = change_text(c.change_percent)
+    if c.change_percent is None:
+        return (
+            f"{c.setting}: undecided. Only {c.rounds} rounds have figures of both it and "
+            f"{c.baseline}."
+        )
+    if c.different:
+        return f"{c.setting}: {'better' if c.better else 'worse'} than {c.baseline}, {change}."
+    if c.within_percent is not None:
+        return (
+            f"{c.setting}: the same as {c.baseline} within "
+            f"{numbers.at_most(c.within_percent / 100)}, {change}."
+        )
+    if not trial.interim:
+        return (
+            f"{c.setting}: so far {change} against {c.baseline}; this is judged at the next "
+            "interim analysis only."
+        )
+    return f"{c.setting}: undecided against {c.baseline}; {change} remains possible."
+
+
+def failures(session: Session, samples: Sequence[ProgramRun]) -> list[str]:
+    """Each setting's failed runs, by reason."""
+    answer = []
+    for setting in session.settings:
+        reasons = Counter(
+            s.reason
+            for s in samples
+            if s.setting == setting.name and not s.warm_up and s.value is None
+        )
+        answer += [
+            f"{setting.name}: {numbers.count(n, 'failed run')} left out: {reason}"
+            for reason, n in reasons.most_common()
+        ]
+    return answer
+
+
+def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdict) -> Document:
+    """The decisions, then the figures of each setting, then what limits them."""
+    by_name = {c.setting: change_text(c.change_percent) for c in trial.comparisons}
+    rows = [
+        [
+            s.name,
+            str(s.runs),
+            str(s.failed),
+            numbers.quantity(s.median, session.unit),
+            by_name.get(s.name, "baseline" if by_name else ""),
+        ]
+        for s in trial.settings
+    ]
+    figures = TextTable(
+        title=f"{PurePath(session.command[0]).name}: {metric_text(session)}",
+        headings=["setting", "runs", "failed", "median", "change"],
+        left=[True, False, False, False, False],
+        rows=rows,
+        notes=[*failures(session, samples), *render_all(limits(session, trial))],
+    )
+    return Document(headline=decisions(trial), tables=[figures])
+
+
+Published = Mapping[tuple[str, int | None], FutexRow]
+"""Rows of a published table by program and threads."""
+
+
+def sweep_document(samples: Sequence[SweepRun], published: Published | None = None) -> Document:
+    """A row for each program and number of threads, with the medians, the change against the first
+    setting as an interval, and the published figures."""
+    names = list(dict.fromkeys(s.setting for s in samples))
+    about = {s.program: s for s in samples}
+    units = {s.unit: "higher" if s.higher_is_better else "lower" for s in samples}
+    beside = {} if published is None else {"published: off, on, change": published}
+    rows = [
+        [
+            program,
+            about[program].unit,
+            str(threads),
+            *(_four_digits(s.median) for s in trial.settings),
+            *(_with_mark(comparison) for comparison in trial.comparisons),
+            *(_published(table, program, threads) for table in beside.values()),
+        ]
+        for (program, threads), trial in sorted(judgement(samples).items())
+    ]
+    headings = [*names, *(f"change of {name}" for name in names[1:]), *beside]
+    notes = [f"Of {unit} {which} is better." for unit, which in units.items()]
+    if any("*" in row[-1] for row in rows):
+        notes.append("* published without its number of threads.")
+    table = TextTable(
+        title="",
+        headings=["workload", "unit", "threads", *headings],
+        left=[True, True, False, *(False for _ in headings)],
+        rows=rows,
+        notes=notes,
+    )
+    return Document(tables=[table])
+
+
+def _published(table: Published, program: str, threads: int) -> str:
+    row = table.get((program, threads)) or table.get((program, None))
+    if row is None:
+        return numbers.ABSENT
+    change = numbers.rounded(100 * row.change, 1, True)
+    return f"{row.off:g}  {row.on:g}  {change} %{'' if row.threads else ' *'}"
+
+
+def _four_digits(value: float | None) -> str:
+    """As the published table has them."""
+    if value is None:
+        return numbers.ABSENT
+    return f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
+
+
+def _with_mark(comparison: AgainstBaseline) -> str:
+    mark = {True: " better", False: " worse", None: ""}[comparison.better]
+    return change_text(comparison.change_percent) + mark

@@ -1,0 +1,170 @@
+"""What to write in code, in sentences: the most valuable first, one idea and its number each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from linewright import numbers
+from linewright.analysis import code_advice
+from linewright.analysis.across import COUNTER, PADDED, READERS, Across
+from linewright.analysis.code_advice import FormAdvice, FormRow
+from linewright.analysis.findings import Finding
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.say.phrases import condition, less_text, rate_text
+from linewright.say.sentence import Sentence, said
+from linewright.schema import Interval
+
+MOST_FORMS = 2
+"""Sentences about other forms than the default; the matrix holds all."""
+COUNTERS = (COUNTER, "")
+"""The per-CPU counter against whatever stands for one atomic word."""
+INSTEAD = {
+    COUNTERS: ("percpu", "count in per-CPU words: {0}, not {1} ns {3} ({4} less)"),
+    ("fetch_add", "cmpxchg"): (
+        "one_line",
+        "{3}, fetch_add is {2} cheaper than a CAS loop: {0}, not {1} ns",
+    ),
+}
+REMEDIES = {
+    PADDED: ("", "give each thread its own line: {0}, not {1} ns {3} ({4} less)"),
+    READERS: ("", "read under SRCU (fast), not an rwlock: {0}, not {1} ns {3} ({4} less); {5}"),
+}
+"""By what is cheaper than what (forms, or operations): the family that is spoken of, and the
+sentence."""
+PREFETCHES = {"PREFETCHW": ("prefetchw",), "PRFM": ("prfm_keep", "prfm_strm")}
+"""Prefetches by the name under which they are spoken of."""
+
+
+def use(m: MachineAnswers) -> list[Sentence]:
+    """What to write in code, the most valuable first; what costs more elsewhere than it saves
+    here comes last."""
+    if m.emulated:
+        return []
+    forms = code_advice.cheaper_forms(m)
+    return [
+        *[_form(a) for a in forms if not a.loses][:MOST_FORMS],
+        *_instead(INSTEAD, m),
+        *_first_guess(m),
+        *_instead(REMEDIES, m),
+        *_prefetches(m),
+        *[_form(a) for a in forms if a.loses][:MOST_FORMS],
+    ]
+
+
+def _instead(
+    texts: Mapping[tuple[str, str], tuple[str, str]], m: MachineAnswers
+) -> Iterator[Sentence]:
+    """What is shown to be cheaper than what."""
+    for names, (family, text) in texts.items():
+        if a := code_advice.cheaper_instead(m, names, alone=names == COUNTERS):
+            yield _cheaper_than(a, family, text, m)
+
+
+def _cheaper_than(a: Across, family: str, text: str, m: MachineAnswers) -> Sentence:
+    c = a.judgement.contrast
+    ratio, low, high = 1 / c.value, 1 / c.high, 1 / c.low
+    figures = (
+        _either(a.first_ns),
+        _either(a.second_ns),
+        numbers.about_times(ratio, low, high),
+        condition(a.first),
+        numbers.multiple(low, high),
+        _updater(m),
+    )
+    return said(text.format(*figures), family, a.ids, ratio=ratio)
+
+
+def _either(figures: Sequence[float]) -> str:
+    """``14.5``, or of a metastable cell ``25.3 or 103``: no launch costs what lies between."""
+    return " or ".join(numbers.figure(ns) for ns in figures)
+
+
+def _updater(m: MachineAnswers) -> str:
+    waited = code_advice.updater_wait_ns(m)
+    if waited is None:
+        return "what its updater waits was not measured"
+    return f"its updater waits {numbers.figure(waited / 1e3)} µs"
+
+
+def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
+    if a := code_advice.first_guess(m):
+        c = a.row.judgement.contrast
+        less = numbers.change_in_words(1 / c.high, 1 / c.low, "ratio")
+        figures = _instead_of(a.finding.default_ns, a.row.ns)
+        but = _but(a, lambda f, r: (f.default_ns, r.ns))
+        text = f"alone, read before the first CAS: {figures} ({less}){but}"
+        yield said(text, "one_line", (a.finding.default_id, a.row.id), ratio=c.value)
+
+
+def _form(a: FormAdvice) -> Sentence:
+    """Another form than the default."""
+    f, row = a.finding, a.row
+    figures = _instead_of(row.ns, f.default_ns)
+    text = (
+        f"{_where(f)}, {f.operation} by {row.form}: {figures} ({less_text(row, f)})"
+        f"{rate_text(row, f)}{_but(a, lambda f, r: (r.ns, f.default_ns))}"
+    )
+    return said(text, "one_line", (f.default_id, row.id), ratio=row.judgement.contrast.value)
+
+
+def _where(f: Finding, work: bool = False) -> str:
+    return (
+        f"{condition(f)} {f.situation.around}" if work or f.situation.work_iters else condition(f)
+    )
+
+
+def _but(a: FormAdvice, both) -> str:
+    """What following the advice costs more elsewhere, with `both` figures there."""
+    if a.elsewhere is None:
+        return ""
+    where = _where(a.elsewhere[0], work=a.finding.situation.work_iters > 0)
+    return f", but {_instead_of(*both(*a.elsewhere))} {where}"
+
+
+def _instead_of(ns: Interval, other: Interval) -> str:
+    return f"{numbers.figure(ns.median_ns)} instead of {numbers.figure(other.median_ns)} ns"
+
+
+def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
+    """What a prefetch for write in front of the default gains, where it gains nothing alone."""
+    for name, prefetches in PREFETCHES.items():
+        rows, of_another = code_advice.useless_prefetch(m, prefetches)
+        if rows:
+            gains = ""
+            if of_another:
+                bare, behind = of_another
+                gains = f"; before {bare.form} it does: {_instead_of(behind.ns, bare.ns)}"
+            default = numbers.join(list(dict.fromkeys(f.default for f, _ in rows)))
+            alone, both = (
+                [row for row in rows if row[0].situation.contender == contender]
+                for contender in ("none", "same_line")
+            )
+            text = f"{name}{f' before {default}' if gains else ''} gains nothing alone: within "
+            text += f"{_widest(alone)}{_second_cpu(both)}{gains}"
+            cells = dict.fromkeys(i for f, r in rows for i in (f.default_id, r.id))
+            yield said(text, "one_line", tuple(cells))
+
+
+def _widest(rows: Sequence[FormRow]) -> str:
+    return numbers.at_most(max(r.judgement.within for _, r in rows))
+
+
+def _second_cpu(both: Sequence[FormRow]) -> str:
+    """What the same prefetch does with a second CPU."""
+    answers = {r.judgement.answer for _, r in both}
+    if answers == {"same"}:
+        return f", {condition(both[0][0])} within {_widest(both)}"
+    slower = [pair for pair in both if pair[1].judgement.slower]
+    if slower:
+        f, r = min(slower, key=lambda pair: code_advice.times_the_form(*pair))
+        return f", and {condition(f)} {r.form} takes {_instead_of(r.ns, f.default_ns)}"
+    contrasts = [
+        (f, r.judgement.contrast)
+        for f, r in both
+        if r.judgement.contrast and r.judgement.answer == "undecided"
+    ]
+    if not contrasts or "different" in answers:
+        return ""
+    f, widest = max(contrasts, key=lambda pair: pair[1].farthest)
+    span = numbers.change(widest.low, widest.high, widest.scale)
+    return f"; {condition(f)} {span} remains possible"

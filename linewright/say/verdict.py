@@ -1,0 +1,312 @@
+"""Which form is cheaper where, family by family: the text that verdict, advice and report share.
+Nothing measured is left out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from linewright import numbers
+from linewright.analysis.control import Floor
+from linewright.analysis.crossovers import crossovers
+from linewright.analysis.findings import Finding
+from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.machine_answers import (
+    MachineAnswers,
+    machines_with_answers,
+)
+from linewright.analysis.summary import Summary, grouped
+from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
+from linewright.say.cache_maintenance import cache_sentences, dma_sentences
+from linewright.say.machine_lines import EMULATED
+from linewright.say.phrases import (
+    DISTANCES,
+    PLACES,
+    answer_text,
+    by_caller,
+    caller_of,
+    condition,
+    crossing_text,
+    measure_again,
+    measure_on,
+    more_text,
+    need_of,
+    runs_of,
+)
+from linewright.say.reader_sentences import reader_sentences
+from linewright.say.sentence import (
+    Clause,
+    Sentence,
+    render_all,
+    said,
+)
+from linewright.schema import Context
+
+FEW_PAIRS = 2
+"""Pairs of cores above which a handoff is spoken of by the distance of the cores, not by pair."""
+
+
+def _span(run: Sequence[Finding]) -> str:
+    first, last = run[0].situation.work_iters, run[-1].situation.work_iters
+    if first == last:
+        return run[0].situation.around
+    return f"from {first} to {last} units of work (figures at {first})"
+
+
+def _clause(run: Sequence[Finding], caller: str) -> Clause:
+    """What is known of one caller at neighbouring work lengths."""
+    f, best = run[0], run[0].best
+    known = {"default_ns": f.default_ns.median_ns}
+    if best:
+        known |= {"best_ns": best.ns.median_ns, "change": best.judgement.contrast.value}
+    return Clause(text=f"{_span(run)}, {caller}: {answer_text(f)}", numbers=known)
+
+
+def _class_of(f: Finding) -> tuple:
+    s = f.situation
+    return (s.contender != "none", s.contender_iters, s.threads, s.placement, s.lines, f.cpu)
+
+
+def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
+    """One sentence for each contention class; each line names its order where they are several."""
+    caller = need_of if len({f.order for f in found}) > 1 else caller_of
+    return [
+        Sentence(
+            lead=condition(members[0]),
+            clauses=[
+                _clause(run, caller(run[0]))
+                for sweep in by_caller(members)
+                for run in runs_of(sweep)
+            ],
+            family=family.name,
+            cells=tuple(
+                dict.fromkeys(i for f in members for i in (f.default_id, *(r.id for r in f.rows)))
+            ),
+        )
+        for members in grouped(sorted(found, key=_class_of), _class_of).values()
+    ]
+
+
+def _handoffs(cells: Sequence[Summary]) -> list[Sentence]:
+    """For each distance the middle pair's time by each definition, and the range over the pairs;
+    nothing for few pairs, of which each is spoken of."""
+    if len({s.cell.placement for s in cells}) <= FEW_PAIRS:
+        return []
+    answers = []
+    usable = [s for s in cells if s.status == "ok" and s.issue and not s.cell.work_iters]
+    for distance, apart in grouped(usable, lambda s: s.placement_class).items():
+        clauses = []
+        for form, own in grouped(apart, lambda s: s.cell.form).items():
+            ns = sorted(s.issue.median_ns / 2 for s in own)
+            clauses.append(
+                Clause(
+                    text=f"a handoff by {form} takes {numbers.figure(median(ns))} ns "
+                    f"({numbers.figure(ns[0])} to {numbers.figure(ns[-1])} over {len(ns)} pairs)"
+                )
+            )
+        where = DISTANCES.get(distance, distance.replace("_", " ") or "any distance")
+        answers.append(Sentence(lead=where, clauses=clauses, family=HANDOFF.name))
+    return answers
+
+
+def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
+    own = [s for s in m.summaries if family_of(s.cell.operation) is family]
+    found = m.of_family(family.name)
+    if family is HANDOFF and (answers := _handoffs(own)):
+        return answers
+    if family.verdict == "cache":
+        return cache_sentences(own, m.contexts) if own else []
+    if family.verdict == "dma":
+        return dma_sentences(m.summaries) if own else []
+    if family.verdict == "readers":
+        read = [f for f in found if f.operation in _READERS and not f.situation.param("updater")]
+        return _forms(read, family) + reader_sentences(own)
+    return _forms(found, family)
+
+
+_OPEN = {
+    "one_launch": f"one launch only, and a claim needs {FEWEST_LAUNCHES}: {{again}}",
+    "few_launches": f"fewer than {FEWEST_LAUNCHES} launches have these cells: continue with "
+    "{measure} --resume FILE, or {again}",
+    "baseline": "the loop around the operation is no measure of its work here, so exposed costs "
+    "are withheld",
+    "no_figure": "figures are missing",
+}
+
+
+def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sentence]:
+    """What was compared without an answer, by reason, with what the intervals leave possible."""
+    open_rows = [(f, r) for f in found if not f.published for r in f.of("undecided")]
+    answers = []
+    for why in dict.fromkeys(r.judgement.why for _, r in open_rows):
+        rows = [(f, r) for f, r in open_rows if r.judgement.why == why]
+        where = (
+            numbers.join(list(dict.fromkeys(f"{caller_of(f)} {condition(f)}" for f, _ in rows)))
+            if len(rows) <= 3
+            else ""
+        )
+        count = f"{len(rows)} comparison{'s' if len(rows) > 1 else ''}"
+        text = f"undecided: {where or count}: "
+        if why == "wide":
+            ratios = [
+                r.judgement.contrast for _, r in rows if r.judgement.contrast.scale == "ratio"
+            ]
+            first = rows[0][1].judgement.contrast
+            span = numbers.change(first.low, first.high, first.scale)
+            if ratios:
+                span = numbers.change(
+                    min(c.low for c in ratios), max(c.high for c in ratios), "ratio"
+                )
+            text += f"{span} remains possible; "
+            text += more_text([r.judgement for _, r in rows], m.launches_asked)
+        else:
+            on = measure_on(m.contexts)
+            text += _OPEN[why].format(measure=on, again=measure_again(m))
+        answers.append(said(text, count=len(rows)))
+    return answers
+
+
+def places(members: Sequence[Summary]) -> list[Sentence]:
+    """Which arm64 instructions behave as if performed at the interconnect, by core."""
+    answers = []
+    for s in members:
+        if s.nearness in ("far", "all_far", "mixed"):
+            lines = (
+                f" ({s.far_lines} of {s.near_lines + s.far_lines} lines)"
+                if s.nearness == "mixed"
+                else ""
+            )
+            cpu = f"from CPU {s.cpus[0]}, " if s.cpus else ""
+            answers.append(
+                said(
+                    f"{cpu}{s.cell.form} {PLACES[s.nearness]}{lines}",
+                    "one_line",
+                    ns=s.issue.median_ns,
+                )
+            )
+    return answers
+
+
+def control_sentences(m: MachineAnswers) -> list[Sentence]:
+    """The run's own controls: what identical machine code differed by, and whether the baseline
+    loop is a measure."""
+    answers = []
+    if m.floors:
+        known = m.floors.values()
+        parts = [f"{_floor_where(f)} by up to {numbers.within(f.size, f.scale)}" for f in known]
+        pairs = max(f.pairs for f in known)
+        answers.append(
+            said(
+                f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}:"
+                " what exceeds chance widens every comparison"
+            )
+        )
+    loop = m.work_loop
+    if loop and any(s.cell.work_iters for s in m.summaries):
+        answers.append(
+            said(
+                f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, "
+                f"proportional within {numbers.at_most(loop.nonlinearity)}, windows within "
+                f"{numbers.at_most(loop.spread)}",
+                unit_ns=loop.unit_ns,
+            )
+        )
+    failed = sorted({s.cell.work_iters for s in m.summaries if s.withheld})
+    if failed:
+        lengths = numbers.join([str(work) for work in failed])
+        answers.append(
+            said(
+                f"exposed costs at {lengths} units of work are withheld: the loop without an "
+                "operation is no measure there"
+            )
+        )
+    return answers
+
+
+def _floor_where(f: Floor) -> str:
+    situation = f.condition.situation
+    return situation.words() if situation.work_iters else situation.sharers
+
+
+_READERS = ("readers_pair", "readers_shape", "readers_lookup")
+"""Operations of readers between which a choice is spoken of."""
+
+
+class FamilyEvidence(NamedTuple):
+    """What is known of one family."""
+
+    family: Family
+    forms: list[Sentence]
+    """Its forms, or lists, or readers, beside each other."""
+    more: list[Sentence]
+    """Where forms change places, and where they seem to be performed: topics of their own in
+    advice."""
+
+
+def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
+    """What the measurements show, family by family: of verdict, advice and report the same."""
+    answers = []
+    for family in () if m.emulated else FAMILIES:
+        more = []
+        if family.verdict == "forms":
+            found = crossovers(m.of_family(family.name))
+            more = [
+                said(crossing_text(c, m.context), family.name, below=c.below, above=c.above)
+                for c in found
+            ]
+        more += places(m.summaries) if family is ONE_LINE else []
+        answers.append(FamilyEvidence(family, _of_family(family, m), more))
+    return [e for e in answers if e.forms or e.more]
+
+
+def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
+    """What concerns the whole machine: what is undecided, what is published only, and the run's
+    controls; `compared`: whether anything else is said."""
+    if m.emulated:
+        return [said(f"{EMULATED}, so no form is preferred")]
+    found = [f for f in m.findings if family_of(f.operation).verdict == "forms"]
+    answers = undecided_sentences(found, m)
+    if m.published:
+        answers.append(
+            said(
+                "published percentiles of one run on one pair of CPUs: forms are said to differ "
+                "where the median of one lies above the 99th percentile of the other"
+            )
+        )
+    if not answers and not compared:
+        answers = [
+            said(
+                "no two forms of one operation were measured under equal conditions, so nothing is "
+                "compared"
+            )
+        ]
+    return answers + control_sentences(m)
+
+
+def verdict_of(m: MachineAnswers) -> list[Sentence]:
+    """What the measurements of one machine show."""
+    shown = [sentence for e in by_family(m) for sentence in (*e.forms, *e.more)]
+    return shown + run_itself(m, bool(shown))
+
+
+def verdict_sentences(
+    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
+) -> list[Sentence]:
+    """What the measurements show, machine by machine, as data."""
+    machines = list(machines_with_answers(summaries, contexts))
+    answers = []
+    for m in machines:
+        model = m.context.cpu_model if m.context else "machine"
+        name = f"{model} [{m.summaries[0].machine_id}]" if len(machines) > 1 else ""
+        answers += [msgspec.structs.replace(s, machine=name) for s in verdict_of(m)]
+    return answers
+
+
+def verdict(
+    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
+) -> list[str]:
+    """The same as lines of text."""
+    return render_all(verdict_sentences(summaries, contexts))

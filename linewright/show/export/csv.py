@@ -1,0 +1,43 @@
+"""CSV: a heading line with the units in the names, then one line per row; empty where there is no
+figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO
+
+from linewright.show.export import rows
+
+_FORMULA = ("=", "+", "-", "@")
+"""What makes a spreadsheet run a text field instead of showing it."""
+
+
+def of_cells(summaries: Sequence[rows.Summary]) -> str:
+    """One line per cell and machine; empty without cells."""
+    flat = rows.of_cells(summaries)
+    return text(flat, list(flat[0])) if flat else ""
+
+
+def text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+    """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before
+    it."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
+    if heading:
+        writer.writeheader()
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
+    return out.getvalue()
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def write(out: BinaryIO, columns: Mapping[str, type], flat: Iterable[dict[str, object]]) -> None:
+    """Write a heading line, then the rows as they come."""
+    names = list(columns)
+    out.write(text([], names).encode())
+    for batch in rows.batches(flat):
+        out.write(text(batch, names, heading=False).encode())

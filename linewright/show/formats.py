@@ -1,0 +1,41 @@
+"""What a result is shown as; apart from the modules that write it, so that a command's help loads
+none of those."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from linewright.errors import choice, contradiction
+
+FORMATS = ("table", "plain", "json", "csv", "published")
+
+
+class View(Enum):
+    """How the format ``table`` shows a result."""
+
+    SCREEN = "one screen: the decision, then the figures"
+    ALL = "--all"
+    PLAIN = "--format plain"
+    WHY = "--why"
+    MATRIX = "--matrix"
+
+
+def form_and_view(
+    form: str, every: bool, why: str | None = None, matrix: str | None = None
+) -> tuple[str, View]:
+    """The format, and the one view that the options name; UserError for two, or for one beside
+    another format."""
+    choice("format", form, "--format", FORMATS)
+    asked = {
+        View.ALL: every,
+        View.PLAIN: form == "plain",
+        View.WHY: why is not None,
+        View.MATRIX: matrix is not None,
+    }
+    named = [view for view, wanted in asked.items() if wanted]
+    if len(named) > 1:
+        raise contradiction(named[0].value, named[1].value, "show", "name one of them")
+    form = "table" if form == "plain" else form
+    if named and form != "table":
+        raise contradiction(named[0].value, f"--format {form}", "show", "name one of them")
+    return form, named[0] if named else View.SCREEN

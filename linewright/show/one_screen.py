@@ -1,0 +1,74 @@
+"""How output is kept to one screen: 30 lines of at most 100 columns, of which the longest list
+gives way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console, RenderableType
+
+LINES = 30
+"""Most lines that a command prints unless it is asked for all."""
+WIDEST = 100
+"""Most columns, also on a wider terminal: longer lines are hard to read."""
+NARROWEST = 60
+
+
+def width_of(console: Console) -> int:
+    """The columns that are used of a terminal or pipe."""
+    return max(NARROWEST, min(WIDEST, console.width))
+
+
+def height(blocks: Sequence[RenderableType], console: Console) -> int:
+    """Lines that the blocks take."""
+    options = console.options.update(width=width_of(console))
+    return sum(len(console.render_lines(block, options)) for block in blocks)
+
+
+def fitted(
+    make: Callable[[dict[str, int]], list[RenderableType]],
+    amounts: Mapping[str, int],
+    shorter: Callable[[Mapping[str, int]], str],
+    console: Console,
+) -> list[RenderableType]:
+    """What `make` gives for so much of each part, less and less until it fits one screen: `shorter`
+    names the part that gives way next, and nothing where all of them are as short as may be."""
+    kept = dict(amounts)
+    while height(blocks := make(kept), console) > LINES and (part := shorter(kept)):
+        kept[part] -= 1
+    return blocks
+
+
+def longest(
+    make: Callable[[int], list[RenderableType]], most: int, console: Console
+) -> list[RenderableType]:
+    """What `make` gives for the most items, up to `most`, that fit one screen; for one item if none
+    does."""
+    return fitted(
+        lambda kept: make(kept["items"]),
+        {"items": min(most, LINES)},
+        lambda kept: "items" if kept["items"] > 1 else "",
+        console,
+    )
+
+
+def print_blocks(
+    blocks: Sequence[RenderableType], console: Console, width: int | None = None
+) -> None:
+    """Print blocks below each other, no wider than `width` (else than one screen); in a pipe
+    without the spaces that fill a terminal's lines."""
+    width = width or width_of(console)
+    if console.is_terminal or console.record:
+        for block in blocks:
+            console.print(block, width=width)
+        return
+    with console.capture() as captured:
+        for block in blocks:
+            console.print(block, width=width)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def more(count: int, what: str, command: str, also: str = "") -> str:
+    """The line that says what was left out and where it is: ``12 more functions: linewright inspect
+    --all``; `also`: what else is there."""
+    return f"{count} more {what}{'' if count == 1 else 's'}{also}: linewright {command} --all"

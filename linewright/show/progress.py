@@ -1,0 +1,174 @@
+"""How far a run is, on standard error: one redrawn line on a terminal, a plain line every few
+seconds elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from linewright.plans.estimate import LAUNCH_S, cells_s
+from linewright.say.cell_words import in_words
+from linewright.schema import Plan
+from linewright.show.console import remark
+from linewright.target import Progress
+from linewright.units import duration_text
+
+LINE_EVERY_S = 5.0
+"""Least time between plain lines."""
+
+
+class Meter(Protocol):
+    """What a display asks of a run, step by step; a step has the `id` of what ran and the number of
+    its `launch`."""
+
+    share: float
+    """Of the whole run that is done, 0 to 1."""
+    elapsed_s: float
+
+    def take(self, step: Any) -> None: ...
+
+    def text(self, name: str, launch: int) -> str: ...
+
+
+class PlanMeter:
+    """Share of a whole run that is done, launches weighted by their estimated time, and the time
+    left."""
+
+    def __init__(
+        self, launches: list[Plan], budget_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._weights = {
+            launch.launch: LAUNCH_S + cells_s(launch, launch.cells) for launch in launches
+        }
+        self._cells = {launch.launch: len(launch.cells) for launch in launches}
+        self._names = {cell.id: in_words(cell) for launch in launches for cell in launch.cells}
+        self._budget_s, self._clock = budget_s, clock
+        self._start = clock()
+        self.launches = max((launch.launch for launch in launches), default=0) + 1
+        self.cells_total = sum(self._cells.values())
+        self.share = 0.0
+        self.cells_done = 0
+
+    def take(self, progress: Progress) -> None:
+        """Move on; the share never goes back."""
+        before = [number for number in self._weights if number < progress.launch]
+        done = sum(self._weights[number] for number in before)
+        part = max(
+            progress.windows_done / max(1, progress.windows_total),
+            progress.cells_done / max(1, progress.cells_total),
+        )
+        done += self._weights.get(progress.launch, 0) * min(1.0, part)
+        self.share = max(self.share, min(1.0, done / max(1e-9, sum(self._weights.values()))))
+        self.cells_done = sum(self._cells[number] for number in before) + progress.cells_done
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._start
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds to go, from the pace so far, at most what is left of the budget; unknown at the
+        very start.
+
+        A run that has used up its budget, as on a machine that is busy, goes on at its pace.
+        """
+        if self.share < 0.01:
+            return None
+        pace, rest = self.elapsed_s * (1 / self.share - 1), self._budget_s - self.elapsed_s
+        return min(pace, rest) if rest > 0 else pace
+
+    def text(self, cell: str, launch: int) -> str:
+        """One line: the share, the time left, the launch, and the cell of this id in words."""
+        left = self.left_s
+        eta = f"{duration_text(left)} left" if left is not None else "starting"
+        of = f", launch {launch + 1} of {self.launches}" if self.launches > 1 else ""
+        return f"{self.share:4.0%}, {eta}{of}: {self._names.get(cell, cell)}"
+
+
+class ProgressLines:
+    """Progress where nothing can be redrawn: pipes, logs, CI."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter, self._next = meter, LINE_EVERY_S
+
+    def __enter__(self) -> ProgressLines:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        pass
+
+    def show(self, progress: Progress) -> None:
+        self._meter.take(progress)
+        if self._meter.elapsed_s >= self._next:
+            self._next = self._meter.elapsed_s + LINE_EVERY_S
+            remark(self._meter.text(progress.id, progress.launch))
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        remark(line)
+
+
+class ProgressBar:
+    """Progress on a terminal: one bar with the time left and the cell being measured.
+
+    Drawn twice a second and by no thread of its own: the CPUs belong to the measurement.  A
+    terminal that is gone ends the drawing, not the run."""
+
+    def __init__(self, meter: Meter, console: Console) -> None:
+        self._meter = meter
+        self._bar = Bar(
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            transient=True,
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("starting", total=1.0)
+        self._next = 0.0
+
+    def __enter__(self) -> ProgressBar:
+        with suppress(OSError):
+            self._bar.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        with suppress(OSError):
+            self._bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        self._meter.take(progress)
+        if self._meter.elapsed_s < self._next:
+            return
+        self._next = self._meter.elapsed_s + 0.5
+        text = Text(self._meter.text(progress.id, progress.launch))
+        text.truncate(max(20, self._bar.console.width - 26), overflow="ellipsis")
+        self._bar.update(self._task, completed=self._meter.share, description=text.plain)
+        with suppress(OSError):
+            self._bar.refresh()
+
+    def say(self, line: str) -> None:
+        """A line that stays, above the bar."""
+        with suppress(OSError):
+            self._bar.console.print(Text(line))
+
+
+def display(launches: list[Plan], budget_s: float) -> ProgressLines | ProgressBar:
+    """The display of a plan's run that fits standard error."""
+    return fitting(PlanMeter(launches, budget_s))
+
+
+def fitting(meter: Meter) -> ProgressLines | ProgressBar:
+    """The display that fits standard error."""
+    console = Console(stderr=True)
+    return (
+        ProgressBar(meter, console)
+        if console.is_terminal and not console.is_dumb_terminal
+        else ProgressLines(meter)
+    )

@@ -1,0 +1,2 @@
+"""One self-contained HTML page of record files: findings, charts, context, every number, and the
+records."""

@@ -1,0 +1,53 @@
+"""What a page is made of: sections with their choices, charts and small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from linewright.say.document import TextTable
+
+
+class Control(Struct, frozen=True, kw_only=True):
+    """A choice above a section's charts; it sets `signal` in each. The first option holds at
+    first."""
+
+    signal: str
+    label: str
+    options: list[tuple[str, str]]
+    """(value, text)."""
+
+    @classmethod
+    def of(cls, signal: str, label: str, values: Iterable[str]) -> Control:
+        """A choice among values that are shown as they are, each once."""
+        return cls(
+            signal=signal, label=label, options=[(value, value) for value in dict.fromkeys(values)]
+        )
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """One chart."""
+
+    id: str
+    title: str
+    text: str
+    """What the chart shows, for those who do not see it."""
+    spec: dict[str, Any]
+    broad: bool = False
+    """Takes the page's whole width."""
+    least: int = 0
+    """Pixels below which it scrolls rather than shrinks."""
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """One heading with what belongs below it."""
+
+    id: str
+    title: str
+    lead: str
+    controls: list[Control] = []
+    figures: list[Chart] = []
+    grids: list[TextTable] = []
+    notes: list[str] = []

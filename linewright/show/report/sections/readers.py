@@ -1,0 +1,177 @@
+"""Readers' cost beside what it makes grace periods cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
+from linewright.show.report import charts, facts
+from linewright.show.report.material import Material
+from linewright.show.report.parts import Chart, Control, Section
+
+PAIR, GRACE = "readers_pair", "readers_grace"
+GROUPS: dict[str, str] = {
+    PAIR: "Enter and leave",
+    "readers_lookup": "Find an object, hold it, let it go",
+    "readers_shape": "The two increments of a pair, by form",
+    "readers_floor": "What a reader is made of",
+    GRACE: "Wait for readers",
+}
+
+
+def section(material: Material) -> Section | None:
+    rows = [
+        facts.of_cell(s, series)
+        | {
+            "readers": readers_of(s.cell),
+            "updater": updater_of(s.cell),
+            "delay": delay_of(s.cell),
+            "which": facts.params_text(s.cell, ("updater", "read_delay", "instances")),
+        }
+        for s, series in facts.cells(material, GROUPS)
+        if s.issue.median_ns > 0
+    ]
+    if not rows:
+        return None
+    for row in rows:
+        row["point"] = _point(row)
+    shown = [row["point"] for row in rows if row["operation"] != GRACE]
+    control = Control.of("point", "Readers", shown or [""])
+    figures = _both(rows, material)
+    figures += [
+        _group(operation, title, mine, material, control)
+        for operation, title in GROUPS.items()
+        if (mine := [row for row in rows if row["operation"] == operation])
+    ]
+    return Section(
+        id="readers",
+        title="Readers and grace periods",
+        lead="What a read-side critical section costs its reader, and what an updater pays to wait "
+        "for readers. Cheap readers have expensive grace periods: the choice is between the two.",
+        controls=[control] if len(control.options) > 1 else [],
+        figures=figures,
+    )
+
+
+def _point(row: dict[str, Any]) -> str:
+    """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
+    many = (
+        "one reader"
+        if row["readers"] == 1
+        else f"{row['readers']} readers"
+        if row["readers"]
+        else "no reader"
+    )
+    inside = f"{row['delay']} units of work inside" if row["delay"] else ""
+    updater = f"updater: {row['updater']}" if row["updater"] != "none" else ""
+    return ", ".join(x for x in (many, inside, updater, row["which"].replace("_", " ")) if x)
+
+
+def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each form that has both figures: its reader's, and its updater's beside readers
+    where there are any."""
+    pairs: dict[tuple[str, str], dict[str, Any]] = {}
+    waits: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["series"], row["form"])
+        if (
+            row["operation"] == PAIR
+            and not row["delay"]
+            and row["updater"] == "none"
+            and row["readers"] == 1
+        ):
+            pairs.setdefault(key, row)
+        if row["operation"] == GRACE:
+            known = waits.get((*key, row["updater"]))
+            if known is None or (not known["readers"] and row["readers"]):
+                waits[(*key, row["updater"])] = row
+    return [
+        {
+            "series": label,
+            "form": form,
+            "name": form + ("" if updater == "synchronize" else f", {updater}"),
+            **{f"pair{end}": pair[f"ns{end}"] for end in ("", "_low", "_high")},
+            **{f"grace{end}": wait[f"ns{end}"] for end in ("", "_low", "_high")},
+            "waited": wait["point"],
+        }
+        for (label, form, updater), wait in waits.items()
+        if (pair := pairs.get((label, form)))
+    ]
+
+
+def _both(rows: list[dict[str, Any]], material: Material) -> list[Chart]:
+    """Each form as one point: its reader alone on one axis, its grace period on the other; nothing
+    where no form has both."""
+    joined = _joined(rows)
+    if not joined:
+        return []
+    joined = charts.within(charts.within(joined, "pair"), "grace")
+    labels, forms = material.labels, facts.once(row["form"] for row in joined)
+    base = charts.base(joined)
+    x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
+    x = alt.X(
+        "pair:Q",
+        title=x_title,
+        scale=alt.Scale(type="log", nice=False, padding=24),
+        axis=alt.Axis(values=charts.ticks(r["pair"] for r in joined), format=charts.PLAIN),
+    )
+    y = alt.Y(
+        "grace:Q",
+        title=y_title,
+        **charts.log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]),
+    )
+    colour = charts.hue("form", facts.forms_of(material, PAIR), forms)
+    fields = (
+        ("series", "machine"),
+        ("name", "form"),
+        ("pair:q", "ns enter and leave"),
+        *charts.ends("pair"),
+        ("grace:q", "ns a grace period"),
+        *charts.ends("grace"),
+        ("waited", "measured with"),
+    )
+    across = base.mark_rule().encode(
+        x=alt.X("pair_from:Q", title=x_title), x2="pair_to:Q", y=y, color=colour
+    )
+    down = base.mark_rule().encode(
+        y=alt.Y("grace_from:Q", title=y_title), y2="grace_to:Q", x=x, color=colour
+    )
+    points = base.mark_point(filled=True, size=110).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=charts.shape("series", labels, joined),
+        tooltip=charts.tip(*fields),
+    )
+    return [
+        Chart(
+            id="readers-both",
+            title="Reader against grace period",
+            broad=True,
+            text="Each form as a point: reader cost across, grace-period cost upwards; both "
+            "logarithmic.",
+            spec=charts.finish(alt.layer(across, down, points), 340),
+        )
+    ]
+
+
+def _group(
+    operation: str, title: str, rows: list[dict[str, Any]], material: Material, control: Control
+) -> Chart:
+    waits = operation == GRACE
+    return charts.by_name(
+        rows,
+        material,
+        "point" if waits else "contention",
+        ("point", "series") if waits else ("series",),
+        (*charts.CELL_TIP, ("which", "parameters"), *charts.NS_TIP),
+        axis="ns",
+        apart="" if waits else "point",
+        filters=[] if waits else ["datum.point == point"],
+        controls=[] if waits else [control],
+        id=operation.replace("_", "-"),
+        title=title,
+        text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
+    )

@@ -1,0 +1,158 @@
+"""Colours and type of the charts, dark and light; report.css holds the same for everything around
+them."""
+
+from __future__ import annotations
+
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+
+LEGEND_COLUMNS = 3
+"""Of a legend below an exported chart; the page's script sets as many as there is room for."""
+
+_CATEGORIES = {
+    "light": [
+        "#0c6ea1",
+        "#cb8302",
+        "#c7234b",
+        "#2201bc",
+        "#07a0c0",
+        "#8b0002",
+        "#a241ff",
+        "#5a1c68",
+        "#767676",
+    ],
+    "dark": [
+        "#ffa405",
+        "#4dd79e",
+        "#bc9dee",
+        "#ed5f23",
+        "#b6ff8e",
+        "#ffc5ff",
+        "#47a68f",
+        "#d041ff",
+        "#9aa4ae",
+    ],
+}
+"""Eight hues and a grey, found by search: the closest two of the hues stay apart in each of four
+kinds of vision (normal, and without red, green or blue cones, simulated after Machado et al.,
+2009), with 3:1 contrast to the page. Shapes and dashes repeat what colours say;
+tests/py/show/report/test_palette.py checks both."""
+_HEAT = {
+    "light": ["#fff8e8", "#fddc9f", "#f9ad68", "#ec7346", "#c23d55", "#7c2461", "#33133f"],
+    "dark": ["#201b3a", "#4b2160", "#8a2c63", "#c54c52", "#ec7f47", "#fbb868", "#fdf0cc"],
+}
+"""From cheap to expensive, away from the background in both; lightness alone tells the order."""
+_INK = {
+    "light": {
+        "text": "#16191d",
+        "muted": "#59636e",
+        "line": "#e4e7ea",
+        "surface": "#ffffff",
+        "accent": "#0b6bcb",
+    },
+    "dark": {
+        "text": "#e8ebee",
+        "muted": "#a3adb8",
+        "line": "#2c333c",
+        "surface": "#171b21",
+        "accent": "#6cb6ff",
+    },
+}
+
+
+def config(mode: str) -> dict:
+    """A Vega-Lite configuration: ``light`` or ``dark``."""
+    ink, heat = _INK[mode], _HEAT[mode]
+    return {
+        "background": "transparent",
+        "font": FONT,
+        "aria": False,
+        "padding": 4,
+        "view": {"stroke": None},
+        "range": {"category": _CATEGORIES[mode], "heatmap": heat, "ramp": heat, "ordinal": heat},
+        **_guides(ink),
+        **_marks(ink),
+    }
+
+
+def _guides(ink: dict[str, str]) -> dict:
+    """Axes, legends and headings."""
+    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500}
+    return {
+        "axis": {
+            **text,
+            "labelColor": ink["muted"],
+            "titleColor": ink["muted"],
+            "gridColor": ink["line"],
+            "domainColor": ink["line"],
+            "tickColor": ink["line"],
+            "titlePadding": 10,
+            "labelPadding": 6,
+            "labelLimit": 280,
+            "domain": False,
+            "ticks": False,
+        },
+        "axisY": {
+            "titleAnchor": "end",
+            "titleAngle": 0,
+            "titleAlign": "left",
+            "titleBaseline": "bottom",
+            "titleY": -8,
+            "titleX": 0,
+        },
+        "legend": {
+            **text,
+            "labelColor": ink["text"],
+            "titleColor": ink["muted"],
+            "orient": "bottom",
+            "direction": "horizontal",
+            "columnPadding": 16,
+            "rowPadding": 4,
+            "symbolSize": 90,
+            "symbolOpacity": 1,
+            "symbolBaseFillColor": ink["muted"],
+            "symbolBaseStrokeColor": ink["muted"],
+            "layout": {"bottom": {"anchor": "start", "direction": "vertical", "center": False}},
+            "columns": LEGEND_COLUMNS,
+            "symbolStrokeWidth": 2,
+            "labelLimit": 320,
+            "titleLimit": 400,
+            "offset": 14,
+        },
+        "header": {
+            **text,
+            "labelColor": ink["text"],
+            "titleColor": ink["muted"],
+            "labelFontWeight": 600,
+        },
+        "title": {
+            "color": ink["text"],
+            "fontSize": 15,
+            "fontWeight": 600,
+            "anchor": "start",
+            "offset": 14,
+            "subtitleColor": ink["muted"],
+            "subtitlePadding": 6,
+        },
+    }
+
+
+def _marks(ink: dict[str, str]) -> dict:
+    """Marks, and the styles that they refer to by name."""
+    return {
+        "text": {"color": ink["text"], "fontSize": 12},
+        "rule": {"color": ink["muted"]},
+        "errorbar": {"rule": {"strokeWidth": 1.5}},
+        "point": {"filled": True, "size": 70, "opacity": 1},
+        "line": {"strokeWidth": 2.25},
+        "bar": {"color": ink["accent"]},
+        "style": {
+            "doubt": {"color": ink["text"], "fontSize": 11, "fontWeight": 700},
+            "muted": {"color": ink["muted"], "fontSize": 11},
+            "unit": {"fill": ink["muted"]},
+            "cell": {"stroke": None},
+            "tile": {"stroke": ink["surface"], "strokeWidth": 1.5},
+        },
+    }
+
+
+MODES = ("light", "dark")

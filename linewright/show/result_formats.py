@@ -1,0 +1,111 @@
+"""The result of records in the format asked for: for people, or as text for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from linewright.analysis import Summary, summarise
+from linewright.errors import UserError
+from linewright.records.select import matches
+from linewright.records.store import Store
+from linewright.say import cell_document, cell_tables
+from linewright.say.machine_document import documents
+from linewright.say.machine_lines import describe
+from linewright.schema import Context, Record
+from linewright.show import plain
+from linewright.show.console import console_for
+from linewright.show.export import csv, json, published_columns
+from linewright.show.formats import View
+from linewright.show.heat_map import print_heat_map
+from linewright.show.terminal import print_documents
+from linewright.show.text_tables import print_cells, print_tables
+
+MOST_NAMED = 8
+"""Cells that a refusal names before it counts the rest."""
+
+
+def show_records(
+    contexts: Sequence[Context], records: Sequence[Record], form: str, view: View = View.SCREEN
+) -> None:
+    """Print records in one of `linewright.show.formats.FORMATS`, summarised unless the format
+    wants every window."""
+    if form != "published":
+        show_summaries(summarise(contexts, records), contexts, form, view)
+        return
+    wide = all(record.plan == "wide" for record in records)
+    sys.stdout.write(
+        published_columns.wide_as_csv(contexts, records)
+        if wide
+        else published_columns.as_csv(records)
+    )
+    sys.stdout.flush()
+
+
+def show_summaries(
+    summaries: Sequence[Summary], contexts: Sequence[Context], form: str, view: View = View.SCREEN
+) -> None:
+    """Print summaries as CSV, as JSON or, in the format ``table``, as `view` says."""
+    if form == "csv":
+        sys.stdout.write(csv.of_cells(summaries))
+    elif form == "json":
+        sys.stdout.buffer.write(json.of_cells(summaries, contexts))
+    elif view == View.ALL:
+        console = console_for(sys.stdout)
+        print_cells(cell_tables.documents(summaries, contexts), console)
+    elif view == View.PLAIN:
+        sys.stdout.write(
+            "".join(f"{line}\n" for line in plain.lines(documents(summaries, contexts)))
+        )
+    else:
+        print_documents(documents(summaries, contexts), console_for(sys.stdout))
+    sys.stdout.flush()
+
+
+def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
+    """Print what stands behind the one cell that `wanted` names, an id or parts of one; UserError
+    unless it is one."""
+    found = [s for s in summaries if s.id == wanted] or [
+        s for s in summaries if matches(s.id, wanted)
+    ]
+    if not found:
+        raise UserError(
+            f"no cell fits {wanted!r}",
+            "--why",
+            "linewright show --format csv lists every cell's id",
+        )
+    if len({s.id for s in found}) > 1:
+        names = list(dict.fromkeys(s.id for s in found))
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        raise UserError(
+            f"{len(names)} cells fit {wanted!r}",
+            "--why",
+            f"one of: {', '.join(names[:MOST_NAMED])}{more}",
+        )
+    console = console_for(sys.stdout)
+    records = {
+        (machine, rows[0].id): rows
+        for machine, rows in stored.groups()
+        if rows[0].id == found[0].id
+    }
+    for number, summary in enumerate(found):
+        if number:
+            console.print()
+        machine = [s for s in summaries if s.machine_id == summary.machine_id]
+        own = records[(summary.machine_id, summary.id)]
+        said = cell_document.document(summary, own, stored.contexts, machine)
+        print_tables(said, console, "show")
+    sys.stdout.flush()
+
+
+def show_matrix(operation: str, summaries: Sequence[Summary], contexts: Sequence[Context]) -> None:
+    """Print a heat map of one operation for each machine that has it; UserError where none has."""
+    usable = [s for s in summaries if s.has_figures and s.issue.median_ns > 0]
+    if not any(s.cell.operation == operation for s in usable):
+        known = ", ".join(dict.fromkeys(s.cell.operation for s in usable)) or "none"
+        raise UserError(f"no figure of operation {operation!r}", "--matrix", f"measured: {known}")
+    console = console_for(sys.stdout)
+    for machine in dict.fromkeys(s.machine_id for s in usable if s.cell.operation == operation):
+        console.print(describe([c for c in contexts if c.machine_id == machine])[0])
+        print_heat_map(operation, [s for s in usable if s.machine_id == machine], console)
+    sys.stdout.flush()

@@ -1,0 +1,138 @@
+"""A document of text tables on a terminal, as a comparison, a trial, a search or every cell of a
+machine gives: the answer first, then the figures, then what limits the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from msgspec.structs import replace
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from linewright.errors import one_line
+from linewright.say.document import Document, TextTable, Topic
+from linewright.say.sentence import render
+from linewright.show.one_screen import longest, more, print_blocks
+
+_TONES = {"good": "bold green", "doubt": "bold yellow", "bad": "bold red"}
+_STYLES = {"good": "green", "bad": "red", "alarm": "bold red", "doubted": "italic"}
+LEAST_FOLDED = 7
+"""Columns to which a text that may be folded shrinks at most."""
+WIDE = 104
+"""Columns from which spare columns are shown, and names are not broken."""
+NARROW_NAME = 20
+"""Columns of a name that is broken at its joints."""
+
+
+def print_tables(document: Document, console: Console, command: str, every: bool = True) -> None:
+    """Print a document; without `every` as many rows of each table as one screen has room for, and
+    where the others are: `command` with --all."""
+    most = max((len(t.rows) for t in document.tables), default=0)
+
+    def made(count: int) -> list[RenderableType]:
+        return _blocks(document, count, command)
+
+    print_blocks(made(most) if every else longest(made, most, console), console)
+
+
+def print_cells(documents: Sequence[Document], console: Console) -> None:
+    """Print documents whose tables hold every cell: they use the whole width, and what it has no
+    room for is left out.  On a terminal a name is not repeated from row to row."""
+    wide, blocks = console.width >= WIDE, []
+    for document in documents:
+        tables = [_fitted(t, wide, console.is_terminal) for t in document.tables]
+        whole = replace(document, tables=tables)
+        blocks += [Text()] * bool(blocks) + _blocks(whole, None, "", space=1, narrow=not wide)
+    print_blocks(blocks, console, console.width)
+
+
+def _fitted(one: TextTable, wide: bool, terminal: bool) -> TextTable:
+    kept = [n for n in range(len(one.headings)) if wide or n not in one.spare]
+    names = [row[0] for row in one.rows]
+    if terminal or not wide:
+        pairs = zip(["", *names], names, strict=False)
+        names = ["" if name == before else name for before, name in pairs]
+    rows = zip(names, one.rows, strict=True)
+    return replace(
+        one,
+        headings=[one.headings[n] for n in kept],
+        left=[one.left[n] for n in kept],
+        rows=[[name, *(row[n] for n in kept[1:])] for name, row in rows],
+        folds=tuple(kept.index(n) for n in one.folds),
+    )
+
+
+def _broken(name: str) -> str:
+    """A long name on several lines, broken at its underscores."""
+    return "\n".join(re.findall(rf".{{1,{NARROW_NAME - 1}}}(?:_|$)|.+", name))
+
+
+def _blocks(
+    document: Document, count: int | None, command: str, space: int = 2, narrow: bool = False
+) -> list[RenderableType]:
+    """The document with at most `count` rows of each table, all for None."""
+    blocks: list[RenderableType] = []
+    for number, sentence in enumerate(document.headline):
+        style = "bold" if number else _TONES.get(document.tone, "bold")
+        blocks.append(Text(one_line(render(sentence)), style=style))
+    blocks += [_line(fact, 4 * fact.startswith("  ")) for fact in document.facts]
+    for one in document.tables:
+        if one.rows:
+            blocks += [Text(), table(one, count, space, narrow)]
+        if one.rows[count:] and count is not None:
+            blocks.append(Text(more(len(one.rows) - count, one.what, command)))
+        blocks += [Text(), *(Text(one_line(note)) for note in one.notes)] if one.notes else []
+    blocks += topic_blocks(document.topics)
+    if document.limits:
+        blocks += [Text(), *(Text(one_line(render(sentence))) for sentence in document.limits)]
+    return blocks
+
+
+def topic_blocks(topics: Sequence[Topic]) -> list[RenderableType]:
+    """Each topic's title, and its lines below; one that begins with spaces belongs to the line
+    before."""
+    blocks: list[RenderableType] = []
+    for topic in topics:
+        blocks += [Text(), *([Text(one_line(topic.title), style="bold")] if topic.title else [])]
+        blocks += [_line(line, 4 if line.startswith("  ") else 2) for line in topic.lines]
+    return blocks
+
+
+def _line(text: str, indent: int) -> RenderableType:
+    return Padding(Text(one_line(text)), (0, 0, 0, indent))
+
+
+def table(one: TextTable, count: int | None = None, space: int = 1, narrow: bool = False) -> Table:
+    """A table without a frame, of at most `count` rows; `space` is the distance between columns,
+    and on a `narrow` terminal long names stand on several lines."""
+    made = Table(
+        title=Text(one_line(one.title)) if one.title else None,
+        title_justify="left",
+        box=None,
+        padding=(0, space, 0, 0),
+        pad_edge=False,
+    )
+    for place, (heading, left) in enumerate(zip(one.headings, one.left, strict=True)):
+        folds = place in one.folds
+        made.add_column(
+            Text(heading),
+            justify="left" if left else "right",
+            no_wrap=not folds,
+            overflow="fold",
+            min_width=LEAST_FOLDED if folds else None,
+        )
+    for row, style in zip_longest(one.rows[:count], one.styles[:count], fillvalue=""):
+        name, *others = map(one_line, row)
+        texts = [_broken(name) if narrow else name, *others]
+        made.add_row(*map(Text, texts), style=_STYLES.get(style, ""))
+    return made
+
+
+def table_width(one: TextTable) -> int:
+    """Columns of the terminal that a table takes, each column's distance to the next included."""
+    columns = zip(one.headings, *one.rows, strict=True)
+    return sum(max(map(len, texts)) + 1 for texts in columns)

@@ -1,0 +1,46 @@
+"""What every place that runs plans has in common: this machine, others, the kernel, a simulated
+machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from linewright.forms import Form
+from linewright.schema import Context, Plan, Record
+from linewright.topology import Topology
+
+
+class Progress(Struct, frozen=True):
+    """How far one launch is, in windows and cells."""
+
+    launch: int
+    id: str
+    windows_done: int
+    windows_total: int
+    cells_done: int
+    cells_total: int
+
+
+Event = Context | Record | Progress
+Done = Collection[tuple[str, int]]
+"""(cell id, launch) pairs that need not run again."""
+
+
+class Target(Protocol):
+    """A place that runs plans. Questions raise UserError or RunError; `run` yields what it has
+    before it raises.
+
+    `close` gives back what the target holds elsewhere: a connection, a copy of the probe.
+    """
+
+    name: str
+
+    def forms(self) -> list[Form]: ...
+    def topology(self) -> Topology: ...
+    def context(self) -> Context: ...
+    def check(self, plan: Plan) -> None: ...
+    def run(self, plan: Plan, done: Done = ()) -> Iterator[Event]: ...
+    def close(self) -> None: ...

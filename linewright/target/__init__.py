@@ -1,1 +1,0 @@
-"""Where a plan runs: the probe on this machine, its estimate of time, and signals while it runs."""

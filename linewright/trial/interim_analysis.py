@@ -1,0 +1,197 @@
+"""What the rounds of a trial allow to be said, and when to stop.
+
+A round runs every setting once, in random order; each setting is compared with the first round by
+round: Wilcoxon's signed-rank test (analysis/contrast.py).  The data may be analysed up to four
+times (a quarter, half, three quarters and all of the planned rounds).  Each interim analysis spends
+its part of the error rate, as the O'Brien-Fleming spending function of Lan and DeMets (1983) allots
+it, with Holm's correction over the settings: whatever is claimed at any of them is false with a
+chance of at most `ALPHA` in all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from linewright.analysis.contrast import signed_rank
+from linewright.analysis.distributions import normal_cdf, normal_quantile
+from linewright.analysis.hypothesis_tests import ALPHA, SAME_ALONE, holm, judge
+from linewright.analysis.intervals import finite, median
+from linewright.analysis.modes import Mode, modes
+from linewright.schema import Estimate
+
+INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)
+
+MetricByRound = Mapping[str, Mapping[int, float | None]]
+"""The metric of each setting's runs, by round; None where the run failed."""
+
+
+class SettingFigures(Struct, frozen=True, kw_only=True):
+    """What one setting's runs were."""
+
+    name: str
+    runs: int
+    failed: int
+    median: float | None
+    modes: list[Mode]
+    """More than one: the program itself is bimodal under this setting. (`median_ns` is in the
+    metric's unit.)"""
+
+
+class AgainstBaseline(Struct, frozen=True, kw_only=True):
+    """One setting against the first."""
+
+    setting: str
+    baseline: str
+    rounds: int
+    """Rounds in which both ran."""
+    change_percent: Estimate | None
+    """Change of the metric; its interval excludes no change exactly where a difference is claimed,
+    at this interim analysis and among all settings. None: too few rounds."""
+    different: bool
+    better: bool | None
+    """None where no difference was found."""
+    within_percent: float | None = None
+    """Of a setting that is shown to be the same as the baseline: what the difference is below; None
+    otherwise."""
+
+
+class TrialVerdict(Struct, frozen=True, kw_only=True):
+    """What may be said after the rounds so far."""
+
+    settings: list[SettingFigures]
+    comparisons: list[AgainstBaseline]
+    rounds: int
+    planned: int
+    interim: bool
+    """This number of rounds is one of the planned interim analyses; between them nothing is
+    claimed."""
+    stop: bool
+    why: str
+    """``clear`` (every setting differs), ``precise`` (every interval is narrow enough), ``rounds``,
+    or empty: go on."""
+
+
+def schedule(settings: Sequence[str], rounds: int, seed: int) -> list[tuple[int, str]]:
+    """(round, setting) in the order to run: every round holds each setting once, shuffled."""
+    rng = np.random.default_rng(seed)
+    return [
+        (number, settings[i]) for number in range(rounds) for i in rng.permutation(len(settings))
+    ]
+
+
+def interim_rounds(planned: int) -> list[int]:
+    """Rounds after which the data is analysed."""
+    return sorted({max(1, math.ceil(planned * share)) for share in INTERIM_SHARES})
+
+
+def cumulative_alpha(share: float) -> float:
+    """Error rate spent up to this share of the planned rounds: 2 - 2·Phi(z/√share)."""
+    return 2 * normal_cdf(normal_quantile(ALPHA / 2) / math.sqrt(share)) if share > 0 else 0.0
+
+
+def alpha_at(rounds: int, planned: int) -> float:
+    """Error rate of the interim analysis after `rounds` rounds: what is spent up to it, less what
+    was spent before."""
+    before = max((n for n in interim_rounds(planned) if n < rounds), default=0)
+    return cumulative_alpha(min(1.0, rounds / planned)) - cumulative_alpha(before / planned)
+
+
+def fewest_rounds(settings: int) -> int:
+    """Planned rounds below which not even rounds that all agree can be called a difference."""
+    return next(n for n in itertools.count(2) if 2 ** (1 - n) * (settings - 1) <= alpha_at(n, n))
+
+
+def _setting(name: str, runs: Mapping[int, float | None]) -> SettingFigures:
+    values = finite([value for value in runs.values() if value is not None])
+    return SettingFigures(
+        name=name,
+        runs=len(runs),
+        failed=len(runs) - values.size,
+        median=median(values) if values.size else None,
+        modes=modes(values, least_share=0.1),
+    )
+
+
+def analyse(
+    runs: MetricByRound, planned: int, precision: float = 0.01, higher_is_better: bool = False
+) -> TrialVerdict:
+    """What the runs so far allow to be said about each setting against the first.
+
+    `precision` is the relative half-width of every interval at which the trial may end without a
+    difference.  Call it after every round: only at `interim_rounds(planned)` are differences
+    claimed or an early end allowed.  A run that failed, and its round for that pair, is left out;
+    metrics must be positive."""
+    done = len(set.intersection(*(set(own) for own in runs.values())))
+    at_interim = done in interim_rounds(planned) or done >= planned
+    comparisons = _compare(
+        runs, alpha_at(done, planned) if at_interim and done else 0.0, higher_is_better
+    )
+    why = _why(comparisons, done, planned, precision, at_interim)
+    return TrialVerdict(
+        settings=[_setting(name, own) for name, own in runs.items()],
+        comparisons=comparisons,
+        rounds=done,
+        planned=planned,
+        interim=at_interim,
+        stop=bool(why),
+        why=why,
+    )
+
+
+def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[AgainstBaseline]:
+    """Each setting against the first at this error rate; at none, nothing is claimed."""
+    baseline, *others = (
+        {n: value for n, value in own.items() if value is not None and 0 < value < math.inf}
+        for own in runs.values()
+    )
+    found = [signed_rank(own, baseline) for own in others]
+    adjusted = holm(found)
+    left = sum(p is not None and p >= alpha for p in adjusted)
+    answers = []
+    for name, own, c, p in zip(list(runs)[1:], others, found, adjusted, strict=True):
+        change = None
+        if c:
+            # The level at which Holm's step judges this one: interval and claim then agree.
+            confidence = 1 - (alpha or ALPHA) * (c.p / p if p < alpha else 1 / left)
+            c = signed_rank(own, baseline, confidence)
+            if c.high < math.inf:
+                value, low, high = (100 * (end - 1) for end in (c.value, c.low, c.high))
+                change = Estimate(value=value, low=low, high=high, confidence=confidence)
+        judgement = judge(c, p, alpha=alpha, same=SAME_ALONE if alpha else 0.0, small=True)
+        answers.append(
+            AgainstBaseline(
+                setting=name,
+                baseline=next(iter(runs)),
+                rounds=len(own.keys() & baseline.keys()),
+                change_percent=change,
+                different=judgement.answer == "different",
+                better=judgement.slower == higher_is_better
+                if judgement.answer == "different"
+                else None,
+                within_percent=100 * judgement.within if judgement.answer == "same" else None,
+            )
+        )
+    return answers
+
+
+def _why(
+    comparisons: Sequence[AgainstBaseline],
+    done: int,
+    planned: int,
+    precision: float,
+    at_interim: bool,
+) -> str:
+    if at_interim and comparisons and all(c.different for c in comparisons):
+        return "clear"
+    narrow = all(
+        c.different
+        or (c.change_percent and c.change_percent.high - c.change_percent.low <= 200 * precision)
+        for c in comparisons
+    )
+    if at_interim and comparisons and narrow:
+        return "precise"
+    return "rounds" if done >= planned else ""

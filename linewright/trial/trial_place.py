@@ -1,0 +1,141 @@
+"""Where the program of a trial runs: on this machine, or on another over ssh or behind a
+command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from linewright.errors import RunError, UserError
+from linewright.run.place import open_place
+from linewright.run.programs import find_preload
+from linewright.trial.runner import Helper, Runs
+from linewright.trial.switching import (
+    CHANGED,
+    IGNORE,
+    LIBRARY,
+    TLS_LEAST,
+    Warn,
+    find_library,
+    find_program,
+    switched,
+    tls_room,
+    warn_unswitched,
+)
+from linewright.trial.trial_file import FOLDER
+
+if TYPE_CHECKING:
+    from linewright.run.interrupts import Interrupts
+    from linewright.trial.trial_file import Session, TrialSetting
+
+HEAP = "liblinewright_find_heap.so"
+FINDERS: dict[str, Callable[[str], Path]] = {
+    LIBRARY: find_library,
+    HEAP: lambda arch: find_preload("heap", arch),
+}
+"""What finds each library here by the architecture of the machine that it is for."""
+# A shell's own `command -v` names its built-in commands, which are not what would be run.
+FIND = (
+    'p=%s; case $p in */*) ;; *) IFS=:; for d in $PATH; do test -f "$d/$p" && test -x "$d/$p" '
+    "&& p=$d/$p && break; "
+    'done ;; esac; test -f "$p" && test -x "$p" && readlink -f "$p"'
+)
+
+
+class TrialPlace:
+    """A machine that a trial's program runs on."""
+
+    def __init__(self, on: str | None, warn: Warn = IGNORE) -> None:
+        self.name, self._warn = on or "local", warn
+        self._place = open_place(on)
+        self._more: dict[str, str] = {}
+        try:
+            self._helper = Helper(self._place)
+        except BaseException:
+            self._place.close()
+            raise
+        self.machine: str = self._helper.about["arch"]
+        """As ``uname -m`` says it."""
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a session that describe the machine and its boot."""
+        return dict(self._helper.about)
+
+    def find(self, program: str) -> str:
+        """The program's path there; UserError without one."""
+        if not self._place.far or not program:
+            return find_program(program)
+        try:
+            return os.fsdecode(self._place.look(FIND % shlex.quote(program))).strip()
+        except RunError as error:
+            if str(error) == self._place.link.lost:
+                raise
+            raise UserError(f"no such program on {self.name}: {program}", "PROGRAM") from None
+
+    def switched(self, values: Sequence[str], program: str) -> list[dict[str, str]]:
+        """On arm64: for each setting of the atomics what the environment must say, with the
+        auditing library."""
+        if self._place.far:
+            if ":" in self._place.folder or "$" in self._place.folder:
+                raise UserError(
+                    f"LD_AUDIT cannot name a path with ':' or '$': {self._place.folder}", self.name
+                )
+            # Nothing is known of the libraries of a program there, so the room is what most
+            # programs need.
+            given, room = {}, TLS_LEAST
+        else:
+            path = find_program(program)
+            warn_unswitched(path, self._warn)
+            given, room = dict(os.environ), tls_room(path, self._warn)
+        library = self._library(LIBRARY)
+        found = (switched(dict(given), value, library, room, self._warn) for value in values)
+        return [{name: environment[name] for name in CHANGED} for environment in found]
+
+    def _library(self, name: str) -> Path:
+        """A library as a setting's environment names it; UserError where it was not built."""
+        path = FINDERS[name](self._place.arch)
+        return Path(FOLDER, name) if self._place.far else path
+
+    def padded(self, sites: list[str], program: str) -> list[TrialSetting]:
+        """The baseline and a setting for each site whose heap blocks get lines of their own."""
+        from linewright.trial import heap_padding
+
+        library, path = str(self._library(HEAP)), self.find(program)
+        if not self._place.far:
+            return heap_padding.settings(sites, path, library, os.environ.get("LD_PRELOAD", ""))
+        with tempfile.TemporaryDirectory(prefix="linewright-") as folder:
+            copy = Path(
+                folder, PurePosixPath(path).name
+            )  # read for its symbols; blocks are found by its name
+            copy.write_bytes(self._place.fetch(path))
+            return heap_padding.settings(sites, str(copy), library, "")
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[Sequence[TrialSetting]], list[str]]]:
+        """For the time of a trial with such settings, the library marks each in which it found a
+        block; gives a function from settings to the names of those in which none came."""
+        from linewright.trial import heap_padding
+
+        seen = f"{self._place.folder}/seen"
+        self._place.look(f"mkdir -p {shlex.quote(seen)}")
+        self._more = {heap_padding.SEEN: seen}
+        yield lambda some: heap_padding.unseen(
+            some, self._place.look(f"ls {shlex.quote(seen)}").decode().split()
+        )
+
+    def runs(self, session: Session, interrupts: Interrupts, limit_s: float | None) -> Runs:
+        self.find(session.command[0])
+        values = [value for setting in session.settings for value in setting.environment.values()]
+        for name in FINDERS:  # a trial that is gone on with needs them as a new one does
+            if any(f"{FOLDER}/{name}" in value for value in values):
+                self._place.put(FINDERS[name])
+        return Runs(self._helper, session.command, session.metric, interrupts, limit_s, self._more)
+
+    def close(self) -> None:
+        self._helper.close()
+        self._place.close()
