@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reads a cell from its text, one key=value a line, and refuses what cannot be run, saying why. */
+/* Reads cells and windows from their text, one key=value a line, and refuses what cannot be run, saying why. */
 #include <linux/cpumask.h>
 #include <linux/kernel.h>
 #include <linux/kstrtox.h>
@@ -9,32 +9,38 @@
 
 #define LONGEST_NAME 64
 
-/* A number of the cell, with what it may be. */
+/* A number, with what it may be. */
 struct number {
 	const char *key;
-	size_t at; /* in struct lwk_cell */
+	size_t at; /* in struct lwk_cell or struct lwk_request */
 	u32 low;
 	u32 high;
 	u32 standard;
 };
 
-#define NUMBER(key, low, high, standard) \
-	{ #key, offsetof(struct lwk_cell, key), low, high, standard }
+#define CELL(key, low, high, standard) { #key, offsetof(struct lwk_cell, key), low, high, standard }
+#define WINDOW(key, low, high, standard) \
+	{ #key, offsetof(struct lwk_request, key), low, high, standard }
 
-static const struct number numbers[] = {
-	NUMBER(threads, 1, LWK_MAX_THREADS, 1),
-	NUMBER(lines, 1, LWK_MAX_LINES, 1),
-	NUMBER(first_line, 0, LWK_MAX_LINES - 1, 0),
-	NUMBER(slots, 1, LWK_MAX_SLOTS, 1),
-	NUMBER(instances, 1, LWK_MAX_INSTANCES, 64),
-	NUMBER(windows, 1, LWK_MAX_WINDOWS, 1),
-	NUMBER(window_us, 10, 1000000, 2000),
-	NUMBER(limit_ms, 1, LWK_MAX_LIMIT_MS, 10000),
-	NUMBER(contender_iters, 0, LWK_MAX_UNITS, 0),
-	NUMBER(work, 0, LWK_MAX_UNITS, 0),
-	NUMBER(delay, 0, LWK_MAX_UNITS, 0),
-	NUMBER(entries, 1, LWK_MAX_ENTRIES, 1),
-	NUMBER(entry_bytes, 1, LWK_MAX_ENTRY_BYTES, 4096),
+static const struct number cell_numbers[] = {
+	CELL(threads, 1, LWK_MAX_THREADS, 1),
+	CELL(lines, 1, LWK_MAX_LINES, 1),
+	CELL(slots, 1, LWK_MAX_SLOTS, 1),
+	CELL(instances, 1, LWK_MAX_INSTANCES, 64),
+	CELL(contender_iters, 0, LWK_MAX_UNITS, 0),
+	CELL(work, 0, LWK_MAX_UNITS, 0),
+	CELL(delay, 0, LWK_MAX_UNITS, 0),
+	CELL(entries, 1, LWK_MAX_ENTRIES, 1),
+	CELL(entry_bytes, 1, LWK_MAX_ENTRY_BYTES, 4096),
+};
+
+static const struct number window_numbers[] = {
+	WINDOW(line, 0, LWK_MAX_LINES - 1, 0),
+	WINDOW(window_us, 10, 10000000, 2000),
+	WINDOW(limit_ms, 1, LWK_MAX_LIMIT_MS, 10000),
+	WINDOW(batch, 0, 1u << 20, 0),
+	WINDOW(batch_ns, 1000, 1000000, 15000),
+	WINDOW(baseline, 0, 1, 0),
 };
 
 /* A word of the cell; its values count from 0. */
@@ -46,6 +52,7 @@ struct word {
 
 static const struct word words[] = {
 	{ "contender", offsetof(struct lwk_cell, contender), { "none", "placebo", "same_line" } },
+	{ "work_kind", offsetof(struct lwk_cell, work_kind), { "chain", "memory" } },
 	{ "updater", offsetof(struct lwk_cell, updater),
 		{ "none", "synchronize", "expedited", "replace" } },
 	{ "direction", offsetof(struct lwk_cell, direction),
@@ -79,6 +86,27 @@ static int parse_number(
 	return 0;
 }
 
+/* A key of a table of numbers, into the struct that `at` is. -ENOENT: no number of that name. */
+static int parse_numbers(struct lwk_text *text, const struct number *numbers, unsigned int count,
+	void *at, const char *key, const char *value)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (!strcmp(key, numbers[i].key))
+			return parse_number(text, key, value, numbers[i].low, numbers[i].high,
+				(u32 *)((char *)at + numbers[i].at));
+	return -ENOENT;
+}
+
+static void set_standard(const struct number *numbers, unsigned int count, void *at)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		*(u32 *)((char *)at + numbers[i].at) = numbers[i].standard;
+}
+
 static int parse_word(
 	struct lwk_text *text, const struct word *word, const char *value, u32 *result)
 {
@@ -93,26 +121,6 @@ static int parse_word(
 	return REFUSE(text, "%s=%.40s: no such word", word->key, value);
 }
 
-static int parse_cpus(struct lwk_text *text, struct lwk_cell *cell, char *value)
-{
-	char *one;
-
-	cell->cpu_count = 0;
-	while ((one = strsep(&value, ","))) {
-		u32 cpu, i;
-
-		if (cell->cpu_count == LWK_MAX_THREADS)
-			return REFUSE(text, "cpus: more than %u", LWK_MAX_THREADS);
-		if (kstrtou32(one, 10, &cpu) || cpu >= nr_cpu_ids || !cpu_online(cpu))
-			return REFUSE(text, "cpus: %.40s is absent or offline", one);
-		for (i = 0; i < cell->cpu_count; i++)
-			if (cell->cpus[i] == cpu)
-				return REFUSE(text, "cpus: %u is named twice", cpu);
-		cell->cpus[cell->cpu_count++] = cpu;
-	}
-	return 0;
-}
-
 static int parse_name(struct lwk_text *text, const char *key, const char *value, char *name)
 {
 	if (strscpy(name, value, LONGEST_NAME) < 1)
@@ -125,6 +133,7 @@ static int parse_line(struct lwk_text *text, struct lwk_cell *cell, struct wante
 	const char *key, char *value)
 {
 	unsigned int i;
+	int error;
 
 	if (!strcmp(key, "operation"))
 		return parse_name(text, key, value, wanted->operation);
@@ -134,12 +143,9 @@ static int parse_line(struct lwk_text *text, struct lwk_cell *cell, struct wante
 		return parse_number(text, key, value, 8, 128, &wanted->width);
 	if (!strcmp(key, "verify"))
 		return parse_number(text, key, value, 0, 1, &wanted->verify);
-	if (!strcmp(key, "cpus"))
-		return parse_cpus(text, cell, value);
-	for (i = 0; i < ARRAY_SIZE(numbers); i++)
-		if (!strcmp(key, numbers[i].key))
-			return parse_number(text, key, value, numbers[i].low, numbers[i].high,
-				(u32 *)((char *)cell + numbers[i].at));
+	error = parse_numbers(text, cell_numbers, ARRAY_SIZE(cell_numbers), cell, key, value);
+	if (error != -ENOENT)
+		return error;
 	for (i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(key, words[i].key))
 			return parse_word(
@@ -152,8 +158,6 @@ static int check_cell(struct lwk_text *text, const struct lwk_cell *cell)
 {
 	const struct lwk_form *form = cell->form;
 
-	if (cell->cpu_count != cell->threads)
-		return REFUSE(text, "%u threads, but %u CPUs", cell->threads, cell->cpu_count);
 	if (cell->contender == LWK_NONE && cell->threads > 1)
 		return REFUSE(text, "%u threads without a contender", cell->threads);
 	if (cell->contender != LWK_NONE && cell->threads == 1)
@@ -175,8 +179,12 @@ static int check_cell(struct lwk_text *text, const struct lwk_cell *cell)
 	if ((u64)cell->entries * cell->entry_bytes > LWK_MAX_LIST_BYTES)
 		return REFUSE(text, "entries and entry_bytes: a list has at most %lu bytes",
 			LWK_MAX_LIST_BYTES);
-	if (form->family->windows && cell->threads > 1)
+	if (form->family->window && cell->threads > 1)
 		return REFUSE(text, "form %s runs alone", form->name);
+	if (form->irqs_off && (u64)cell->delay * cell->threads > LWK_MAX_UNITS_IRQS_OFF)
+		return REFUSE(text,
+			"delay=%u: form %s keeps interrupts off, one thread behind the other: allowed: up to %u",
+			cell->delay, form->name, LWK_MAX_UNITS_IRQS_OFF / cell->threads);
 	return 0;
 }
 
@@ -196,21 +204,27 @@ static int find_form(struct lwk_text *text, struct lwk_cell *cell, const struct 
 	return 0;
 }
 
+/* The next key of a request, which is cut up, and its value. False: there is none; a line without a value has a NULL one. */
+static bool next_line(char **request, char **key, char **value)
+{
+	do {
+		*value = strsep(request, "\n");
+		if (!*value)
+			return false;
+		*key = strsep(value, "=");
+	} while (!**key && !*value);
+	return true;
+}
+
 /* Fills the cell from `request`, which is cut up. Returns 0, or -EINVAL with the reason in `text`. */
 int lwk_parse_cell(struct lwk_cell *cell, char *request, struct lwk_text *text)
 {
 	struct wanted wanted = { .width = 64 };
-	unsigned int i;
-	char *line;
+	char *key, *value;
 	int error;
 
-	for (i = 0; i < ARRAY_SIZE(numbers); i++)
-		*(u32 *)((char *)cell + numbers[i].at) = numbers[i].standard;
-	while ((line = strsep(&request, "\n"))) {
-		char *value = line, *key = strsep(&value, "=");
-
-		if (!*key && !value)
-			continue;
+	set_standard(cell_numbers, ARRAY_SIZE(cell_numbers), cell);
+	while (next_line(&request, &key, &value)) {
 		if (!value)
 			return REFUSE(text, "%.40s: expected key=value", key);
 		error = parse_line(text, cell, &wanted, key, value);
@@ -219,4 +233,53 @@ int lwk_parse_cell(struct lwk_cell *cell, char *request, struct lwk_text *text)
 	}
 	error = find_form(text, cell, &wanted);
 	return error ?: check_cell(text, cell);
+}
+
+static int parse_cpus(struct lwk_text *text, struct lwk_request *window, char *value)
+{
+	char *one;
+
+	window->cpu_count = 0;
+	while ((one = strsep(&value, ","))) {
+		u32 cpu, i;
+
+		if (window->cpu_count == LWK_MAX_THREADS)
+			return REFUSE(text, "cpus: more than %u", LWK_MAX_THREADS);
+		if (kstrtou32(one, 10, &cpu) || cpu >= nr_cpu_ids || !cpu_online(cpu))
+			return REFUSE(text, "cpus: %.40s is absent or offline", one);
+		for (i = 0; i < window->cpu_count; i++)
+			if (window->cpus[i] == cpu)
+				return REFUSE(text, "cpus: %u is named twice", cpu);
+		window->cpus[window->cpu_count++] = cpu;
+	}
+	return 0;
+}
+
+/* Fills the window that is asked of a prepared cell. Returns 0, or -EINVAL with the reason in `text`. */
+int lwk_parse_window(struct lwk_run *run, char *request, struct lwk_text *text)
+{
+	struct lwk_request *window = &run->request;
+	char *key, *value;
+	int error;
+
+	memset(window, 0, sizeof(*window));
+	set_standard(window_numbers, ARRAY_SIZE(window_numbers), window);
+	while (next_line(&request, &key, &value)) {
+		if (!value)
+			return REFUSE(text, "%.40s: expected key=value", key);
+		error = strcmp(key, "cpus")
+				? parse_numbers(text, window_numbers, ARRAY_SIZE(window_numbers),
+					  window, key, value)
+				: parse_cpus(text, window, value);
+		if (error == -ENOENT)
+			return REFUSE(text, "no key %.40s", key);
+		if (error)
+			return error;
+	}
+	if (window->cpu_count != run->cell.threads)
+		return REFUSE(
+			text, "%u threads, but %u CPUs", run->cell.threads, window->cpu_count);
+	if (window->line >= run->cell.lines)
+		return REFUSE(text, "line=%u: the cell has %u", window->line, run->cell.lines);
+	return 0;
 }

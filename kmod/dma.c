@@ -7,6 +7,7 @@
 #include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
@@ -37,7 +38,7 @@ enum dma_step {
 static const enum dma_data_direction directions[] = { DMA_TO_DEVICE, DMA_FROM_DEVICE,
 	DMA_BIDIRECTIONAL };
 
-/* The same, or a PCI device in the place of the first. */
+/* The same, or a PCI device in the place of the first; NULL where that has gone. Under lwk_running. */
 static struct device *devices[2];
 
 struct list {
@@ -50,8 +51,11 @@ struct list {
 /* Whether this kernel maintains caches for a device without coherency, and whether the device is behind an IOMMU. */
 const char *lwk_dma_kind(void)
 {
-	bool iommu = iommu_get_domain_for_dev(devices[PLAIN]);
+	bool iommu;
 
+	if (!devices[PLAIN])
+		return "gone";
+	iommu = iommu_get_domain_for_dev(devices[PLAIN]);
 #if defined(CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE)
 	return iommu ? "noncoherent,iommu" : "noncoherent";
 #else
@@ -95,17 +99,35 @@ static struct pci_device_id pci_ids[2];
 
 static int take_pci(struct pci_dev *pci, const struct pci_device_id *id)
 {
-	if (devices[PLAIN])
-		return -EBUSY;
-	set_coherent(&pci->dev, false);
-	devices[PLAIN] = &pci->dev;
-	return dma_set_mask_and_coherent(&pci->dev, DMA_BIT_MASK(64));
+	int error = dma_set_mask_and_coherent(&pci->dev, DMA_BIT_MASK(64));
+
+	if (error)
+		return error;
+	mutex_lock(&lwk_running);
+	if (devices[PLAIN]) {
+		error = -EBUSY;
+	} else {
+		set_coherent(&pci->dev, false);
+		devices[PLAIN] = get_device(&pci->dev);
+	}
+	mutex_unlock(&lwk_running);
+	return error;
+}
+
+/* Waits for the window that may be using the device. Lists are mapped inside windows only: nothing of it is left behind. */
+static void leave_pci(struct pci_dev *pci)
+{
+	mutex_lock(&lwk_running);
+	devices[PLAIN] = NULL;
+	mutex_unlock(&lwk_running);
+	put_device(&pci->dev);
 }
 
 static struct pci_driver pci_driver = {
 	.name = "linewright",
 	.id_table = pci_ids,
 	.probe = take_pci,
+	.remove = leave_pci,
 };
 
 static int borrow_pci(void)
@@ -195,6 +217,11 @@ static void finish(struct lwk_run *run)
 	kfree(list);
 }
 
+static u64 bytes(const struct lwk_cell *cell)
+{
+	return (u64)cell->entries * (PAGE_SIZE << get_order(cell->entry_bytes));
+}
+
 static int prepare(struct lwk_run *run)
 {
 	struct list *list = kzalloc(sizeof(*list), GFP_KERNEL);
@@ -215,7 +242,7 @@ static int prepare(struct lwk_run *run)
 		return error;
 	list->has_table = true;
 	for_each_sg(list->table.sgl, sg, cell->entries, i) {
-		list->pages[i] = alloc_pages(GFP_KERNEL | __GFP_NOWARN, list->order);
+		list->pages[i] = alloc_pages(LWK_GFP, list->order);
 		if (!list->pages[i])
 			return -ENOMEM;
 		sg_set_page(sg, list->pages[i], cell->entry_bytes, 0);
@@ -452,48 +479,49 @@ static u64 once_ns(struct lwk_run *run, int device)
 	return lwk_now_ns() - start;
 }
 
-/* A window is as many passes as fit; its baseline the same passes on the device with coherency, in turns with them. */
-static void windows(struct lwk_run *run)
+/* As many passes as fit into the window; its baseline is the same passes on the device with coherency. */
+static void window(struct lwk_run *run)
 {
-	unsigned int i;
+	struct lwk_thread *thread = run->threads[0];
+	int device = run->request.baseline ? COHERENT : PLAIN;
+	u64 start = lwk_now_ns();
 
-	once_ns(run, PLAIN);
-	for (i = 0; i < run->cell.windows && !lwk_over(run) && !run->error && !run->text->full;
-		i++) {
-		u64 start = lwk_now_ns(), ns = 0, baseline = 0, longest = 0, passes = 0;
-		unsigned long switches = current->nvcsw + current->nivcsw;
-
-		do {
-			u64 one = once_ns(run, PLAIN);
-
-			ns += one;
-			longest = max(longest, one);
-			baseline += once_ns(run, COHERENT);
-			passes++;
-			cond_resched();
-		} while (lwk_now_ns() - start < 1000ull * run->cell.window_us && !lwk_over(run) &&
-			 !run->error);
-		lwk_say(run->text,
-			"window line=0 ns=%llu ops=%llu batch=1 longest_ns=%llu switches=%lu baseline_ns=%llu baseline_ops=%llu threads=%llu\n",
-			ns, passes, longest, current->nvcsw + current->nivcsw - switches, baseline,
-			passes, passes);
+	if (!devices[device]) {
+		run->error = -ENODEV;
+		return;
 	}
+	once_ns(run, device);
+	run->batch = 1;
+	thread->ns = 0;
+	thread->ops = 0;
+	do {
+		u64 one = once_ns(run, device);
+
+		lwk_note_batch(run, one);
+		thread->ns += one;
+		thread->ops++;
+		cond_resched();
+		/* A baseline that does nothing takes no time. */
+		run->whole = !one || lwk_lasted(run, lwk_now_ns() - start);
+	} while (!run->whole && !lwk_over(run) && !run->error);
 }
 
 static const struct lwk_family mapped_family = {
 	.name = "dma",
+	.bytes = bytes,
 	.prepare = prepare,
 	.finish = finish,
-	.windows = windows,
+	.window = window,
 	.verifies = true,
 };
 
 /* Explicit instructions map nothing. */
 static const struct lwk_family explicit_family = {
 	.name = "dma",
+	.bytes = bytes,
 	.prepare = prepare,
 	.finish = finish,
-	.windows = windows,
+	.window = window,
 };
 
 #define ROW(of, form_name, form_operation, form_missing, ...)                                   \

@@ -10,25 +10,30 @@
 #include <linux/wait.h>
 
 /* Number of the debugfs interface: changes whenever a key, a line or its meaning does. */
-#define LWK_INTERFACE 2
+#define LWK_INTERFACE 4
 
-/* Limits of a cell. With the largest work or spacing a batch is one iteration of some milliseconds. */
+/* Limits of a cell and of its windows. With the largest work or spacing a batch is one iteration of some milliseconds. */
+#define LWK_MAX_CELLS 256
 #define LWK_MAX_THREADS 512
 #define LWK_MAX_LINES 4096
 #define LWK_MAX_SLOTS 64
 #define LWK_MAX_INSTANCES 16384
-#define LWK_MAX_WINDOWS 1024
 #define LWK_MAX_UNITS 1000000
 #define LWK_MAX_LIMIT_MS 60000
 #define LWK_MAX_ENTRIES 16384
 #define LWK_MAX_ENTRY_BYTES (4u << 20)
 #define LWK_MAX_LIST_BYTES (64ul << 20)
+/* Units of work that all threads together may do with interrupts off, one behind the other: a millisecond at 1 GHz. */
+#define LWK_MAX_UNITS_IRQS_OFF 1000000
+/* Batches whose times a window keeps. */
+#define LWK_MAX_BATCHES 65536
+/* For memory that is taken once the cell is known: refused where there is none, without killing a process for it. */
+#define LWK_GFP (GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
 /* Bytes between what different threads write: two lines of 128, since some parts fetch lines in pairs. */
 #define LWK_APART 256
-
-/* Length of a batch, between two looks at the clock. */
-#define LWK_BATCH_NS 20000
+/* Events that are counted, where they can be. */
+#define LWK_EVENTS 4
 
 enum lwk_contender {
 	LWK_NONE,
@@ -41,6 +46,11 @@ enum lwk_updater {
 	LWK_EXPEDITED,
 	LWK_REPLACE, /* waits for no reader */
 	LWK_UPDATERS
+};
+/* What a unit of work is. */
+enum lwk_work {
+	LWK_CHAIN,
+	LWK_TRAFFIC
 };
 enum lwk_wait {
 	LWK_WAIT_EACH,
@@ -56,6 +66,7 @@ struct lwk_place {
 	void *subject;
 	unsigned long mask;    /* slots - 1: per-CPU loops go round that many words */
 	unsigned long work;    /* units of dependent additions between operations */
+	unsigned long traffic; /* or iterations of a loop that counts in memory */
 	unsigned long spacing; /* iterations of a one-NOP loop between operations */
 	unsigned long delay;   /* units inside a read-side critical section */
 	unsigned long wrong;   /* what a verifying loop found to be wrong */
@@ -65,21 +76,28 @@ struct lwk_place {
 typedef void (*lwk_loop)(struct lwk_place *at, unsigned long iters);
 
 struct lwk_run;
+struct lwk_cell;
+struct perf_event;
 
 /* What the forms of one family have in common. Every function may sleep; `run` has its cell filled in. */
 struct lwk_family {
 	const char *name;
+	/* The memory that prepare() is going to take, about. */
+	u64 (*bytes)(const struct lwk_cell *cell);
 	int (*prepare)(struct lwk_run *run);
+	/* Also called behind a prepare() that failed: it gives back what that took. */
 	void (*finish)(struct lwk_run *run);
 	/* Starts line number `line` anew, in the timed thread, before any contender runs. */
 	void (*reset)(struct lwk_run *run, unsigned int line);
 	void *(*subject)(struct lwk_run *run, unsigned int line, unsigned int thread);
 	/* What the operations have added up to on that line; NULL where nothing is counted. */
 	u64 (*sum)(struct lwk_run *run, unsigned int line);
-	/* Takes the place of the windows of run.c; NULL: those. */
-	void (*windows)(struct lwk_run *run);
+	/* What a window has left there that cannot be; NULL: nothing is looked at. */
+	unsigned long (*wrong)(struct lwk_run *run, unsigned int line);
+	/* Takes the place of the batches of run.c; NULL: those. */
+	void (*window)(struct lwk_run *run);
 	lwk_loop baseline;
-	bool verifies; /* those windows know what verify=1 asks for */
+	bool verifies; /* that window knows what verify=1 asks for */
 };
 
 /* One row of the table of forms: an instruction sequence or a kernel interface. */
@@ -97,6 +115,7 @@ struct lwk_form {
 	s8 counts;		      /* what an operation adds to the line; 0: not checked */
 	bool racy;		      /* loses counts between threads: never contended */
 	bool sleeps;		      /* leaves the CPU on purpose */
+	bool irqs_off;		      /* keeps interrupts off for as long as it stays inside */
 };
 
 struct lwk_cell {
@@ -106,14 +125,11 @@ struct lwk_cell {
 	u32 contender;
 	u32 contender_iters;
 	u32 work;
+	u32 work_kind;
 	u32 delay;
 	u32 lines;
-	u32 first_line;
 	u32 slots;
 	u32 instances;
-	u32 windows;
-	u32 window_us;
-	u32 limit_ms;
 	u32 threads;
 	u32 updater;
 	u32 entries;
@@ -121,23 +137,46 @@ struct lwk_cell {
 	u32 direction;
 	u32 wait;
 	u32 state;
+};
+
+/* One window of a prepared cell. */
+struct lwk_request {
+	u32 line;
+	u32 window_us;
+	u32 limit_ms;
+	u32 batch; /* operations of a batch; 0: as many as take about batch_ns */
+	u32 batch_ns;
+	u32 baseline; /* every thread runs the loop without the operation */
 	u32 cpu_count;
 	u32 cpus[LWK_MAX_THREADS];
 };
 
-/* A thread of a run, on memory of its own. `ops` is written by the thread once per batch and read by the timed one. */
+/* A thread of a window, on memory of its own; what it has seen is read once it has finished. */
 struct lwk_thread {
 	struct lwk_run *run;
 	struct task_struct *task;
 	lwk_loop loop;
 	struct lwk_place at;
-	unsigned long batch;
 	unsigned int index;
 	unsigned int cpu;
-	unsigned int round;	 /* the last that it worked in */
-	unsigned long ops;	 /* never read in halves: modulo 2^32 on 32-bit machines */
-	unsigned long in_window; /* `ops` when the window opened, then what came in it */
-	u64 line_ops;		 /* since the line was started anew, warm-up included */
+	u64 ops_all; /* since the line was started anew, warm-up included */
+	u64 ops;     /* in the window, as are the next two */
+	u64 ns;
+	u64 away_ns;	       /* ready to run, but another had its CPU */
+	unsigned int cpu_seen; /* when the window closed */
+};
+
+/* What an event counted, and the ns in which it was to count and did. */
+struct lwk_count {
+	u64 value;
+	u64 enabled;
+	u64 running;
+};
+
+/* The events of the timed thread; each is an error where it cannot be counted. */
+struct lwk_counters {
+	struct perf_event *event[LWK_EVENTS];
+	struct lwk_count count[LWK_EVENTS];
 };
 
 /* The text of an answer. `full` once something did not fit. */
@@ -148,29 +187,33 @@ struct lwk_text {
 	bool full;
 };
 
+/* A prepared cell, and the window of it that is being run. */
 struct lwk_run {
 	struct lwk_cell cell;
-	struct lwk_text *text;
+	struct lwk_request request;
 	struct lwk_thread **threads;
 	void *memory; /* the family's own */
 	u64 deadline_ns;
-	u64 sum_expected;
-	u64 sum_found;
+	u64 batch;    /* operations of a batch, as given or as found */
+	u32 *batches; /* their times */
+	u32 taken;    /* how many of them there are */
+	struct lwk_counters counters;
 	unsigned long wrong;
 	int error;
 	bool stop;
-	bool going;	    /* contenders work while it is set */
-	unsigned int round; /* how often they were started */
+	bool whole;	    /* the window was not cut short */
+	unsigned int phase; /* enum phase of run.c: the contenders watch it */
 	atomic_t running;   /* contenders that are inside their loops */
-	atomic_t finished;  /* contenders that have left them in this round */
 	wait_queue_head_t wake;
 	struct completion done;
 };
 
 /* cell.c */
 int lwk_parse_cell(struct lwk_cell *cell, char *request, struct lwk_text *text);
+int lwk_parse_window(struct lwk_run *run, char *request, struct lwk_text *text);
 
-/* main.c */
+/* main.c: held while a window runs, and while a device of dma.c comes or goes */
+extern struct mutex lwk_running;
 __printf(2, 3) void lwk_say(struct lwk_text *text, const char *format, ...);
 
 /* forms.c */
@@ -178,13 +221,31 @@ const struct lwk_form *lwk_find_form(const char *operation, const char *name, un
 void lwk_list_forms(struct lwk_text *text);
 
 /* run.c */
-int lwk_run_cell(struct lwk_cell *cell, struct lwk_text *text);
+int lwk_run_init(void);
+void lwk_run_exit(void);
+struct lwk_run *lwk_prepare(const struct lwk_cell *cell, struct lwk_text *text);
+void lwk_forget(struct lwk_run *run);
+int lwk_window(struct lwk_run *run, struct lwk_text *text);
 bool lwk_over(const struct lwk_run *run);
+bool lwk_lasted(const struct lwk_run *run, u64 ns);
+void lwk_note_batch(struct lwk_run *run, u64 ns);
 u64 lwk_now_ns(void);
+
+/* counters.c: the calling thread's, opened and closed by itself */
+void lwk_counters_open(struct lwk_counters *counters);
+void lwk_counters_begin(struct lwk_counters *counters);
+void lwk_counters_end(struct lwk_counters *counters);
+void lwk_counters_close(struct lwk_counters *counters);
+void lwk_say_counters(const struct lwk_counters *counters, struct lwk_text *text);
+void lwk_list_counters(struct lwk_text *text, bool lacking);
+
+/* control.c */
+void lwk_say_control(struct lwk_text *text);
 
 /* loop.c */
 unsigned long lwk_chain(unsigned long x, unsigned long units);
 void lwk_nops(unsigned long iters);
+void lwk_traffic(unsigned long iters);
 void *lwk_alloc_apart(size_t bytes);
 
 /* the families: rmw.c, percpu.c, readers.c, lookups.c, dma.c */

@@ -283,8 +283,21 @@ REPLACE(seqlock, retire_seqlock)
 
 /* ---- worlds: a cell's lines ---- */
 
-/* Takes a world down. Its slots hold the only reference to what is in them, or a reader has lost one. */
-static void end_world(struct lwk_run *run, struct world *world)
+/* How many of a world's slots do not hold the only reference to what belongs there: a reader has lost one then. */
+static unsigned long wrong_slots(struct lwk_run *run, unsigned int line)
+{
+	struct world *world = ((struct world **)run->memory)[line];
+	unsigned long slot, wrong = 0;
+
+	for (slot = 0; slot <= world->last; slot++) {
+		struct object *object = rcu_dereference_protected(world->slots[slot], true);
+
+		wrong += object->slot != slot || atomic_read(&object->refs) != 1;
+	}
+	return wrong;
+}
+
+static void end_world(struct world *world)
 {
 	unsigned long slot;
 
@@ -293,7 +306,6 @@ static void end_world(struct lwk_run *run, struct world *world)
 
 		if (!object)
 			continue;
-		run->wrong += object->slot != slot || atomic_read(&object->refs) != 1;
 		atomic_set(&object->refs, 0);
 		kmem_cache_free(cache, object);
 	}
@@ -306,8 +318,13 @@ static void finish(struct lwk_run *run)
 	unsigned int line;
 
 	for (line = 0; worlds && line < run->cell.lines && worlds[line]; line++)
-		end_world(run, worlds[line]);
+		end_world(worlds[line]);
 	kvfree(worlds);
+}
+
+static u64 bytes(const struct lwk_cell *cell)
+{
+	return (u64)cell->lines * cell->instances * (sizeof(struct object) + sizeof(void *));
 }
 
 static int prepare(struct lwk_run *run)
@@ -328,7 +345,7 @@ static int prepare(struct lwk_run *run)
 		worlds[line] = world;
 		world->last = run->cell.instances - 1;
 		for (slot = 0; slot <= world->last; slot++) {
-			struct object *object = kmem_cache_alloc(cache, GFP_KERNEL);
+			struct object *object = kmem_cache_alloc(cache, LWK_GFP);
 
 			if (!object)
 				return -ENOMEM;
@@ -337,10 +354,6 @@ static int prepare(struct lwk_run *run)
 		}
 	}
 	return 0;
-}
-
-static void reset(struct lwk_run *run, unsigned int line)
-{
 }
 
 static void *subject(struct lwk_run *run, unsigned int line, unsigned int thread)
@@ -352,19 +365,16 @@ static void *subject(struct lwk_run *run, unsigned int line, unsigned int thread
 
 static const struct lwk_family family = {
 	.name = "lookups",
+	.bytes = bytes,
 	.prepare = prepare,
 	.finish = finish,
-	.reset = reset,
 	.subject = subject,
+	.wrong = wrong_slots,
 	.baseline = loop_empty,
 };
 
-#define ROW(form_name)                                                                             \
-	{                                                                                          \
-		.name = "typesafe_" #form_name, .operation = "readers_lookup", .order = "acq_rel", \
-		.width = 8, .family = &family, .loop = loop_##form_name,                           \
-		.verify = verify_##form_name, .grace = { [LWK_REPLACE] = replace_##form_name }     \
-	}
+#define ROW(form_name, ...) \
+	{ .name = "typesafe_" #form_name, .operation = "readers_lookup", .order = "acq_rel", .width = 8, .family = &family, .loop = loop_##form_name, .verify = verify_##form_name, .grace = { [LWK_REPLACE] = replace_##form_name }, ##__VA_ARGS__ }
 
 const struct lwk_form lwk_lookups_forms[] = {
 	{ .name = "lookup_empty",
@@ -374,7 +384,8 @@ const struct lwk_form lwk_lookups_forms[] = {
 		.family = &family,
 		.loop = loop_empty },
 	ROW(ref),
-	ROW(lock),
+	/* On PREEMPT_RT the object's lock is a mutex. */
+	ROW(lock, .sleeps = IS_ENABLED(CONFIG_PREEMPT_RT)),
 	ROW(seqlock),
 };
 

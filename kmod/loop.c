@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What surrounds an operation in a timed loop: units of work, a contender's spacing, memory apart from all other memory. */
+#include <linux/compiler.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>
@@ -72,9 +73,18 @@ noinline void lwk_nops(unsigned long iters)
 		lw_nop();
 }
 
+/* A loop that counts in memory, as code that was not optimised does: a load, a store and a branch an iteration, and a load more. */
+noinline void lwk_traffic(unsigned long iters)
+{
+	unsigned long left = iters;
+
+	while (READ_ONCE(left))
+		WRITE_ONCE(left, READ_ONCE(left) - 1);
+}
+
 /* Zeroed memory that shares no pair of lines with any other, to be given back by kfree(). NULL when there is none. */
 void *lwk_alloc_apart(size_t bytes)
 {
 	/* kmalloc aligns powers of two to their size. */
-	return kzalloc(roundup_pow_of_two(max_t(size_t, bytes, LWK_APART)), GFP_KERNEL);
+	return kzalloc(roundup_pow_of_two(max_t(size_t, bytes, LWK_APART)), LWK_GFP);
 }

@@ -13,12 +13,15 @@
 	static noinline void name(struct lwk_place *at, unsigned long iters) \
 	{                                                                    \
 		const unsigned long work = at->work, spacing = at->spacing;  \
+		const unsigned long traffic = at->traffic;                   \
 		unsigned long x = 1;                                         \
 		setup;                                                       \
 		do {                                                         \
 			operation;                                           \
 			if (work)                                            \
 				x = lwk_chain(x, work);                      \
+			if (traffic)                                         \
+				lwk_traffic(traffic);                        \
 			if (spacing)                                         \
 				lwk_nops(spacing);                           \
 		} while (--iters);                                           \

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * linewright.ko: runs cells of Linewright's plans inside the kernel.
+ * linewright.ko: runs windows of cells of Linewright's plans inside the kernel.
  *
- * /sys/kernel/debug/linewright/cell    write one cell, key=value a line; the write returns when the cell has run, and a read of
- *                                      the same open file gives its windows, or the reason why it was refused
+ * /sys/kernel/debug/linewright/cell    a request is one write, and reads of the same open file, from its start, give the answer, or
+ *                                      the reason why it was refused. Its first line says what is wanted, key=value lines follow:
+ *                                        prepare ID    the cell's memory is taken; ID is a number below LWK_MAX_CELLS
+ *                                        window ID     one window of it; the write returns when it has run
+ *                                        forget ID     the memory is given back, as all is when the file is closed
  * /sys/kernel/debug/linewright/forms   what can be run: one line a form, and one of the machine
  *
- * One cell runs at a time. An open file keeps the module from being unloaded. A signal that kills the writer ends the cell
- * behind its present batch; limit_ms ends every cell. Interrupts and preemption are off for single operations only, where a
+ * One window runs at a time. An open file keeps the module from being unloaded. A signal that kills the writer ends the window
+ * behind its present batch; limit_ms ends every window. Interrupts and preemption are off for single operations only, where a
  * form's name says so.
  */
 #include <linux/capability.h>
@@ -28,9 +31,15 @@
 #define LONGEST_REQUEST 16384
 #define LONGEST_ANSWER (1u << 20)
 
+/* An open file: its answer, and the cells that it has prepared. */
+struct session {
+	struct lwk_text text;
+	struct lwk_run *cells[LWK_MAX_CELLS];
+};
+
 static struct dentry *folder;
-/* Held while a cell runs: two at once would disturb each other. */
-static DEFINE_MUTEX(running);
+/* Held while a window runs: two at once would disturb each other. */
+DEFINE_MUTEX(lwk_running);
 
 /* Appends to a text; what does not fit marks it full. */
 void lwk_say(struct lwk_text *text, const char *format, ...)
@@ -47,64 +56,109 @@ void lwk_say(struct lwk_text *text, const char *format, ...)
 		text->full = true;
 }
 
-static int open_text(struct inode *inode, struct file *file)
+static int open_session(struct inode *inode, struct file *file)
 {
-	struct lwk_text *text;
+	struct session *session;
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	text = kzalloc(sizeof(*text), GFP_KERNEL);
-	if (!text)
+	session = kvzalloc(sizeof(*session), GFP_KERNEL);
+	if (!session)
 		return -ENOMEM;
-	text->room = LONGEST_ANSWER;
-	text->at = vzalloc(text->room);
-	if (!text->at) {
-		kfree(text);
+	session->text.room = LONGEST_ANSWER;
+	session->text.at = vzalloc(session->text.room);
+	if (!session->text.at) {
+		kvfree(session);
 		return -ENOMEM;
 	}
-	file->private_data = text;
+	file->private_data = session;
 	return 0;
 }
 
-static int close_text(struct inode *inode, struct file *file)
+static int close_session(struct inode *inode, struct file *file)
 {
-	struct lwk_text *text = file->private_data;
+	struct session *session = file->private_data;
+	unsigned int id;
 
-	vfree(text->at);
-	kfree(text);
+	for (id = 0; id < LWK_MAX_CELLS; id++)
+		lwk_forget(session->cells[id]);
+	vfree(session->text.at);
+	kvfree(session);
 	return 0;
 }
 
 static ssize_t read_text(struct file *file, char __user *to, size_t bytes, loff_t *at)
 {
-	struct lwk_text *text = file->private_data;
+	struct session *session = file->private_data;
 
-	return simple_read_from_buffer(to, bytes, at, text->at, text->used);
+	return simple_read_from_buffer(to, bytes, at, session->text.at, session->text.used);
 }
 
-/* Parses and runs; the answer is in `text` whatever happens. */
-static int run_request(char *request, struct lwk_text *text)
+static int prepare(struct session *session, unsigned int id, char *request)
 {
+	struct lwk_text *text = &session->text;
 	struct lwk_cell *cell = kvzalloc(sizeof(*cell), GFP_KERNEL);
 	int error;
 
 	if (!cell)
 		return -ENOMEM;
+	lwk_forget(session->cells[id]);
+	session->cells[id] = NULL;
 	error = lwk_parse_cell(cell, request, text);
 	if (!error) {
-		error = lwk_run_cell(cell, text);
-		if (error)
-			lwk_say(text, "error the cell could not be run: %d\n", error);
+		session->cells[id] = lwk_prepare(cell, text);
+		error = session->cells[id] ? 0 : -EINVAL;
 	}
-	if (!error && text->full)
-		error = -EOVERFLOW;
 	kvfree(cell);
 	return error;
 }
 
+static int window(struct session *session, unsigned int id, char *request)
+{
+	struct lwk_text *text = &session->text;
+	struct lwk_run *run = session->cells[id];
+	int error;
+
+	if (!run) {
+		lwk_say(text, "error cell %u is not prepared\n", id);
+		return -EINVAL;
+	}
+	error = lwk_parse_window(run, request, text);
+	if (error)
+		return error;
+	error = lwk_window(run, text);
+	if (error)
+		lwk_say(text, "error the window could not be run: %d\n", error);
+	return error ?: (text->full ? -EOVERFLOW : 0);
+}
+
+/* Does what the first line says; the answer is in the session's text whatever happens. */
+static int do_request(struct session *session, char *request)
+{
+	char *first = strsep(&request, "\n");
+	unsigned int id;
+	char verb[8];
+
+	if (sscanf(first, "%7s %u", verb, &id) == 2 && id < LWK_MAX_CELLS) {
+		if (!strcmp(verb, "prepare"))
+			return prepare(session, id, request);
+		if (!strcmp(verb, "window"))
+			return window(session, id, request);
+		if (!strcmp(verb, "forget")) {
+			lwk_forget(session->cells[id]);
+			session->cells[id] = NULL;
+			return 0;
+		}
+	}
+	lwk_say(&session->text,
+		"error %.40s: allowed: prepare, window or forget, and a number below %u\n", first,
+		LWK_MAX_CELLS);
+	return -EINVAL;
+}
+
 static ssize_t write_cell(struct file *file, const char __user *from, size_t bytes, loff_t *at)
 {
-	struct lwk_text *text = file->private_data;
+	struct session *session = file->private_data;
 	char *request;
 	int error;
 
@@ -113,13 +167,12 @@ static ssize_t write_cell(struct file *file, const char __user *from, size_t byt
 	request = memdup_user_nul(from, bytes);
 	if (IS_ERR(request))
 		return PTR_ERR(request);
-	error = mutex_lock_killable(&running);
+	error = mutex_lock_killable(&lwk_running);
 	if (!error) {
-		text->used = 0;
-		text->full = false;
-		error = run_request(request, text);
-		mutex_unlock(&running);
-		*at = 0;
+		session->text.used = 0;
+		session->text.full = false;
+		error = do_request(session, request);
+		mutex_unlock(&lwk_running);
 	}
 	kfree(request);
 	return error ?: bytes;
@@ -127,8 +180,8 @@ static ssize_t write_cell(struct file *file, const char __user *from, size_t byt
 
 static const struct file_operations cell_file = {
 	.owner = THIS_MODULE,
-	.open = open_text,
-	.release = close_text,
+	.open = open_session,
+	.release = close_session,
 	.read = read_text,
 	.write = write_cell,
 	.llseek = default_llseek,
@@ -147,34 +200,45 @@ static u64 clock_ns(void)
 
 static int open_forms(struct inode *inode, struct file *file)
 {
-	int error = open_text(inode, file);
-	struct lwk_text *text = file->private_data;
+	struct session *session;
+	int error = open_session(inode, file);
 
 	if (error)
 		return error;
-	lwk_say(text,
-		"machine interface=%d version=%s release=%s arch=%s cpus=%*pbl line_bytes=%d page_bytes=%lu dma=%s clock_ns=%llu\n",
+	session = file->private_data;
+	mutex_lock(&lwk_running);
+	lwk_say(&session->text,
+		"machine interface=%d version=%s release=%s arch=%s cpus=%*pbl line_bytes=%d page_bytes=%lu dma=%s clock_ns=%llu counts=",
 		LWK_INTERFACE, LWK_VERSION, utsname()->release, utsname()->machine,
 		cpumask_pr_args(cpu_online_mask), cache_line_size(), PAGE_SIZE, lwk_dma_kind(),
 		clock_ns());
-	lwk_list_forms(text);
+	lwk_list_counters(&session->text, false);
+	lwk_say(&session->text, " lacks=");
+	lwk_list_counters(&session->text, true);
+	lwk_say_control(&session->text);
+	lwk_say(&session->text, "\n");
+	mutex_unlock(&lwk_running);
+	lwk_list_forms(&session->text);
 	return 0;
 }
 
 static const struct file_operations forms_file = {
 	.owner = THIS_MODULE,
 	.open = open_forms,
-	.release = close_text,
+	.release = close_session,
 	.read = read_text,
 	.llseek = default_llseek,
 };
 
 static int __init linewright_init(void)
 {
-	int error = lwk_lookups_init();
+	int error = lwk_run_init();
 
 	if (error)
 		return error;
+	error = lwk_lookups_init();
+	if (error)
+		goto without_lookups;
 	error = lwk_dma_init();
 	if (error)
 		goto without_dma;
@@ -190,6 +254,8 @@ without_folder:
 	lwk_dma_exit();
 without_dma:
 	lwk_lookups_exit();
+without_lookups:
+	lwk_run_exit();
 	return error;
 }
 
@@ -198,6 +264,7 @@ static void __exit linewright_exit(void)
 	debugfs_remove(folder);
 	lwk_dma_exit();
 	lwk_lookups_exit();
+	lwk_run_exit();
 }
 
 module_init(linewright_init);

@@ -21,6 +21,11 @@ enum {
 
 /* ---- allocations: a cell's lines ---- */
 
+static u64 bytes(const struct lwk_cell *cell)
+{
+	return (u64)cell->lines * cell->slots * LWK_APART * num_possible_cpus();
+}
+
 static int prepare(struct lwk_run *run)
 {
 	unsigned int line;
@@ -30,7 +35,7 @@ static int prepare(struct lwk_run *run)
 		return -ENOMEM;
 	run->memory = words;
 	for (line = 0; line < run->cell.lines; line++) {
-		words[line] = __alloc_percpu(run->cell.slots * LWK_APART, LWK_APART);
+		words[line] = __alloc_percpu_gfp(run->cell.slots * LWK_APART, LWK_APART, LWK_GFP);
 		if (!words[line])
 			return -ENOMEM;
 	}
@@ -62,9 +67,9 @@ static void *subject(struct lwk_run *run, unsigned int line, unsigned int thread
 
 	switch ((unsigned long)run->cell.form->detail) {
 	case OF_CPU:
-		return per_cpu_ptr(words[line], run->cell.cpus[thread]);
+		return per_cpu_ptr(words[line], run->request.cpus[thread]);
 	case SHARED:
-		return per_cpu_ptr(words[line], run->cell.cpus[0]);
+		return per_cpu_ptr(words[line], run->request.cpus[0]);
 	}
 	return (void *)(__force unsigned long)words[line];
 }
@@ -193,6 +198,7 @@ EXPLICIT(llsc_add)
 
 static const struct lwk_family family = {
 	.name = "percpu",
+	.bytes = bytes,
 	.prepare = prepare,
 	.finish = finish,
 	.reset = reset,

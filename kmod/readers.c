@@ -3,12 +3,12 @@
 #include <linux/bottom_half.h>
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
+#include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/percpu-rwsem.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
-#include <linux/rwlock.h>
 #include <linux/rwsem.h>
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
@@ -33,6 +33,9 @@
 #ifdef SRCU_READ_FLAVOR_FAST_UPDOWN
 #define HAS_SRCU_FAST_UPDOWN
 #endif
+
+/* On PREEMPT_RT these locks are mutexes whose owners keep interrupts on. */
+#define SPIN_SLEEPS .sleeps = IS_ENABLED(CONFIG_PREEMPT_RT)
 
 #define ALIVE 0x600d600dul
 #define GONE 0xdeaddeadul
@@ -95,6 +98,15 @@ static void finish(struct lwk_run *run)
 	kvfree(guards);
 }
 
+/* What the largest of a guard's per-CPU parts takes on each CPU: a structure of SRCU, on lines of its own. */
+#define PERCPU_BYTES 512
+
+static u64 bytes(const struct lwk_cell *cell)
+{
+	return (u64)cell->lines *
+	       (roundup_pow_of_two(sizeof(struct guard)) + PERCPU_BYTES * num_possible_cpus());
+}
+
 /* A guard that could not be made whole is taken down here, so that finish() only meets whole ones. */
 static int prepare(struct lwk_run *run)
 {
@@ -117,10 +129,6 @@ static int prepare(struct lwk_run *run)
 		guards[line] = guard;
 	}
 	return 0;
-}
-
-static void reset(struct lwk_run *run, unsigned int line)
-{
 }
 
 static void *subject(struct lwk_run *run, unsigned int line, unsigned int thread)
@@ -214,6 +222,55 @@ PAIR(srcu_fast, struct srcu_ctr __percpu *idx, idx = srcu_read_lock_fast(&g->src
 #ifdef HAS_SRCU_FAST_UPDOWN
 PAIR(srcu_fast_updown, struct srcu_ctr __percpu *idx, idx = srcu_read_lock_fast_updown(&g->srcu),
 	srcu_read_unlock_fast_updown(&g->srcu, idx))
+
+/* A domain that is defined, not initialised: all lines of a cell share it. */
+DEFINE_STATIC_SRCU_FAST_UPDOWN(defined);
+PAIR(srcu_fast_updown_defined, struct srcu_ctr __percpu *idx,
+	idx = srcu_read_lock_fast_updown(&defined), srcu_read_unlock_fast_updown(&defined, idx))
+
+/*
+ * The same readers by plain increments with interrupts off: where the instruction of this_cpu_inc() is performed far away, they are
+ * quicker. A cell's domain has readers of one kind, and none in an NMI handler, so that no count is lost.
+ */
+static __always_inline void count_irqsave(unsigned long __percpu *counter)
+{
+	unsigned long flags;
+
+	raw_local_irq_save(flags);
+	raw_cpu_inc(*counter);
+	raw_local_irq_restore(flags);
+}
+
+static __always_inline unsigned long __percpu *lock_irqsave(struct srcu_struct *ssp)
+{
+#ifdef _LINUX_SRCU_FAST_UPDOWN_H /* our patch, for kernels that lack these readers */
+	unsigned long __percpu *locks = __srcu_fast_locks(ssp);
+#else
+	struct srcu_ctr __percpu *pair = READ_ONCE(ssp->srcu_ctrp);
+	unsigned long __percpu *locks = (unsigned long __percpu *)&pair->srcu_locks.counter;
+#endif
+
+	count_irqsave(locks);
+	barrier(); /* the section stays behind; other CPUs: the updater's scan */
+	return locks;
+}
+
+static __always_inline void unlock_irqsave(unsigned long __percpu *locks)
+{
+#ifdef _LINUX_SRCU_FAST_UPDOWN_H
+	unsigned long __percpu *unlocks = locks + 2;
+#else
+	unsigned long __percpu *unlocks = locks + (offsetof(struct srcu_ctr, srcu_unlocks) -
+							  offsetof(struct srcu_ctr, srcu_locks)) /
+							  sizeof(*locks);
+#endif
+
+	barrier(); /* the section stays before; other CPUs: the updater's scan */
+	count_irqsave(unlocks);
+}
+
+PAIR(srcu_fast_updown_irqsave, unsigned long __percpu *idx, idx = lock_irqsave(&g->srcu),
+	unlock_irqsave(idx))
 #endif
 #ifdef CONFIG_TASKS_TRACE_RCU
 PAIR(tasks_trace, NOTHING, rcu_read_lock_trace(), rcu_read_unlock_trace())
@@ -279,6 +336,10 @@ GRACE(rcu, synchronize_rcu())
 GRACE(rcu_expedited, synchronize_rcu_expedited())
 GRACE(srcu, synchronize_srcu(&g->srcu))
 GRACE(srcu_expedited, synchronize_srcu_expedited(&g->srcu))
+#ifdef HAS_SRCU_FAST_UPDOWN
+GRACE(defined, synchronize_srcu(&defined))
+GRACE(defined_expedited, synchronize_srcu_expedited(&defined))
+#endif
 #ifdef CONFIG_TASKS_TRACE_RCU
 GRACE(tasks_trace, synchronize_rcu_tasks_trace())
 #endif
@@ -293,9 +354,9 @@ GRACE(spinlock_irq, spin_lock_irq(&g->spinlock); spin_unlock_irq(&g->spinlock))
 
 static const struct lwk_family family = {
 	.name = "readers",
+	.bytes = bytes,
 	.prepare = prepare,
 	.finish = finish,
-	.reset = reset,
 	.subject = subject,
 	.baseline = loop_empty,
 };
@@ -331,31 +392,34 @@ const struct lwk_form lwk_readers_forms[] = {
 #endif
 #ifdef HAS_SRCU_FAST_UPDOWN
 	PAIR_ROW(srcu_fast_updown, grace_srcu, grace_srcu_expedited, .detail = &kind_fast_updown),
+	PAIR_ROW(srcu_fast_updown_defined, grace_defined, grace_defined_expedited),
+	PAIR_ROW(srcu_fast_updown_irqsave, grace_srcu, grace_srcu_expedited,
+		.detail = &kind_fast_updown),
 #endif
 #ifdef CONFIG_TASKS_TRACE_RCU
 	PAIR_ROW(tasks_trace, grace_tasks_trace, NULL),
 #endif
 	PAIR_ROW(percpu_rwsem, grace_percpu_rwsem, NULL, .detail = &kind_percpu_rwsem,
 		.sleeps = true),
-	PAIR_ROW(rwlock, grace_rwlock, NULL),
+	PAIR_ROW(rwlock, grace_rwlock, NULL, SPIN_SLEEPS),
 	PAIR_ROW(rwsem, grace_rwsem, NULL, .sleeps = true),
 	PAIR_ROW(mutex, grace_mutex, NULL, .sleeps = true),
-	PAIR_ROW(spinlock, grace_spinlock, NULL),
-	PAIR_ROW(spinlock_irq, grace_spinlock_irq, NULL),
+	PAIR_ROW(spinlock, grace_spinlock, NULL, SPIN_SLEEPS),
+	PAIR_ROW(spinlock_irq, grace_spinlock_irq, NULL, .irqs_off = true, SPIN_SLEEPS),
 	PAIR_ROW(refcnt, NULL, NULL),
 	FORM(percpuinc, "readers_floor"),
 	FORM(incpercpu, "readers_floor"),
 	FORM(incpercpu_preempt, "readers_floor"),
 	FORM(incpercpu_bh, "readers_floor"),
-	FORM(incpercpu_irqsave, "readers_floor"),
+	FORM(incpercpu_irqsave, "readers_floor", .irqs_off = true),
 	FORM(acqrel, "readers_floor", .racy = true),
 	FORM(sched_clock, "readers_floor"),
 	FORM(clock, "readers_floor"),
 	FORM(coarse_clock, "readers_floor"),
 	FORM(preempt, "readers_floor"),
 	FORM(bh, "readers_floor"),
-	FORM(irq, "readers_floor"),
-	FORM(irqsave, "readers_floor"),
+	FORM(irq, "readers_floor", .irqs_off = true),
+	FORM(irqsave, "readers_floor", .irqs_off = true),
 };
 
 const unsigned int lwk_readers_count = ARRAY_SIZE(lwk_readers_forms);

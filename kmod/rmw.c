@@ -14,6 +14,11 @@
 
 /* ---- lines: one a page, each at another offset, so that they do not fall into one set of a cache ---- */
 
+static u64 bytes(const struct lwk_cell *cell)
+{
+	return (u64)cell->lines * PAGE_SIZE;
+}
+
 static int prepare(struct lwk_run *run)
 {
 	unsigned int line;
@@ -23,7 +28,7 @@ static int prepare(struct lwk_run *run)
 		return -ENOMEM;
 	run->memory = pages;
 	for (line = 0; line < run->cell.lines; line++) {
-		pages[line] = (void *)get_zeroed_page(GFP_KERNEL);
+		pages[line] = (void *)get_zeroed_page(LWK_GFP);
 		if (!pages[line])
 			return -ENOMEM;
 	}
@@ -84,6 +89,7 @@ LWK_LOOP(baseline, void *p = at->subject, __asm__ __volatile__("" : : "r"(p)))
 
 static const struct lwk_family family = {
 	.name = "rmw",
+	.bytes = bytes,
 	.prepare = prepare,
 	.finish = finish,
 	.reset = reset,
@@ -101,7 +107,7 @@ static const struct lwk_family family = {
 #define CALL_xchg(form, p) form(p, 1)
 #define CALL_read(form, p) form(p)
 
-#define LWK_ROW(name, operation, order, bits, needs)                    \
+#define LWK_ROW(name, operation, order, bits, needs, ...)               \
 	LWK_LOOP(loop_##name##_##bits, uint##bits##_t *p = at->subject, \
 		(void)CALL_##operation(lw_##name##_u##bits, p))
 #include <wire/forms/rmw.def>
@@ -177,10 +183,11 @@ ATOMIC_LOOP(try_cmpxchg_loop_relaxed, try_cmpxchg_relaxed)
 #define ROW(form_name, form_operation, form_order, bits, form_loop, added, ...) \
 	{ .name = form_name, .operation = form_operation, .order = form_order, .width = bits, .family = &family, .loop = form_loop, .counts = added, ##__VA_ARGS__ }
 
-#define LWK_ROW(name, operation, order, bits, needs)                                   \
+#define LWK_ROW(name, operation, order, bits, needs, ...)                              \
 	ROW(#name, #operation, #order, bits, loop_##name##_##bits, COUNTS_##operation, \
-		.missing = lwk_missing_##needs, .racy = IS_PLAIN(#name)),
-#define IS_PLAIN(name) (sizeof(name) == sizeof("plain_add") && (name)[0] == 'p' && (name)[1] == 'l')
+		.missing = lwk_missing_##needs, .racy = IS_RACY(#__VA_ARGS__)),
+/* What a row is made of: `racy`, or something of another length or beginning. */
+#define IS_RACY(made) (sizeof(made) == sizeof("racy") && (made)[0] == 'r')
 
 #define BOTH(name, operation, order, added)                                         \
 	ROW("atomic_" #name, operation, order, 32, loop_atomic_##name##_32, added), \

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Runs one cell: its threads, its windows, the baseline windows beside them, and the sum that shows nothing was lost. */
+/*
+ * Runs the windows of a prepared cell: its threads, their batches, and the sum that shows nothing was lost. Which window comes
+ * when, and which ones count, is the probe's to decide: probe/run.cpp, for user space and kernel alike.
+ */
 #include <linux/cpu.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -10,293 +14,263 @@
 
 #include "linewright.h"
 
-/* Longest baseline window: the loop without the operation settles sooner than a contended one. */
-#define BASELINE_NS 2000000u
+/* Length of a contender's batches: the edges of a window stay sharp. */
+#define CONTENDER_BATCH_NS 10000
 
-/* One window as the timed thread saw it. */
-struct window {
-	u64 ns;
-	u64 ops;
-	u64 longest_ns;		/* its longest batch */
-	unsigned long switches; /* how often the timed thread left its CPU */
+/* The life of a window. Only the timed thread moves it on; every contender watches it. */
+enum phase {
+	STARTING,
+	OPEN,
+	CLOSED,
+	STOP
 };
+
+/* One window runs at a time, under lwk_running, and keeps the times of its batches here. */
+static u32 *batches;
+
+int lwk_run_init(void)
+{
+	batches = kvmalloc_array(LWK_MAX_BATCHES, sizeof(*batches), GFP_KERNEL);
+	return batches ? 0 : -ENOMEM;
+}
+
+void lwk_run_exit(void)
+{
+	kvfree(batches);
+}
 
 u64 lwk_now_ns(void)
 {
 	return ktime_get_raw_ns();
 }
 
-/* Whether the cell has to end early: its request was killed, or its time is up. */
+/* Whether the window has to end early: its request was killed, or its time is up. */
 bool lwk_over(const struct lwk_run *run)
 {
 	return READ_ONCE(run->stop) || lwk_now_ns() > run->deadline_ns;
 }
 
-static unsigned long switches_of(const struct task_struct *task)
+/* Whether a window of `ns` is long enough; it is whole then. */
+bool lwk_lasted(const struct lwk_run *run, u64 ns)
 {
-	return task->nvcsw + task->nivcsw;
+	return ns >= 1000ull * run->request.window_us;
 }
 
-/* Does `iters` operations and counts them. `ops` pairs with the READ_ONCE() in note_ops(): a counter alone. */
-static void do_batch(struct lwk_thread *thread, lwk_loop loop, unsigned long iters)
+void lwk_note_batch(struct lwk_run *run, u64 ns)
 {
-	loop(&thread->at, iters);
-	if (loop == thread->loop) {
-		thread->line_ops += iters;
-		WRITE_ONCE(thread->ops, thread->ops + iters);
-	}
+	if (run->taken < LWK_MAX_BATCHES)
+		run->batches[run->taken++] = min_t(u64, ns, U32_MAX);
 }
 
-/* The iterations whose time is at least LWK_BATCH_NS, found by doubling; it warms up at once. */
-static unsigned long calibrate(struct lwk_thread *thread, lwk_loop loop)
+/* ---- one thread's batches ---- */
+
+/* Time in which this thread was ready to run while another had its CPU. */
+static u64 away_ns(void)
 {
-	unsigned long iters = 1;
-
-	while (iters < (1ul << 20) && !lwk_over(thread->run)) {
-		u64 start = lwk_now_ns();
-
-		do_batch(thread, loop, iters);
-		if (lwk_now_ns() - start >= LWK_BATCH_NS)
-			break;
-		iters *= 2;
-		cond_resched();
-	}
-	return iters;
+#ifdef CONFIG_SCHED_INFO
+	return current->sched_info.run_delay;
+#else
+	return 0;
+#endif
 }
 
-/* Times batches until `length_ns` has passed. Interrupts and preemption are as the operation itself leaves them: on. */
-static void measure(struct lwk_thread *thread, lwk_loop loop, unsigned long batch, u64 length_ns,
-	struct window *window)
+static void do_batch(struct lwk_thread *thread, unsigned long iters)
 {
-	u64 start, before, now;
+	thread->loop(&thread->at, iters);
+	thread->ops_all += iters;
+}
 
-	memset(window, 0, sizeof(*window));
-	window->switches = switches_of(current);
-	start = lwk_now_ns();
-	before = start;
-	do {
-		do_batch(thread, loop, batch);
-		window->ops += batch;
-		cond_resched();
-		now = lwk_now_ns();
-		window->longest_ns = max(window->longest_ns, now - before);
-		before = now;
-	} while (now - start < length_ns && now < thread->run->deadline_ns &&
-		 !READ_ONCE(thread->run->stop));
-	window->ns = now - start;
-	window->switches = switches_of(current) - window->switches;
+static u64 batch_ns(struct lwk_thread *thread, unsigned long iters)
+{
+	u64 start = lwk_now_ns();
+
+	do_batch(thread, iters);
+	return lwk_now_ns() - start;
+}
+
+/* Notes where the thread stands when the window opens; note_close() turns that into what came in it. */
+static void note_open(struct lwk_thread *thread)
+{
+	thread->ops = thread->ops_all;
+	thread->away_ns = away_ns();
+	thread->ns = lwk_now_ns();
+}
+
+static void note_close(struct lwk_thread *thread)
+{
+	thread->ns = lwk_now_ns() - thread->ns;
+	thread->away_ns = away_ns() - thread->away_ns;
+	thread->ops = thread->ops_all - thread->ops;
+	thread->cpu_seen = raw_smp_processor_id();
 }
 
 /* ---- contenders ---- */
 
-static unsigned int contenders(const struct lwk_run *run)
+static void run_until(struct lwk_thread *thread, enum phase phase, unsigned long *iters)
 {
-	return run->cell.threads - 1;
+	/* Acquire: pairs with the release in move_on(). What the batches do orders nothing here. */
+	while (smp_load_acquire(&thread->run->phase) < phase) {
+		u64 ns = batch_ns(thread, *iters);
+
+		if (ns < CONTENDER_BATCH_NS / 2 && *iters < (1ul << 20))
+			*iters *= 2;
+		else if (ns > CONTENDER_BATCH_NS * 2 && *iters > 1)
+			*iters /= 2;
+		cond_resched();
+	}
 }
 
-/* Waits for a round, works until it is over, and waits again, until it is stopped. */
+/* Works from before the window opens until it has closed, and notes what came in it. */
 static int contend(void *data)
 {
 	struct lwk_thread *thread = data;
 	struct lwk_run *run = thread->run;
+	unsigned long iters = 1;
 
-	for (;;) {
-		unsigned long batch;
-
-		wait_event_idle(
-			run->wake, READ_ONCE(run->round) != thread->round || kthread_should_stop());
-		if (kthread_should_stop())
-			return 0;
-		thread->round = READ_ONCE(run->round);
-		batch = calibrate(thread, thread->loop);
-		atomic_inc(&run->running); /* orders nothing: it is a count */
-		wake_up_all(&run->wake);
-		while (READ_ONCE(run->going)) {
-			do_batch(thread, thread->loop, batch);
-			cond_resched();
-		}
-		/* Release: line_ops is seen where stop_contenders() has acquired the count. */
-		(void)atomic_inc_return_release(&run->finished);
-		wake_up_all(&run->wake);
-	}
+	do_batch(thread, iters);
+	/* Release: pairs with the acquire in all_running(): this thread is inside its loop. */
+	(void)atomic_inc_return_release(&run->running);
+	wake_up_all(&run->wake);
+	run_until(thread, OPEN, &iters);
+	note_open(thread);
+	run_until(thread, CLOSED, &iters);
+	note_close(thread);
+	run_until(thread, STOP, &iters);
+	return 0;
 }
 
 static bool all_running(struct lwk_run *run)
 {
-	return atomic_read(&run->running) == contenders(run);
-}
-
-/* Begins a round and returns once every contender is inside its loop. */
-static void start_contenders(struct lwk_run *run)
-{
-	if (!contenders(run))
-		return;
-	atomic_set(&run->running, 0);
-	atomic_set(&run->finished, 0);
-	WRITE_ONCE(run->going, true);
-	/* Release: the line's new start and `going` come before the round; wait_event_idle() in contend() reads it. */
-	smp_store_release(&run->round, run->round + 1);
-	wake_up_all(&run->wake);
-	while (!wait_event_idle_timeout(run->wake, all_running(run), HZ / 10) && !lwk_over(run))
-		;
-}
-
-/* Ends the round and returns once every contender has left its loop, also one that entered it late. */
-static void stop_contenders(struct lwk_run *run)
-{
-	if (!contenders(run))
-		return;
-	WRITE_ONCE(run->going, false);
 	/* Acquire: pairs with the release in contend(). */
-	wait_event_idle(run->wake, atomic_read_acquire(&run->finished) == contenders(run));
+	return atomic_read_acquire(&run->running) == run->cell.threads - 1;
 }
 
-/* ---- windows ---- */
-
-static void reset_line(struct lwk_run *run, unsigned int line)
+static void move_on(struct lwk_run *run, enum phase phase)
 {
-	const struct lwk_family *family = run->cell.form->family;
-	unsigned int index;
-
-	family->reset(run, line);
-	for (index = 0; index < run->cell.threads; index++) {
-		struct lwk_thread *thread = run->threads[index];
-
-		thread->line_ops = 0;
-		thread->at.subject = family->subject(run, line, index);
-	}
+	/* Release: pairs with the acquire in run_until(). */
+	smp_store_release(&run->phase, phase);
 }
 
-/* What the operations should have added up to against what the line holds. */
-static void check_sum(struct lwk_run *run, unsigned int line)
+/* ---- the timed thread ---- */
+
+/* The operations that take about half a batch or more, found by doubling while the contenders run. 0: time is up. */
+static unsigned long find_batch(struct lwk_thread *thread)
 {
-	const struct lwk_form *form = run->cell.form;
-	unsigned int index;
-	u64 ops = 0;
+	struct lwk_run *run = thread->run;
+	unsigned long iters;
+	int i;
 
-	for (index = 0; index < run->cell.threads; index++) {
-		struct lwk_thread *thread = run->threads[index];
+	for (iters = 1; iters < (1ul << 20); iters *= 2) {
+		u64 shortest = U64_MAX;
 
-		run->wrong += thread->at.wrong;
-		thread->at.wrong = 0;
-		if (thread->loop == form->loop)
-			ops += thread->line_ops;
+		for (i = 0; i < 3; i++) {
+			if (lwk_over(run))
+				return 0;
+			shortest = min(shortest, batch_ns(thread, iters));
+			cond_resched();
+		}
+		if (shortest >= run->request.batch_ns / 2)
+			break;
 	}
-	if (!form->counts || !form->family->sum || run->cell.verify || run->cell.grace)
+	return iters;
+}
+
+/* Times batches until the window is long enough. Interrupts and preemption are as the operation itself leaves them: on. */
+static void time_batches(struct lwk_thread *thread)
+{
+	struct lwk_run *run = thread->run;
+	u64 start = lwk_now_ns(), before = start, now;
+
+	do {
+		do_batch(thread, run->batch);
+		cond_resched();
+		now = lwk_now_ns();
+		lwk_note_batch(run, now - before);
+		before = now;
+		run->whole = lwk_lasted(run, now - start);
+	} while (!run->whole && !lwk_over(run));
+}
+
+/* The window from the side of the timed thread, with the contenders running. */
+static void time_window(struct lwk_thread *thread)
+{
+	struct lwk_run *run = thread->run;
+
+	run->batch = run->request.batch ?: find_batch(thread);
+	if (!run->batch)
 		return;
-	run->sum_expected += form->counts > 0 ? ops : -ops;
-	run->sum_found += form->family->sum(run, line);
+	do_batch(thread,
+		run->batch); /* warm, and the length of a batch that was given is not taken on trust */
+	if (lwk_over(run))
+		return;
+	lwk_counters_begin(&run->counters);
+	move_on(run, OPEN);
+	note_open(thread);
+	time_batches(thread);
+	note_close(thread);
+	move_on(run, CLOSED);
+	lwk_counters_end(&run->counters);
+	do_batch(thread,
+		run->batch); /* contenders see the window close while this thread still works */
 }
 
-static void say_window(struct lwk_run *run, unsigned int line, const struct window *window,
-	const struct window *baseline)
-{
-	unsigned int index;
-
-	lwk_say(run->text,
-		"window line=%u ns=%llu ops=%llu batch=%lu longest_ns=%llu switches=%lu baseline_ns=%llu baseline_ops=%llu threads=%llu",
-		line, window->ns, window->ops, run->threads[0]->batch, window->longest_ns,
-		window->switches, baseline->ns, baseline->ops, window->ops);
-	for (index = 1; index < run->cell.threads; index++) {
-		struct lwk_thread *thread = run->threads[index];
-
-		lwk_say(run->text, ",%lu", thread->in_window);
-	}
-	lwk_say(run->text, "\n");
-}
-
-/* How much each contender did since `at_open`. READ_ONCE() pairs with the WRITE_ONCE() in do_batch(): behind by up to a batch. */
-static void note_ops(struct lwk_run *run, bool open)
-{
-	unsigned int index;
-
-	for (index = 1; index < run->cell.threads; index++) {
-		struct lwk_thread *thread = run->threads[index];
-
-		thread->in_window = READ_ONCE(thread->ops) - (open ? 0 : thread->in_window);
-	}
-}
-
-static void one_window(struct lwk_run *run, unsigned int line, u64 length_ns, unsigned long *batch)
-{
-	lwk_loop baseline = run->cell.form->family->baseline;
-	struct lwk_thread *timed = run->threads[0];
-	struct window window, empty;
-
-	reset_line(run, line);
-	if (!*batch)
-		*batch = calibrate(timed, baseline);
-	if (!timed->batch)
-		timed->batch = calibrate(timed, timed->loop);
-	start_contenders(run);
-	do_batch(timed, timed->loop, timed->batch);
-	note_ops(run, true);
-	measure(timed, timed->loop, timed->batch, length_ns, &window);
-	note_ops(run, false);
-	stop_contenders(run);
-	check_sum(run, line);
-	measure(timed, baseline, *batch, min_t(u64, length_ns, BASELINE_NS), &empty);
-	if (raw_smp_processor_id() != timed->cpu)
-		run->error = -ENODEV;
-	say_window(run, line, &window, &empty);
-}
-
-static void windows(struct lwk_run *run)
-{
-	const struct lwk_cell *cell = &run->cell;
-	unsigned long batch = 0;
-	unsigned int i;
-
-	for (i = 0; i < cell->windows && !lwk_over(run) && !run->text->full; i++)
-		one_window(run, (cell->first_line + i) % cell->lines, 1000ull * cell->window_us,
-			&batch);
-}
-
-/* The timed thread: everything that the request waits for. */
+/* What the request waits for. */
 static int timed(void *data)
 {
 	struct lwk_thread *thread = data;
 	struct lwk_run *run = thread->run;
-	const struct lwk_family *family = run->cell.form->family;
 
-	if (family->windows)
-		family->windows(run);
-	else
-		windows(run);
+	/* A window that a family runs by itself has no contenders. */
+	while (!wait_event_idle_timeout(run->wake, all_running(run), HZ / 10) && !lwk_over(run))
+		;
+	if (run->cell.form->family->window) {
+		note_open(thread);
+		run->cell.form->family->window(run);
+		thread->away_ns = away_ns() - thread->away_ns;
+		thread->cpu_seen = raw_smp_processor_id();
+	} else if (all_running(run)) {
+		lwk_counters_open(&run->counters);
+		time_window(thread);
+		lwk_counters_close(&run->counters);
+	}
+	move_on(run, STOP);
 	complete(&run->done);
-	while (!kthread_should_stop())
-		wait_event_idle(run->wake, kthread_should_stop());
 	return 0;
 }
 
-/* ---- the run ---- */
+/* ---- threads ---- */
 
 /* Which loop a thread runs: an updater is the timed thread of a grace-period cell, else the last thread. */
-static lwk_loop loop_of(const struct lwk_cell *cell, unsigned int index)
+static lwk_loop loop_of(const struct lwk_run *run, unsigned int index)
 {
+	const struct lwk_cell *cell = &run->cell;
 	const struct lwk_form *form = cell->form;
 	bool last = index && index + 1 == cell->threads;
 
+	if (run->request.baseline || (index && cell->contender == LWK_PLACEBO))
+		return form->family->baseline;
 	if (cell->grace ? !index : cell->updater && last)
 		return form->grace[cell->updater];
-	if (index && cell->contender == LWK_PLACEBO)
-		return form->family->baseline;
 	return cell->verify ? form->verify : form->loop;
 }
 
 static struct lwk_thread *new_thread(struct lwk_run *run, unsigned int index)
 {
 	const struct lwk_cell *cell = &run->cell;
+	const struct lwk_family *family = cell->form->family;
 	struct lwk_thread *thread = lwk_alloc_apart(sizeof(*thread));
 
 	if (!thread)
 		return NULL;
 	thread->run = run;
 	thread->index = index;
-	thread->cpu = cell->cpus[index];
-	thread->loop = loop_of(cell, index);
+	thread->cpu = run->request.cpus[index];
+	thread->loop = loop_of(run, index);
+	if (family->subject)
+		thread->at.subject = family->subject(run, run->request.line, index);
 	thread->at.mask = cell->slots - 1;
-	thread->at.work = index ? 0 : cell->work;
+	thread->at.work = index || cell->work_kind ? 0 : cell->work;
+	thread->at.traffic = !index && cell->work_kind ? cell->work : 0;
 	thread->at.spacing = index ? cell->contender_iters : 0;
 	thread->at.delay = cell->delay;
 	thread->at.random = 0x9e3779b9u * (index + 1); /* not 0, and another one for each */
@@ -327,21 +301,31 @@ static int start_threads(struct lwk_run *run)
 	return 0;
 }
 
+/* Returns once every thread has ended; those that were never woken end without having run. */
 static void end_threads(struct lwk_run *run)
 {
 	unsigned int index;
 
+	move_on(run, STOP);
 	for (index = 0; index < run->cell.threads; index++) {
 		struct lwk_thread *thread = run->threads[index];
 
-		if (!thread)
+		if (!thread || !thread->task)
 			continue;
-		if (thread->task) {
-			kthread_stop(thread->task);
-			put_task_struct(thread->task);
-		}
-		kfree(thread);
+		kthread_stop(thread->task);
+		put_task_struct(thread->task);
+		thread->task = NULL;
 	}
+}
+
+static void free_threads(struct lwk_run *run)
+{
+	unsigned int index;
+
+	for (index = 0; run->threads && index < run->cell.threads; index++)
+		kfree(run->threads[index]);
+	kfree(run->threads);
+	run->threads = NULL;
 }
 
 /* Waits for the timed thread; a killed request makes it stop behind its present batch. */
@@ -349,61 +333,140 @@ static int wait_for_timed(struct lwk_run *run)
 {
 	if (!wait_for_completion_killable(&run->done))
 		return 0;
-	WRITE_ONCE(run->stop, true);
+	WRITE_ONCE(run->stop, true); /* pairs with the READ_ONCE() in lwk_over() */
 	wait_for_completion(&run->done);
 	return -EINTR;
 }
 
-static void say_end(struct lwk_run *run)
+/* ---- what a window has shown ---- */
+
+/* What the operations should have added up to against what the line holds; wrong reads are the threads'. */
+static void say_window(struct lwk_run *run, struct lwk_text *text)
 {
-	lwk_say(run->text, "sum expected=%llu found=%llu wrong=%lu\n", run->sum_expected,
-		run->sum_found, run->wrong);
-	lwk_say(run->text, "end stop=%s\n", lwk_now_ns() > run->deadline_ns ? "time" : "windows");
+	const struct lwk_form *form = run->cell.form;
+	u64 ops = 0, expected = 0, found = 0;
+	unsigned int index;
+
+	for (index = 0; index < run->cell.threads; index++) {
+		struct lwk_thread *thread = run->threads[index];
+
+		run->wrong += thread->at.wrong;
+		if (thread->loop == form->loop)
+			ops += thread->ops_all;
+	}
+	if (form->counts && form->family->sum && !run->cell.verify && !run->cell.grace) {
+		expected = form->counts > 0 ? ops : -ops;
+		found = form->family->sum(run, run->request.line);
+	}
+	if (form->family->wrong)
+		run->wrong += form->family->wrong(run, run->request.line);
+	lwk_say(text, "window batch=%llu stop=%s expected=%llu found=%llu wrong=%lu\n", run->batch,
+		run->whole ? "length" : "time", expected, found, run->wrong);
+	for (index = 0; index < run->cell.threads; index++) {
+		struct lwk_thread *thread = run->threads[index];
+
+		lwk_say(text, "thread ops=%llu ns=%llu away_ns=%llu cpu=%u\n", thread->ops,
+			thread->ns, thread->away_ns, thread->cpu_seen);
+	}
+	lwk_say_counters(&run->counters, text);
+	lwk_say(text, "batches");
+	for (index = 0; index < run->taken; index++)
+		lwk_say(text, " %u", run->batches[index]);
+	lwk_say(text, "\n");
 }
 
 /*
- * A CPU may go away later: its thread then runs elsewhere, and one_window() finds out. Holding the hotplug lock here would
- * deadlock with a grace period that wants it too, behind a waiting writer.
+ * A CPU may go away later: its thread then runs elsewhere, and says so. Holding the hotplug lock here would deadlock with a grace
+ * period that wants it too, behind a waiting writer.
  */
-static bool cpus_are_online(const struct lwk_cell *cell)
+static bool cpus_are_online(const struct lwk_request *request)
 {
 	unsigned int index;
 
-	for (index = 0; index < cell->threads; index++)
-		if (!cpu_online(cell->cpus[index]))
+	for (index = 0; index < request->cpu_count; index++)
+		if (!cpu_online(request->cpus[index]))
 			return false;
 	return true;
 }
 
-/* Runs a cell that lwk_parse_cell() has accepted; its windows go into `text`. Returns 0 or a negative errno. */
-int lwk_run_cell(struct lwk_cell *cell, struct lwk_text *text)
+/* Runs the window that lwk_parse_window() has accepted; what it shows goes into `text`. Returns 0 or a negative errno. */
+int lwk_window(struct lwk_run *run, struct lwk_text *text)
 {
-	const struct lwk_family *family = cell->form->family;
-	struct lwk_run *run = kvzalloc(sizeof(*run), GFP_KERNEL);
-	int error = -ENOMEM;
+	int error;
 
-	if (!run)
-		return error;
-	run->cell = *cell;
-	run->text = text;
-	run->deadline_ns = lwk_now_ns() + 1000000ull * cell->limit_ms;
-	init_waitqueue_head(&run->wake);
-	init_completion(&run->done);
-	run->threads = kcalloc(cell->threads, sizeof(*run->threads), GFP_KERNEL);
-	if (run->threads)
-		error = family->prepare(run);
-	if (!error) {
-		error = cpus_are_online(cell) ? start_threads(run) : -ENODEV;
-		if (!error)
-			error = wait_for_timed(run);
-		end_threads(run);
-		family->finish(run);
-	}
+	run->deadline_ns = lwk_now_ns() + 1000000ull * run->request.limit_ms;
+	run->batches = batches;
+	run->taken = 0;
+	run->batch = 0;
+	run->wrong = 0;
+	run->error = 0;
+	memset(&run->counters, 0, sizeof(run->counters));
+	run->stop = false;
+	run->whole = false;
+	run->phase = STARTING;
+	atomic_set(&run->running, 0);
+	reinit_completion(&run->done);
+	run->threads = kcalloc(run->cell.threads, sizeof(*run->threads), GFP_KERNEL);
+	if (!run->threads)
+		return -ENOMEM;
+	if (run->cell.form->family->reset)
+		run->cell.form->family->reset(run, run->request.line);
+	error = cpus_are_online(&run->request) ? start_threads(run) : -ENODEV;
+	if (!error)
+		error = wait_for_timed(run);
+	end_threads(run);
 	if (!error)
 		error = run->error;
 	if (!error)
-		say_end(run);
-	kfree(run->threads);
-	kvfree(run);
+		say_window(run, text);
+	free_threads(run);
 	return error;
+}
+
+/* ---- cells ---- */
+
+/* Refuses a cell that would take more than half of the memory that there is without taking it from anybody. */
+static bool fits(const struct lwk_cell *cell, struct lwk_text *text)
+{
+	const u64 mib = 1u << 20, needed = cell->form->family->bytes(cell);
+	const u64 room = (u64)max(si_mem_available(), 0l) * PAGE_SIZE / 2;
+
+	if (needed <= room)
+		return true;
+	lwk_say(text,
+		"error the cell needs about %llu MiB, and %llu MiB, half of what is free, are allowed: smaller lines, slots, instances, entries or entry_bytes\n",
+		needed / mib + 1, room / mib);
+	return false;
+}
+
+/* Takes a cell's memory. NULL: the reason is in `text`, and everything is given back. */
+struct lwk_run *lwk_prepare(const struct lwk_cell *cell, struct lwk_text *text)
+{
+	struct lwk_run *run;
+	int error;
+
+	if (!fits(cell, text))
+		return NULL;
+	run = kvzalloc(sizeof(*run), GFP_KERNEL);
+	if (!run) {
+		lwk_say(text, "error the cell could not be prepared: %d\n", -ENOMEM);
+		return NULL;
+	}
+	run->cell = *cell;
+	init_waitqueue_head(&run->wake);
+	init_completion(&run->done);
+	error = cell->form->family->prepare(run);
+	if (!error)
+		return run;
+	lwk_say(text, "error the cell could not be prepared: %d\n", error);
+	lwk_forget(run);
+	return NULL;
+}
+
+void lwk_forget(struct lwk_run *run)
+{
+	if (!run)
+		return;
+	run->cell.form->family->finish(run);
+	kvfree(run);
 }

@@ -1,1 +1,2 @@
-"""Builds small kernels from Debian's sources, with and without our patches; the program is ../build."""
+"""Builds small kernels from Debian's sources, with and without our patches; the program is
+../build."""

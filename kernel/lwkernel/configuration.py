@@ -1,10 +1,9 @@
-"""The configuration of a small kernel: everything off, then the lines of our fragments, each of which has to be
-granted.
+"""The configuration of a small kernel: everything off, then the lines of our fragments, each of
+which has to be granted.
 
-A fragment is a file of ../config with lines as a kernel's .config has them. A line may end in ``# 6.12`` (other series
-leave it out). What Kconfig does not grant, because a dependency is missing or a name is wrong, stops the build with the
-line.
-"""
+A fragment is a file of ../config with lines as a kernel's .config has them. A line may end in ``#
+6.12`` (other series leave it out). What Kconfig does not grant, because a dependency is missing or
+a name is wrong, stops the build with the line."""
 
 from __future__ import annotations
 
@@ -53,7 +52,12 @@ def symbol(line: str) -> str:
 
 
 def refused(asked: list[str], granted: str) -> list[str]:
-    """The lines that a finished .config does not have. A symbol that is absent there is one that is not set."""
+    """The lines that a finished .config does not have. A symbol that is absent there is one that is
+    not set."""
     have = set(granted.splitlines())
     named = {symbol(line) for line in have if "CONFIG_" in line}
-    return [line for line in asked if line not in have and not (line.startswith("# ") and symbol(line) not in named)]
+    return [
+        line
+        for line in asked
+        if line not in have and not (line.startswith("# ") and symbol(line) not in named)
+    ]

@@ -8,7 +8,8 @@ class Refused(Exception):
 
 
 class Missing(Exception):
-    """This machine lacks a program or a package; the text names the package to install. Exit code 77."""
+    """This machine lacks a program or a package; the text names the package to install. Exit code
+    77."""
 
 
 class Failed(Exception):

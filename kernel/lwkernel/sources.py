@@ -1,6 +1,6 @@
-"""Debian's kernel sources: fetched once by apt under the package's name, unpacked into the user's cache, never changed
-there. A series that this machine's suites do not carry is fetched from the suite that does, through a state of its
-own: apt's lists of the system stay as they are."""
+"""Debian's kernel sources: fetched once by apt under the package's name, unpacked into the user's
+cache, never changed there. A series that this machine's suites do not carry is fetched from the
+suite that does, through a state of its own: apt's lists of the system stay as they are."""
 
 from __future__ import annotations
 
@@ -35,12 +35,21 @@ def call(command: list[str], cwd: Path) -> None:
         raise Failed(f"{Path(command[0]).name} {command[-1]}: {' '.join(last)}")
 
 
-def cache(series: str) -> Path:
-    """Where the sources of a series are kept."""
+def home() -> Path:
+    """Where sources are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "linewright"
+
+
+def known(series: str) -> str:
+    """The series, if it is one of those here."""
     if series not in PACKAGES:
         raise Refused(f"no kernel {series}; there are {', '.join(PACKAGES)}")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    folder = home / "linewright" / PACKAGES[series]
+    return series
+
+
+def cache(series: str) -> Path:
+    """Where the sources of a series are kept."""
+    folder = home() / PACKAGES[known(series)]
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -56,7 +65,8 @@ def archive() -> str:
 
 
 def options(suite: str | None, scratch: Path) -> list[str]:
-    """Options of apt-get: for a suite, a state of its own under `scratch`, whose lists are fetched here."""
+    """Options of apt-get: for a suite, a state of its own under `scratch`, whose lists are fetched
+    here."""
     found = ["-o", "APT::Sandbox::User=root"]
     if suite is None:
         return found
@@ -83,10 +93,14 @@ def unpack_into(folder: Path, package: str, suite: str | None) -> None:
     """Fetch the package and put its sources at folder/tree, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
-        call([tool("apt-get", "apt"), *options(suite, scratch / "apt"), "download", package], scratch)
+        call(
+            [tool("apt-get", "apt"), *options(suite, scratch / "apt"), "download", package], scratch
+        )
         deb = next(scratch.glob("*.deb"))
         call([tool("dpkg-deb", "dpkg"), "-x", str(deb), "deb"], scratch)
-        version = subprocess.run(["dpkg-deb", "-f", str(deb), "Version"], text=True, capture_output=True, check=True)
+        version = subprocess.run(
+            ["dpkg-deb", "-f", str(deb), "Version"], text=True, capture_output=True, check=True
+        )
         tarball = next((scratch / "deb/usr/src").glob("linux-source-*.tar.xz"))
         tool("xz", "xz-utils")
         (scratch / "tree").mkdir()
@@ -115,8 +129,8 @@ def copy(tree: Path, target: Path, how: str = "-a") -> None:
 
 
 def linked_copy(tree: Path, target: Path) -> None:
-    """A copy of a tree whose files are hard links, which nothing may write to; real copies where the file system does
-    not allow that."""
+    """A copy of a tree whose files are hard links, which nothing may write to; real copies where
+    the file system does not allow that."""
     try:
         copy(tree, target, "-al")
     except Failed:

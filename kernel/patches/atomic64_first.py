@@ -1,22 +1,23 @@
 """How operations of atomic64_t on 32-bit x86 first touch their line: chosen at boot.
 
-What: atomic64_first=own|read: read-modify-writes by CMPXCHG8B find their first comparand by a locked instruction,
-which asks for the line at once, or by a plain read of both halves (a torn pair fails the compare and costs a round).
-atomic64_read=own|shared: reads are one LOCK CMPXCHG8B, or a plain read of both halves and then a locked compare, as
-in 2.6.31 to 2.6.34.
+What: atomic64_first=own|read: read-modify-writes by CMPXCHG8B find their first comparand by a
+locked instruction, which asks for the line at once, or by a plain read of both halves (a torn pair
+fails the compare and costs a round). atomic64_read=own|shared: reads are one LOCK CMPXCHG8B, or a
+plain read of both halves and then a locked compare, as in 2.6.31 to 2.6.34.
 
-Why: a plain read fetches a contended line shared, and the locked instruction behind it has to upgrade it: two
-transfers. A locked first read costs a whole failed round where the line is at hand already.
+Why: a plain read fetches a contended line shared, and the locked instruction behind it has to
+upgrade it: two transfers. A locked first read costs a whole failed round where the line is at hand
+already.
 
-Switch: CONFIG_ATOMIC64_FIRST compiles it in; without the boot parameters the kernel does what it does without the
-patch.
+Switch: CONFIG_ATOMIC64_FIRST compiles it in; without the boot parameters the kernel does what it
+does without the patch.
 
 Kernels: 6.1 and 6.12, i386 with CMPXCHG8B.
 
-Upstream: atomic64_read() has asked for ownership at once since 2.6.35. Read-modify-writes began with a locked read,
-or the guess 0, until 6.9 and begin with a plain read since 6.10. Conditional ones (add_unless, inc_not_zero,
-dec_if_positive) begin with a locked read in all kernels, and here: a torn value would decide whether they write.
-"""
+Upstream: atomic64_read() has asked for ownership at once since 2.6.35. Read-modify-writes began
+with a locked read, or the guess 0, until 6.9 and begin with a plain read since 6.10. Conditional
+ones (add_unless, inc_not_zero, dec_if_positive) begin with a locked read in all kernels, and here:
+a torn value would decide whether they write."""
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)
 from lwkernel.edits import Edit
@@ -163,7 +164,10 @@ SYM_FUNC_END(atomic64_read_shared)
 """,
     ),
     Edit(
-        path=CODE, series=("6.1",), before=r"^SYM_FUNC_START\(atomic64_dec_if_positive_cx8\)$", text="#undef read64\n"
+        path=CODE,
+        series=("6.1",),
+        before=r"^SYM_FUNC_START\(atomic64_dec_if_positive_cx8\)$",
+        text="#undef read64\n",
     ),
     Edit(
         path=CODE,

@@ -1,21 +1,21 @@
 """One wait for a scatter list of a device without coherency, in place of one behind every entry.
 
-What: mapping, unmapping and syncing of a list issues the cache operations of all its entries, then waits once. Bounce
-buffers are copied out behind that wait; lists behind an IOMMU are treated alike.
+What: mapping, unmapping and syncing of a list issues the cache operations of all its entries, then
+waits once. Bounce buffers are copied out behind that wait; lists behind an IOMMU are treated alike.
 
-Why: a wait (DSB SY on arm64) drains what was issued before it, so a list of many small entries pays one drain an
-entry.
+Why: a wait (DSB SY on arm64) drains what was issued before it, so a list of many small entries pays
+one drain an entry.
 
 Switch: CONFIG_DMA_ONE_WAIT compiles it in; dma_one_wait=1 on the command line, or
 /sys/module/kernel/parameters/dma_one_wait at any time, switches it on. Off by default.
 
-Kernels: 6.1 and 6.12, arm64; 6.12 and 7.3, riscv. RISC-V's own instructions (Zicbom) are followed by no wait in any
-kernel, so only T-Head's, which are, gain one. In 7.3 the option is for the boot alone, and lists in bounce buffers are
-waited for entry by entry, as that kernel does on arm64.
+Kernels: 6.1 and 6.12, arm64; 6.12 and 7.3, riscv. RISC-V's own instructions (Zicbom) are followed
+by no wait in any kernel, so only T-Head's, which are, gain one. In 7.3 the option is for the boot
+alone, and lists in bounce buffers are waited for entry by entry, as that kernel does on arm64.
 
-Upstream: batched for arm64 in mainline since 2026 (7.3.4: arch_sync_dma_flush() of arch/arm64/include/asm/cache.h), not
-in 6.1 or 6.12; not for RISC-V, which in 7.3.4 does not select ARCH_HAS_BATCHED_DMA_SYNC.
-"""
+Upstream: batched for arm64 in mainline since 2026 (7.3.4: arch_sync_dma_flush() of
+arch/arm64/include/asm/cache.h), not in 6.1 or 6.12; not for RISC-V, which in 7.3.4 does not select
+ARCH_HAS_BATCHED_DMA_SYNC."""
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)
 from dataclasses import replace
@@ -27,7 +27,10 @@ CONFIG = ("CONFIG_DMA_ONE_WAIT=y",)
 
 FILES = {
     "arch/arm64/mm/dma-one-wait.c": {"6.1": "dma_one_wait/arm64.c", "6.12": "dma_one_wait/arm64.c"},
-    "arch/riscv/mm/dma-one-wait.c": {"6.12": "dma_one_wait/riscv.c", "7.3": "dma_one_wait/riscv_flush.c"},
+    "arch/riscv/mm/dma-one-wait.c": {
+        "6.12": "dma_one_wait/riscv.c",
+        "7.3": "dma_one_wait/riscv_flush.c",
+    },
     "include/linux/dma-one-wait.h": {
         "6.1": "dma_one_wait/dma-one-wait.h",
         "6.12": "dma_one_wait/dma-one-wait.h",
@@ -51,7 +54,9 @@ config DMA_ONE_WAIT
 	  dma_one_wait=1 on the kernel's command line.
 
 """
-    return Edit(path="kernel/dma/Kconfig", before=r"^config DMA_API_DEBUG$", series=(series,), text=text)
+    return Edit(
+        path="kernel/dma/Kconfig", before=r"^config DMA_API_DEBUG$", series=(series,), text=text
+    )
 
 
 WAIT = "\tif (one_wait)\n\t\tarch_sync_dma_wait();"
@@ -62,20 +67,34 @@ def list_end(path: str, function: str, before: str = r"^}$") -> Edit:
     return Edit(path=path, inside=rf"^(static )?(void|int) {function}\(", before=before, text=WAIT)
 
 
-def whole_list(path: str, function: str, condition: str, call: str, series: tuple[str, ...] = ()) -> Edit:
+def whole_list(
+    path: str, function: str, condition: str, call: str, series: tuple[str, ...] = ()
+) -> Edit:
     """At the head of a function: a list that meets the condition is left to our own."""
     text = f"\n\tif ({condition}) {{\n\t\t{call};\n\t\treturn;\n\t}}"
-    return Edit(path=path, inside=rf"^(static )?void {function}\(", after=r"^\tint i;$", series=series, text=text)
+    return Edit(
+        path=path,
+        inside=rf"^(static )?void {function}\(",
+        after=r"^\tint i;$",
+        series=series,
+        text=text,
+    )
 
 
-def mapped_list(path: str, function: str, variables: str, mapped: str, lines: str) -> tuple[Edit, ...]:
-    """Mapping of a list: the entries are mapped without their cache operations, these follow each without its wait.
+def mapped_list(
+    path: str, function: str, variables: str, mapped: str, lines: str
+) -> tuple[Edit, ...]:
+    """Mapping of a list: the entries are mapped without their cache operations, these follow each
+    without its wait.
 
-    `variables` is the declaration behind which ours stands, `mapped` the line behind the mapping of an entry, and
-    `lines` what of the entry is cleaned. One wait ends the list, also where an entry fails.
-    """
+    `variables` is the declaration behind which ours stands, `mapped` the line behind the mapping of
+    an entry, and `lines` what of the entry is cleaned. One wait ends the list, also where an entry
+    fails."""
     inside = rf"^(static )?int {function}\("
-    switch = "\tconst bool one_wait = dma_one_wait_for_device(dev) &&\n\t\t\t      !(attrs & DMA_ATTR_SKIP_CPU_SYNC);"
+    switch = (
+        "\tconst bool one_wait = dma_one_wait_for_device(dev) &&\n\t\t\t      !(attrs & "
+        "DMA_ATTR_SKIP_CPU_SYNC);"
+    )
     attributes = "dir, one_wait ? attrs |\n\t\t\t\tDMA_ATTR_SKIP_CPU_SYNC : attrs);"
     clean = f"\t\tif (one_wait)\n\t\t\tarch_sync_dma_for_device_nowait({lines});"
     return (
@@ -90,13 +109,23 @@ def mapped_list(path: str, function: str, variables: str, mapped: str, lines: st
 # What tells a list with bounce buffers from one without, behind an IOMMU.
 BOUNCED = {"6.1": "dev_use_swiotlb(dev)", "6.12": "sg_dma_is_swiotlb(sgl)"}
 
+# Whether memory is a bounce buffer, and whether an entry is an address on the bus.
+NAMES = {
+    "6.1": {"IS_BOUNCED": "is_swiotlb_buffer", "IS_BUS_ADDRESS": "sg_is_dma_bus_address"},
+    "6.12": {"IS_BOUNCED": "swiotlb_find_pool", "IS_BUS_ADDRESS": "sg_dma_is_bus_address"},
+}
+
 
 def bounced_lists(direction: str) -> tuple[Edit, ...]:
     """Syncing of lists with bounce buffers behind an IOMMU."""
-    head = "dma_one_wait_for_cpu(dev, dir)" if direction == "cpu" else "dma_one_wait_for_device(dev)"
+    head = (
+        "dma_one_wait_for_cpu(dev, dir)" if direction == "cpu" else "dma_one_wait_for_device(dev)"
+    )
     call = f"iommu_dma_list_for_{direction}(dev, sgl, nelems, dir)"
     return tuple(
-        whole_list(IOMMU, f"iommu_dma_sync_sg_for_{direction}", f"{head} && {condition}", call, (series,))
+        whole_list(
+            IOMMU, f"iommu_dma_sync_sg_for_{direction}", f"{head} && {condition}", call, (series,)
+        )
         for series, condition in BOUNCED.items()
     )
 
@@ -151,10 +180,11 @@ static void dma_direct_list_for_cpu(struct device *dev,
 	for_each_sg(sgl, sg, nents, i) {
 		phys_addr_t paddr = dma_to_phys(dev, sg_dma_address(sg));
 
-		if (dma_one_wait_is_bus_address(sg))
+		if (IS_BUS_ADDRESS(sg))
 			continue;
 		arch_sync_dma_for_cpu_nowait(paddr, sg->length, dir);
-		bounced |= dma_one_wait_is_bounced(dev, paddr);
+		if (IS_BOUNCED(dev, paddr))
+			bounced = true;
 	}
 	arch_sync_dma_wait();
 	if (!bounced)
@@ -162,8 +192,7 @@ static void dma_direct_list_for_cpu(struct device *dev,
 	for_each_sg(sgl, sg, nents, i) {
 		phys_addr_t paddr = dma_to_phys(dev, sg_dma_address(sg));
 
-		if (!dma_one_wait_is_bus_address(sg) &&
-		    dma_one_wait_is_bounced(dev, paddr))
+		if (!IS_BUS_ADDRESS(sg) && IS_BOUNCED(dev, paddr))
 			swiotlb_sync_single_for_cpu(dev, paddr, sg->length,
 						    dir);
 	}
@@ -262,7 +291,7 @@ static void iommu_dma_list_for_cpu(struct device *dev, struct scatterlist *sgl,
 	for_each_sg(sgl, sg, nelems, i) {
 		phys_addr_t phys = iommu_dma_entry(dev, sg);
 
-		if (dma_one_wait_is_bounced(dev, phys))
+		if (IS_BOUNCED(dev, phys))
 			swiotlb_sync_single_for_cpu(dev, phys, sg->length, dir);
 	}
 }
@@ -277,7 +306,7 @@ static void iommu_dma_list_for_device(struct device *dev,
 	for_each_sg(sgl, sg, nelems, i) {
 		phys_addr_t phys = iommu_dma_entry(dev, sg);
 
-		if (dma_one_wait_is_bounced(dev, phys))
+		if (IS_BOUNCED(dev, phys))
 			swiotlb_sync_single_for_device(dev, phys, sg->length,
 						       dir);
 		arch_sync_dma_for_device_nowait(phys, sg->length, dir);
@@ -365,6 +394,17 @@ static void thead_errata_cache_wait(void)
 )
 
 
+def named(edit: Edit) -> tuple[Edit, ...]:
+    """An edit of kernels that wait behind every entry, for each with that kernel's names."""
+    edits = []
+    for series in edit.series or NAMES:
+        text = edit.text
+        for name, own in NAMES[series].items():
+            text = text.replace(name, own)
+        edits.append(replace(edit, series=(series,), text=text))
+    return tuple(edits)
+
+
 def issued(function: str, operation: str) -> Edit:
     """A vendor's operation without its wait, in a kernel that waits for it behind the list."""
     text = f"""\
@@ -383,7 +423,7 @@ def issued(function: str, operation: str) -> Edit:
 
 EDITS = (
     *SWITCH,
-    *(replace(edit, series=edit.series or ("6.1", "6.12")) for edit in LISTS),
+    *(own for edit in LISTS for own in named(edit)),
     *THEAD,
     issued("arch_dma_cache_wback", "wback_nowait"),
     issued("arch_dma_cache_inv", "inv_nowait"),

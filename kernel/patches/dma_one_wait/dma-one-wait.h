@@ -6,9 +6,8 @@
 #ifndef _LINUX_DMA_ONE_WAIT_H
 #define _LINUX_DMA_ONE_WAIT_H
 
-#include <linux/scatterlist.h>
-#include <linux/swiotlb.h>
-#include <linux/version.h>
+#include <linux/dma-direction.h>
+#include <linux/types.h>
 
 #ifdef CONFIG_DMA_ONE_WAIT
 extern bool dma_one_wait;
@@ -20,9 +19,13 @@ extern bool dma_one_wait;
 void arch_sync_dma_for_device_nowait(phys_addr_t paddr, size_t size, enum dma_data_direction dir);
 void arch_sync_dma_for_cpu_nowait(phys_addr_t paddr, size_t size, enum dma_data_direction dir);
 void arch_sync_dma_wait(void);
-#else
-#define dma_one_wait false
 
+/* Whether lists of this device are to be waited for once on their way to it. */
+static inline bool dma_one_wait_for_device(struct device *dev)
+{
+	return READ_ONCE(dma_one_wait) && !dev_is_dma_coherent(dev);
+}
+#else
 static inline void arch_sync_dma_for_device_nowait(
 	phys_addr_t paddr, size_t size, enum dma_data_direction dir)
 {
@@ -34,13 +37,11 @@ static inline void arch_sync_dma_for_cpu_nowait(
 static inline void arch_sync_dma_wait(void)
 {
 }
-#endif
-
-/* Whether lists of this device are to be waited for once on their way to it. */
 static inline bool dma_one_wait_for_device(struct device *dev)
 {
-	return READ_ONCE(dma_one_wait) && !dev_is_dma_coherent(dev);
+	return false;
 }
+#endif
 
 /* The same on their way back, where there is something to be done. */
 static inline bool dma_one_wait_for_cpu(struct device *dev, enum dma_data_direction dir)
@@ -64,25 +65,6 @@ static inline void arch_sync_dma_lines_for_cpu(
 		arch_sync_dma_for_cpu_nowait(paddr, size, dir);
 	else
 		arch_sync_dma_for_cpu(paddr, size, dir);
-}
-
-/* Two names that differ between kernels. */
-static inline bool dma_one_wait_is_bounced(struct device *dev, phys_addr_t paddr)
-{
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
-	return is_swiotlb_buffer(dev, paddr);
-#else
-	return swiotlb_find_pool(dev, paddr);
-#endif
-}
-
-static inline bool dma_one_wait_is_bus_address(struct scatterlist *sg)
-{
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-	return sg_is_dma_bus_address(sg);
-#else
-	return sg_dma_is_bus_address(sg);
-#endif
 }
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Torture of SRCU readers without barriers: as type srcud, but for the readers and the domain. Included by rcutorture.c. */
+/*
+ * Torture of SRCU readers without barriers: as type srcud, but for the readers and the domain.
+ * Included by rcutorture.c.
+ */
 static int srcu_fast_torture_read_lock(void)
 {
 	struct srcu_ctr __percpu *scp = srcu_read_lock_fast_updown(srcu_ctlp);

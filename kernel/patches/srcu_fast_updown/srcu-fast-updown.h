@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SRCU readers without memory barriers, which one context may begin and another end. Included by srcu.h. Names and types are
- * those of kernels that have such readers of their own (7.x).
+ * SRCU readers without memory barriers, which one context may begin and another end. Included by
+ * srcu.h. Names and types are those of kernels that have such readers of their own (7.x).
  */
 #ifndef _LINUX_SRCU_FAST_UPDOWN_H
 #define _LINUX_SRCU_FAST_UPDOWN_H
@@ -26,9 +26,10 @@ struct srcu_ctr;
 	})
 
 /*
- * The barriers that other readers execute are the updater's here: between its two sums every CPU is made to pass through a
- * grace period of RCU. Counting is one instruction, or is done with preemption off, so it lies on one side of that grace period.
- * The counters are words: atomic_long_t in later kernels, since their other readers may count there in NMI handlers.
+ * The barriers that other readers execute are the updater's here: between its two sums every CPU is
+ * made to pass through a grace period of RCU. Counting is one instruction, or is done with
+ * preemption or interrupts off, so it lies on one side of that grace period. The counters are
+ * words: atomic_long_t in later kernels, since their other readers may count there in NMI handlers.
  */
 static __always_inline void __srcu_count_fast(unsigned long __percpu *counter)
 {
@@ -38,17 +39,22 @@ static __always_inline void __srcu_count_fast(unsigned long __percpu *counter)
 		this_cpu_inc(*counter);
 }
 
-static __always_inline struct srcu_ctr __percpu *srcu_down_read_fast(struct srcu_struct *ssp)
+/* A domain's locks of the present index. Its unlocks are two words behind. */
+static __always_inline unsigned long __percpu *__srcu_fast_locks(struct srcu_struct *ssp)
 {
 	/* Whichever index is found: an updater waits for both. */
-	unsigned long __percpu *locks = (unsigned long __percpu *)ssp->sda->srcu_lock_count +
-					(READ_ONCE(ssp->srcu_idx) & 1);
+	return (unsigned long __percpu *)ssp->sda->srcu_lock_count + (READ_ONCE(ssp->srcu_idx) & 1);
+}
+
+static __always_inline struct srcu_ctr __percpu *srcu_down_read_fast(struct srcu_struct *ssp)
+{
+	unsigned long __percpu *locks = __srcu_fast_locks(ssp);
 
 	RCU_LOCKDEP_WARN(!rcu_is_watching(), "A fast reader begins where RCU does not watch");
 	if (IS_ENABLED(CONFIG_PROVE_RCU))
 		WARN_ON_ONCE(!ssp->fast_readers);
 	__srcu_count_fast(locks);
-	barrier(); /* the section stays behind; on other CPUs: see srcu_readers_active_idx_check() */
+	barrier(); /* the section stays behind; other CPUs: srcu_readers_active_idx_check() */
 	return (struct srcu_ctr __percpu *)locks;
 }
 
@@ -62,7 +68,7 @@ static __always_inline void srcu_up_read_fast(
 	BUILD_BUG_ON(offsetof(struct srcu_data, srcu_unlock_count) !=
 		     offsetof(struct srcu_data, srcu_lock_count) + 2 * sizeof(*locks));
 	RCU_LOCKDEP_WARN(!rcu_is_watching(), "A fast reader ends where RCU does not watch");
-	barrier(); /* the section stays before; on other CPUs: see srcu_readers_active_idx_check() */
+	barrier(); /* the section stays before; other CPUs: srcu_readers_active_idx_check() */
 	__srcu_count_fast(locks + 2);
 }
 
@@ -81,6 +87,26 @@ static __always_inline void srcu_read_unlock_fast_updown(
 {
 	lock_map_release(&ssp->dep_map);
 	srcu_up_read_fast(ssp, scp);
+}
+
+/*
+ * Later kernels have readers that must end in the context they began in, with domains of their own.
+ * Here they are one kind.
+ */
+#define init_srcu_struct_fast(ssp) init_srcu_struct_fast_updown(ssp)
+#define DEFINE_SRCU_FAST(name) DEFINE_SRCU_FAST_UPDOWN(name)
+#define DEFINE_STATIC_SRCU_FAST(name) DEFINE_STATIC_SRCU_FAST_UPDOWN(name)
+
+static __always_inline struct srcu_ctr __percpu *srcu_read_lock_fast(struct srcu_struct *ssp)
+	__acquires(ssp)
+{
+	return srcu_read_lock_fast_updown(ssp);
+}
+
+static __always_inline void srcu_read_unlock_fast(
+	struct srcu_struct *ssp, struct srcu_ctr __percpu *scp) __releases(ssp)
+{
+	srcu_read_unlock_fast_updown(ssp, scp);
 }
 
 #endif
