@@ -1,5 +1,5 @@
-"""The machine code of a program as functions of instructions, read from the disassembler: for every test that looks at
-code."""
+"""The machine code of a program as functions of instructions, read from the disassembler: for every
+test that looks at code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ _TARGET = re.compile(r"<(.+)>$")
 
 @dataclass
 class Instruction:
-    """One instruction. ``text`` is as the disassembler prints it, with single blanks between words."""
+    """One instruction. ``text`` is as the disassembler prints it, with single blanks between
+    words."""
 
     address: int
     text: str
     target: str = ""
-    """Symbol that a jump or call goes to, by relocation or listing; ``name+0x12`` inside a function."""
+    """Symbol that a jump or call goes to, by relocation or listing; ``name+0x12`` inside a
+    function."""
 
     @cached_property
     def mnemonic(self) -> str:
@@ -41,12 +43,16 @@ class Instruction:
 
 
 def disassemble(
-    program: str | Path, objdump: str = "objdump", options: Sequence[str] = ("-d",), wanted: str = ""
+    program: str | Path,
+    objdump: str = "objdump",
+    options: Sequence[str] = ("-d",),
+    wanted: str = "",
 ) -> dict[str, list[Instruction]]:
-    """Function -> its instructions in address order. Functions of one name (static ones, archive members) are joined.
+    """Function -> its instructions in address order. Functions of one name (static ones, archive
+    members) are joined.
 
-    `wanted` is an expression that the names of functions begin with; most of a static program is left out so.
-    """
+    `wanted` is an expression that the names of functions begin with; most of a static program is
+    left out so."""
     begins = re.compile(wanted)
     command = [objdump, *options, "--no-show-raw-insn", str(program)]
     listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout

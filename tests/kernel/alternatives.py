@@ -1,8 +1,9 @@
-"""What an arm64 kernel's alternatives make of its code: reads vmlinux, applies the entries of chosen CPU features.
+"""What an arm64 kernel's alternatives make of its code: reads vmlinux, applies the entries of
+chosen CPU features.
 
-An entry names a site, a replacement of the same length, and a feature; entries are applied in order where the feature
-is there (struct alt_instr of the kernel: two self-relative offsets, feature, two lengths).
-"""
+An entry names a site, a replacement of the same length, and a feature; entries are applied in order
+where the feature is there (struct alt_instr of the kernel: two self-relative offsets, feature, two
+lengths)."""
 
 from __future__ import annotations
 
@@ -43,12 +44,17 @@ class Kernel:
         image = vmlinux.read_bytes()
         self.sections = list(_sections(image))
         text = features.read_text()
-        self.features = {name: int(number) for name, number in re.findall(r"^#define ARM64_(\w+)\s+(\d+)$", text, re.M)}
+        self.features = {
+            name: int(number)
+            for name, number in re.findall(r"^#define ARM64_(\w+)\s+(\d+)$", text, re.M)
+        }
         self.entries = list(self._table())
 
     def bytes_at(self, address: int, count: int) -> bytes:
         for section in self.sections:
-            if section.address <= address and address + count <= section.address + len(section.data):
+            if section.address <= address and address + count <= section.address + len(
+                section.data
+            ):
                 return section.data[address - section.address :][:count]
         raise LookupError(f"{address:x} is in no section")
 
@@ -64,7 +70,8 @@ class Kernel:
             yield Entry(at + site, self.bytes_at(where, new), where, feature)
 
     def applied(self, present: set[str], among: set[str]) -> dict[int, bytes]:
-        """Code at every site that has an entry of a feature in `among`, when the features `present` are there."""
+        """Code at every site that has an entry of a feature in `among`, when the features `present`
+        are there."""
         have = {self.features[name] for name in present}
         asked = {self.features[name] for name in among}
         sites = {entry.site for entry in self.entries if entry.feature in asked}
@@ -84,15 +91,20 @@ class Kernel:
         replaced = {
             address
             for entry in self.entries
-            for address in range(entry.replacement_at, entry.replacement_at + len(entry.replacement), 4)
+            for address in range(
+                entry.replacement_at, entry.replacement_at + len(entry.replacement), 4
+            )
         }
         for section in self.sections:
             if not section.code:
                 continue
-            words = [word for (word,) in struct.iter_unpack("<I", section.data[: len(section.data) & ~3])]
+            words = [
+                word for (word,) in struct.iter_unpack("<I", section.data[: len(section.data) & ~3])
+            ]
             for number, (word, after) in enumerate(zip(words, [*words[1:], 0], strict=True)):
                 address = section.address + 4 * number
-                # The upper half of a kernel address is no instruction: the pair is an entry of the global offset table.
+                # The upper half of a kernel address is no instruction: the pair is an entry of the
+                # global offset table.
                 if address not in replaced and after >> 16 != 0xFFFF:
                     yield address, word
 
@@ -104,12 +116,22 @@ def _sections(image: bytes) -> Iterator[Section]:
     for name, kind, flags, address, offset, length in heads:
         if kind == 1 and flags & 2:  # SHT_PROGBITS that takes memory
             end = image.index(b"\0", names + name)
-            yield Section(image[names + name : end].decode(), address, image[offset : offset + length], bool(flags & 4))
+            yield Section(
+                image[names + name : end].decode(),
+                address,
+                image[offset : offset + length],
+                bool(flags & 4),
+            )
 
 
 def base_register(word: int) -> int:
     """Rn of a load, a store, a prefetch or an atomic."""
     return word >> 5 & 31
+
+
+def is_branch(word: int) -> bool:
+    """B to a place nearby."""
+    return word >> 26 == 0b000101
 
 
 def is_prefetch_for_write(word: int) -> bool:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""refscale and map_benchmark beside the same cells of linewright.ko, in one kind of boot: instructions.
+"""refscale and map_benchmark beside the same cells of linewright.ko, in one kind of boot:
+instructions.
 
     benchmarks.py [SERIES [ARCH]]      6.12 arm64; SERIES may be the folder of a kernel that kernel/build has made
 
-QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that what all three report is
-instructions executed per operation. It is a property of the code, not of a machine; nothing here is a time.
-"""
+QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that what
+all three report is instructions executed per operation. It is a property of the code, not of a
+machine; nothing here is a time."""
 
 from __future__ import annotations
 
@@ -58,13 +59,17 @@ def refscale(folder: Path, arch: str, out: Path) -> dict[str, float]:
     found = {}
     for number, kind in enumerate(REFSCALE):
         part = "\n".join(boot.output[1 + 3 * number :][:3])
-        runs = [float(number) for number in re.findall(r"^(?:\[.*?\] )?\d+\t(\d+\.\d+)$", part, re.MULTILINE)]
+        runs = [
+            float(number)
+            for number in re.findall(r"^(?:\[.*?\] )?\d+\t(\d+\.\d+)$", part, re.MULTILINE)
+        ]
         found[kind] = min(runs, default=float("nan"))
     return found
 
 
 def map_benchmark(folder: Path, arch: str, out: Path, built: Path) -> dict[str, str]:
-    """What map_benchmark says of buffers of one page, and of 16, on the module's own device without coherency."""
+    """What map_benchmark says of buffers of one page, and of 16, on the module's own device without
+    coherency."""
     init = small.program(ROOT / "tests/system/init.c", arch, out)
     guest = str(small.program(ROOT / "tests/kernel/small_guest.c", arch, out))
     device = "/sys/bus/platform/devices/linewright-dma/driver_override"
@@ -72,27 +77,48 @@ def map_benchmark(folder: Path, arch: str, out: Path, built: Path) -> dict[str, 
         [guest, "module", "/linewright.ko"],
         [guest, "write", device, "dma_map_benchmark"],
         [guest, "write", "/sys/bus/platform/drivers/dma_map_benchmark/bind", "linewright-dma"],
-        *([guest, "map", granule, direction] for granule in ("1", "16") for direction in ("1", "2")),
+        *(
+            [guest, "map", granule, direction]
+            for granule in ("1", "16")
+            for direction in ("1", "2")
+        ),
     ]
     files = {"linewright.ko": (built / "linewright.ko").read_bytes()}
     boot = small.boot(folder, arch, init, commands, files=files, machine=ICOUNT)
-    return {" ".join(words[1:]): text for words, text in zip(commands[3:], boot.output[3:], strict=True)}
+    return {
+        " ".join(words[1:]): text for words, text in zip(commands[3:], boot.output[3:], strict=True)
+    }
 
 
-def by_module(folder: Path, arch: str, out: Path, built: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """The same by the module: reader pairs less the loop, and lists of one entry of one page and of 16."""
+def by_module(
+    folder: Path, arch: str, out: Path, built: Path
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The same by the module: reader pairs less the loop, and lists of one entry of one page and of
+    16."""
     init = small.program(ROOT / "tests/system/init.c", arch, out)
     machine = Machine(folder / "vmlinuz", arch, built, init, None, more=ICOUNT)
 
     def least(**asked: object) -> float:
-        windows = [parsed(line) for line in machine.ask(cell(cpus=0, windows=8, **asked)) if line.startswith("window ")]
+        windows = [
+            parsed(line)
+            for line in machine.ask(cell(cpus=0, windows=8, **asked))
+            if line.startswith("window ")
+        ]
         return min(int(window["ns"]) / int(window["ops"]) for window in windows)
 
     try:
         offered = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
-        operations = {form["name"]: form["operation"] for form in offered if form["family"] in ("readers", "lookups")}
+        operations = {
+            form["name"]: form["operation"]
+            for form in offered
+            if form["family"] in ("readers", "lookups")
+        }
         empty = {
-            lookup: least(operation="readers_none", form="lookup_empty" if lookup else "readers_empty", width=8)
+            lookup: least(
+                operation="readers_none",
+                form="lookup_empty" if lookup else "readers_empty",
+                width=8,
+            )
             for lookup in (False, True)
         }
         readers = {
@@ -102,7 +128,12 @@ def by_module(folder: Path, arch: str, out: Path, built: Path) -> tuple[dict[str
         }
         lists = {
             f"{step} {pages} {direction}": least(
-                operation=step, form="dma_sg", width=8, entries=1, entry_bytes=4096 * pages, direction=direction
+                operation=step,
+                form="dma_sg",
+                width=8,
+                entries=1,
+                entry_bytes=4096 * pages,
+                direction=direction,
             )
             for step in ("dma_map", "dma_unmap")
             for pages in (1, 16)
@@ -121,7 +152,10 @@ def main(argv: list[str]) -> int:
         built = small.module(folder, arch, out / "module")
         theirs, (readers, lists) = refscale(folder, arch, out), by_module(folder, arch, out, built)
         mapped = map_benchmark(folder, arch, out, built)
-    print(f"instructions per operation, executed under emulation (no time); Linux {folder.name}, small configuration")
+    print(
+        f"instructions per operation, executed under emulation (no time); Linux {folder.name}, "
+        "small configuration"
+    )
     print("refscale type | refscale | form | linewright.ko")
     for kind, form in REFSCALE.items():
         if form in readers:

@@ -1,4 +1,5 @@
-"""Counts how often chosen instructions run inside an emulated kernel, by the function that holds them. No times."""
+"""Counts how often chosen instructions run inside an emulated kernel, by the function that holds
+them. No times."""
 
 from __future__ import annotations
 
@@ -29,21 +30,39 @@ def plugin(out: Path, interface: int = 1) -> Path:
     """The plugin, built in a folder."""
     target = out / "count_plugin.so"
     source = ROOT / "tests/kernel/count_plugin.c"
-    words = ["gcc", "-O2", "-Wall", f"-DINTERFACE={interface}", "-shared", "-fPIC", "-o", str(target), str(source)]
+    words = [
+        "gcc",
+        "-O2",
+        "-Wall",
+        f"-DINTERFACE={interface}",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(target),
+        str(source),
+    ]
     subprocess.run(words, check=True)
     return target
 
 
 def words(built: Path, to: Path, chosen: Kinds) -> tuple[str, ...]:
-    """Words for the emulator; counts are in the file `to` once it has ended. One thread, so that they are exact."""
+    """Words for the emulator; counts are in the file `to` once it has ended. One thread, so that
+    they are exact."""
     kinds = ",".join(f"{mask:x}:{value:x}=on" for mask, value in chosen.values())
     return ("-accel", "tcg,thread=single", "-plugin", f"{built},to={to},{kinds}")
 
 
 def by_function(vmlinux: Path, counts: Path, chosen: Kinds) -> Counter[tuple[str, str]]:
-    """(kind, function) to executions; a module's count for `module`. The kernel runs where it was linked (nokaslr)."""
-    listed = subprocess.run(["nm", "-n", str(vmlinux)], text=True, capture_output=True, check=True).stdout
-    rows = [row for row in map(str.split, listed.splitlines()) if row[1] in "tT" and row[2][0] not in "$."]
+    """(kind, function) to executions; a module's count for `module`. The kernel runs where it was
+    linked (nokaslr)."""
+    listed = subprocess.run(
+        ["nm", "-n", str(vmlinux)], text=True, capture_output=True, check=True
+    ).stdout
+    rows = [
+        row
+        for row in map(str.split, listed.splitlines())
+        if row[1] in "tT" and row[2][0] not in "$."
+    ]
     symbols = [(int(row[0], 16), row[2]) for row in rows]
     starts = [address for address, _ in symbols]
     end = next(int(row.split()[0], 16) for row in listed.splitlines() if row.endswith(" _end"))

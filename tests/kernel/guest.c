@@ -1,5 +1,12 @@
-/* Runs in the test machine: that linewright.ko cannot be unloaded while it works, that a killed request ends, that others are refused. */
+/*
+ * Runs in the test machine: that linewright.ko cannot be unloaded while it works, that a killed request ends, that others are
+ * refused, that the runner unloads it however it ends, and that its PCI device may go away.
+ *
+ *     guest MODULE                      in the machine of tests/kernel/machine.py, whose runner is /t/1/linewright-kernel
+ *     guest MODULE VENDOR:DEVICE        the PCI device only
+ */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +21,8 @@
 #include <unistd.h>
 
 #define CELL "/sys/kernel/debug/linewright/cell"
-#define LONG_CELL "operation=none\nform=empty\nwidth=64\ncpus=0\nwindows=1000\nwindow_us=100000\nlimit_ms=60000\n"
+#define CELL_LINES "operation=none\nform=empty\nwidth=64\n"
+#define RUNNER "/t/1/linewright-kernel"
 
 static int wrong(const char *what) {
     printf("guest: %s: %s\n", what, strerror(errno));
@@ -30,38 +38,55 @@ static double now_s(void) {
 
 static void sleep_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
-static int load(const char *path) {
+static int load_with(const char *path, const char *parameters) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int error = fd < 0 || syscall(SYS_finit_module, fd, "", 0);
+    int error = fd < 0 || syscall(SYS_finit_module, fd, parameters, 0);
 
     if (fd >= 0)
         close(fd);
     return error;
 }
 
+static int load(const char *path) { return load_with(path, ""); }
+
 static long unload(void) { return syscall(SYS_delete_module, "linewright", O_NONBLOCK); }
 
-/* In a child: a cell of a minute. */
-static pid_t begin_long_cell(void) {
+/* A request and its answer; 0, or what the request was refused with. */
+static int ask(int fd, const char *request, char *answer, size_t room) {
+    int error = write(fd, request, strlen(request)) < 0 ? errno : 0;
+    ssize_t n;
+    size_t used = 0;
+
+    lseek(fd, 0, SEEK_SET);
+    while (used + 1 < room && (n = read(fd, answer + used, room - 1 - used)) > 0)
+        used += (size_t)n;
+    answer[used] = 0;
+    return error;
+}
+
+/* In a child: a window of ten seconds. */
+static pid_t begin_long_window(void) {
     pid_t child = fork();
 
     if (child == 0) {
+        static char answer[1 << 20];
         int fd = open(CELL, O_RDWR);
 
-        _exit(fd < 0 || write(fd, LONG_CELL, sizeof(LONG_CELL) - 1) < 0);
+        _exit(fd < 0 || ask(fd, "prepare 0\n" CELL_LINES, answer, sizeof(answer)) ||
+              ask(fd, "window 0\ncpus=0\nwindow_us=10000000\nlimit_ms=60000\n", answer, sizeof(answer)));
     }
     return child;
 }
 
 /* Under load: unloading is refused, and a second cell waits until the first has been killed. */
 static int under_load(void) {
-    pid_t child = begin_long_cell();
+    pid_t child = begin_long_window();
     double start;
     int status;
 
     sleep_ms(1000);
     if (waitpid(child, &status, WNOHANG))
-        return wrong("the long cell did not run");
+        return wrong("the long window did not run");
     if (unload() == 0 || errno != EWOULDBLOCK)
         return wrong("unloaded while a cell ran");
     start = now_s();
@@ -90,34 +115,135 @@ static int others(void) {
     return 0;
 }
 
-/* A cell is over when its time is, whatever it asks for. */
+/* A window is over when its time is, however long it was to be, and says so. */
 static int time_limit(void) {
-    static const char request[] = "operation=none\nform=empty\ncpus=0\nwindows=1000\nwindow_us=100000\nlimit_ms=500\n";
+    static char answer[1 << 20];
     int fd = open(CELL, O_RDWR);
-    char answer[4096] = "";
-    double start = now_s();
 
-    if (fd < 0 || write(fd, request, sizeof(request) - 1) < 0)
-        return wrong("a cell with a time limit");
-    if (now_s() - start > 10)
-        return wrong("limit_ms=500 took more than 10 s");
-    while (read(fd, answer, sizeof(answer) - 1) == sizeof(answer) - 1)
-        ;
+    if (fd < 0 || ask(fd, "prepare 0\n" CELL_LINES, answer, sizeof(answer)) ||
+        ask(fd, "window 0\ncpus=0\nwindow_us=10000000\nlimit_ms=200\n", answer, sizeof(answer)))
+        return wrong("a window with a time limit");
     close(fd);
-    return strstr(answer, "end stop=time") ? 0 : wrong("the cell does not say that its time was over");
+    return strstr(answer, "stop=time") ? 0 : wrong("the window does not say that its time was over");
 }
 
-/* usage: guest MODULE */
+/* The runner, with a pipe as its input; the pipe's end. */
+static int start_runner(const char *module, pid_t *child) {
+    int ends[2], answers[2];
+    char line[6] = "";
+
+    if (pipe(ends) || pipe(answers))
+        return -1;
+    *child = fork();
+    if (*child == 0) {
+        dup2(ends[0], 0);
+        dup2(answers[1], 1);
+        close(ends[1]);
+        execl(RUNNER, "linewright-kernel", "--module", module, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[0]);
+    close(answers[1]);
+    if (read(answers[0], line, 5) != 5 || strcmp(line, "ready"))
+        return -1;
+    return ends[1];
+}
+
+/* It unloads the module at the end of its input and on a request to end; a terminal's Ctrl-C is the probe's to act on. */
+static int runner_unloads(const char *module, int signal) {
+    pid_t child;
+    int input = start_runner(module, &child), status;
+
+    if (input < 0)
+        return wrong("the runner did not start");
+    if (access(CELL, F_OK))
+        return wrong("the runner did not load the module");
+    kill(child, signal);
+    if (signal == SIGINT && (sleep_ms(300), waitpid(child, &status, WNOHANG) != 0))
+        return wrong("SIGINT ended the runner");
+    if (signal == SIGINT)
+        close(input);
+    if (waitpid(child, &status, 0) != child)
+        return wrong("the runner did not end");
+    if (access(CELL, F_OK) == 0)
+        return wrong("the runner left the module loaded");
+    return 0;
+}
+
+static int tell_driver(const char *file, const char *device) {
+    char path[64];
+    int fd, bad;
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/drivers/linewright/%s", file);
+    fd = open(path, O_WRONLY);
+    bad = fd < 0 || write(fd, device, strlen(device)) < 0;
+    if (fd >= 0)
+        close(fd);
+    return bad;
+}
+
+/* The name of the one device that the driver has. */
+static int bound_device(char *name, size_t room) {
+    DIR *folder = opendir("/sys/bus/pci/drivers/linewright");
+    struct dirent *entry;
+    int found = 0;
+
+    while (folder && (entry = readdir(folder)))
+        if (strchr(entry->d_name, ':')) {
+            snprintf(name, room, "%.*s", (int)room - 1, entry->d_name);
+            found++;
+        }
+    if (folder)
+        closedir(folder);
+    return found != 1;
+}
+
+/* A device that is unbound is used no more, and one that comes back is used again. */
+static int device(const char *module, const char *id) {
+    static char answer[1 << 20];
+    static const char *const steps[] = {"dma_map", "dma_unmap", "dma_sync_for_device", "dma_sync_for_cpu"};
+    char parameters[64], name[64];
+    int fd, i;
+
+    snprintf(parameters, sizeof(parameters), "dma_pci=%s", id);
+    if (load_with(module, parameters) || bound_device(name, sizeof(name)))
+        return wrong("loading with a PCI device");
+    fd = open(CELL, O_RDWR);
+    for (i = 0; i < 12; i++) {
+        int gone = i / 4 == 1, error;
+
+        if (i == 4 && tell_driver("unbind", name))
+            return wrong("unbind");
+        if (i == 8 && tell_driver("bind", name))
+            return wrong("bind");
+        snprintf(answer, 200, "prepare %d\noperation=%s\nform=dma_sg\nwidth=8\nentries=4\n", i, steps[i % 4]);
+        if (ask(fd, strdup(answer), answer, sizeof(answer)))
+            return wrong("prepare");
+        snprintf(answer, 200, "window %d\ncpus=0\n", i);
+        error = ask(fd, strdup(answer), answer, sizeof(answer));
+        if (error != (gone ? ENODEV : 0) || (gone && !strstr(answer, "error ")))
+            return wrong(gone ? "a device that is gone was used" : "a window with the device");
+    }
+    close(fd);
+    if (unload())
+        return wrong("unloading with a device");
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    if (argc != 2 || load(argv[1]))
-        return wrong("load");
     if (mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL) && errno != EBUSY)
         return wrong("debugfs");
+    if (argc == 3)
+        return device(argv[1], argv[2]);
+    if (argc != 2 || load(argv[1]))
+        return wrong("load");
     if (under_load() || time_limit() || others())
         return 1;
     if (unload())
         return wrong("unload");
     if (access(CELL, F_OK) == 0)
         return wrong("its files stay behind the unloaded module");
-    return load(argv[1]) || unload() ? wrong("loading again") : 0;
+    if (load(argv[1]) || unload())
+        return wrong("loading again");
+    return runner_unloads(argv[1], SIGTERM) || runner_unloads(argv[1], SIGINT);
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Instructions that an operation executes inside arm64 kernels: counted by the emulator, a property of the code.
+"""Instructions that an operation executes inside arm64 kernels: counted by the emulator, a property
+of the code.
 
     instructions.py KERNEL[:OPTIONS]…      KERNEL: a folder that kernel/build printed, or Debian's 6.1 or 6.12
 
-One column a KERNEL, booted with OPTIONS. QEMU's -icount makes one executed instruction one nanosecond of the machine's
-clock, so that the windows of linewright.ko, less those of its baseline loop, count instructions. These are no times.
-"""
+One column a KERNEL, booted with OPTIONS. QEMU's -icount makes one executed instruction one
+nanosecond of the machine's clock, so that the windows of linewright.ko, less those of its baseline
+loop, count instructions. These are no times."""
 
 from __future__ import annotations
 
@@ -27,8 +28,15 @@ WANTED = {
 
 
 def per_operation(machine: Machine, form: dict[str, str]) -> float:
-    """Instructions of a form less those of its loop, the least of some windows: an interrupt only adds."""
-    asked = {"operation": form["operation"], "form": form["name"], "width": form["width"], "cpus": 0, "windows": 8}
+    """Instructions of a form less those of its loop, the least of some windows: an interrupt only
+    adds."""
+    asked = {
+        "operation": form["operation"],
+        "form": form["name"],
+        "width": form["width"],
+        "cpus": 0,
+        "windows": 8,
+    }
     windows = [parsed(line) for line in machine.ask(cell(**asked)) if line.startswith("window ")]
 
     def least(ns: str, ops: str) -> float:
@@ -50,7 +58,9 @@ def made(kernel: str, out: Path) -> Path:
 def counted(image: Path, options: str, out: Path) -> dict[str, float]:
     """Instructions by operation, form and width for one boot."""
     init = small.program(ROOT / "tests/system/init.c", ARCH, out)
-    machine = Machine(image, ARCH, out / "module", init, None, options, ("-icount", "shift=0,sleep=off"))
+    machine = Machine(
+        image, ARCH, out / "module", init, None, options, ("-icount", "shift=0,sleep=off")
+    )
     try:
         forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
         return {

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Debian's kernels for the module's tests: image, headers and build tools of a release, fetched once and kept.
+"""Debian's kernels for the module's tests: image, headers and build tools of a release, fetched
+once and kept.
 
     kernels.py fetch SERIES ARCH                    prints the folder
     kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT, prints what the build said
 
-SERIES is 6.1, 6.12 or 7 (by the Debian suite that carries it; 7 is the newest there is on the day of the fetch), ARCH
-amd64, arm64 or, for 6.1 and 6.12, i386. Nothing is installed: packages
-are fetched through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64 module is built by
-a cross compiler and the amd64 build tools of the same release.
+SERIES is 6.1, 6.12 or 7 (by the Debian suite that carries it; 7 is the newest there is on the day
+of the fetch), or 6.1-rt for the kernel with PREEMPT_RT; ARCH amd64, arm64 or, for 6.1 and 6.12,
+i386. Nothing is installed: packages are
+fetched through apt into a private state and unpacked into the cache of `run_arm64.py`. An arm64
+module is built by a cross compiler and the amd64 build tools of the same release.
 
 Exit code: 0 done; 1 the build failed; 77 something that is needed is missing here (says what).
 """
@@ -23,14 +25,26 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/system"))
+sys.path[:0] = [str(ROOT / "tests/system"), str(ROOT / "tests/py")]
 
 from run_arm64 import SKIP, Unavailable, apt_options, cache_folder, call, tool  # noqa: E402
 
-SUITES = {"6.1": "bookworm", "6.12": "bookworm-backports", "7": "trixie-backports"}
+from support import waiting  # noqa: E402
+
+SUITES = {
+    "6.1": "bookworm",
+    "6.1-rt": "bookworm",
+    "6.12": "bookworm-backports",
+    "7": "trixie-backports",
+}
 LIBRARIES = {"7": "trixie"}
-"""The suite whose C library a series' build tools need, where it is a later one than Debian 12. So is its compiler."""
-IMAGES = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "i386": "linux-image-686-pae"}
+"""The suite whose C library a series' build tools need, where it is a later one than Debian 12. So
+is its compiler."""
+IMAGES = {
+    "amd64": "linux-image-cloud-amd64",
+    "arm64": "linux-image-cloud-arm64",
+    "i386": "linux-image-686-pae",
+}
 CROSS = {"amd64": "", "arm64": "aarch64-linux-gnu-", "i386": ""}
 KERNEL_ARCH = {"amd64": "x86", "arm64": "arm64", "i386": "i386"}
 TRIPLET = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "i386": "i686-linux-gnu"}
@@ -90,7 +104,8 @@ def only(names: list[str], pattern: str, of: str) -> str:
 
 
 def unpack_libraries(apt: Apt, suite: str, tool_package: str, tree: Path) -> None:
-    """The libraries that a package's programs need, from `suite`, with all that these need in turn."""
+    """The libraries that a package's programs need, from `suite`, with all that these need in
+    turn."""
     libraries = Apt(apt.state.with_name("libraries"), "amd64", suite)
     found: set[str] = set()
     pending = apt.depends(tool_package)
@@ -103,27 +118,32 @@ def unpack_libraries(apt: Apt, suite: str, tool_package: str, tree: Path) -> Non
 
 
 def run_with_libraries(tree: Path, final: Path) -> None:
-    """Put a script in the place of every build tool that starts it with the loader and the libraries of `tree`, which
-    will lie at `final`."""
+    """Put a script in the place of every build tool that starts it with the loader and the
+    libraries of `tree`, which will lie at `final`."""
     place = "libraries/usr/lib/x86_64-linux-gnu"
     loader = f"{final}/{place}/ld-linux-x86-64.so.2 --library-path {final}/{place}"
-    for program in [path for path in (tree / "usr/lib").rglob("*") if path.is_file() and not path.is_symlink()]:
+    for program in [
+        path for path in (tree / "usr/lib").rglob("*") if path.is_file() and not path.is_symlink()
+    ]:
         with program.open("rb") as opened:
             if opened.read(4) != b"\x7fELF" or not program.stat().st_mode & 0o100:
                 continue
         moved = program.rename(program.with_name(f"{program.name}.elf"))
         # objtool finds its part for an architecture by its own name.
-        program.write_text(f'#!/bin/sh\nexec {loader} --argv0 "$0" {final / moved.relative_to(tree)} "$@"\n')
+        program.write_text(
+            f'#!/bin/sh\nexec {loader} --argv0 "$0" {final / moved.relative_to(tree)} "$@"\n'
+        )
         program.chmod(0o755)
 
 
 def fetch_into(folder: Path, series: str, architecture: str, scratch: Path) -> None:
     apt = Apt(scratch / "apt", architecture, SUITES[series])
     tree = scratch / "tree"
-    image = only(apt.depends(IMAGES[architecture]), r"linux-image-\d.*", "the kernel's package")
+    meta = IMAGES[architecture].replace("cloud", "rt" if series.endswith("-rt") else "cloud")
+    image = only(apt.depends(meta), r"linux-image-\d.*", "the kernel's package")
     headers = image.replace("linux-image-", "linux-headers-").replace("-unsigned", "")
     needed = apt.depends(headers)
-    common = only(needed, r"linux-headers-.*-common", headers)
+    common = only(needed, r"linux-headers-.*-common(-rt)?", headers)
     kbuild = only(needed, r"linux-kbuild-.*", headers)
     # In 7.x the image's package is empty: the kernel is in another one, and its modules in a third.
     binary = [name for name in apt.depends(image) if name.startswith("linux-binary-")]
@@ -139,7 +159,9 @@ def fetch_into(folder: Path, series: str, architecture: str, scratch: Path) -> N
     (tree / "release").write_text(release + "\n")
     makefile = tree / f"usr/src/linux-headers-{release}/Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{folder}/tree/usr/src/"))
-    image_file = next(path for at in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz") for path in tree.glob(at))
+    image_file = next(
+        path for at in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz") for path in tree.glob(at)
+    )
     image_file.replace(tree / "vmlinuz")
     shutil.rmtree(tree / "lib/modules", ignore_errors=True)
     tree.replace(folder / "tree")  # the last step: what is in the cache is whole
@@ -160,16 +182,17 @@ def fetch(series: str, architecture: str, beside: Path) -> Path:
 
 
 CLANG = ("CONFIG_CC_IS_GCC=", "CONFIG_CC_IS_CLANG=y")
-"""What the configuration would say to make if clang had built the kernel: its words for retpolines, and no warnings
-that the headers cause. `clang_config.h` says it to the preprocessor."""
+"""What the configuration would say to make if clang had built the kernel: its words for retpolines,
+and no warnings that the headers cause. `clang_config.h` says it to the preprocessor."""
 CLANG_UNTRACED = {"amd64": ("CC_FLAGS_FTRACE=",)}
-"""clang does not list a module's calls for the tracer, as gcc does there, so that they would never be patched out."""
+"""clang does not list a module's calls for the tracer, as gcc does there, so that they would never
+be patched out."""
 
 
 def builder(series: str, architecture: str, compiler: str) -> list[str]:
-    """Words of `make` that choose the compiler. A distribution's headers carry the options of the gcc that built the
-    kernel, which is this machine's for the kernels of its own release: `known_options.sh` leaves out those that another
-    compiler does not know."""
+    """Words of `make` that choose the compiler. A distribution's headers carry the options of the
+    gcc that built the kernel, which is this machine's for the kernels of its own release:
+    `known_options.sh` leaves out those that another compiler does not know."""
     words = [f"ARCH={KERNEL_ARCH[architecture]}"]
     if CROSS[architecture]:
         words.append(f"CROSS_COMPILE={CROSS[architecture]}")
@@ -177,7 +200,12 @@ def builder(series: str, architecture: str, compiler: str) -> list[str]:
     wrapper = Path(__file__).with_name("known_options.sh")
     if compiler == "clang":
         tool("clang-19", "clang-19")
-        return [*words, *CLANG, *CLANG_UNTRACED.get(architecture, ()), f"CC={wrapper} clang-19 --target={triplet}"]
+        return [
+            *words,
+            *CLANG,
+            *CLANG_UNTRACED.get(architecture, ()),
+            f"CC={wrapper} clang-19 --target={triplet}",
+        ]
     tool(gcc, f"gcc-{CROSS[architecture]}".rstrip("-"))
     return [*words, f"CC={wrapper} {gcc}" if series in LIBRARIES else f"CC={gcc}"]
 
@@ -188,13 +216,8 @@ def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> s
     release = (tree / "release").read_text().strip()
     command = ["make", "-C", str(ROOT / "kmod"), f"KERNEL={release}", f"OUT={out}", "W=1"]
     command.append(f"KDIR={tree}/usr/src/linux-headers-{release}")
-    done = subprocess.run(
-        [*command, *builder(series, architecture, compiler)],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=900,
-        check=False,
+    done = waiting.run(
+        [*command, *builder(series, architecture, compiler)], stderr=subprocess.STDOUT
     )
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
@@ -202,13 +225,17 @@ def build(series: str, architecture: str, out: Path, compiler: str = "gcc") -> s
 
 
 def warnings(said: str) -> list[str]:
-    """What a build said against the module: not against the kernel's headers, nor that other tools built the kernel."""
+    """What a build said against the module: not against the kernel's headers, nor that other tools
+    built the kernel."""
     return [
         line
         for line in said.splitlines()
         if re.search("warning:", line, re.IGNORECASE)
         and "/linux-headers-" not in line
-        and not re.match(r"warning: (the compiler|pahole version) differs from the one used to build the kernel", line)
+        and not re.match(
+            r"warning: (the compiler|pahole version) differs from the one used to build the kernel",
+            line,
+        )
     ]
 
 

@@ -1,44 +1,59 @@
-"""An emulated machine with linewright.ko in it: boots one of Debian's kernels and hands cells to the module's runner in
-there."""
+"""An emulated machine with linewright.ko in it: boots one of Debian's kernels and hands cells to
+the module's runner in there."""
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import re
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
+from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/system"), str(ROOT / "tests/kernel")]
+sys.path[:0] = [str(ROOT / "tests" / room) for room in ("system", "kernel", "py")]
 
 import kernels  # noqa: E402
-from run_arm64 import initramfs, tool  # noqa: E402
+from run_arm64 import guest_words, initramfs, tool  # noqa: E402
+
+from support import waiting  # noqa: E402
 
 CPUS = 2
-"""As many as the machines have that run the tests: a lock whose next owner waits for a host CPU takes seconds."""
-# The kernel tests its timer by a busy loop: with no host CPU at hand for the emulated timer that ends in a panic.
+"""As many as the machines have that run the tests: a lock whose next owner waits for a host CPU
+takes seconds."""
+# The kernel tests its timer by a busy loop: with no host CPU at hand for the emulated timer that
+# ends in a panic.
 CONSOLE = {"amd64": "ttyS0 no_timer_check", "arm64": "ttyAMA0", "i386": "ttyS0 no_timer_check"}
-# CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold part of RAX: a panic
-# in some boots. A kernel for 32 bits cannot do without CMPXCHG8B, of which the same was seen (all flags set, behind
-# an addition of -1): blocks of one instruction, which leave no flags to be made up later, have not shown it.
+# CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold
+# part of RAX: a panic in some boots. A kernel for 32 bits cannot do without CMPXCHG8B, of which the
+# same was seen (all flags set, behind an addition of -1): blocks of one instruction, which leave no
+# flags to be made up later, have not shown it.
 QEMU = {
     "amd64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"]),
-    "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"]),
-    "i386": ("qemu-system-i386", "qemu-system-x86", ["-M", "q35", "-cpu", "max,vendor=GenuineIntel", "-singlestep"]),
+    "arm64": (
+        "qemu-system-aarch64",
+        "qemu-system-arm",
+        ["-M", "virt", "-cpu", "max,pauth-impdef=on"],
+    ),
+    "i386": (
+        "qemu-system-i386",
+        "qemu-system-x86",
+        ["-M", "q35", "-cpu", "max,vendor=GenuineIntel", "-singlestep"],
+    ),
 }
-CONSOLE["x86_64"], QEMU["x86_64"] = CONSOLE["amd64"], QEMU["amd64"]  # the kernel's name beside Debian's
-BOOT_S = 240
-ANSWER_S = 240
-"""Far above what a cell takes under emulation on a machine that does other things, too."""
+CONSOLE["x86_64"], QEMU["x86_64"] = (
+    CONSOLE["amd64"],
+    QEMU["amd64"],
+)  # the kernel's name beside Debian's
 
 
 class Machine:
-    """A booted kernel. `ask` is a request to the module's runner; `log` is everything that the console has said,
-    `build_warnings` what the compilers said against the module."""
+    """A booted kernel. `ask` is a request to the module's runner; `log` is everything that the
+    console has said, `build_warnings` what the compilers said against the module."""
 
     def __init__(
         self,
@@ -50,21 +65,23 @@ class Machine:
         options: str = "",
         more: tuple[str, ...] = (),
     ) -> None:
-        """`guest`, a program or a command, runs before the runner, `options` end the kernel's command line, `more`
-        words go to the emulator."""
+        """`guest`, a program or a command, runs before the runner, `options` end the kernel's
+        command line, `more` words go to the emulator."""
         self.architecture, self.built = architecture, built
         module = (built / "linewright.ko").read_bytes()
         runner = [str(built / "linewright-kernel"), "--module", "/linewright.ko"]
-        commands = [guest if isinstance(guest, list) else [str(guest), "/linewright.ko"]] if guest else []
+        commands = (
+            [guest if isinstance(guest, list) else [str(guest), "/linewright.ko"]] if guest else []
+        )
         commands.append(runner)
         self._archive = tempfile.NamedTemporaryFile(suffix=".cpio")
         self._archive.write(initramfs(init, commands, {"linewright.ko": module}))
         self._archive.flush()
         name, package, machine = QEMU[architecture]
-        command = [tool(name, package), *machine, "-smp", str(CPUS), "-m", "1024", "-nographic", "-nic", "none"]
-        command += [*more, "-no-reboot", "-kernel", str(vmlinuz), "-initrd", self._archive.name, "-append"]
         # Warnings and worse go to the console, and a warning ends the test that caused it.
-        command.append(f"console={CONSOLE[architecture]} loglevel=5 panic=-1 limit_s=3000 {options}")
+        line = f"console={CONSOLE[architecture]} loglevel=5 panic=-1 limit_s=7200 {options}"
+        words = guest_words(vmlinuz, self._archive.name, line, CPUS, 1024)
+        command = [tool(name, package), *machine, *words, *more]
         self.log: list[str] = []
         self.build_warnings: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -72,65 +89,134 @@ class Machine:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         threading.Thread(target=self._read, daemon=True).start()
-        self.before = self._until("ready", BOOT_S)
+        self.before = self._until("ready")
 
     def _read(self) -> None:
         for line in self.process.stdout:
             self._lines.put(line.decode(errors="replace").replace("\r", "").rstrip("\n"))
         self._lines.put(None)
 
-    def _until(self, last: str, seconds: float) -> list[str]:
-        """The lines up to one that is `last`; AssertionError with the console's end when it does not come."""
+    def _until(self, last: str) -> list[str]:
+        """The lines up to one that is `last`; AssertionError with the console's end when the
+        machine ends before it, or stands still."""
         found: list[str] = []
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                line = None
+        while (line := self._line()) != last:
             if line is None:
-                raise AssertionError(
-                    f"no {last!r} from the machine; its console ends with:\n" + "\n".join(self.log[-60:])
-                )
+                raise AssertionError(f"no {last!r} from the machine; {self._end_of_log()}")
             self.log.append(line)
-            if line == last:
-                return found
             found.append(line)
+        self.log.append(last)
+        return found
 
-    def ask(self, request: str) -> list[str]:
-        """The lines of the runner's answer to a request."""
+    def _line(self) -> str | None:
+        """The console's next line; None when the machine has ended."""
+        if self._lines.empty():
+            with contextlib.suppress(queue.Empty):
+                return self._lines.get(timeout=1)
+            waiting.wait_for(lambda: not self._lines.empty(), said=self._end_of_log)
+        return self._lines.get()
+
+    def _end_of_log(self) -> str:
+        return "its console ends with:\n" + "\n".join(self.log[-60:])
+
+    def say(self, request: str) -> list[str]:
+        """The lines of the runner's answer to a request as it is. What the kernel says on the
+        console meanwhile is in `log` alone."""
         self.process.stdin.write((request.strip() + "\n\n").encode())
         self.process.stdin.flush()
-        return self._until("done", ANSWER_S)
+        answer = self._until("done")
+        return [line for line in answer if not re.match(r"\[ *\d+\.\d+\] ", line)]
+
+    def ask(self, request: str | dict[str, object]) -> list[str]:
+        """The answer to a request, or to all that a cell of `cell()` takes: it is prepared, each
+        window runs with its baseline, and it is forgotten.
+
+        Of a cell, a line ``window`` for each window, a line ``sum`` over all of them and ``end
+        stop=length`` or ``time``; or the line ``error``.
+        """
+        if isinstance(request, str):
+            return self.say(request)
+        fields = dict(request)
+        windows = int(fields.pop("windows"))
+        window = {key: fields.pop(key) for key in WINDOW & fields.keys()}
+        refused = self.say("prepare 0\n" + lines_of(fields))
+        answer = refused or self._windows(windows, int(fields.get("lines", 1)), window)
+        self.say("forget 0")
+        return answer
+
+    def _windows(self, count: int, lines: int, window: dict[str, object]) -> list[str]:
+        answer, totals, stops = [], dict.fromkeys(("expected", "found", "wrong"), 0), set()
+        for number in range(count):
+            asked = window | {"line": number % lines}
+            timed = self.say("window 0\n" + lines_of(asked))
+            if timed[0].startswith("error "):
+                return timed
+            empty = self.say("window 0\n" + lines_of(asked | {"baseline": 1}))
+            if empty[0].startswith("error "):
+                return empty
+            said = parsed(timed[0])
+            threads = [parsed(line) for line in timed if line.startswith("thread ")]
+            beside = parsed(next(line for line in empty if line.startswith("thread ")))
+            answer.append(
+                f"window line={number % lines} ns={threads[0]['ns']} ops={threads[0]['ops']}"
+                f" batch={said['batch']} baseline_ns={beside['ns']} baseline_ops={beside['ops']}"
+                f" threads={','.join(thread['ops'] for thread in threads)}"
+            )
+            totals = {key: totals[key] + int(said[key]) for key in totals}
+            stops.add(said["stop"])
+        total = " ".join(f"{key}={value % 2**64}" for key, value in totals.items())
+        return [*answer, f"sum {total}", f"end stop={'time' if 'time' in stops else 'length'}"]
 
     def serve(self, path: Path) -> None:
-        """Answer one client of a socket as the runner would: relay.py, in the place of linewright-kernel."""
+        """Answer clients of a socket, one after the other, as the runner would: relay.py, in the
+        place of linewright-kernel. Returns when the socket's file is gone."""
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
             listener.listen(1)
-            stream = listener.accept()[0].makefile("rwb")
+            listener.settimeout(0.2)
+            while path.exists():
+                try:
+                    client = listener.accept()[0]
+                except TimeoutError:
+                    continue
+                client.settimeout(None)
+                with client:
+                    self._serve(client.makefile("rwb"))
+
+    def _serve(self, stream: BinaryIO) -> None:
         stream.write(b"ready\n")
         stream.flush()
         request = b""
-        for line in stream:
-            request += line
-            if line == b"\n":
-                answer = self.ask(request.decode())
-                stream.write("".join(f"{word}\n" for word in [*answer, "done"]).encode())
-                stream.flush()
-                request = b""
-        stream.close()
+        with contextlib.suppress(BrokenPipeError):
+            for line in stream:
+                request += line
+                if line == b"\n":
+                    answer = self.say(request.decode())
+                    stream.write("".join(f"{word}\n" for word in [*answer, "done"]).encode())
+                    stream.flush()
+                    request = b""
+            stream.close()
 
     def warnings(self) -> list[str]:
         """What the kernel complained about since it booted."""
-        signs = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "soft lockup", "INFO: task", "Call trace", "Call Trace")
+        signs = (
+            "WARNING:",
+            "BUG:",
+            "Oops",
+            "INFO: rcu",
+            "soft lockup",
+            "INFO: task",
+            "Call trace",
+            "Call Trace",
+        )
         return [line for line in self.log if any(sign in line for sign in signs)]
 
     def end(self) -> None:
-        """End the runner's input; the machine switches itself off, and the emulator's plugins write what they have."""
+        """End the runner's input; the machine switches itself off, and the emulator's plugins write
+        what they have."""
         self.process.stdin.write(b"\x04")
         self.process.stdin.flush()
-        self.process.wait(timeout=BOOT_S)
+        waiting.wait_for(lambda: self.process.poll() is not None, said=self._end_of_log)
 
     def close(self) -> None:
         self.process.kill()
@@ -138,10 +224,19 @@ class Machine:
         self._archive.close()
 
 
-def cell(**fields: object) -> str:
-    """A cell as the module reads it: short windows, which show no time but everything else."""
-    chosen = {"windows": 2, "window_us": 2000, "limit_ms": 20000} | fields
-    return "\n".join(f"{key}={value}" for key, value in chosen.items())
+WINDOW = {"line", "cpus", "window_us", "limit_ms", "batch", "batch_ns", "baseline"}
+"""Keys that belong to a window; the others are the cell's."""
+
+
+def cell(**fields: object) -> dict[str, object]:
+    """A cell with its windows, for `Machine.ask`: short ones, which show no time but everything
+    else, below the longest limit that the module takes: on PREEMPT_RT one grace period on a loaded
+    machine may take a third of it."""
+    return {"windows": 2, "window_us": 2000, "limit_ms": 60000} | fields
+
+
+def lines_of(fields: dict[str, object]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in fields.items())
 
 
 def parsed(line: str) -> dict[str, str]:
@@ -165,7 +260,8 @@ def program(source: Path, architecture: str, out: Path) -> Path:
 
 
 def boot(series: str, architecture: str, out: Path, compiler: str = "gcc") -> Machine:
-    """Fetch the kernel, build the module, boot. Raises run_arm64.Unavailable with what is missing."""
+    """Fetch the kernel, build the module, boot. Raises run_arm64.Unavailable with what is
+    missing."""
     name, package, _ = QEMU[architecture]
     tool(name, package)
     tree = kernels.fetch(series, architecture, ROOT / "build")

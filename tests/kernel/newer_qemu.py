@@ -1,8 +1,8 @@
-"""A newer QEMU than Debian 12's for RISC-V, whose processors have cache operations: fetched from the backports.
+"""A newer QEMU than Debian 12's for RISC-V, whose processors have cache operations: fetched from
+the backports.
 
-Nothing is installed: the packages are unpacked into the cache. Its libraries are those of the installed
-qemu-system-misc.
-"""
+Nothing is installed: the packages are unpacked into the cache. Its libraries are those of the
+installed qemu-system-misc."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ class Qemu:
     @property
     def command(self) -> tuple[str, ...]:
         """How it is started: its own modules, not those of the installed one."""
-        return ("env", f"QEMU_MODULE_DIR={self.tree / 'usr/lib/x86_64-linux-gnu/qemu'}", str(self.program))
+        return (
+            "env",
+            f"QEMU_MODULE_DIR={self.tree / 'usr/lib/x86_64-linux-gnu/qemu'}",
+            str(self.program),
+        )
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -60,7 +64,9 @@ def fetch() -> Qemu:
                     apt.unpack(package, Path(name) / "tree")
                 (Path(name) / "tree").replace(folder / "tree")
     found = Qemu(folder / "tree")
-    done = subprocess.run([str(found.program), "-cpu", "help"], text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        [str(found.program), "-cpu", "help"], text=True, capture_output=True, check=False
+    )
     if "thead-c906" not in done.stdout:
         raise Unavailable(f"{found.program} does not run here: {done.stderr.strip()[-200:]}")
     return found

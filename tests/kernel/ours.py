@@ -7,9 +7,19 @@ from pathlib import Path
 import small
 
 PATCHES = {
-    ("6.1", "arm64"): ("arm64_lse_prefetch", "arm64_percpu_form", "dma_one_wait"),
-    ("6.12", "arm64"): ("arm64_lse_prefetch", "arm64_percpu_form", "dma_one_wait", "srcu_fast_updown"),
-    ("7.3", "arm64"): ("arm64_lse_prefetch",),
+    ("6.1", "arm64"): (
+        "arm64_lse_prefetch",
+        "arm64_percpu_form",
+        "dma_one_wait",
+        "srcu_fast_updown",
+    ),
+    ("6.12", "arm64"): (
+        "arm64_lse_prefetch",
+        "arm64_percpu_form",
+        "dma_one_wait",
+        "srcu_fast_updown",
+    ),
+    ("7.3", "arm64"): ("arm64_lse_prefetch", "srcu_fast_updown"),
     ("6.12", "x86_64"): ("srcu_fast_updown",),
     ("6.1", "x86_64"): ("srcu_fast_updown",),
     ("6.12", "i386"): ("atomic64_first",),
@@ -17,13 +27,17 @@ PATCHES = {
     ("6.12", "riscv"): ("dma_one_wait",),
     ("7.3", "riscv"): ("dma_one_wait",),
 }
-FRAGMENTS = {"arm64": ("dma", "iommu", "torture"), "riscv": ("dma",), "x86_64": ("lockdep", "kasan", "dma", "torture")}
+FRAGMENTS = {
+    "arm64": ("dma", "iommu", "torture", "kunit"),
+    "riscv": ("dma",),
+    "x86_64": ("lockdep", "kasan", "dma", "torture", "kunit"),
+}
 """On x86-64 with everything that finds mistakes; what counts instructions runs on the others."""
 
 
 def kernel(series: str, arch: str, without: str = "") -> Path:
-    """The kernel's folder; run_arm64.Unavailable with what is missing. `without` leaves one patch out of the same
-    configuration, for a comparison with the kernel as it is without that patch."""
+    """The kernel's folder; run_arm64.Unavailable with what is missing. `without` leaves one patch
+    out of the same configuration, for a comparison with the kernel as it is without that patch."""
     names = [name for name in PATCHES.get((series, arch), ()) if name != without]
     words = [word for name in names for word in ("--patch", name)]
     words += [word for name in FRAGMENTS.get(arch, ()) for word in ("--fragment", name)]

@@ -1,5 +1,5 @@
-"""Stands for linewright-kernel where the module is in a test's machine: passes lines to a socket and back. relay.py
-SOCKET"""
+"""Stands for linewright-kernel where the module is in a test's machine: passes lines to a socket
+and back. relay.py SOCKET"""
 
 from __future__ import annotations
 

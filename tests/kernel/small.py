@@ -1,9 +1,8 @@
-"""Small kernels of ours for tests: built by kernel/build, booted in an emulated machine, each command's output and exit
-code read back."""
+"""Small kernels of ours for tests: built by kernel/build, booted in an emulated machine, each
+command's output and exit code read back."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -14,17 +13,27 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/system"), str(ROOT / "tests/kernel")]
 
-from run_arm64 import Unavailable, console_of, initramfs, tool  # noqa: E402
+from run_arm64 import Unavailable, console_of, guest_words, initramfs, outcomes, tool  # noqa: E402
 
 QEMU = {
-    "arm64": ("qemu-system-aarch64", "qemu-system-arm", ["-M", "virt", "-cpu", "max,pauth-impdef=on"], "ttyAMA0"),
-    "x86_64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"], "ttyS0"),
+    "arm64": (
+        "qemu-system-aarch64",
+        "qemu-system-arm",
+        ["-M", "virt", "-cpu", "max,pauth-impdef=on"],
+        "ttyAMA0",
+    ),
+    "x86_64": (
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        ["-M", "q35", "-cpu", "max,-cx16"],
+        "ttyS0 no_timer_check",
+    ),
     # As in machine.py, which says why.
     "i386": (
         "qemu-system-i386",
         "qemu-system-x86",
         ["-M", "q35", "-cpu", "max,vendor=GenuineIntel", "-singlestep"],
-        "ttyS0",
+        "ttyS0 no_timer_check",
     ),
     "riscv": ("qemu-system-riscv64", "qemu-system-misc", ["-M", "virt"], "ttyS0"),
 }
@@ -41,7 +50,10 @@ LIMIT_S = 600
 def built(series: str, arch: str, *words: str) -> Path:
     """The folder of a kernel; what kernel/build says is shown when it fails."""
     done = subprocess.run(
-        [str(ROOT / "kernel/build"), series, arch, *words], text=True, capture_output=True, check=False
+        [str(ROOT / "kernel/build"), series, arch, *words],
+        text=True,
+        capture_output=True,
+        check=False,
     )
     if done.returncode == 77:
         raise Unavailable(done.stderr.strip())
@@ -54,7 +66,9 @@ def program(source: Path, arch: str, out: Path, *words: str) -> Path:
     compiler, package = COMPILER[arch]
     tool(compiler[0], package)
     target = out / f"{source.stem}-{arch}"
-    subprocess.run([*compiler, "-O2", "-Wall", "-static", "-o", str(target), str(source), *words], check=True)
+    subprocess.run(
+        [*compiler, "-O2", "-Wall", "-static", "-o", str(target), str(source), *words], check=True
+    )
     return target
 
 
@@ -73,7 +87,17 @@ def _made(command: list[str]) -> None:
 
 def module(kernel: Path, arch: str, out: Path) -> Path:
     """linewright.ko and its runner against a small kernel; the folder with both."""
-    _made(["make", "-C", f"{ROOT}/kmod", "KERNEL=small", f"OUT={out}", f"KDIR={kernel}/source/out", *CROSS[arch]])
+    _made(
+        [
+            "make",
+            "-C",
+            f"{ROOT}/kmod",
+            "KERNEL=small",
+            f"OUT={out}",
+            f"KDIR={kernel}/source/out",
+            *CROSS[arch],
+        ]
+    )
     return out
 
 
@@ -101,7 +125,16 @@ class Boot:
 
     def complaints(self) -> list[str]:
         """Lines in which the kernel complains."""
-        signs = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "soft lockup", "INFO: task", "Call trace", "Call Trace")
+        signs = (
+            "WARNING:",
+            "BUG:",
+            "Oops",
+            "INFO: rcu",
+            "soft lockup",
+            "INFO: task",
+            "Call trace",
+            "Call Trace",
+        )
         return [line for line in self.console.splitlines() if any(sign in line for sign in signs)]
 
 
@@ -116,30 +149,15 @@ def boot(
     cpus: int = 2,
     emulator: tuple[str, ...] = (),
 ) -> Boot:
-    """Boot a kernel with `options` on its command line, run the commands, switch it off. `machine` are words for the
-    emulator; `emulator` is the command of another one than Debian 12's."""
+    """Boot a kernel with `options` on its command line, run the commands, switch it off. `machine`
+    are words for the emulator; `emulator` is the command of another one than Debian 12's."""
     name, package, words, console = QEMU[arch]
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(initramfs(init, commands, files))
         archive.flush()
-        command = [
-            *(emulator or (tool(name, package),)),
-            *words,
-            "-smp",
-            str(cpus),
-            "-m",
-            "1024",
-            "-nographic",
-            "-nic",
-            "none",
-            *machine,
-        ]
-        command += ["-no-reboot", "-kernel", str(kernel / "vmlinuz"), "-initrd", archive.name, "-append"]
-        command.append(f"console={console} panic=-1 nokaslr limit_s={LIMIT_S} {options}")
-        said = console_of(command, LIMIT_S * (len(commands) + 1)).replace("\r", "")
-    codes = {int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", said, re.MULTILINE)}
-    output = []
-    for number in range(len(commands)):
-        part = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", said, re.MULTILINE | re.DOTALL)
-        output.append(part[1].strip() if part else "")
-    return Boot(said, output, [codes.get(number) for number in range(len(commands))])
+        line = f"console={console} panic=-1 nokaslr limit_s={LIMIT_S} {options}"
+        command = [*(emulator or (tool(name, package),)), *words]
+        command += guest_words(kernel / "vmlinuz", archive.name, line, cpus, 1024)
+        said = console_of([*command, *machine], LIMIT_S * (len(commands) + 1)).replace("\r", "")
+    found = outcomes(said, len(commands))
+    return Boot(said, [output for output, _ in found], [code for _, code in found])

@@ -6,6 +6,7 @@
  *   small_guest module FILE [PARAMETERS]   loads a module; one that says EAGAIN at the end of its tests has run
  *   small_guest unload NAME   unloads a module; a test that runs until then says how it ended
  *   small_guest write FILE TEXT   writes to a file of /proc or /sys
+ *   small_guest read FILE         prints the first line of such a file
  *   small_guest sleep SECONDS
  *   small_guest map PAGES DIRECTION   runs the kernel's map_benchmark for a second: 1 to the device, 2 from it
  */
@@ -119,6 +120,17 @@ static int write_to(const char *path, const char *text) {
     return fd < 0 || write(fd, text, strlen(text)) < 0 ? wrong(path) : 0;
 }
 
+static int read_from(const char *path) {
+    char line[256];
+    FILE *file = fopen(path, "re");
+
+    if (!file || !fgets(line, sizeof(line), file))
+        return wrong(path);
+    fclose(file);
+    printf("%s", line);
+    return 0;
+}
+
 /* What map_benchmark is asked and answers, by its ioctl (the kernel exports no header of it). */
 struct map_benchmark {
     unsigned long long map_100ns, map_deviation, unmap_100ns, unmap_deviation;
@@ -149,12 +161,14 @@ int main(int argc, char **argv) {
         return syscall(SYS_delete_module, argv[2], 0) ? wrong(argv[2]) : 0;
     if (argc == 4 && strcmp(argv[1], "write") == 0)
         return write_to(argv[2], argv[3]);
+    if (argc == 3 && strcmp(argv[1], "read") == 0)
+        return read_from(argv[2]);
     if (argc == 4 && strcmp(argv[1], "map") == 0)
         return map(atoi(argv[2]), atoi(argv[3]));
     if (argc == 3 && strcmp(argv[1], "sleep") == 0)
         return (int)sleep((unsigned)atoi(argv[2]));
     if (argc == 3 && (strcmp(argv[1], "text") == 0 || strcmp(argv[1], "show") == 0))
         return over_code(argv[2], argv[1][0] == 't');
-    fprintf(stderr, "small_guest text|show|module|unload|write|map|sleep …\n");
+    fprintf(stderr, "small_guest text|show|module|unload|write|read|map|sleep …\n");
     return 2;
 }

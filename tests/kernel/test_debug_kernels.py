@@ -1,9 +1,9 @@
-"""linewright.ko in kernels of ours with lockdep and KASAN: every kind of cell, and mistakes that a check must find.
+"""linewright.ko in kernels of ours with lockdep and KASAN: every kind of cell, and mistakes that a
+check must find.
 
-A mistake is a small change of the module's sources. What it breaks is found by the kernel (lockdep, KASAN, its checks
-of sleeping, preemption and DMA) or by the module itself: sums, readers beside an updater, lists as CPU and device see
-them.
-"""
+A mistake is a small change of the module's sources. What it breaks is found by the kernel (lockdep,
+KASAN, its checks of sleeping, preemption and DMA) or by the module itself: sums, readers beside an
+updater, lists as CPU and device see them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,13 @@ def kernel() -> Path:
 
 
 def answer_of(machine: Machine, form: dict[str, str], fields: dict[str, object]) -> list[str]:
-    asked = {"operation": form["operation"], "form": form["name"], "width": form["width"], "cpus": 0, "limit_ms": 60000}
+    asked = {
+        "operation": form["operation"],
+        "form": form["name"],
+        "width": form["width"],
+        "cpus": 0,
+        "limit_ms": 60000,
+    }
     return machine.ask(cell(**asked | fields))
 
 
@@ -86,7 +92,11 @@ def test_every_kind_of_cell_without_a_complaint(series, tmp_path):
                 answer = answer_of(machine, form, fields)
                 assert any(line.startswith("end stop=") for line in answer), (form, fields, answer)
                 total = next(parsed(line) for line in answer if line.startswith("sum "))
-                assert total["expected"] == total["found"] and total["wrong"] == "0", (form, fields, total)
+                assert total["expected"] == total["found"] and total["wrong"] == "0", (
+                    form,
+                    fields,
+                    total,
+                )
                 ran += 1
         assert ran > 100
         machine.end()
@@ -100,7 +110,8 @@ def test_every_kind_of_cell_without_a_complaint(series, tmp_path):
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """A change of one file of the module, the cell in which it shows, and what has to be said then."""
+    """A change of one file of the module, the cell in which it shows, and what has to be said
+    then."""
 
     file: str
     right: str
@@ -201,8 +212,8 @@ IN_FORMS = {
         complaint="WARNING: .*cleanup_srcu_struct",
     ),
 }
-"""They are made in one module and met in one boot. The kernel speaks of sleeping once a second, so two of them are
-apart; the last spoils lockdep."""
+"""They are made in one module and met in one boot. The kernel speaks of sleeping once a second, so
+two of them are apart; the last spoils lockdep."""
 
 IN_MEMORY = {
     "a guard freed before its counter": Mistake(
@@ -219,16 +230,16 @@ IN_MEMORY = {
         right="\tif (list->has_table)\n\t\tsg_free_table(&list->table);",
         wrong="\tsg_free_table(&list->table);\n\tkfree(list);",
         fields={"entries": 4, "entry_bytes": 4096, "direction": "to_device"},
-        complaint="BUG: KASAN: double-free in (finish|lwk_run_cell)",
+        complaint="BUG: KASAN: double-free in (finish|lwk_forget)",
     ),
     "a thread read after it was freed": Mistake(
         file="run.c",
         operation="add",
         form="atomic_inc",
         width=64,
-        right="\t\tkfree(thread);\n",
-        wrong="\t\tkfree(thread);\n\t\trun->wrong += thread->at.wrong;\n",
-        complaint="BUG: KASAN: slab-use-after-free in (end_threads|lwk_run_cell)",
+        right="\t\tkfree(run->threads[index]);\n",
+        wrong="\t\tkfree(run->threads[index]), run->wrong += run->threads[index]->at.wrong;\n",
+        complaint="BUG: KASAN: slab-use-after-free in (free_threads|lwk_window)",
     ),
     "one line too many": Mistake(
         file="rmw.c",
@@ -255,7 +266,8 @@ ALONE = {
         **PAIR,
         form="mutex",
         right="PAIR(mutex, NOTHING, mutex_lock(&g->mutex), mutex_unlock(&g->mutex))",
-        wrong="PAIR(mutex, NOTHING, mutex_lock(&g->mutex); down_read(&g->rwsem); up_read(&g->rwsem), "
+        wrong="PAIR(mutex, NOTHING, mutex_lock(&g->mutex); down_read(&g->rwsem); "
+        "up_read(&g->rwsem), "
         "mutex_unlock(&g->mutex); "
         "down_read(&g->rwsem); mutex_lock(&g->mutex); mutex_unlock(&g->mutex); up_read(&g->rwsem))",
         complaint="WARNING: possible circular locking dependency detected",
@@ -272,8 +284,9 @@ ALONE = {
         operation="add",
         form="atomic_add",
         width=64,
-        right="\t\tmutex_unlock(&running);\n",
-        wrong="",
+        right="\t\tmutex_unlock(&lwk_running);\n",
+        wrong="\t\tmutex_unlock(&lwk_running);\n"
+        "\t\t{\n\t\t\tstatic DEFINE_MUTEX(kept);\n\n\t\t\tmutex_trylock(&kept);\n\t\t}\n",
         complaint="WARNING: lock held when returning to user space",
     ),
 }

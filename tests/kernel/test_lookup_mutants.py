@@ -1,4 +1,5 @@
-"""Lookups of the module that leave out a check: the verifying cells have to find that they return other objects."""
+"""Lookups of the module that leave out a check: the verifying cells have to find that they return
+other objects."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 import machine  # noqa: E402
 from run_arm64 import Unavailable  # noqa: E402
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="builds of the module start on x86-64")
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="builds of the module start on x86-64"
+)
 TRIES = 10
 MUTANTS = {
     "the object is not compared": (
@@ -29,18 +32,33 @@ MUTANTS = {
         {"typesafe_seqlock"},
     ),
 }
-"""What stands in kmod/lookups.c, what stands there instead, and the forms that have to be found wrong."""
+"""What stands in kmod/lookups.c, what stands there instead, and the forms that have to be found
+wrong."""
 
 
 def wrong_lookups(booted: machine.Machine, form: str) -> int:
-    """How often a reader beside an updater was given another object; no further tries once it was."""
-    asked = {"operation": "readers_lookup", "form": form, "width": 8, "verify": 1, "delay": 100, "instances": 4}
-    beside = {"threads": 2, "cpus": "0,1", "contender": "same_line", "updater": "replace", "window_us": 50_000}
+    """How often a reader beside an updater was given another object; no further tries once it
+    was."""
+    asked = {
+        "operation": "readers_lookup",
+        "form": form,
+        "width": 8,
+        "verify": 1,
+        "delay": 100,
+        "instances": 4,
+    }
+    beside = {
+        "threads": 2,
+        "cpus": "0,1",
+        "contender": "same_line",
+        "updater": "replace",
+        "window_us": 50_000,
+    }
     for _ in range(TRIES):
         answer = booted.ask(machine.cell(**asked, **beside))
-        (total,) = [machine.parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(
-            "\n".join(answer)
-        )
+        (total,) = [
+            machine.parsed(line) for line in answer if line.startswith("sum ")
+        ] or pytest.fail("\n".join(answer))
         if total["wrong"] != "0":
             return int(total["wrong"])
     return 0
@@ -49,18 +67,25 @@ def wrong_lookups(booted: machine.Machine, form: str) -> int:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_check_that_is_left_out_is_found(tmp_path, name):
     there, instead, forms = MUTANTS[name]
-    subprocess.run(["make", "-s", "-C", f"{ROOT}/kmod", "tree", f"DEST={tmp_path}/module"], check=True)
+    subprocess.run(
+        ["make", "-s", "-C", f"{ROOT}/kmod", "tree", f"DEST={tmp_path}/module"], check=True
+    )
     source = tmp_path / "module/lookups.c"
     text = source.read_text()
     assert text.count(there) == 1, f"lookups.c has changed: {there!r}"
-    source.write_text(text.replace(there, instead))  # newer than the original, so the build leaves it as it is
+    source.write_text(
+        text.replace(there, instead)
+    )  # newer than the original, so the build leaves it as it is
     try:
         booted = machine.boot("6.1", "amd64", tmp_path)
     except Unavailable as missing:
         pytest.skip(str(missing))
     try:
         assert source.read_text() != text
-        found = {form: wrong_lookups(booted, form) for form in ("typesafe_ref", "typesafe_lock", "typesafe_seqlock")}
+        found = {
+            form: wrong_lookups(booted, form)
+            for form in ("typesafe_ref", "typesafe_lock", "typesafe_seqlock")
+        }
     finally:
         booted.close()
     assert {form for form, count in found.items() if count} == forms, found

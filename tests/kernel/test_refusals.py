@@ -1,5 +1,5 @@
-"""What the module's runner says where Debian's kernel refuses the module: signed modules only, lockdown, another
-kernel, not root."""
+"""What the module's runner says where Debian's kernel refuses the module: signed modules only,
+lockdown, another kernel, not root. And the module that DKMS has installed, loaded by its name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import kernels  # noqa: E402
 import small  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from run_arm64 import Unavailable, tool  # noqa: E402
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="builds of the module start on x86-64")
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="builds of the module start on x86-64"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +36,21 @@ def built(tmp_path_factory) -> tuple[Path, Path, Path]:
 def said(
     built: tuple[Path, Path, Path], options: str, change=bytes, load: str = "/linewright.ko"
 ) -> tuple[str, int | None]:
-    """The runner's first line and exit code in a kernel booted with the options; `change` is made to the module's
-    bytes."""
+    """The runner's first line and exit code in a kernel booted with the options; `change` is made
+    to the module's bytes."""
     tree, folder, init = built
     files = {"linewright.ko": change((folder / "linewright.ko").read_bytes())}
-    boot = small.boot(tree, "x86_64", init, [[str(folder / "linewright-kernel"), "--module", load]], options, files)
-    return next((line for line in boot.output[0].splitlines() if line.startswith(("error", "ready"))), ""), boot.codes[
-        0
-    ]
+    boot = small.boot(
+        tree,
+        "x86_64",
+        init,
+        [[str(folder / "linewright-kernel"), "--module", load]],
+        options,
+        files,
+    )
+    return next(
+        (line for line in boot.output[0].splitlines() if line.startswith(("error", "ready"))), ""
+    ), boot.codes[0]
 
 
 @pytest.mark.parametrize(
@@ -59,10 +68,45 @@ def test_a_kernel_that_refuses_the_module_is_told_from_a_broken_one(built, optio
 
 def test_a_module_of_another_kernel_says_to_build_it_again(built):
     # Releases are not compared where symbols have versions; the words behind them are.
-    line, code = said(built, "", lambda module: module.replace(b" mod_unload modversions", b" mod_unload modversionZ"))
+    line, code = said(
+        built,
+        "",
+        lambda module: module.replace(b" mod_unload modversions", b" mod_unload modversionZ"),
+    )
     assert "built for another kernel" in line and code == 3, line
 
 
 def test_a_module_that_is_not_there_is_named(built):
     line, code = said(built, "", load="/nowhere.ko")
     assert "/nowhere.ko: No such file" in line and code == 3, line
+
+
+def by_name(built: tuple[Path, Path, Path], more: dict[str, bytes]) -> list[str]:
+    """The runner's last line where it is asked for the module by its name, its exit code, and what
+    is loaded behind it."""
+    tree, folder, init = built
+    busybox = tool("busybox", "busybox-static")
+    script = "/runner --module linewright </dev/null; echo code $?; /t/0/busybox cat /proc/modules"
+    files = {"runner": (folder / "linewright-kernel").read_bytes()} | more
+    boot = small.boot(tree, "x86_64", init, [[busybox, "sh", "-c", script]], "", files)
+    return [line for line in boot.output[0].splitlines() if line != "done"]
+
+
+def test_a_module_of_dkms_is_loaded_by_its_name_and_unloaded_again(built):
+    """At the place of `dkms.conf`, by Debian's busybox as modprobe, where no PATH leads to it."""
+    tree, folder, _ = built
+    place = f"lib/modules/{(tree / 'release').read_text().strip()}"
+    more = {
+        "sbin/modprobe": Path(tool("busybox", "busybox-static")).read_bytes(),
+        f"{place}/modules.dep": b"updates/dkms/linewright.ko:\n",
+        f"{place}/updates/dkms/linewright.ko": (folder / "linewright.ko").read_bytes(),
+    }
+    assert by_name(built, more)[-2:] == ["ready", "code 0"]
+    del more[f"{place}/updates/dkms/linewright.ko"]
+    refused = "error linewright: modprobe could not load it; dmesg says why"
+    assert by_name(built, more)[-2:] == [refused, "code 3"]
+
+
+def test_a_system_without_modprobe_says_so(built):
+    said = by_name(built, {})
+    assert said == ["error /sbin/modprobe: No such file or directory", "code 3"]

@@ -1,5 +1,5 @@
-"""How often Debian's arm64 kernels wait for a mapped list: behind each of its entries, or once. Counts of instructions
-that the emulator executed, no times."""
+"""How often Debian's arm64 kernels wait for a mapped list: behind each of its entries, or once.
+Counts of instructions that the emulator executed, no times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ import kernels  # noqa: E402
 from machine import Machine, cell, parsed, program  # noqa: E402
 from run_arm64 import Unavailable  # noqa: E402
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="builds of the module start on x86-64")
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="builds of the module start on x86-64"
+)
 ENTRIES, LINES = 64, 64
 """Entries of 4 KiB, each of 64 lines of 64 bytes."""
 BOOT = 16
@@ -38,8 +40,16 @@ def test_how_often_a_list_is_waited_for(tmp_path, series, waits):
     counted = counting.words(counting.plugin(tmp_path), tmp_path / "counts", counting.ARM64)
     machine = Machine(image, "arm64", tmp_path / "module", init, None, "nokaslr", counted)
     try:
-        asked = {"operation": "dma_map", "form": "dma_sg", "width": 8, "cpus": 0, "direction": "to_device"}
-        answer = machine.ask(cell(**asked, windows=8, window_us=100_000, entries=ENTRIES, entry_bytes=4096))
+        asked = {
+            "operation": "dma_map",
+            "form": "dma_sg",
+            "width": 8,
+            "cpus": 0,
+            "direction": "to_device",
+        }
+        answer = machine.ask(
+            cell(**asked, windows=8, window_us=100_000, entries=ENTRIES, entry_bytes=4096)
+        )
         # One list more is mapped before the first window.
         lists = 1 + sum(int(parsed(line)["ops"]) for line in answer if line.startswith("window "))
         machine.end()
@@ -50,7 +60,12 @@ def test_how_often_a_list_is_waited_for(tmp_path, series, waits):
         value, _, count = line.split()
         ran.setdefault(int(value, 16), []).append(int(count))
     cleaned = max(ran[counting.ARM64["dc cvac"][1]])
-    assert 0 <= cleaned - lists * ENTRIES * LINES < 10_000, "lines are cleaned at one place, and this is how many"
+    assert 0 <= cleaned - lists * ENTRIES * LINES < 10_000, (
+        "lines are cleaned at one place, and this is how many"
+    )
     waited = ran[counting.ARM64["dsb"][1]]
-    found = {times: [count for count in waited if 0 <= count - times * lists <= BOOT] for times in (1, ENTRIES)}
+    found = {
+        times: [count for count in waited if 0 <= count - times * lists <= BOOT]
+        for times in (1, ENTRIES)
+    }
     assert {times for times, places in found.items() if places} == {waits}, (lists, sorted(waited))

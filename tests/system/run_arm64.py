@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Run static arm64 programs under a real arm64 kernel, in an emulated machine, and report each one's exit code.
+"""Run static arm64 programs under a real arm64 kernel, in an emulated machine, and report each
+one's exit code.
 
     run_arm64.py --init INIT [--limit S] [--timeout S] COMMAND [COMMAND…]
 
-A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in front for its
-environment. INIT is the static program built from init.c.  The kernel is Debian's cloud kernel, fetched once through
-apt into a private state (the system's own package lists are not touched) and kept in
-``${XDG_CACHE_HOME:-~/.cache}/linewright``, or beside INIT where that cannot be written.
+A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in
+front for its environment. INIT is the static program built from init.c.  The kernel is Debian's
+cloud kernel, fetched once through apt into a private state (the system's own package lists are not
+touched) and kept in ``${XDG_CACHE_HOME:-~/.cache}/linewright``, or beside INIT where that cannot be
+written.
 
-Exit code: 0 every command ended with 0; 1 one did not; 2 the request was wrong; 3 the machine did not come to its end;
-77 skipped, because qemu-system-aarch64 or the kernel is missing here (says which).
-"""
+Exit code: 0 every command ended with 0; 1 one did not; 2 the request was wrong; 3 the machine did
+not come to its end; 77 skipped, because qemu-system-aarch64 or the kernel is missing here (says
+which)."""
 
 from __future__ import annotations
 
@@ -37,8 +39,13 @@ class Unavailable(Exception):
 
 
 def cache_folder(beside: Path, name: str = "arm64-kernel") -> Path:
-    """The user's cache; where that cannot be written (a service's account, a read-only home), a folder in `beside`."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "linewright" / name
+    """The user's cache; where that cannot be written (a service's account, a read-only home), a
+    folder in `beside`."""
+    folder = (
+        Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+        / "linewright"
+        / name
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
@@ -58,7 +65,8 @@ def tool(name: str, package: str) -> str:
 
 
 def apt_options(state: Path, architecture: str) -> list[str]:
-    """Options that keep apt inside `state`, for that architecture, whatever the machine's own is."""
+    """Options that keep apt inside `state`, for that architecture, whatever the machine's own
+    is."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (state / folder).mkdir(parents=True)
     (state / "status").touch()
@@ -78,7 +86,9 @@ def apt_options(state: Path, architecture: str) -> list[str]:
 
 def call(command: list[str], cwd: Path) -> str:
     try:
-        done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=600, check=False)
+        done = subprocess.run(
+            command, cwd=cwd, text=True, capture_output=True, timeout=600, check=False
+        )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{' '.join(command[:1] + command[-2:])}: no answer in 600 s") from None
     if done.returncode:
@@ -88,7 +98,8 @@ def call(command: list[str], cwd: Path) -> str:
 
 
 def unpacked_kernel(meta_package: str, architecture: str, state: Path) -> Path:
-    """The folder tree of the kernel image that a package of Debian's depends on, under the empty folder `state`."""
+    """The folder tree of the kernel image that a package of Debian's depends on, under the empty
+    folder `state`."""
     apt_get, apt_cache, dpkg_deb = (
         tool(n, p) for n, p in (("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"))
     )
@@ -125,17 +136,20 @@ def kernel(beside: Path) -> Path:
 
 
 def cpio_entry(name: str, mode: int, data: bytes, inode: int) -> bytes:
-    """One file of a "newc" archive: a header of hexadecimal fields, the name and the data, each padded to four
-    bytes."""
+    """One file of a "newc" archive: a header of hexadecimal fields, the name and the data, each
+    padded to four bytes."""
     fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
     return head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
 
 
 def initramfs(init: Path, commands: list[list[str]], more: dict[str, bytes] | None = None) -> bytes:
-    """The archive: /init, one program per command (under its own name in /t/N), /commands with tab-separated words, and
-    `more` files, by name, at the top."""
+    """The archive: /init, one program per command (under its own name in /t/N), /commands with
+    tab-separated words, and `more` files, by name, at the top or in folders of their own."""
     folders = ["dev", "proc", "sys", "tmp", "t"]
+    for name in more or {}:
+        parents = (str(at) for at in reversed(Path(name).parents[:-1]))
+        folders += [at for at in parents if at not in folders]
     files = [("init", init.read_bytes()), *(more or {}).items()]
     lines = []
     for number, words in enumerate(commands):
@@ -145,7 +159,9 @@ def initramfs(init: Path, commands: list[list[str]], more: dict[str, bytes] | No
         files.append((name, Path(words[at]).read_bytes()))
         lines.append("\t".join([*words[:at], "/" + name, *words[at + 1 :]]))
     archive = b"".join(cpio_entry(name, 0o040755, b"", i) for i, name in enumerate(folders, 1))
-    archive += b"".join(cpio_entry(name, 0o100755, data, i) for i, (name, data) in enumerate(files, 1000))
+    archive += b"".join(
+        cpio_entry(name, 0o100755, data, i) for i, (name, data) in enumerate(files, 1000)
+    )
     archive += cpio_entry("commands", 0o100644, ("\n".join(lines) + "\n").encode(), 999)
     return archive + cpio_entry("TRAILER!!!", 0, b"", 0)
 
@@ -159,59 +175,81 @@ def program_index(words: list[str]) -> int:
 
 def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int) -> str:
     qemu = tool("qemu-system-aarch64", "qemu-system-arm")
-    command = [
-        qemu,
-        "-M",
-        "virt",
-        "-cpu",
-        "max,pauth-impdef=on",
-        "-smp",
-        str(cpus),
-        "-m",
-        "768",
-        "-nographic",
-        "-nic",
-        "none",
-    ]
-    command += ["-no-reboot", "-kernel", str(image), "-initrd", str(archive)]
-    command += ["-append", f"console=ttyAMA0 quiet panic=-1 limit_s={limit_s}"]
-    return console_of(command, total_s)
+    options = f"console=ttyAMA0 quiet panic=-1 limit_s={limit_s}"
+    command = [qemu, "-M", "virt", "-cpu", "max,pauth-impdef=on"]
+    return console_of([*command, *guest_words(image, archive, options, cpus, 768)], total_s)
+
+
+def guest_words(
+    kernel: Path, archive: Path | str, options: str, cpus: int, memory_mib: int
+) -> list[str]:
+    """Words for any emulator: a kernel with its initramfs and command line, whose console is
+    standard output, without a network and a second start."""
+    words = ["-smp", str(cpus), "-m", str(memory_mib), "-nographic", "-nic", "none", "-no-reboot"]
+    return [*words, "-kernel", str(kernel), "-initrd", str(archive), "-append", options]
 
 
 def console_of(command: list[str], total_s: int) -> str:
     """What the machine wrote until it ended, or until the time was over."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=total_s, check=False)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=total_s, check=False
+        )
         return done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b"").decode(errors="replace")
 
 
+def outcomes(console: str, commands: int) -> list[tuple[str, int | None]]:
+    """What each command wrote, and its exit code: none where it did not end."""
+    codes = {
+        int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", console, re.MULTILINE)
+    }
+    found = []
+    for number in range(commands):
+        part = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", console, re.MULTILINE | re.DOTALL)
+        found.append((part[1].strip() if part else "", codes.get(number)))
+    return found
+
+
 def report(console: str, commands: list[list[str]]) -> int:
     console = console.replace("\r", "")
-    codes = {int(m[1]): int(m[2]) for m in re.finditer(r"^@@exit (\d+) (\d+)$", console, re.MULTILINE)}
-    for number, words in enumerate(commands):
-        output = re.search(rf"^@@run {number}\n(.*?)(?=^@@|\Z)", console, re.MULTILINE | re.DOTALL)
-        print(f"--- {shlex.join(words)}: {'exit ' + str(codes[number]) if number in codes else 'did not end'}")
-        print((output[1] if output else "").strip())
+    found = outcomes(console, len(commands))
+    for words, (output, code) in zip(commands, found, strict=True):
+        print(f"--- {shlex.join(words)}: {'did not end' if code is None else f'exit {code}'}")
+        print(output)
     if "@@end" not in console:
         print(
             "the machine did not come to its end; its console ends with:\n" + console[-2000:],
             file=sys.stderr,
         )
         return 3
-    return int(any(codes.get(number) != 0 for number in range(len(commands))))
+    return int(any(code != 0 for _, code in found))
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Run static arm64 programs under a real arm64 kernel (emulated machine)."
     )
-    parser.add_argument("--init", type=Path, required=True, help="static arm64 program built from tests/system/init.c")
+    parser.add_argument(
+        "--init",
+        type=Path,
+        required=True,
+        help="static arm64 program built from tests/system/init.c",
+    )
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of the machine (default 2)")
-    parser.add_argument("--limit", type=int, default=400, help="seconds each command may run (default 400)")
-    parser.add_argument("--timeout", type=int, default=1500, help="seconds for the machine as a whole (default 1500)")
-    parser.add_argument("commands", nargs="+", metavar="COMMAND", help="'[NAME=value …] program [argument …]'")
+    parser.add_argument(
+        "--limit", type=int, default=400, help="seconds each command may run (default 400)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=int,
+        default=1500,
+        help="seconds for the machine as a whole (default 1500)",
+    )
+    parser.add_argument(
+        "commands", nargs="+", metavar="COMMAND", help="'[NAME=value …] program [argument …]'"
+    )
     options = parser.parse_args(argv)
     options.commands = [shlex.split(command) for command in options.commands]
     for words in options.commands:
@@ -238,7 +276,10 @@ def main(argv: list[str]) -> int:
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(initramfs(options.init, options.commands))
         archive.flush()
-        return report(boot(image, Path(archive.name), options.cpus, options.limit, options.timeout), options.commands)
+        return report(
+            boot(image, Path(archive.name), options.cpus, options.limit, options.timeout),
+            options.commands,
+        )
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 
     run_dax.py --init INIT --setup SETUP COMMAND [COMMAND…]
 
-The machine's kernel takes part of its memory for persistent memory (boot parameter memmap). SETUP is built from
-dax_setup.c: it loads the modules and mounts the file system at /dax. The kernel is Debian's cloud kernel, fetched and
-kept as by run_arm64.py; the file system is made by mkfs.ext4. COMMANDs and exit codes are those of run_arm64.py, too.
-"""
+The machine's kernel takes part of its memory for persistent memory (boot parameter memmap). SETUP
+is built from dax_setup.c: it loads the modules and mounts the file system at /dax. The kernel is
+Debian's cloud kernel, fetched and kept as by run_arm64.py; the file system is made by mkfs.ext4.
+COMMANDs and exit codes are those of run_arm64.py, too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 import run_arm64
-from run_arm64 import SKIP, Unavailable, tool
+from run_arm64 import SKIP, Unavailable, guest_words, tool
 
 PACKAGE = "linux-image-cloud-amd64"
 MODULES = ("libnvdimm", "nd_btt", "nd_pmem", "nd_e820")
@@ -36,7 +36,9 @@ def kernel(beside: Path) -> Path:
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 tree = run_arm64.unpacked_kernel(PACKAGE, "amd64", Path(scratch))
                 for name in MODULES:
-                    next(tree.glob(f"lib/modules/*/kernel/drivers/nvdimm/{name}.ko")).replace(folder / f"{name}.ko")
+                    next(tree.glob(f"lib/modules/*/kernel/drivers/nvdimm/{name}.ko")).replace(
+                        folder / f"{name}.ko"
+                    )
                 next((tree / "boot").glob("vmlinuz-*")).replace(folder / "vmlinuz")
     return folder
 
@@ -45,7 +47,9 @@ def file_system() -> bytes:
     """An empty ext4; its blocks have the size of a page, which DAX needs."""
     with tempfile.NamedTemporaryFile(suffix=".ext4") as image:
         image.truncate(IMAGE_MB << 20)
-        subprocess.run([tool("mkfs.ext4", "e2fsprogs"), "-q", "-F", "-b", "4096", image.name], check=True)
+        subprocess.run(
+            [tool("mkfs.ext4", "e2fsprogs"), "-q", "-F", "-b", "4096", image.name], check=True
+        )
         return Path(image.name).read_bytes()
 
 
@@ -53,10 +57,21 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         description="Run static x86-64 programs on an ext4 in DAX mode (emulated machine)."
     )
-    parser.add_argument("--init", type=Path, required=True, help="static program built from tests/system/init.c")
-    parser.add_argument("--setup", type=Path, required=True, help="static program built from tests/system/dax_setup.c")
-    parser.add_argument("--limit", type=int, default=300, help="seconds each command may run (default 300)")
-    parser.add_argument("--timeout", type=int, default=900, help="seconds for the machine as a whole (default 900)")
+    parser.add_argument(
+        "--init", type=Path, required=True, help="static program built from tests/system/init.c"
+    )
+    parser.add_argument(
+        "--setup",
+        type=Path,
+        required=True,
+        help="static program built from tests/system/dax_setup.c",
+    )
+    parser.add_argument(
+        "--limit", type=int, default=300, help="seconds each command may run (default 300)"
+    )
+    parser.add_argument(
+        "--timeout", type=int, default=900, help="seconds for the machine as a whole (default 900)"
+    )
     parser.add_argument("commands", nargs="+", metavar="COMMAND", help="'program [argument …]'")
     options = parser.parse_args(argv)
     setup = [str(options.setup), "/ext4", *(f"/{name}.ko" for name in MODULES)]
@@ -64,36 +79,19 @@ def main(argv: list[str]) -> int:
     try:
         qemu = tool("qemu-system-x86_64", "qemu-system-x86")
         folder = kernel(options.init.parent)
-        files = {f"{name}.ko": (folder / f"{name}.ko").read_bytes() for name in MODULES} | {"ext4": file_system()}
+        files = {f"{name}.ko": (folder / f"{name}.ko").read_bytes() for name in MODULES} | {
+            "ext4": file_system()
+        }
     except Unavailable as missing:
         print(f"run_dax: skipped: {missing}", file=sys.stderr)
         return SKIP
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(run_arm64.initramfs(options.init, commands, files))
         archive.flush()
-        machine = [
-            qemu,
-            "-M",
-            "q35",
-            "-cpu",
-            "max",
-            "-smp",
-            "2",
-            "-m",
-            "512",
-            "-nographic",
-            "-nic",
-            "none",
-            "-no-reboot",
-        ]
-        machine += [
-            "-kernel",
-            str(folder / "vmlinuz"),
-            "-initrd",
-            archive.name,
-            "-append",
-            f"console=ttyS0 quiet panic=-1 limit_s={options.limit} memmap={PMEM_MB}M!{PMEM_AT_MB}M",
-        ]
+        line = f"console=ttyS0 quiet panic=-1 limit_s={options.limit}"
+        line += f" memmap={PMEM_MB}M!{PMEM_AT_MB}M"
+        machine = [qemu, "-M", "q35", "-cpu", "max"]
+        machine += guest_words(folder / "vmlinuz", archive.name, line, 2, 512)
         return run_arm64.report(run_arm64.console_of(machine, options.timeout), commands)
 
 

@@ -1,14 +1,15 @@
-"""Compile a caller of every operation and hold what the compiler emitted to what atomic.h says it compiles to.
+"""Compile a caller of every operation and hold what the compiler emitted to what atomic.h says it
+compiles to.
 
-Usage: disassembly.py INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; exit 0 right, 1 wrong, 77 no such compiler
+Usage: disassembly.py INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; exit 0 right, 1 wrong,
+77 no such compiler
 
-A caller is one function per operation, width and order. Its atomic instructions (anything locked, exclusive,
-LSE, barrier, prefetch, acquire or release) are taken in address order and compared with the expected ones.
-With --expect=lse or --expect=llsc among the flags the forms of that build are expected, whatever is built (a control).
-With --barriers among the flags a caller stores to a plain variable before and after instead. Around an ordered
-operation both stores must be there: the compiler kept them apart. Around some relaxed ones only the second is, or
-nothing was shown.
-"""
+A caller is one function per operation, width and order. Its atomic instructions (anything locked,
+exclusive, LSE, barrier, prefetch, acquire or release) are taken in address order and compared with
+the expected ones. With --expect=lse or --expect=llsc among the flags the forms of that build are
+expected, whatever is built (a control). With --barriers among the flags a caller stores to a plain
+variable before and after instead. Around an ordered operation both stores must be there: the
+compiler kept them apart. Around some relaxed ones only the second is, or nothing was shown."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ EXCLUSIVE = {  # load, store, what follows
     "acq_rel": ("ldaxr", "stlxr", ()),
 }
 
-# operation -> (instruction of its LSE form, of its x86 form); a value-returning logic operation loops on x86
+# operation -> (instruction of its LSE form, of its x86 form); a value-returning logic operation
+# loops on x86
 VOID = {
     "add": ("add", "lock add"),
     "sub": ("add", "lock add"),
@@ -111,7 +113,11 @@ def function(name: str, bits: int, order: str) -> str:
 def caller(name: str, bits: int, order: str, barriers: bool = False) -> str:
     """C source of the function whose body is that one operation."""
     word = f"uint{bits}_t" if bits < 128 else "lw_u128"
-    kinds = [k.strip() for k in PARAMETERS.get(name, "" if name.startswith("read") else "V").split(",") if k.strip()]
+    kinds = [
+        k.strip()
+        for k in PARAMETERS.get(name, "" if name.startswith("read") else "V").split(",")
+        if k.strip()
+    ]
     parameters = [f"{'const ' if name == 'read' else ''}{f'lw_u{bits}' if bits == 64 else word} *p"]
     parameters += [k.replace("V", word) + f" a{i}" for i, k in enumerate(kinds)]
     arguments = ", ".join(["p", *(f"a{i}" for i in range(len(kinds)))])
@@ -120,7 +126,8 @@ def caller(name: str, bits: int, order: str, barriers: bool = False) -> str:
     keep = '__attribute__((noinline, used, visibility("default")))'
     if barriers:
         return (
-            f"{keep} void t_{called}({', '.join(parameters)})\n{{ plain = 1; (void){called}({arguments}); plain ="
+            f"{keep} void t_{called}({', '.join(parameters)})\n{{ plain = 1; "
+            f"(void){called}({arguments}); plain ="
             " 2; }\n"
         )
     return (
@@ -162,13 +169,21 @@ def arm64_forms(name: str, bits: int, order: str) -> tuple[list[str], list[str],
 
 
 def arm64_wide(policy: str, name: str, order: str) -> list[str]:
-    """Sixteen bytes: by LDP and STP, by CASP, by the exclusive pair; all of them where the choice is made at run
-    time."""
+    """Sixteen bytes: by LDP and STP, by CASP, by the exclusive pair; all of them where the choice
+    is made at run time."""
     if name == "read":
-        return {"": ["ldar", "ldp", "dmb ishld"], "relaxed": ["ldp"], "acquire": ["ldp", "dmb ishld"]}[order]
+        return {
+            "": ["ldar", "ldp", "dmb ishld"],
+            "relaxed": ["ldp"],
+            "acquire": ["ldp", "dmb ishld"],
+        }[order]
     vector: list[str] = []
     if name == "write":
-        vector = {"": ["stp"], "release": ["dmb ish", "stp"], "seq_cst": ["dmb ish", "stp", "dmb ish"]}[order]
+        vector = {
+            "": ["stp"],
+            "release": ["dmb ish", "stp"],
+            "seq_cst": ["dmb ish", "stp", "dmb ish"],
+        }[order]
         order = {"": "relaxed", "release": "release", "seq_cst": ""}[order]
     load, store, after = EXCLUSIVE[order]
     pair = [
@@ -189,7 +204,8 @@ def x86_wide(arch: str, name: str, order: str) -> list[str]:
 
 
 def expected(arch: str, policy: str, name: str, bits: int, order: str) -> list[str]:
-    """Every atomic instruction of the caller; where there is a choice at run time, in no particular order."""
+    """Every atomic instruction of the caller; where there is a choice at run time, in no particular
+    order."""
     if is_wide(arch, bits):
         return arm64_wide(policy, name, order) if arch == "arm64" else x86_wide(arch, name, order)
     if arch != "arm64":
@@ -221,7 +237,9 @@ def atomic_instruction(arch: str, instruction: Instruction) -> str | None:
     """How an instruction is named above, or None for one that is none of ours."""
     name, operands = instruction.mnemonic, instruction.operands
     if arch == "arm64":
-        if not ARM64_ATOMIC.match(name) or (name in ("ldp", "stp") and re.search(r"\[(?:sp|x29)\b", operands)):
+        if not ARM64_ATOMIC.match(name) or (
+            name in ("ldp", "stp") and re.search(r"\[(?:sp|x29)\b", operands)
+        ):
             return None
         if name == "prfm":
             return "prfm " + operands.split(",")[0].strip()
@@ -242,13 +260,16 @@ def code_of(arch: str, program: Path) -> dict[str, list[Instruction]]:
 
 
 def disassembled(arch: str, program: Path) -> dict[str, list[str]]:
-    """Function -> its atomic instructions, those of the functions it calls in their place (-O0 inlines nothing)."""
+    """Function -> its atomic instructions, those of the functions it calls in their place (-O0
+    inlines nothing)."""
     bodies: dict[str, list[tuple[str, str]]] = {}
     for function_name, code in code_of(arch, program).items():
         body = bodies.setdefault(function_name, [])
         for instruction in code:
             # a jump inside the function reads <name+0x…> and is none of these
-            if CALL.match(instruction.mnemonic) and re.fullmatch(r"[\w.]+(@plt)?", instruction.target):
+            if CALL.match(instruction.mnemonic) and re.fullmatch(
+                r"[\w.]+(@plt)?", instruction.target
+            ):
                 body.append(("call", instruction.target.removesuffix("@plt")))
             elif found := atomic_instruction(arch, instruction):
                 body.append(("", found))
@@ -281,21 +302,26 @@ def wrongs(arch: str, policy: str, functions: dict[str, list[str]], optimised: b
             found = [
                 f
                 for f in found
-                if f not in ("ldp", "stp") or (wide and (name, f) in (("read", "ldp"), ("write", "stp")))
+                if f not in ("ldp", "stp")
+                or (wide and (name, f) in (("read", "ldp"), ("write", "stp")))
             ]
         if found is None:
             bad.append(f"{called}: not in the object")
         elif (optimised or bits == 128) and is_copied(arch, name, bits, found, wanted):
             continue
-        # With a choice the layout is the compiler's business; without, a barrier stands behind its pair and nowhere
-        # else.
+        # With a choice the layout is the compiler's business; without, a barrier stands behind its
+        # pair and nowhere else.
         elif sorted(found) != sorted(wanted) if policy == "word" else found != wanted:
-            bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected {', '.join(wanted) or 'nothing'}")
+            bad.append(
+                f"{called}: {', '.join(found) or 'nothing'}; expected "
+                f"{', '.join(wanted) or 'nothing'}"
+            )
     return bad
 
 
 def unseen_by_tsan(arch: str, functions: dict[str, list[str]]) -> list[str]:
-    """Under ThreadSanitizer every operation must be calls of its run-time at the right width, and nothing else."""
+    """Under ThreadSanitizer every operation must be calls of its run-time at the right width, and
+    nothing else."""
     bad = []
     for name, bits, order in operations(arch):
         called = function(name, bits, order)
@@ -305,12 +331,16 @@ def unseen_by_tsan(arch: str, functions: dict[str, list[str]]) -> list[str]:
             if "__tsan_func" not in f and "__tsan_read" not in f and "__tsan_write" not in f
         ]
         if not found or any(not f.startswith(f"call of __tsan_atomic{bits}_") for f in found):
-            bad.append(f"{called}: {', '.join(found) or 'nothing'}; expected calls of __tsan_atomic{bits}_…")
+            bad.append(
+                f"{called}: {', '.join(found) or 'nothing'}; expected calls of "
+                f"__tsan_atomic{bits}_…"
+            )
     return bad
 
 
 def is_copied(arch: str, name: str, bits: int, found: list[str], wanted: list[str]) -> bool:
-    """An optimiser may lay a loop or the tail of a branch down twice; nothing may be missing or be another."""
+    """An optimiser may lay a loop or the tail of a branch down twice; nothing may be missing or be
+    another."""
     may = name in CONDITIONAL or name in FETCH or name in VOID or is_wide(arch, bits)
     return may and set(found) == set(wanted) and len(wanted) <= len(found) <= 3 * len(wanted)
 
@@ -326,12 +356,20 @@ def barred(arch: str, policy: str, program: Path) -> list[str]:
     for name, bits, order in operations(arch, policy):
         if name in ("read", "write") and not is_wide(arch, bits):
             continue  # the compiler's own
-        relaxed = order == "relaxed" or (name in VOID and order == "") or (name == "write" and order == "")
+        relaxed = (
+            order == "relaxed"
+            or (name in VOID and order == "")
+            or (name == "write" and order == "")
+        )
         found = sum(bool(store.match(i.text)) for i in bodies["t_" + function(name, bits, order)])
         joined += relaxed and found == 1
         if not relaxed and found < 2:
             bad.append(f"{function(name, bits, order)}: {found} of the two plain stores around it")
-    return bad if joined else [*bad, "the stores were kept apart by relaxed operations too: this shows nothing"]
+    return (
+        bad
+        if joined
+        else [*bad, "the stores were kept apart by relaxed operations too: this shows nothing"]
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -348,12 +386,15 @@ def main(arguments: list[str]) -> int:
         policy = "lse" if any("lse" in f for f in flags) else "llsc"
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "callers.c"), Path(folder, "callers.so")
-        # The word is defined here, so that -flto has all there is to know and the object stands alone.
+        # The word is defined here, so that -flto has all there is to know and the object stands
+        # alone.
         text = "#include <linewright/atomic.h>\nextern float plain;\n" + "".join(
             caller(*op, barriers) for op in operations(arch, policy)
         )
         if policy == "word":
-            text += "uint32_t lw_wide_caps;\n" + ("uint32_t lw_policy_word;\n" if arch == "arm64" else "")
+            text += "uint32_t lw_wide_caps;\n" + (
+                "uint32_t lw_policy_word;\n" if arch == "arm64" else ""
+            )
         source.write_text(text)
         # -nostdlib and a shared object: no start-up code and no C library of another architecture needed.
         command = [
@@ -389,7 +430,10 @@ def main(arguments: list[str]) -> int:
     for line in bad:
         print(line)
     checked = sum(1 for _ in operations(arch, policy))
-    print(f"{arch} {compiler} {' '.join(flags)}: {checked - len(bad)} of {checked} callers as documented")
+    print(
+        f"{arch} {compiler} {' '.join(flags)}: {checked - len(bad)} of {checked} callers as "
+        "documented"
+    )
     return 1 if bad else 0
 
 

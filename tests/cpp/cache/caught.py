@@ -1,4 +1,5 @@
-"""Runs a mutant's tests and succeeds if a test failed: not if all passed, and not if the program crashed or hung.
+"""Runs a mutant's tests and succeeds if a test failed: not if all passed, and not if the program
+crashed or hung.
 
 usage: caught.py PROGRAM
 """
@@ -11,7 +12,10 @@ import sys
 def main(program: str) -> int:
     try:
         run = subprocess.run(
-            [program, "--gtest_fail_fast", "--gtest_brief=1"], capture_output=True, text=True, timeout=400
+            [program, "--gtest_fail_fast", "--gtest_brief=1"],
+            capture_output=True,
+            text=True,
+            timeout=400,
         )
     except subprocess.TimeoutExpired:
         print(f"{program}: hung; a mutant must be caught by a test")

@@ -1,11 +1,11 @@
-"""Checks in the compiled library that no path leads from a maintenance instruction to a return without its barrier.
+"""Checks in the compiled library that no path leads from a maintenance instruction to a return
+without its barrier.
 
 usage: disassembly.py OBJDUMP x86_64|i386|arm64 ARCHIVE
 
-A function *leaks* if, on some path, it issues maintenance (or calls a function that leaks) and then returns without one
-of the barriers that complete it.  The functions that promise to wait must not leak; the `_nowait` ones must, or the
-check would prove nothing.
-"""
+A function *leaks* if, on some path, it issues maintenance (or calls a function that leaks) and then
+returns without one of the barriers that complete it.  The functions that promise to wait must not
+leak; the `_nowait` ones must, or the check would prove nothing."""
 
 import re
 import sys
@@ -61,7 +61,9 @@ class Check:
         self.functions, self.rules = functions, rules
 
     def is_a(self, kind: str, instruction: Instruction) -> bool:
-        return re.match(self.rules[kind], re.sub("^(notrack|bnd) ", "", instruction.text)) is not None
+        return (
+            re.match(self.rules[kind], re.sub("^(notrack|bnd) ", "", instruction.text)) is not None
+        )
 
     def callee(self, name_of_caller: str, instruction: Instruction) -> str:
         """The other function a call or jump goes to, or empty for a jump within this one."""
@@ -88,9 +90,11 @@ class Check:
             return list(range(len(code))), [], False
         return local + ([] if jump else after), [], False
 
-    def leaks(self, name: str, barrier: str, tainted: bool = False, seen: frozenset = frozenset()) -> bool:
-        """Can `name` return with maintenance issued and no barrier after it? `tainted`: some was issued before
-        entry."""
+    def leaks(
+        self, name: str, barrier: str, tainted: bool = False, seen: frozenset = frozenset()
+    ) -> bool:
+        """Can `name` return with maintenance issued and no barrier after it? `tainted`: some was
+        issued before entry."""
         code = self.functions.get(name)
         if code is None or (name, tainted) in seen:
             return False
@@ -132,10 +136,16 @@ def main(objdump: str, arch: str, archive: str) -> int:
     for name in LEAKS:
         if not check.leaks(name, "stores"):
             wrong.append(f"{name} is seen to wait: the check does not understand this code")
-    for name, kind in (("lw_cache_wait", "loads"), ("lw_cache_persist_wait", "stores"), ("lw_cache_order", "order")):
+    for name, kind in (
+        ("lw_cache_wait", "loads"),
+        ("lw_cache_persist_wait", "stores"),
+        ("lw_cache_order", "order"),
+    ):
         if not check.has(name, kind):
             wrong.append(f"{name} holds no {kind} barrier")
-    if arch == "arm64" and any(re.match("dsb (?!sy)", i.text) for code in functions.values() for i in code):
+    if arch == "arm64" and any(
+        re.match("dsb (?!sy)", i.text) for code in functions.values() for i in code
+    ):
         wrong.append("a DSB of a smaller domain than the system")
     print("\n".join(wrong) or f"{arch}: every path waits")
     return 1 if wrong else 0

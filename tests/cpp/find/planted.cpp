@@ -1,7 +1,8 @@
 // Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
 //
 // planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time, on a busy machine for longer: at least until they have
-// had half of that time of the CPUs. Variables carry the names that the tests ask for.
+// had half of that time of the CPUs. Variables carry the names that the tests ask for. With APART=1 in the environment each thread has
+// lines of its own in kinds `true`, `false`, `false_plain`, `fenced`, `scattered` and `sums`: what an end of the sharing brings. The time of an operation is printed.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <pthread.h>
+#include <sched.h>
 #include <shared_mutex>
 #include <string>
 #include <sys/mman.h>
@@ -22,11 +24,16 @@
 #include <unistd.h>
 #include <vector>
 
+#ifdef WITH_LINEWRIGHT // not where a test compiles this file alone, for another architecture
+#include <linewright/percpu.h>
+#endif
+
 namespace {
 
 constexpr unsigned most_threads = 64;
 constexpr unsigned most_idle = 20'000; // of kind `many`, whose other threads sleep
 constexpr std::size_t apart = 256; // bytes between what is private to threads
+constexpr unsigned most_lines = 4096; // of kind `scattered`, which shares all of them
 
 struct alignas(apart) Line {
     std::uint64_t words[apart / 8];
@@ -41,6 +48,16 @@ Line private_counters[most_threads];
 Line read_table;
 Line flag_line;
 Line planted_spin;
+Line cpu_slots[most_threads];
+Line handed_line;
+Line fenced_words[(most_threads + 7) / 8];
+Line scattered_table[most_lines];
+struct Sums {
+    std::uint64_t s, sx, sy, sxx, sxy;
+} thread_sums[most_threads];
+#ifdef WITH_LINEWRIGHT
+lw_counter cpu_counter;
+#endif
 }
 pthread_mutex_t planted_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t planted_rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -52,21 +69,33 @@ struct alignas(apart) Stop : std::atomic<bool> {}; // on a line of its own, whic
 Stop stop;
 constexpr unsigned batch = 1000;
 
-std::uint64_t &word(Line *lines, unsigned thread) { return lines[thread / 8].words[thread % 8]; }
+const bool separated = std::getenv("APART");
+std::uint64_t &word(Line *lines, unsigned thread) {
+    return separated ? private_counters[thread].words[0] : lines[thread / 8].words[thread % 8];
+}
 void locked_add(std::uint64_t &to) { __atomic_fetch_add(&to, 1, __ATOMIC_SEQ_CST); }
 void plain_add(std::uint64_t &to) {
     volatile std::uint64_t *at = &to;
     *at = *at + 1;
 }
 
-template <class Body> void until_stopped(Body body) {
-    while (!stop.load(std::memory_order_relaxed))
-        for (unsigned i = 0; i < batch; i++)
-            body();
+double cpu_seconds(clockid_t whose) {
+    timespec used;
+    clock_gettime(whose, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-void true_sharing(unsigned) {
-    until_stopped([] { locked_add(true_counter.words[0]); });
+std::atomic<std::uint64_t> operations;
+template <class Body> void until_stopped(Body body) {
+    std::uint64_t done = 0;
+    for (; !stop.load(std::memory_order_relaxed); done += batch)
+        for (unsigned i = 0; i < batch; i++)
+            body();
+    operations.fetch_add(done);
+}
+
+void true_sharing(unsigned thread) {
+    until_stopped([to = separated ? &private_counters[thread].words[0] : true_counter.words] { locked_add(*to); });
 }
 void false_sharing(unsigned thread) {
     until_stopped([to = &word(false_counters, thread)] { locked_add(*to); });
@@ -76,6 +105,41 @@ void neighbouring_lines(unsigned thread) { // the last word of one line and the 
 }
 void false_plain(unsigned thread) {
     until_stopped([to = &word(plain_counters, thread)] { plain_add(*to); });
+}
+// The store costs nothing to see: the fence behind it waits for the line.
+void fenced(unsigned thread) {
+    until_stopped([to = &word(fenced_words, thread)] {
+        plain_add(*to);
+        __sync_synchronize(); // gcc refuses __atomic_thread_fence under ThreadSanitizer
+    });
+}
+// A table whose lines are all shared and each of which is met seldom; `scattered_own`: a part of it for each thread.
+template <class Lines> void scatter(unsigned thread, Lines lines) {
+    until_stopped([lines, x = thread + 1u]() mutable {
+        x = x * 1664525 + 1013904223;
+        locked_add(scattered_table[lines(x >> 20)].words[0]);
+    });
+}
+void scattered_own(unsigned thread) {
+    unsigned part = most_lines / (thread < 2 ? 2 : most_threads);
+    scatter(thread, [=](unsigned at) { return thread * part + at % part; });
+}
+void scattered(unsigned thread) {
+    separated ? scattered_own(thread) : scatter(thread, [](unsigned at) { return at; });
+}
+// Sums in memory, as a compiler without optimisation keeps them: the stalls of one store surface at others (linear_regression of a
+// published set of programs).
+void sums(unsigned thread) {
+    volatile Sums *to = separated ? reinterpret_cast<Sums *>(&private_counters[thread]) : &thread_sums[thread];
+    until_stopped([to, x = std::uint64_t{thread}]() mutable {
+        x = x * 6364136223846793005 + 1;
+        std::uint64_t y = x >> 33, z = x & 255;
+        to->s = to->s + 1;
+        to->sx = to->sx + y;
+        to->sy = to->sy + z;
+        to->sxx = to->sxx + y * y;
+        to->sxy = to->sxy + y * z;
+    });
 }
 void private_lines(unsigned thread) {
     until_stopped([to = &private_counters[thread].words[0]] { locked_add(*to); });
@@ -226,18 +290,49 @@ void pool(unsigned) { // a queue of jobs as thread pools have them: one lock, on
     });
 }
 
-double cpu_seconds() {
-    timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+// Every thread uses every line, and none moves: a counter per CPU, slots chosen by CPU, threads that one CPU runs.
+#ifdef WITH_LINEWRIGHT
+void percpu_counter(unsigned) {
+    until_stopped([] { lw_counter_inc(&cpu_counter); });
+}
+#endif
+void slot_of_cpu(unsigned) {
+    until_stopped([] { locked_add(cpu_slots[static_cast<unsigned>(sched_getcpu()) % most_threads].words[0]); });
+}
+void stay_on(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+void one_cpu(unsigned) {
+    stay_on(0);
+    true_sharing(0);
+}
+// A job that threads on two CPUs work on in turn, 10 ms each: its line moves once a turn.
+std::atomic<unsigned> whose_turn;
+void handed_over(unsigned thread) {
+    stay_on(static_cast<int>(thread % 2));
+    while (!stop.load(std::memory_order_relaxed)) {
+        if (whose_turn.load() % 2 != thread % 2) {
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            continue;
+        }
+        for (double begin = cpu_seconds(CLOCK_THREAD_CPUTIME_ID); cpu_seconds(CLOCK_THREAD_CPUTIME_ID) < begin + 0.01;)
+            for (unsigned i = 0; i < batch; i++)
+                locked_add(handed_line.words[0]);
+        whose_turn.fetch_add(1);
+    }
 }
 
 // Samples and turns come with CPU time, which other programs take a part of.
 void wait_for(unsigned threads, double seconds) {
     constexpr double enough = 0.5, patience = 20;
-    double wanted = cpu_seconds() + enough * seconds * std::min(threads, std::max(1u, std::thread::hardware_concurrency()));
+    double wanted = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) +
+                    enough * seconds * std::min(threads, std::max(1u, std::thread::hardware_concurrency()));
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    for (double waited = seconds; waited < patience * seconds && cpu_seconds() < wanted; waited += 0.02)
+    for (double waited = seconds; waited < patience * seconds && cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) < wanted;
+         waited += 0.02)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
@@ -313,7 +408,17 @@ const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"heap_false", heap_false},
                                                          {"heap_fields", heap_fields},
                                                          {"jit", jit},
-                                                         {"pool", pool}};
+                                                         {"pool", pool},
+#ifdef WITH_LINEWRIGHT
+                                                         {"percpu_counter", percpu_counter},
+#endif
+                                                         {"slot_of_cpu", slot_of_cpu},
+                                                         {"one_cpu", one_cpu},
+                                                         {"fenced", fenced},
+                                                         {"scattered", scattered},
+                                                         {"scattered_own", scattered_own},
+                                                         {"sums", sums},
+                                                         {"handed_over", handed_over}};
 
 [[gnu::noinline]] std::uint64_t *allocate_planted() { return static_cast<std::uint64_t *>(std::malloc(24)); }
 
@@ -336,6 +441,10 @@ int main(int argc, char **argv) {
                                    [&](auto *one, auto *two) { return line(one) == line(two); });
     std::rotate(std::begin(heap_neighbours), pair, std::end(heap_neighbours));
     anonymous_code = jitted();
+#ifdef WITH_LINEWRIGHT
+    if (lw_counter_init(&cpu_counter))
+        return 3;
+#endif
     if (kind == "fork")
         run_processes(threads, seconds);
     else if (kind == "many")
@@ -346,5 +455,8 @@ int main(int argc, char **argv) {
         run_threads(threads, seconds, found->second);
     else
         return 2;
+    if (std::uint64_t done = operations.load())
+        std::fprintf(stderr, "%.3f ns of CPU time an operation\n",
+                     1e9 * cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) / static_cast<double>(done));
     return 0;
 }

@@ -59,7 +59,7 @@ TEST(Forms, EveryFormOfTheTable) {
         check<uint##width##_t>(#name ""sv, #operation ""sv, lw_##name##_u##width); \
         checked++;                                                                 \
     }
-#define LW_FORM(arch, name, operation, order, widths, needs) LW_FORM_##arch(name, operation, widths, needs)
+#define LW_FORM(arch, name, operation, order, widths, needs, ...) LW_FORM_##arch(name, operation, widths, needs)
 #define LW_FORM_any(name, operation, widths, needs) LW_CHECK(32, name, operation, needs) LW_CHECK(64, name, operation, needs)
 #define LW_FORM_generic(name, operation, widths, needs) LW_FORM_any(name, operation, widths, needs)
 #define LW_ONLY_64(name, operation, widths, needs) \

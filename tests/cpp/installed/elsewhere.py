@@ -1,5 +1,5 @@
-"""The library inside other people's builds: as a subdirectory, fetched, with link-time optimisation, freestanding, with
-musl.
+"""The library inside other people's builds: as a subdirectory, fetched, with link-time
+optimisation, freestanding, with musl.
 
 Usage: elsewhere.py SOURCE_DIR. Everything is built in a temporary folder whose name has a space.
 """
@@ -40,7 +40,8 @@ FetchContent_MakeAvailable(linewright)
 
 
 def inside_another_project(source: Path, folder: Path, how: str, name: str) -> int:
-    """The library builds as part of a project, alone: nothing of the command is configured or needed."""
+    """The library builds as part of a project, alone: nothing of the command is configured or
+    needed."""
     place = folder / name
     place.mkdir()
     (place / "CMakeLists.txt").write_text(PROJECT.format(how=how.format(source=source), here=HERE))
@@ -50,20 +51,26 @@ def inside_another_project(source: Path, folder: Path, how: str, name: str) -> i
     run("cmake", "--build", place / "build", "-j2")
     for program in ("use_c", "use_cpp"):
         run(place / "build" / program)
-    version = re.search(r"^CMAKE_PROJECT_VERSION:STATIC=(.*)$", (place / "build/CMakeCache.txt").read_text(), re.M)
+    version = re.search(
+        r"^CMAKE_PROJECT_VERSION:STATIC=(.*)$", (place / "build/CMakeCache.txt").read_text(), re.M
+    )
     assert version[1] == "9.9", "the outer project's variables are its own"
     return 2
 
 
-def library(source: Path, build: Path, *options: str, targets: tuple[str, ...] = ("linewright",)) -> Path:
-    """The static library, built with some options; the shared one lies beside it where it is among the targets."""
+def library(
+    source: Path, build: Path, *options: str, targets: tuple[str, ...] = ("linewright",)
+) -> Path:
+    """The static library, built with some options; the shared one lies beside it where it is among
+    the targets."""
     run("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DLINEWRIGHT_PROGRAMS=OFF", *options)
     run("cmake", "--build", build, "--target", *targets, "-j2")
     return build / "src/liblinewright.a"
 
 
 def with_link_time_optimisation(source: Path, folder: Path) -> int:
-    """Static and shared: the forms' assembly, the section attributes and the symbols' versions survive."""
+    """Static and shared: the forms' assembly, the section attributes and the symbols' versions
+    survive."""
     count = 0
     for cc, cxx, ar in LTO:
         if not all(map(shutil.which, (cc, cxx, ar))):
@@ -102,7 +109,9 @@ def with_link_time_optimisation(source: Path, folder: Path) -> int:
                 program,
             )
             run(program)
-            assert ("liblinewright.so" in run("objdump", "-p", program)) == (link is shared), program
+            assert ("liblinewright.so" in run("objdump", "-p", program)) == (link is shared), (
+                program
+            )
             count += 1
     return count
 
@@ -116,7 +125,13 @@ FREESTANDING = """\
 
 def freestanding(source: Path, folder: Path) -> int:
     """The forms need no C library: no hosted header, no undefined symbol."""
-    compilers = [["gcc"], ["clang-14"], ["clang-19"], ["gcc-12", "-m32", "-idirafter", M32], ["aarch64-linux-gnu-gcc"]]
+    compilers = [
+        ["gcc"],
+        ["clang-14"],
+        ["clang-19"],
+        ["gcc-12", "-m32", "-idirafter", M32],
+        ["aarch64-linux-gnu-gcc"],
+    ]
     count = 0
     for compiler in compilers:
         if not shutil.which(compiler[0]):
@@ -141,24 +156,39 @@ def freestanding(source: Path, folder: Path) -> int:
                 "-",
                 "-o",
                 made,
-                input=FREESTANDING.format(more="int nothing_else(void);\nint nothing_else(void) { return 0; }"),
+                input=FREESTANDING.format(
+                    more="int nothing_else(void);\nint nothing_else(void) { return 0; }"
+                ),
             )
-            assert not run("nm", "--undefined-only", made).strip(), f"{compiler}: {run('nm', '--undefined-only', made)}"
+            assert not run("nm", "--undefined-only", made).strip(), (
+                f"{compiler}: {run('nm', '--undefined-only', made)}"
+            )
             count += 1
     return count
 
 
 def with_musl(source: Path, folder: Path) -> int:
-    """The library with another C library, static as in an Alpine-like image. Linux's own headers come last."""
+    """The library with another C library, static as in an Alpine-like image. Linux's own headers
+    come last."""
     if not shutil.which("musl-gcc"):
         return 0
     headers = "-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu"
-    archive = library(source, folder / "musl", "-DCMAKE_C_COMPILER=musl-gcc", f"-DCMAKE_C_FLAGS={headers}")
+    archive = library(
+        source, folder / "musl", "-DCMAKE_C_COMPILER=musl-gcc", f"-DCMAKE_C_FLAGS={headers}"
+    )
     program = folder / "with-musl"
     run(
-        "musl-gcc", "-std=c11", *WARNINGS, "-static", f"-I{source}/include", *headers.split(), HERE / "use.c", archive,
-        "-o", program,
-    )  # fmt: skip
+        "musl-gcc",
+        "-std=c11",
+        *WARNINGS,
+        "-static",
+        f"-I{source}/include",
+        *headers.split(),
+        HERE / "use.c",
+        archive,
+        "-o",
+        program,
+    )
     run(program)
     assert b"GNU C Library" not in program.read_bytes(), "glibc was linked in place of musl"
     return 1
@@ -170,7 +200,10 @@ def main(source: str) -> int:
         return 77
     with tempfile.TemporaryDirectory(suffix=" with space") as temporary:
         folder, root = Path(temporary), Path(source).resolve()
-        print(inside_another_project(root, folder, SUBDIRECTORY, "subdirectory"), "programs by add_subdirectory")
+        print(
+            inside_another_project(root, folder, SUBDIRECTORY, "subdirectory"),
+            "programs by add_subdirectory",
+        )
         print(inside_another_project(root, folder, FETCHED, "fetched"), "programs by FetchContent")
         print(with_link_time_optimisation(root, folder), "programs with link-time optimisation")
         print(freestanding(root, folder), "freestanding objects")

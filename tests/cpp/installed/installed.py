@@ -1,8 +1,9 @@
-"""Install the library into a fresh folder, move it, and build foreign C11, C++17 and C++20 programs against it.
+"""Install the library into a fresh folder, move it, and build foreign C11, C++17 and C++20 programs
+against it.
 
-Usage: installed.py BUILD_DIR. Every program is compiled by gcc and clang with -Wall -Wextra -Wpedantic -Werror, against
-the static and the shared library by pkg-config, against the headers alone, and once per compiler through find_package.
-"""
+Usage: installed.py BUILD_DIR. Every program is compiled by gcc and clang with -Wall -Wextra
+-Wpedantic -Werror, against the static and the shared library by pkg-config, against the headers
+alone, and once per compiler through find_package."""
 
 from __future__ import annotations
 
@@ -92,7 +93,9 @@ def built_by_pkg_config(prefix: Path, folder: Path, compilers: list[tuple[str, s
                 )
                 run(program)
                 needed = run("objdump", "-p", program)
-                assert ("liblinewright.so" in needed) == (how == "shared"), f"{program}: linked the wrong library"
+                assert ("liblinewright.so" in needed) == (how == "shared"), (
+                    f"{program}: linked the wrong library"
+                )
                 count += 1
     return count
 
@@ -124,8 +127,8 @@ def built_by_find_package(prefix: Path, folder: Path, compilers: list[tuple[str,
 
 
 def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
-    """Every installed header compiles by itself, first in a file, as C11 and as C++17; parts of another say so at their
-    head."""
+    """Every installed header compiles by itself, first in a file, as C11 and as C++17; parts of
+    another say so at their head."""
     count = 0
     include = prefix / "include"
     for header in sorted((include / "linewright").rglob("*.h")):
@@ -149,24 +152,35 @@ def headers_alone(prefix: Path, compilers: list[tuple[str, str]]) -> int:
 
 
 def inside_extern_c(prefix: Path, compilers: list[tuple[str, str]]) -> int:
-    """C++ programs often include C headers inside `extern "C"`; what is C++ in these says so itself."""
+    """C++ programs often include C headers inside `extern "C"`; what is C++ in these says so
+    itself."""
     public = sorted(h.name for h in (prefix / "include/linewright").glob("*.h"))
     every = "".join(
-        f"#include <linewright/{name}>\n" for name in public if not name.startswith(("wide_", "percpu_g", "srcu_g"))
+        f"#include <linewright/{name}>\n"
+        for name in public
+        if not name.startswith(("wide_", "percpu_g", "srcu_g"))
     )
     count = 0
     for _, cxx in compilers:
         for standard in ("c++11", "c++17", "c++20"):
             run(
-                cxx, f"-std={standard}", *WARNINGS, f"-I{prefix / 'include'}", "-fsyntax-only", "-x", "c++", "-",
+                cxx,
+                f"-std={standard}",
+                *WARNINGS,
+                f"-I{prefix / 'include'}",
+                "-fsyntax-only",
+                "-x",
+                "c++",
+                "-",
                 input=f'extern "C" {{\n{every}}}\n',
-            )  # fmt: skip
+            )
             count += 1
     return count
 
 
 def compilers_of(folder: str, compilers: list[tuple[str, str]]) -> list[tuple[list[str], str, str]]:
-    """(command, standard, language) for the headers of a folder: those of one architecture need its compiler."""
+    """(command, standard, language) for the headers of a folder: those of one architecture need its
+    compiler."""
     if folder == "arm64":
         pairs = [(["aarch64-linux-gnu-gcc"], ["aarch64-linux-gnu-g++"])]
     elif folder == "i386":
@@ -195,19 +209,37 @@ def built_examples(prefix: Path, folder: Path) -> int:
 
 
 MARK = '__attribute__((visibility("default")))'
-TYPE = r"(?:__thread )?(?:const |char|struct \w+|enum \w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+)[\w \*]*?"
+TYPE = (
+    r"(?:__thread )?(?:const |char|struct \w+|enum "
+    r"\w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+)[\w \*]*?"
+)
 
 
 def exported(prefix: Path) -> str:
-    """The shared library exports what the public headers declare for this architecture, and nothing else."""
+    """The shared library exports what the public headers declare for this architecture, and nothing
+    else."""
     library = next(prefix.glob("lib*/**/liblinewright.so"))
     listed = run("nm", "-D", "--defined-only", library)
     symbols = set(re.findall(r"^[0-9a-f]+ [B-TV-Z] (\S+?)@", listed, re.M))
     soname = re.search(r"SONAME +liblinewright\.so\.(\S+)", run("objdump", "-p", library))[1]
     versions = set(re.findall(r"^[0-9a-f]+ [B-TV-Z] \S+?(?:@@(\S+))?$", listed, re.M))
     assert versions == {f"LINEWRIGHT_{soname}"}, f"symbol versions {versions}, soname {soname}"
-    headers = "".join(f"#include <linewright/{h.name}>\n" for h in sorted((prefix / "include/linewright").glob("*.h")))
-    text = run("gcc", "-std=gnu11", "-O2", "-E", "-P", f"-I{prefix / 'include'}", "-x", "c", "-", input=headers)
+    headers = "".join(
+        f"#include <linewright/{h.name}>\n"
+        for h in sorted((prefix / "include/linewright").glob("*.h"))
+    )
+    text = run(
+        "gcc",
+        "-std=gnu11",
+        "-O2",
+        "-E",
+        "-P",
+        f"-I{prefix / 'include'}",
+        "-x",
+        "c",
+        "-",
+        input=headers,
+    )
     declared: set[str] = set()
     unmarked: set[str] = set()
     for statement in (" ".join(piece.split()) for piece in re.split(r"[;{}]", text)):
@@ -218,11 +250,14 @@ def exported(prefix: Path) -> str:
         )
         if name and MARK in statement:
             declared.add(name[1])
-        elif name and "(" in statement and "__error__" not in statement and "error(" not in statement:
+        elif (
+            name and "(" in statement and "__error__" not in statement and "error(" not in statement
+        ):
             unmarked.add(name[1])
     assert not unmarked, f"without LW_API the shared library hides {', '.join(sorted(unmarked))}"
     assert symbols == declared, (
-        f"exported, not declared: {symbols - declared}; declared, not exported: {declared - symbols}"
+        f"exported, not declared: {symbols - declared}; declared, not exported: "
+        f"{declared - symbols}"
     )
     return f"{len(symbols)} symbols exported"
 

@@ -30,8 +30,8 @@ int main(void) {
     if (lw_fetch_add_u32(&word, 3) != 3 || lw_read_u32(&word) != 6 || by_reference(word) != 7)
         return 1;
 #ifndef LW_NO_POLICY
-    struct lw_srcu domain;
-    if (lw_srcu_init(&domain, LW_SRCU_NORMAL) != 0)
+    struct lw_srcu_normal domain;
+    if (lw_srcu_init(&domain) != 0)
         return 3;
     lw_srcu_index section = lw_srcu_read_lock(&domain);
     lw_srcu_read_unlock(&domain, section);

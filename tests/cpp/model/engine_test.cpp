@@ -11,7 +11,7 @@ namespace {
 
 using namespace lw;
 using namespace lw::model;
-using lw::model::test::json;
+using lw::model::test::Json;
 using lw::model::test::machine_json;
 
 wire::Cell cell_of(const std::string &form, unsigned threads = 1, std::uint64_t work = 0, std::uint64_t spacing = 0) {
@@ -33,24 +33,24 @@ Effort checked_effort() {
     return effort;
 }
 
-Simulated run_cell(const json &described, const wire::Cell &cell) {
+Simulated run_cell(const Json &described, const wire::Cell &cell) {
     return simulate(parse_machine(described.dump()), cell, {}, checked_effort(), 1);
 }
 
-json steady(json machine) {
+Json steady(Json machine) {
     machine["constants"]["jitter"] = 0;
     machine["homes"] = 1;
-    for (json &row : machine["core_home"])
+    for (Json &row : machine["core_home"])
         row = {0};
-    for (json &row : machine["core_core"])
-        for (json &cell : row)
+    for (Json &row : machine["core_core"])
+        for (Json &cell : row)
             cell = 0;
     return machine;
 }
 
 TEST(Engine, EveryFormKeepsTheLawsAtEveryContention) {
-    const json arm = machine_json();
-    json x86 = machine_json(4, "near");
+    const Json arm = machine_json();
+    Json x86 = machine_json(4, "near");
     x86["arch"] = "x86_64";
     x86["options"]["locked_drains"] = true;
     for (const auto &[described, forms] :
@@ -72,7 +72,7 @@ TEST(Engine, EveryFormKeepsTheLawsAtEveryContention) {
 }
 
 TEST(Engine, AFarAtomicTakesTheSumOfItsSteps) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     machine["constants"]["far_busy_ps"] = 35'000;
     // request 4, home 8, far 40, one at a time on one line
     EXPECT_NEAR(run_cell(machine, cell_of("stadd")).window_ns[0], 52.0, 0.01);
@@ -92,7 +92,7 @@ TEST(Engine, WorkHidesAPostedAtomic) {
 }
 
 TEST(Engine, AHandoffIsTwoTransfersAndLoadFirstPaysTwiceThat) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     wire::Cell cell = cell_of("cmpxchg_blind", 2);
     cell.operation = "handoff";
     cell.form = "store_load";
@@ -139,7 +139,7 @@ TEST(Engine, ThePublishedSeedGivesThePublishedBits) {
 }
 
 TEST(Engine, SharedGlobalsMatterOnlyWhereAnOperationWaitsForTheStores) {
-    json described = machine_json(4, "near");
+    Json described = machine_json(4, "near");
     described["arch"] = "x86_64";
     Effort effort = checked_effort();
     auto interval = [&](Harness harness) {
@@ -155,7 +155,7 @@ TEST(Engine, SharedGlobalsMatterOnlyWhereAnOperationWaitsForTheStores) {
 // --- mechanisms: each of these fails without the mechanism that it names
 
 TEST(Mechanism, FillThenFarFillsOnceAndGoesFarOnceTheLineIsLost) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     machine["constants"]["far_busy_ps"] = 35'000;
     EXPECT_NEAR(run_cell(machine, cell_of("stadd")).window_ns[0], 52.0, 0.01); // each one is performed at the home
     machine["options"]["fill_then_far"] = true;
@@ -164,7 +164,7 @@ TEST(Mechanism, FillThenFarFillsOnceAndGoesFarOnceTheLineIsLost) {
 }
 
 TEST(Mechanism, AContendedLineSendsNearAtomicsFarForAWhile) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     machine["options"]["far_when_contended"] = true;
     machine["constants"]["far_busy_ps"] = 35'000;
     const double patient = run_cell(machine, cell_of("ldadd", 2)).window_ns[0];
@@ -176,7 +176,7 @@ TEST(Mechanism, AContendedLineSendsNearAtomicsFarForAWhile) {
 }
 
 // Two pairs of cores, each pair with a far atomic on a line of its own.
-double of_two_pairs(const json &described) {
+double of_two_pairs(const Json &described) {
     Setup setup;
     setup.lines = 2;
     for (unsigned thread = 0; thread < 4; ++thread) {
@@ -190,14 +190,14 @@ double of_two_pairs(const json &described) {
 }
 
 TEST(Mechanism, OneBusServesAllLinesOneAfterTheOther) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     machine["constants"]["far_busy_ps"] = 35'000;
     EXPECT_NEAR(of_two_pairs(machine), 86.0, 0.5);
     machine["options"]["one_bus"] = true;
     EXPECT_NEAR(of_two_pairs(machine), 172.0, 1.0);
 }
 
-double round_trip(const json &machine, const char *placement = "auto") {
+double round_trip(const Json &machine, const char *placement = "auto") {
     wire::Cell cell = cell_of("cmpxchg_blind", 2);
     cell.operation = "handoff";
     cell.placement = placement;
@@ -205,7 +205,7 @@ double round_trip(const json &machine, const char *placement = "auto") {
 }
 
 TEST(Mechanism, AModifiedLineIsWrittenBackBeforeItIsHandedOver) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     const double without = round_trip(machine);
     machine["constants"]["write_back_ps"] = 50'000;
     EXPECT_NEAR(round_trip(machine), without + 2 * 50.0, 8.0); // once with each of the two handoffs
@@ -214,8 +214,8 @@ TEST(Mechanism, AModifiedLineIsWrittenBackBeforeItIsHandedOver) {
 }
 
 // A machine of two pairs that share a cache each, where everything that does not pass through the home is quick.
-json paired() {
-    json machine = steady(machine_json(4, "near"));
+Json paired() {
+    Json machine = steady(machine_json(4, "near"));
     machine["arch"] = "x86_64";
     machine["cluster"] = {0, 0, 1, 1};
     machine["constants"]["acknowledge_ps"] = 0;
@@ -225,7 +225,7 @@ json paired() {
 }
 
 TEST(Mechanism, CoresThatShareACacheHandTheLineOverThere) {
-    json machine = paired();
+    Json machine = paired();
     const double within = round_trip(machine, "cpus:0,1"), across = round_trip(machine, "cpus:0,2");
     machine["constants"]["write_back_ps"] = 50'000;
     EXPECT_NEAR(round_trip(machine, "cpus:0,1"), within, 0.01); // the shared cache keeps what memory does not have
@@ -236,7 +236,7 @@ TEST(Mechanism, CoresThatShareACacheHandTheLineOverThere) {
 }
 
 // The time of the first operation of a thread on core 0, when cores 0, 1 and 2 hold the line as `start` says.
-double first_operation(const json &described, const char *form, const char *start, unsigned threads) {
+double first_operation(const Json &described, const char *form, const char *start, unsigned threads) {
     const Machine machine = parse_machine(described.dump());
     wire::Cell cell = cell_of(form, threads, 0, 1'000'000);
     cell.params["start"] = std::string(start);
@@ -249,7 +249,7 @@ double first_operation(const json &described, const char *form, const char *star
 }
 
 TEST(Mechanism, ASharedCacheServesItsCoresWithoutTheHome) {
-    const json machine = paired();
+    const Json machine = paired();
     EXPECT_NEAR(first_operation(machine, "mov_read", "i.sc", 2), 3.0 + 1.0, 0.01);
     EXPECT_NEAR(first_operation(machine, "mov_read", "i.ud", 2), 10.0 + 1.0, 0.01);
     EXPECT_NEAR(first_operation(machine, "lock_add", "i.ud", 2), 10.0 + 4.0, 0.01);
@@ -259,7 +259,7 @@ TEST(Mechanism, ASharedCacheServesItsCoresWithoutTheHome) {
 }
 
 TEST(Mechanism, APairThatSharesALineItOwnsUpgradesWithoutTheHome) {
-    json machine = paired();
+    Json machine = paired();
     wire::Cell cell = cell_of("load_cmpxchg", 2);
     cell.operation = "handoff";
     cell.placement = "cpus:0,1";
@@ -270,7 +270,7 @@ TEST(Mechanism, APairThatSharesALineItOwnsUpgradesWithoutTheHome) {
 }
 
 TEST(Mechanism, ACleanLineComesFromMemoryWhereNoCacheSuppliesIt) {
-    json machine = steady(machine_json(4, "near"));
+    Json machine = steady(machine_json(4, "near"));
     machine["arch"] = "x86_64";
     EXPECT_NEAR(first_operation(machine, "mov_read", "i.sc", 2), 28.0 + 1.0, 0.01); // request 4, look-up 8, data 16
     machine["options"]["clean_from_memory"] = true;
@@ -280,18 +280,18 @@ TEST(Mechanism, ACleanLineComesFromMemoryWhereNoCacheSuppliesIt) {
 }
 
 TEST(Mechanism, SharedCachesKeepTheLawsInEveryGrouping) {
-    json arm = machine_json();
-    json x86 = machine_json(4, "near");
+    Json arm = machine_json();
+    Json x86 = machine_json(4, "near");
     x86["arch"] = "x86_64";
     x86["options"]["locked_drains"] = x86["options"]["one_bus"] = x86["options"]["clean_from_memory"] = true;
-    for (json *machine : {&arm, &x86}) {
+    for (Json *machine : {&arm, &x86}) {
         (*machine)["constants"]["shared_cache_ps"] = 12'000;
         (*machine)["constants"]["shared_cache_hit_ps"] = 5'000;
         (*machine)["constants"]["write_back_ps"] = 30'000;
     }
     Effort effort = checked_effort();
     effort.ops = 150;
-    for (const json &groups : {json{0, 0, 1, 1}, json{0, 0, 0, 1}, json{0, 0, 0, 0}})
+    for (const Json &groups : {Json{0, 0, 1, 1}, Json{0, 0, 0, 1}, Json{0, 0, 0, 0}})
         for (bool behind : {false, true})
             for (auto &[described, forms] :
                  {std::pair{&arm, std::vector<std::string>{"stadd", "ldadd", "llsc_add", "prfm_keep_stadd",
@@ -299,7 +299,7 @@ TEST(Mechanism, SharedCachesKeepTheLawsInEveryGrouping) {
                   {&x86,
                    {"lock_add", "cmpxchg_loop_read_first", "cmpxchg_loop_guess_first", "prefetchw_lock_xadd", "mov_read"}}})
                 for (const std::string &form : forms) {
-                    json machine = *described;
+                    Json machine = *described;
                     machine["cluster"] = groups;
                     machine["options"]["upgrade_behind_load"] = behind;
                     const wire::Cell cell = cell_of(form, 4, behind ? 40 : 0, behind ? 0 : 10);
@@ -308,7 +308,7 @@ TEST(Mechanism, SharedCachesKeepTheLawsInEveryGrouping) {
 }
 
 TEST(Mechanism, AnUpgradeAtOnceDoesNotWaitForTheOtherCopies) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     wire::Cell cell = cell_of("load_cmpxchg", 2);
     cell.operation = "handoff";
     const double waits = run_cell(machine, cell).window_ns[0], blind = round_trip(machine);
@@ -318,7 +318,7 @@ TEST(Mechanism, AnUpgradeAtOnceDoesNotWaitForTheOtherCopies) {
 }
 
 TEST(Mechanism, AnAtomicBehindALoadAsksAtOnce) {
-    json described = steady(machine_json());
+    Json described = steady(machine_json());
     described["constants"]["acknowledge_ps"] = 0;
     auto first = [&] { // a load and a compare-and-swap of a line that the other core holds shared
         const Machine machine = parse_machine(described.dump());
@@ -334,12 +334,12 @@ TEST(Mechanism, AnAtomicBehindALoadAsksAtOnce) {
 }
 
 TEST(Mechanism, LinesThatSeveralCachesUseLiveHalfWayBetweenThem) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     machine["l3"] = {0, 0, 1, 1};
     const double before = round_trip(machine, "cpus:0,2"), local = round_trip(machine, "cpus:0,1");
     machine["homes"] = 2; // the first beside core 0, the last one central
     machine["central_homes"] = 1;
-    for (json &row : machine["core_home"])
+    for (Json &row : machine["core_home"])
         row = {0, 20'000};
     EXPECT_NEAR(round_trip(machine, "cpus:0,1"), local, 1.0);
     // To the home and back to the holder, and the acknowledgement: each of the two handoffs crosses it twice more.
@@ -349,7 +349,7 @@ TEST(Mechanism, LinesThatSeveralCachesUseLiveHalfWayBetweenThem) {
 // --- where a line is when a window opens
 
 TEST(Start, AWindowOpensWithTheStatesThatWereAskedFor) {
-    json machine = steady(machine_json());
+    Json machine = steady(machine_json());
     Effort effort = checked_effort();
     effort.ops = 20;
     auto first = [&](const char *start) {
@@ -407,7 +407,7 @@ wire::Cell family_cell(const char *operation, const char *form, unsigned threads
 }
 
 TEST(Families, CountersOnLinesOfTheirOwnDoNotMeet) {
-    const json machine = steady(machine_json());
+    const Json machine = steady(machine_json());
     wire::Cell own = family_cell("percpu_add", "percpu_own_ldadd", 4),
                shared = family_cell("percpu_add", "percpu_shared_ldadd", 4);
     EXPECT_NEAR(run_cell(machine, own).window_ns[0], 4.0, 0.01);
@@ -421,13 +421,13 @@ TEST(Families, CountersOnLinesOfTheirOwnDoNotMeet) {
 }
 
 TEST(Families, NeighboursOnOneLinePayForIt) {
-    const json machine = steady(machine_json());
+    const Json machine = steady(machine_json());
     const double alone = run_cell(machine, family_cell("percpu_add", "percpu_padded_add", 2)).window_ns[0];
     EXPECT_GT(run_cell(machine, family_cell("percpu_add", "percpu_false_sharing_add", 2)).window_ns[0], 2 * alone);
 }
 
 TEST(Families, AReaderIsTwoOperations) {
-    const json machine = steady(machine_json());
+    const Json machine = steady(machine_json());
     EXPECT_NEAR(run_cell(machine, family_cell("readers_shape", "srcu_percpu_ldadd", 2)).window_ns[0], 9.0, 0.1);
     wire::Cell delayed = family_cell("readers_shape", "srcu_percpu_ldadd");
     delayed.params["read_delay"] = std::uint64_t{1000};
@@ -437,7 +437,7 @@ TEST(Families, AReaderIsTwoOperations) {
 }
 
 TEST(Families, ReadersWhoseCompareKeepsTheValueDoNotDisturbEachOther) {
-    json described = steady(machine_json(4, "near"));
+    Json described = steady(machine_json(4, "near"));
     described["arch"] = "x86_64";
     wire::Cell cell = family_cell("wide_read", "read_twice_cmpxchg16b_verify", 2);
     cell.width_bits = 128;
@@ -449,7 +449,7 @@ TEST(Families, ReadersWhoseCompareKeepsTheValueDoNotDisturbEachOther) {
 }
 
 TEST(Families, WritesComeInTheStatedShare) {
-    json described = steady(machine_json(4, "near"));
+    Json described = steady(machine_json(4, "near"));
     described["arch"] = "x86_64";
     const Machine machine = parse_machine(described.dump());
     for (std::uint64_t percent : {0u, 1u, 10u, 50u, 100u}) {
@@ -475,6 +475,8 @@ TEST(Families, WhatHasNoListOfOperationsIsRefused) {
                   std::string("machine small has no policy for form ") + form);
     EXPECT_EQ(lacks(family_cell("readers_grace", "srcu_fast", 2)), "the model has no updater that waits for readers");
 }
+
+TEST(Modes, AThreadThatStarvesHasNone) { EXPECT_TRUE(modes_of({}).empty()); }
 
 TEST(Modes, OneGroupIsOneModeAndChanceIsNone) {
     EXPECT_EQ(modes_of({10, 11, 10, 10.5, 11, 10}).size(), 1u);
@@ -509,7 +511,7 @@ TEST(List, OneWaitSavesTheWaitsOfTheOthers) {
 }
 
 TEST(Plan, AFormWithoutAPolicyIsRefused) {
-    json described = machine_json();
+    Json described = machine_json();
     described["policy"]["swap"] = {"none", "none", "none", "none"};
     const Machine machine = parse_machine(described.dump());
     EXPECT_EQ(obstacle(machine, cell_of("swp")), "machine small has no policy for form swp");

@@ -10,11 +10,11 @@
 namespace {
 
 using namespace lw::model;
-using lw::model::test::json;
+using lw::model::test::Json;
 using lw::model::test::machine_json;
 
 template <class Change> std::string refusal(Change change) {
-    json machine = machine_json();
+    Json machine = machine_json();
     change(machine);
     try {
         parse_machine(machine.dump());
@@ -33,7 +33,7 @@ TEST(Machine, ReadsTheRightOne) {
 }
 
 TEST(Machine, RefusesNamingThePlace) {
-    using J = json &;
+    using J = Json &;
     EXPECT_EQ(refusal([](J m) { m.erase("cores"); }), "machine.cores: is missing");
     EXPECT_EQ(refusal([](J m) { m["cores"] = 0; }), "machine.cores: is not an integer from 1 to 256");
     EXPECT_EQ(refusal([](J m) { m["core_home"].erase(0); }), "machine.core_home: is not a matrix of 4 rows");
@@ -50,7 +50,7 @@ TEST(Machine, RefusesNamingThePlace) {
               "machine.policy.store: is not an array of 4: for the states I, SC, UC, UD");
     EXPECT_EQ(refusal([](J m) { m["more"] = 1; }), "machine: has an unknown field");
     EXPECT_EQ(refusal([](J m) { m["arch"] = "vax"; }), "machine.arch: is not one of arm64, x86_64");
-    EXPECT_EQ(refusal([](J m) { m = json::array(); }), "machine: is not an object");
+    EXPECT_EQ(refusal([](J m) { m = Json::array(); }), "machine: is not an object");
     EXPECT_THROW(parse_machine("{"), Bad_machine);
     EXPECT_THROW(parse_machine("1e999"), Bad_machine);
 }

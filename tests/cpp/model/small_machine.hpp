@@ -1,16 +1,16 @@
 // A small described machine for the tests, which each test bends.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "wire/json.hpp"
 
 namespace lw::model::test {
 
-using json = nlohmann::json;
+using wire::Json;
 
-inline json square(unsigned rows, unsigned columns, unsigned apart) {
-    json matrix = json::array();
+inline Json square(unsigned rows, unsigned columns, unsigned apart) {
+    Json matrix = Json::array();
     for (unsigned row = 0; row < rows; ++row) {
-        json line = json::array();
+        Json line = Json::array();
         for (unsigned column = 0; column < columns; ++column)
             line.push_back(row == column ? 0 : apart);
         matrix.push_back(line);
@@ -18,7 +18,7 @@ inline json square(unsigned rows, unsigned columns, unsigned apart) {
     return matrix;
 }
 
-inline json constants_json() {
+inline Json constants_json() {
     return {{"unit_ps", 300},
             {"nop_iter_ps", 300},
             {"nop_exit_ps", 6000},
@@ -61,9 +61,9 @@ inline json constants_json() {
 }
 
 // Nanoseconds that are easy to add up; `store` is the policy of store-form atomics.
-inline json machine_json(unsigned cores = 4, const char *store = "far") {
-    const json near{"near", "near", "near", "near"};
-    json groups = json::array(), numbers = json::array();
+inline Json machine_json(unsigned cores = 4, const char *store = "far") {
+    const Json near{"near", "near", "near", "near"};
+    Json groups = Json::array(), numbers = Json::array();
     for (unsigned core = 0; core < cores; ++core)
         groups.push_back(0);
     return {{"linewright_machine", 1},

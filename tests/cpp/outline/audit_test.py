@@ -1,5 +1,5 @@
-"""The auditing library under emulation: what it finds against nm, what it changes against the file, what it must not
-touch."""
+"""The auditing library under emulation: what it finds against nm, what it changes against the file,
+what it must not touch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import sys
 import unittest
 from pathlib import Path
 
-from emulated import AUDIT, PROGRAMS, SYSROOT, TRIPLET, Emulated, Object, audited, helper_symbols, run
+from emulated import (
+    AUDIT,
+    PROGRAMS,
+    SYSROOT,
+    TRIPLET,
+    Emulated,
+    Object,
+    audited,
+    helper_symbols,
+    run,
+)
 
 TELL = str(PROGRAMS / "tell.c")
 WORDS_PER_HELPER = 3
@@ -34,13 +44,22 @@ def names(entry: Object) -> list[str]:
 
 
 class Auditing(Emulated):
-    def said(self, program: Path, *args: str | Path, setting: str = "prefetch", **options) -> dict[str, Object]:
-        return audited(self.emulate(program, *args, setting=setting, verbose=True, audit=AUDIT, **options).stderr)
+    def said(
+        self, program: Path, *args: str | Path, setting: str = "prefetch", **options
+    ) -> dict[str, Object]:
+        return audited(
+            self.emulate(
+                program, *args, setting=setting, verbose=True, audit=AUDIT, **options
+            ).stderr
+        )
 
     def assert_agrees_with_nm(self, entry: Object, unstripped: Path) -> None:
-        """The same helpers, by name and place; the name's address may be that of a landing pad before."""
+        """The same helpers, by name and place; the name's address may be that of a landing pad
+        before."""
         symbols = helper_symbols(unstripped)
-        self.assertEqual({a - 4 if a - 4 in symbols else a: n for a, (n, _) in entry.helpers.items()}, symbols)
+        self.assertEqual(
+            {a - 4 if a - 4 in symbols else a: n for a, (n, _) in entry.helpers.items()}, symbols
+        )
         self.assertEqual(entry.found, len(symbols))
         self.assertEqual(entry.changed, len(symbols))
 
@@ -56,18 +75,24 @@ class Auditing(Emulated):
         ):
             with self.subTest(compiler=compiler, linker=linker, source=source, flags=flags):
                 program = self.link(compiler, linker, source, *flags)
-                done = self.emulate(self.stripped(program), setting="prefetch", verbose=True, audit=AUDIT)
+                done = self.emulate(
+                    self.stripped(program), setting="prefetch", verbose=True, audit=AUDIT
+                )
                 self.assertEqual(done.stdout, "sums exact\n")
                 entry = audited(done.stderr)["the program"]
                 self.assertGreater(entry.found, 1)
                 self.assert_agrees_with_nm(entry, program)
-                self.assertEqual({outcome for _, outcome in entry.helpers.values()}, {"prefetch and LSE"})
+                self.assertEqual(
+                    {outcome for _, outcome in entry.helpers.values()}, {"prefetch and LSE"}
+                )
 
     def test_every_helper_is_known(self) -> None:
         """All 125 of libgcc in one stripped library."""
         libgcc = run(f"{TRIPLET}-gcc", "-print-libgcc-file-name").stdout.strip()
         everything = self.dir / "everything.c"
-        listed = subprocess.run([f"{TRIPLET}-nm", "--defined-only", libgcc], capture_output=True, text=True).stdout
+        listed = subprocess.run(
+            [f"{TRIPLET}-nm", "--defined-only", libgcc], capture_output=True, text=True
+        ).stdout
         wanted = sorted(set(re.findall(r" T (__aarch64_(?:cas|swp|ld)\w+)", listed)))
         self.assertEqual(len(wanted), 125)
         everything.write_text(
@@ -85,26 +110,32 @@ class Auditing(Emulated):
         self.assertEqual(names(entry), wanted)
 
     def test_system_libraries(self) -> None:
-        """libc, libstdc++ and the dynamic linker have no symbols left; their helpers are counted in their
-        disassembly."""
-        done = self.emulate(self.link("gcc", "bfd", "shared.cpp"), setting="prefetch", verbose=True, audit=AUDIT)
+        """libc, libstdc++ and the dynamic linker have no symbols left; their helpers are counted in
+        their disassembly."""
+        done = self.emulate(
+            self.link("gcc", "bfd", "shared.cpp"), setting="prefetch", verbose=True, audit=AUDIT
+        )
         self.assertEqual(done.stdout, "sums exact\n")
         objects = {Path(name).name: entry for name, entry in audited(done.stderr).items()}
         for name in ("libc.so.6", "libstdc++.so.6", "ld-linux-aarch64.so.1"):
             with self.subTest(name):
-                listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SYSROOT / "lib" / name).stdout
+                listing = run(
+                    f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SYSROOT / "lib" / name
+                ).stdout
                 in_a_row = re.findall(
                     r"adrp\tx16, .*\n.*\tldrb\tw16, \[x16.*\n.*\tcbz\tw16, .*\n"
                     r".*\t(?:cas|swp|ld(?:add|clr|set|eor))\w*\t.*\n.*\tret\n",
                     listing,
                 )
                 self.assertGreater(len(in_a_row), 0)
-                self.assertEqual((objects[name].found, objects[name].changed), (len(in_a_row), len(in_a_row)))
+                self.assertEqual(
+                    (objects[name].found, objects[name].changed), (len(in_a_row), len(in_a_row))
+                )
         self.assertEqual(objects["libm.so.6"].found, 0)
 
     def program_with_libraries(self, count: int) -> Path:
-        """A program that does nothing and needs `count` libraries, each with the helpers of one source file of
-        atomics."""
+        """A program that does nothing and needs `count` libraries, each with the helpers of one
+        source file of atomics."""
         one = self.dir / "lib0.so"
         if not one.exists():
             source = self.dir / "library.c"
@@ -120,19 +151,32 @@ class Auditing(Emulated):
         return program
 
     def test_instructions_of_the_start_per_object(self) -> None:
-        """What the emulator takes says nothing about a real CPU; the number of instructions is the same there."""
+        """What the emulator takes says nothing about a real CPU; the number of instructions is the
+        same there."""
         plugin = self.dir / "count.so"
-        run("gcc", "-shared", "-fPIC", "-O2", "-o", plugin, Path(__file__).with_name("count_instructions.c"))
+        run(
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-o",
+            plugin,
+            Path(__file__).with_name("count_instructions.c"),
+        )
         extra = {}
         for count in (50, 100, 200, 400):
             program, taken = self.program_with_libraries(count), {}
             for audit in (None, AUDIT):
                 out = self.dir / "instructions"
                 flags = ("-plugin", f"{plugin},to={out}")
-                self.emulate(program, setting="prefetch" if audit else None, audit=audit, flags=flags)
+                self.emulate(
+                    program, setting="prefetch" if audit else None, audit=audit, flags=flags
+                )
                 taken[audit] = int(out.read_text())
             extra[count] = taken[AUDIT] - taken[None]
-        print("instructions that the audit adds to the start, by libraries:", extra, file=sys.stderr)
+        print(
+            "instructions that the audit adds to the start, by libraries:", extra, file=sys.stderr
+        )
         first = (extra[100] - extra[50]) / 50
         self.assertGreater(first, 100)
         for less, more in ((100, 200), (200, 400)):
@@ -140,12 +184,15 @@ class Auditing(Emulated):
             self.assertLess(each, 1.1 * first, f"{extra}: the later objects cost more")
 
     def test_the_start_takes_the_same_for_each_object(self) -> None:
-        """System calls of the start, per library: the mappings used to be read again, and grew, with every object."""
+        """System calls of the start, per library: the mappings used to be read again, and grew,
+        with every object."""
         calls = {}
         for count in (10, 40, 70):
             program = self.program_with_libraries(count)
             done = self.emulate(program, setting="prefetch", audit=AUDIT, flags=("-strace",))
-            calls[count] = len(re.findall(r"^\d+ (?:p?read(?:64)?|openat|close)\(", done.stderr, re.M))
+            calls[count] = len(
+                re.findall(r"^\d+ (?:p?read(?:64)?|openat|close)\(", done.stderr, re.M)
+            )
         grown = (calls[40] - calls[10], calls[70] - calls[40])
         self.assertEqual(grown[0], grown[1], f"{calls}: the later objects cost more")
 
@@ -158,12 +205,17 @@ class Auditing(Emulated):
         self.assertEqual(len(numbers), 1)
 
     def test_execute_only_text_is_explained(self) -> None:
-        """A text segment that may not be read cannot be searched: the helpers in it stay, and the line says why."""
-        program = self.link("clang-19", "lld", "sums.c", "-Wl,--execute-only", "-Wl,-z,separate-code")
+        """A text segment that may not be read cannot be searched: the helpers in it stay, and the
+        line says why."""
+        program = self.link(
+            "clang-19", "lld", "sums.c", "-Wl,--execute-only", "-Wl,-z,separate-code"
+        )
         done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT)
         self.assertEqual(done.stdout, "sums exact\n")
         entry = audited(done.stderr)["the program"]
-        self.assertEqual((entry.found, entry.note), (0, "its text is execute-only, so it cannot be searched"))
+        self.assertEqual(
+            (entry.found, entry.note), (0, "its text is execute-only, so it cannot be searched")
+        )
 
     def test_every_setting_gives_exact_sums(self) -> None:
         programs = [
@@ -173,10 +225,13 @@ class Auditing(Emulated):
         for program in programs:
             for setting in SETTINGS:
                 with self.subTest(program=program.name, setting=setting):
-                    self.assertEqual(self.emulate(program, setting=setting, audit=AUDIT).stdout, "sums exact\n")
+                    self.assertEqual(
+                        self.emulate(program, setting=setting, audit=AUDIT).stdout, "sums exact\n"
+                    )
             with self.subTest(program=program.name, cpu="cortex-a57"):
                 self.assertEqual(
-                    self.emulate(program, setting="prefetch", cpu="cortex-a57", audit=AUDIT).stdout, "sums exact\n"
+                    self.emulate(program, setting="prefetch", cpu="cortex-a57", audit=AUDIT).stdout,
+                    "sums exact\n",
                 )
 
     def test_what_changes_and_what_does_not(self) -> None:
@@ -200,22 +255,36 @@ class Auditing(Emulated):
         ):
             with self.subTest(setting=setting):
                 done = self.emulate(program, setting=setting, audit=AUDIT)
-                self.assertEqual(done.stdout, f"words changed {words}, lse byte {byte}\nsums exact\n")
+                self.assertEqual(
+                    done.stdout, f"words changed {words}, lse byte {byte}\nsums exact\n"
+                )
         for setting in ("prefetch", "llsc"):
             with self.subTest(cpu="cortex-a57", setting=setting):
-                done = self.emulate(program, setting=setting, audit=AUDIT, cpu="cortex-a57", verbose=True)
+                done = self.emulate(
+                    program, setting=setting, audit=AUDIT, cpu="cortex-a57", verbose=True
+                )
                 self.assertEqual(done.stdout, "words changed 0, lse byte 0\nsums exact\n")
-                self.assertRegex(done.stderr, r"^linewright: audit\[\d+ \S+\]: this CPU has no LSE atomics.*\n$")
+                self.assertRegex(
+                    done.stderr, r"^linewright: audit\[\d+ \S+\]: this CPU has no LSE atomics.*\n$"
+                )
 
     def test_the_asked_form_runs(self) -> None:
         """The emulator's listing of what it translated in the program's own helpers."""
         program = self.link("gcc", "bfd", "sums.c", "-no-pie", "-static-libgcc")
-        address = next(a for a, n in helper_symbols(program).items() if n == "__aarch64_ldadd8_acq_rel")
+        address = next(
+            a for a, n in helper_symbols(program).items() if n == "__aarch64_ldadd8_acq_rel"
+        )
         for setting, first in (("default", "adrp"), ("prefetch", "prfm")):
             with self.subTest(setting=setting):
                 log = self.dir / "listing"
-                self.emulate(program, setting=setting, audit=AUDIT, flags=("-d", "in_asm", "-D", log))
-                ran = [line for line in log.read_text().splitlines() if line.startswith(f"0x{address + 4:08x}:")]
+                self.emulate(
+                    program, setting=setting, audit=AUDIT, flags=("-d", "in_asm", "-D", log)
+                )
+                ran = [
+                    line
+                    for line in log.read_text().splitlines()
+                    if line.startswith(f"0x{address + 4:08x}:")
+                ]
                 self.assertTrue(ran)
                 self.assertEqual({line.split()[2] for line in ran}, {first})
 
@@ -247,25 +316,46 @@ class Auditing(Emulated):
     def test_static_programs_run_unchanged(self) -> None:
         program = self.link("gcc", "bfd", "sums.c", "-static", "-DTELL", TELL)
         done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT)
-        self.assertEqual((done.stdout, done.stderr), ("words changed 0, lse byte 1\nsums exact\n", ""))
+        self.assertEqual(
+            (done.stdout, done.stderr), ("words changed 0, lse byte 1\nsums exact\n", "")
+        )
 
     def library(self, source: str, output: str, *flags: str) -> Path:
-        return self.link("gcc", "bfd", source, "-DSUMS_IN_A_LIBRARY", "-shared", "-fPIC", TELL, *flags, output=output)
+        return self.link(
+            "gcc",
+            "bfd",
+            source,
+            "-DSUMS_IN_A_LIBRARY",
+            "-shared",
+            "-fPIC",
+            TELL,
+            *flags,
+            output=output,
+        )
 
     def test_libraries_opened_while_threads_run(self) -> None:
         program = self.link("gcc", "bfd", "opens_sums.c")
         for flags in ([], ["-Wl,-z,now,-z,relro"], ["-Wl,-z,norelro"]):
             library = self.library("sums.c", "libsums.so", *flags)
             count = len(helper_symbols(library))
-            for setting, words, byte in (("default", 0, 1), ("prefetch", WORDS_PER_HELPER * count, 1), ("llsc", 0, 0)):
+            for setting, words, byte in (
+                ("default", 0, 1),
+                ("prefetch", WORDS_PER_HELPER * count, 1),
+                ("llsc", 0, 0),
+            ):
                 with self.subTest(setting=setting, flags=flags):
-                    done = self.emulate(program, library, setting=setting, verbose=True, audit=AUDIT)
-                    self.assertEqual(done.stdout, f"words changed {words}, lse byte {byte}\nsums exact\n")
+                    done = self.emulate(
+                        program, library, setting=setting, verbose=True, audit=AUDIT
+                    )
+                    self.assertEqual(
+                        done.stdout, f"words changed {words}, lse byte {byte}\nsums exact\n"
+                    )
                     if setting != "default":
                         self.assert_agrees_with_nm(audited(done.stderr)[str(library)], library)
 
     def test_opened_closed_and_opened_again(self) -> None:
-        """More often than there are places for objects whose constructors are still to run; some never run theirs."""
+        """More often than there are places for objects whose constructors are still to run; some
+        never run theirs."""
         library = self.library("constructors.c", "libsums.so")
         broken = self.library("sums.c", "libbroken.so")
         needs = self.dir / "libneeds.so"
@@ -285,34 +375,51 @@ class Auditing(Emulated):
         program = self.link("gcc", "bfd", "opens_sums.c")
         for setting, byte in (("llsc", 0), ("prefetch", 1)):
             with self.subTest(setting=setting):
-                done = self.emulate(program, "-r", "50", library, needs, setting=setting, audit=AUDIT)
-                words = WORDS_PER_HELPER * len(helper_symbols(library)) if setting == "prefetch" else 0
+                done = self.emulate(
+                    program, "-r", "50", library, needs, setting=setting, audit=AUDIT
+                )
+                words = (
+                    WORDS_PER_HELPER * len(helper_symbols(library)) if setting == "prefetch" else 0
+                )
                 once = f"words changed {words}, lse byte {byte}\nsums exact\ncannot be opened\n"
                 self.assertEqual(done.stdout, once * 50)
 
     def test_many_opened_at_once(self) -> None:
-        """One dlopen that brings more objects than a few tables would hold; one that nothing uses is left behind."""
+        """One dlopen that brings more objects than a few tables would hold; one that nothing uses
+        is left behind."""
         one = self.library("sums.c", "libone.so")
         others = [shutil.copy(one, self.dir / f"lib{i}.so") for i in range(40)]
         needs = [word for path in others for word in ("-Wl,--no-as-needed", path)]
         whole = self.library("sums.c", "libwhole.so", *map(str, needs), f"-Wl,-rpath,{self.dir}")
         said = self.said(self.link("gcc", "bfd", "opens_sums.c"), whole, setting="llsc")
-        self.assertEqual([said[str(path)].changed for path in others], [len(helper_symbols(one))] * len(others))
+        self.assertEqual(
+            [said[str(path)].changed for path in others], [len(helper_symbols(one))] * len(others)
+        )
 
     def test_constructors_that_use_atomics_and_start_threads(self) -> None:
         program = self.link("gcc", "bfd", "constructors.c", TELL)
         library = self.library("constructors.c", "libsums.so")
-        linked = self.link("gcc", "bfd", "calls_sums.c", str(library), f"-Wl,-rpath,{self.dir}", output="linked")
+        linked = self.link(
+            "gcc", "bfd", "calls_sums.c", str(library), f"-Wl,-rpath,{self.dir}", output="linked"
+        )
         for setting in SETTINGS:
             with self.subTest(setting=setting):
                 done = self.emulate(program, setting=setting, audit=AUDIT)
-                self.assertRegex(done.stdout, rf"lse byte {0 if setting == 'llsc' else 1}\nsums exact\n$")
-                self.assertEqual(self.emulate(linked, setting=setting, audit=AUDIT).stdout, "sums exact\n")
+                self.assertRegex(
+                    done.stdout, rf"lse byte {0 if setting == 'llsc' else 1}\nsums exact\n$"
+                )
+                self.assertEqual(
+                    self.emulate(linked, setting=setting, audit=AUDIT).stdout, "sums exact\n"
+                )
 
     def test_secure_mode(self) -> None:
-        """As under set-user-id: the dynamic linker refuses the library, and the setting is not obeyed."""
+        """As under set-user-id: the dynamic linker refuses the library, and the setting is not
+        obeyed."""
         self.dir.chmod(0o755)
-        qemu, tells = (shutil.copy(shutil.which(name) or name, self.dir / name) for name in ("qemu-aarch64", "id"))
+        qemu, tells = (
+            shutil.copy(shutil.which(name) or name, self.dir / name)
+            for name in ("qemu-aarch64", "id")
+        )
         try:
             for copy in (qemu, tells):
                 shutil.chown(copy, "nobody")
@@ -322,12 +429,15 @@ class Auditing(Emulated):
         if run(tells, "-u").stdout == f"{os.getuid()}\n":
             self.skipTest("set-user-id has no effect here")
         program = self.link("gcc", "bfd", "sums.c", TELL, "-DTELL")
-        done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT, emulator=str(qemu))
+        done = self.emulate(
+            program, setting="prefetch", verbose=True, audit=AUDIT, emulator=str(qemu)
+        )
         self.assertEqual(done.stdout, "words changed 0, lse byte 1\nsums exact\n")
         self.assertNotIn("linewright:", done.stderr)
 
     def test_memory_file_that_cannot_be_written(self) -> None:
-        # A read-only view laid over /proc for this one program. Remounting /proc itself would reach the whole machine.
+        # A read-only view laid over /proc for this one program. Remounting /proc itself would reach
+        # the whole machine.
         view = 'mount --bind /proc /proc && mount -o remount,bind,ro /proc && exec "$@"'
         read_only = ("unshare", "--mount", "--propagation", "private", "sh", "-c", view, "sh")
         if subprocess.run([*read_only, "true"], capture_output=True).returncode != 0:
@@ -336,24 +446,31 @@ class Auditing(Emulated):
         done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT, wrap=read_only)
         self.assertEqual(done.stdout, "words changed 0, lse byte 1\nsums exact\n")
         entry = audited(done.stderr)["the program"]
-        self.assertEqual((entry.changed, entry.note), (0, "/proc/self/mem cannot be opened for writing"))
+        self.assertEqual(
+            (entry.changed, entry.note), (0, "/proc/self/mem cannot be opened for writing")
+        )
         self.assertEqual(entry.found, len(helper_symbols(program)))
         done = self.emulate(program, setting="llsc", verbose=True, audit=AUDIT, wrap=read_only)
-        self.assertEqual(done.stdout, "words changed 0, lse byte 0\nsums exact\n")  # LL/SC needs no memory file
+        self.assertEqual(
+            done.stdout, "words changed 0, lse byte 0\nsums exact\n"
+        )  # LL/SC needs no memory file
         self.assertEqual(audited(done.stderr)["the program"].changed, len(helper_symbols(program)))
 
     def test_system_calls_refused(self) -> None:
-        """A filter inherited at exec that refuses what editing needs: the program runs unchanged, or without the
-        barrier."""
+        """A filter inherited at exec that refuses what editing needs: the program runs unchanged,
+        or without the barrier."""
         program = self.link("gcc", "bfd", "sums.c", TELL, "-DTELL")
         count = len(helper_symbols(program))
         refuse = (sys.executable, str(Path(__file__).parent / "refuse.py"))
         for call, words in (("pwrite64", 0), ("membarrier", WORDS_PER_HELPER * count)):
             with self.subTest(call=call):
-                done = self.emulate(program, setting="prefetch", verbose=True, audit=AUDIT, wrap=(*refuse, call))
+                done = self.emulate(
+                    program, setting="prefetch", verbose=True, audit=AUDIT, wrap=(*refuse, call)
+                )
                 self.assertEqual(done.stdout, f"words changed {words}, lse byte 1\nsums exact\n")
                 self.assertEqual(
-                    audited(done.stderr)["the program"].note, "" if words else "its memory file refused a write"
+                    audited(done.stderr)["the program"].note,
+                    "" if words else "its memory file refused a write",
                 )
 
     def test_nothing_to_do_is_said(self) -> None:
@@ -361,13 +478,16 @@ class Auditing(Emulated):
         for setting in ("store", "load", "void=prefetch"):
             done = self.emulate(program, setting=setting, verbose=True, audit=AUDIT)
             self.assertRegex(
-                done.stderr, rf"^linewright: audit\[\d+ \S+\]: '{setting}' leaves outlined helpers as they are.*\n$"
+                done.stderr,
+                rf"^linewright: audit\[\d+ \S+\]: '{setting}' leaves outlined helpers as they "
+                rf"are.*\n$",
             )
             self.assertEqual(self.emulate(program, setting=setting, audit=AUDIT).stderr, "")
         done = self.emulate(program, setting="near", audit=AUDIT)
         self.assertRegex(
             done.stderr,
-            r"^linewright: LINEWRIGHT_ATOMICS: 'near' is unknown; allowed: .*; the program runs unchanged\n$",
+            r"^linewright: LINEWRIGHT_ATOMICS: 'near' is unknown; allowed: .*; the program runs "
+            r"unchanged\n$",
         )
         self.assertEqual(done.stdout, "sums exact\n")
         self.assertEqual(self.emulate(program, setting="prefetch", audit=AUDIT).stderr, "")

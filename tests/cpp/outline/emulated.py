@@ -1,4 +1,5 @@
-"""What the script tests share: compilers for arm64, the emulator, and reading what the auditing library says."""
+"""What the script tests share: compilers for arm64, the emulator, and reading what the auditing
+library says."""
 
 from __future__ import annotations
 
@@ -12,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = Path(__file__).parent / "programs"
-LIBRARIES = Path(os.environ.get("LW_OUTLINE_DIR") or Path(__file__).resolve().parents[3] / "build/arm64/src/outline")
+LIBRARIES = Path(
+    os.environ.get("LW_OUTLINE_DIR")
+    or Path(__file__).resolve().parents[3] / "build/arm64/src/outline"
+)
 AUDIT = LIBRARIES / "liblinewright_audit.so"
 TRIPLET = "aarch64-linux-gnu"
 SYSROOT = Path(f"/usr/{TRIPLET}")
 CPUS = ("max", "cortex-a57")
-# As the arm64 test preset does, for who runs a script by itself: glib's slice allocator can stop a child of the
-# emulator's fork().
+# As the arm64 test preset does, for who runs a script by itself: glib's slice allocator can stop a
+# child of the emulator's fork().
 os.environ.setdefault("G_SLICE", "always-malloc")
 
 COMPILERS = {
@@ -35,9 +39,13 @@ COMPILERS = {
 
 
 def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=400, **options)
+    done = subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True, timeout=400, **options
+    )
     if done.returncode != 0:
-        raise AssertionError(f"exit {done.returncode}: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        raise AssertionError(
+            f"exit {done.returncode}: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+        )
     return done
 
 
@@ -46,7 +54,11 @@ def helper_symbols(program: Path) -> dict[int, str]:
     found = {}
     for line in run(f"{TRIPLET}-nm", program).stdout.splitlines():
         fields = line.split()
-        if len(fields) == 3 and fields[1] in "tT" and re.match(r"__aarch64_(cas|swp|ld[a-z]+)\d+_", fields[2]):
+        if (
+            len(fields) == 3
+            and fields[1] in "tT"
+            and re.match(r"__aarch64_(cas|swp|ld[a-z]+)\d+_", fields[2])
+        ):
             found[int(fields[0], 16)] = fields[2]
     return found
 
@@ -58,15 +70,22 @@ class Object:
     found: int = 0
     changed: int = 0
     note: str = ""
-    helpers: dict[int, tuple[str, str]] = field(default_factory=dict)  # address of the ADRP: name, outcome
+    helpers: dict[int, tuple[str, str]] = field(
+        default_factory=dict
+    )  # address of the ADRP: name, outcome
 
 
 def audited(stderr: str) -> dict[str, Object]:
     objects: dict[str, Object] = {}
     for line in stderr.splitlines():
-        if m := re.match(r"linewright: audit\[\d+ \S+\]: (.+): (__aarch64_\w+) at 0x([0-9a-f]+): (.+)$", line):
+        if m := re.match(
+            r"linewright: audit\[\d+ \S+\]: (.+): (__aarch64_\w+) at 0x([0-9a-f]+): (.+)$", line
+        ):
             objects.setdefault(m[1], Object()).helpers[int(m[3], 16)] = (m[2], m[4])
-        elif m := re.match(r"linewright: audit\[\d+ \S+\]: (.+): (\d+) helpers found, (\d+) changed(?:; (.*))?$", line):
+        elif m := re.match(
+            r"linewright: audit\[\d+ \S+\]: (.+): (\d+) helpers found, (\d+) changed(?:; (.*))?$",
+            line,
+        ):
             entry = objects.setdefault(m[1], Object())
             entry.found, entry.changed, entry.note = int(m[2]), int(m[3]), m[4] or ""
     return objects
@@ -76,9 +95,13 @@ class Emulated(unittest.TestCase):
     def setUp(self) -> None:
         self.dir = Path(tempfile.mkdtemp(prefix="outline-test."))
         self.addCleanup(shutil.rmtree, self.dir)
-        (self.dir / "ld.lld").symlink_to(shutil.which("ld.lld-19") or shutil.which("ld.lld") or "ld.lld")
+        (self.dir / "ld.lld").symlink_to(
+            shutil.which("ld.lld-19") or shutil.which("ld.lld") or "ld.lld"
+        )
 
-    def link(self, compiler: str, linker: str, source: str, *flags: str, output: str = "program") -> Path:
+    def link(
+        self, compiler: str, linker: str, source: str, *flags: str, output: str = "program"
+    ) -> Path:
         out = self.dir / output
         tool = COMPILERS[compiler]["cpp" if source.endswith(".cpp") else "c"]
         chosen = [] if linker == "bfd" else ["-fuse-ld=lld", f"-B{self.dir}"]
@@ -103,8 +126,11 @@ class Emulated(unittest.TestCase):
         emulator: str = "qemu-aarch64",
         **options,
     ) -> subprocess.CompletedProcess[str]:
-        # The emulator hands its own environment on; LD_AUDIT there would be obeyed by its own dynamic linker.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "LD_"))}
+        # The emulator hands its own environment on; LD_AUDIT there would be obeyed by its own
+        # dynamic linker.
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "LD_"))
+        }
         if setting is not None:
             environment["LINEWRIGHT_ATOMICS"] = setting
         if verbose:

@@ -1,5 +1,5 @@
-"""Links real programs with the outline archive and shared library in every way it is meant for, and runs them
-emulated."""
+"""Links real programs with the outline archive and shared library in every way it is meant for, and
+runs them emulated."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ARCHIVE = LIBRARIES / "liblinewright_outline.a"
 SETTINGS = ("default", "prefetch", "llsc", "prefetch,cas=llsc")
 SHARED = LIBRARIES / "liblinewright_outline.so"
 
-# Whole: with bfd, a static program's libc would otherwise take the helpers that come to be wanted after the archive
-# has been read from libgcc.
+# Whole: with bfd, a static program's libc would otherwise take the helpers that come to be wanted
+# after the archive has been read from libgcc.
 WHOLE = ["-Wl,--whole-archive", str(ARCHIVE), "-Wl,--no-whole-archive"]
 PLAIN = [str(ARCHIVE)]
 SO = [str(SHARED), f"-Wl,-rpath,{LIBRARIES}"]
@@ -28,7 +28,9 @@ def symbols(program: Path) -> set[str]:
 
 
 class Linking(Emulated):
-    def check(self, program: Path, *, cpus: tuple[str, ...] = CPUS, settings: tuple[str, ...] = SETTINGS) -> None:
+    def check(
+        self, program: Path, *, cpus: tuple[str, ...] = CPUS, settings: tuple[str, ...] = SETTINGS
+    ) -> None:
         for cpu in cpus:
             for setting in settings:
                 with self.subTest(cpu=cpu, setting=setting):
@@ -37,7 +39,8 @@ class Linking(Emulated):
                     self.assertEqual(done.stderr, "")
 
     def assert_ours(self, program: Path) -> None:
-        """All helpers in the program are the archive's: libgcc's would have brought its byte along."""
+        """All helpers in the program are the archive's: libgcc's would have brought its byte
+        along."""
         names = symbols(program)
         self.assertIn("lw_outline_forms", names)
         self.assertNotIn("__aarch64_have_lse_atomics", names)
@@ -125,10 +128,16 @@ class Linking(Emulated):
                 self.assert_ours(library)
                 exported = {
                     line.split()[-1]
-                    for line in run(f"{TRIPLET}-nm", "-D", "--defined-only", library).stdout.splitlines()
+                    for line in run(
+                        f"{TRIPLET}-nm", "-D", "--defined-only", library
+                    ).stdout.splitlines()
                 }
-                self.assertEqual({name for name in exported if name.startswith(("__aarch64", "lw_"))}, set())
-                program = self.link("gcc", linker, "calls_sums.c", str(library), f"-Wl,-rpath,{self.dir}")
+                self.assertEqual(
+                    {name for name in exported if name.startswith(("__aarch64", "lw_"))}, set()
+                )
+                program = self.link(
+                    "gcc", linker, "calls_sums.c", str(library), f"-Wl,-rpath,{self.dir}"
+                )
                 self.check(program, settings=("prefetch", "llsc"))
 
     def test_a_helper_of_the_program_wins(self) -> None:
@@ -139,16 +148,24 @@ class Linking(Emulated):
                 self.check(program, settings=("prefetch",))
 
     def test_landing_pads_stay(self) -> None:
-        """Linked for BTI, everything of ours included: the linker finds no object without landing pads."""
+        """Linked for BTI, everything of ours included: the linker finds no object without landing
+        pads."""
         out = self.dir / "libpads.so"
-        done = run(f"{TRIPLET}-gcc", "-shared", "-nostartfiles", "-o", out, "-Wl,-z,force-bti", *WHOLE)
+        done = run(
+            f"{TRIPLET}-gcc", "-shared", "-nostartfiles", "-o", out, "-Wl,-z,force-bti", *WHOLE
+        )
         self.assertEqual(done.stderr, "")
         self.assertRegex(run(f"{TRIPLET}-readelf", "-n", out).stdout, r"AArch64 feature: BTI, PAC")
 
     def test_the_chosen_form_runs(self) -> None:
-        """The emulator's listing of what it translated: the prefetch is there when asked for, and only then."""
+        """The emulator's listing of what it translated: the prefetch is there when asked for, and
+        only then."""
         program = self.link("gcc", "bfd", "sums.c", "-static", *WHOLE)
-        for setting, prefetches, adds in (("default", False, True), ("prefetch", True, True), ("llsc", False, False)):
+        for setting, prefetches, adds in (
+            ("default", False, True),
+            ("prefetch", True, True),
+            ("llsc", False, False),
+        ):
             with self.subTest(setting=setting):
                 log = self.dir / "listing"
                 self.emulate(program, setting=setting, flags=("-d", "in_asm", "-D", log))
@@ -158,7 +175,8 @@ class Linking(Emulated):
                 self.assertEqual("f8e00020" in listing, adds)
 
     def test_right_before_any_constructor(self) -> None:
-        """In the pre-initialisation array, which only programs have: LL/SC then, the chosen form from then on."""
+        """In the pre-initialisation array, which only programs have: LL/SC then, the chosen form
+        from then on."""
         for flags in ([], ["-static"]):
             program = self.link("gcc", "bfd", "preinit.c", *PLAIN, *flags)
             for cpu, setting, form in (
@@ -173,16 +191,22 @@ class Linking(Emulated):
                     self.assertEqual(done.stdout, f"sum 2000, forms 0 then {form}\n")
 
     def test_instructions_by_order(self) -> None:
-        """Each helper's listing: landing pad, suffixes of both forms, the barrier of _sync, the line that is
-        prefetched."""
+        """Each helper's listing: landing pad, suffixes of both forms, the barrier of _sync, the
+        line that is prefetched."""
         listing = run(f"{TRIPLET}-objdump", "-d", "--no-show-raw-insn", SHARED).stdout
         bodies = re.findall(
-            r"^[0-9a-f]+ <__aarch64_(cas|swp|ld\w+?)(\d+)_(\w+)>:\n(.*?)(?=^\n|\Z)", listing, re.M | re.S
+            r"^[0-9a-f]+ <__aarch64_(cas|swp|ld\w+?)(\d+)_(\w+)>:\n(.*?)(?=^\n|\Z)",
+            listing,
+            re.M | re.S,
         )
         self.assertEqual(len(bodies), 125)
         for op, size, order, text in bodies:
             with self.subTest(helper=f"{op}{size}_{order}"):
-                code = [re.sub(r"\s+", " ", line.split("\t", 1)[1]) for line in text.splitlines() if "\t" in line]
+                code = [
+                    re.sub(r"\s+", " ", line.split("\t", 1)[1])
+                    for line in text.splitlines()
+                    if "\t" in line
+                ]
                 narrow = {"1": "b", "2": "h"}.get(size, "")
                 acquire, release = (
                     order in ("acq", "acq_rel", "sync"),
@@ -190,17 +214,24 @@ class Linking(Emulated):
                 )
                 self.assertEqual(code[0], "bti c")
                 lse = f"{op}{'p' if size == '16' else ''}{'a' * acquire}{'l' * release}{narrow}"
-                self.assertEqual([after for c, after in itertools.pairwise(code) if c.split()[0] == lse], ["ret"], code)
+                self.assertEqual(
+                    [after for c, after in itertools.pairwise(code) if c.split()[0] == lse],
+                    ["ret"],
+                    code,
+                )
                 exclusive = {c.split()[0] for c in code if re.match(r"(ld|st)[al]?x", c)}
                 pair = "xp" if size == "16" else f"xr{narrow}"
                 self.assertEqual(
-                    exclusive, {f"ld{'a' * (acquire and order != 'sync')}{pair}", f"st{'l' * release}{pair}"}
+                    exclusive,
+                    {f"ld{'a' * (acquire and order != 'sync')}{pair}", f"st{'l' * release}{pair}"},
                 )
                 self.assertEqual(code.count("dmb ish"), order == "sync")
                 if order == "sync":
                     self.assertEqual(code[code.index("dmb ish") + 1], "ret")
                 line = "x1" if op != "cas" else "x4" if size == "16" else "x2"
-                self.assertEqual([c for c in code if c.startswith("prfm")], [f"prfm pstl1strm, [{line}]"])
+                self.assertEqual(
+                    [c for c in code if c.startswith("prfm")], [f"prfm pstl1strm, [{line}]"]
+                )
 
     def test_a_wrong_setting_is_one_line_and_the_default(self) -> None:
         program = self.link("gcc", "bfd", "own_helper.c", *PLAIN)
@@ -222,7 +253,9 @@ class Linking(Emulated):
 
         libgcc = helpers(run(f"{TRIPLET}-gcc", "-print-libgcc-file-name").stdout.strip())
         ours = helpers(ARCHIVE)
-        atomics = {n for n in libgcc if n.startswith(("__aarch64_cas", "__aarch64_swp", "__aarch64_ld"))}
+        atomics = {
+            n for n in libgcc if n.startswith(("__aarch64_cas", "__aarch64_swp", "__aarch64_ld"))
+        }
         self.assertEqual(len(ours), 125)
         self.assertEqual(ours, atomics)
         listed = run(f"{TRIPLET}-nm", "-D", "--defined-only", SHARED).stdout

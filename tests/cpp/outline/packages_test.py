@@ -1,8 +1,9 @@
-"""Debian's own arm64 programs under the auditing library, answering a real load; and the helpers of other compilers.
+"""Debian's own arm64 programs under the auditing library, answering a real load; and the helpers of
+other compilers.
 
-The packages are downloaded once through an apt state of their own, which leaves the system's alone, and kept in the
-build folder. Exit code 77 (skipped, saying why) where apt cannot reach its packages.
-"""
+The packages are downloaded once through an apt state of their own, which leaves the system's alone,
+and kept in the build folder. Exit code 77 (skipped, saying why) where apt cannot reach its
+packages."""
 
 from __future__ import annotations
 
@@ -21,13 +22,16 @@ from pathlib import Path
 
 from emulated import AUDIT, PROGRAMS, TRIPLET, Emulated, audited, helper_symbols, run
 
-CACHE = Path(os.environ.get("LW_PACKAGES_DIR") or Path(__file__).resolve().parents[3] / "build" / "arm64-packages")
+CACHE = Path(
+    os.environ.get("LW_PACKAGES_DIR")
+    or Path(__file__).resolve().parents[3] / "build" / "arm64-packages"
+)
 SERVERS = ("memcached", "redis-server")
 COMPILER_LIBRARIES = ("libclang-rt-14-dev", "libclang-rt-19-dev", "libgcc-11-dev", "libgcc-12-dev")
 THREADS, ROUNDS = 4, 150
 WORDS_PER_HELPER = 3
-# As `linewright run` sets it: under any auditing library the dynamic linker has little room for jemalloc's
-# thread-locals.
+# As `linewright run` sets it: under any auditing library the dynamic linker has little room for
+# jemalloc's thread-locals.
 TLS_ROOM = "glibc.rtld.optional_static_tls=16384"
 
 
@@ -63,11 +67,16 @@ class Apt:
             raise Unavailable("apt-get or dpkg is not installed")
         command = ["apt-get", *self.options, *words]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=self.folder / "debs")
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=600, cwd=self.folder / "debs"
+            )
         except subprocess.TimeoutExpired:
             raise Unavailable(f"apt-get {words[0]}: no answer in 600 s") from None
         if done.returncode != 0:
-            raise Unavailable(f"apt-get {words[0]}: {(done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]}")
+            raise Unavailable(
+                f"apt-get {words[0]}: "
+                f"{(done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]}"
+            )
         return done.stdout
 
 
@@ -93,8 +102,9 @@ def fetched() -> Path:
 
 
 class Lines:
-    """A connection that speaks in lines. Over a path: a port that is free now may be taken when the server wants it,
-    and who asks often enough for a port where no server listens is at last connected to itself."""
+    """A connection that speaks in lines. Over a path: a port that is free now may be taken when the
+    server wants it, and who asks often enough for a port where no server listens is at last
+    connected to itself."""
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -145,7 +155,9 @@ def load_memcached(path: Path) -> None:
         with Lines(path) as connection:
             for i in range(ROUNDS):
                 value = f"{me}:{i}:" + "x" * (i % 90)
-                assert connection.ask(f"set own{me}.{i % 10} {i} 0 {len(value)}\r\n{value}\r\n") == ["STORED"]
+                assert connection.ask(
+                    f"set own{me}.{i % 10} {i} 0 {len(value)}\r\n{value}\r\n"
+                ) == ["STORED"]
                 assert connection.ask("incr total 3\r\n")[0].isdigit()
                 got = connection.ask(f"get own{me}.{i % 10}\r\n", 3)
                 assert got == [f"VALUE own{me}.{i % 10} {i} {len(value)}", value, "END"], got
@@ -159,10 +171,19 @@ def load_redis(path: Path) -> None:
     def work(me: int) -> None:
         with Lines(path) as connection:
             for i in range(ROUNDS):
-                # Several commands in one write, so that the threads that read and write for redis get work.
-                batch = f"INCRBY total 3\r\nSET own{me} {me}:{i}\r\nGET own{me}\r\nLPUSH list {me}.{i}\r\n"
+                # Several commands in one write, so that the threads that read and write for redis
+                # get work.
+                batch = (
+                    f"INCRBY total 3\r\nSET own{me} {me}:{i}\r\nGET own{me}\r\nLPUSH list "
+                    f"{me}.{i}\r\n"
+                )
                 got = connection.ask(batch, 5)
-                assert got[0][0] == ":" and got[1] == "+OK" and got[3] == f"{me}:{i}" and got[4][0] == ":", got
+                assert (
+                    got[0][0] == ":"
+                    and got[1] == "+OK"
+                    and got[3] == f"{me}:{i}"
+                    and got[4][0] == ":"
+                ), got
 
     in_threads(work)
     with Lines(path) as connection:
@@ -174,15 +195,24 @@ class Packages(Emulated):
     root: Path
 
     @contextmanager
-    def serving(self, program: str, arguments: list[str], setting: str | None) -> Iterator[tuple[Path, Path]]:
-        """A server under the emulator; gives the path of its socket and the file its standard error goes to."""
+    def serving(
+        self, program: str, arguments: list[str], setting: str | None
+    ) -> Iterator[tuple[Path, Path]]:
+        """A server under the emulator; gives the path of its socket and the file its standard error
+        goes to."""
         path = self.dir / "socket"
         path.unlink(missing_ok=True)
         said = self.dir / "stderr"
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "LD_"))}
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "LD_"))
+        }
         audit: list[str] = []
         if setting is not None:
-            environment |= {"LINEWRIGHT_ATOMICS": setting, "LINEWRIGHT_VERBOSE": "1", "GLIBC_TUNABLES": TLS_ROOM}
+            environment |= {
+                "LINEWRIGHT_ATOMICS": setting,
+                "LINEWRIGHT_VERBOSE": "1",
+                "GLIBC_TUNABLES": TLS_ROOM,
+            }
             audit = ["-E", f"LD_AUDIT={AUDIT}"]
         with said.open("w") as stderr:
             process = subprocess.Popen(
@@ -236,12 +266,17 @@ class Packages(Emulated):
 
     def check(self, program: str, arguments: list[str], load) -> None:
         for setting in (None, "prefetch", "llsc", "llsc,prefetch"):
-            with self.subTest(setting=setting), self.serving(program, arguments, setting) as (path, said):
+            with (
+                self.subTest(setting=setting),
+                self.serving(program, arguments, setting) as (path, said),
+            ):
                 load(path)
                 if setting is None:
                     continue
                 objects = audited(said.read_text())
-                self.assertEqual(objects["the program"].found, self.counted(self.root / "usr/bin" / program))
+                self.assertEqual(
+                    objects["the program"].found, self.counted(self.root / "usr/bin" / program)
+                )
                 self.assertGreater(objects["the program"].found, 0)
                 for name, entry in objects.items():
                     self.assertEqual(entry.changed, entry.found, name)
@@ -249,7 +284,9 @@ class Packages(Emulated):
                 self.assertGreater(libc.found, 0)
 
     def test_memcached(self) -> None:
-        self.check("memcached", ["-u", "root", "-s", "{path}", "-t", "4", "-m", "64"], load_memcached)
+        self.check(
+            "memcached", ["-u", "root", "-s", "{path}", "-t", "4", "-m", "64"], load_memcached
+        )
 
     def test_redis(self) -> None:
         arguments = (
@@ -259,8 +296,8 @@ class Packages(Emulated):
         self.check("redis-server", [a.replace("{none}", "") for a in arguments.split()], load_redis)
 
     def test_helpers_of_other_compilers(self) -> None:
-        """compiler-rt of two LLVMs, without landing pads, and the libgcc of another gcc, put before the compiler's
-        own."""
+        """compiler-rt of two LLVMs, without landing pads, and the libgcc of another gcc, put before
+        the compiler's own."""
         for pattern in (
             "usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.builtins-aarch64.a",
             f"usr/lib/gcc*/{TRIPLET}/*/libgcc.a",
@@ -269,14 +306,30 @@ class Packages(Emulated):
             self.assertEqual(len(libraries), 2)
             for library in libraries:
                 with self.subTest(library=str(library.relative_to(self.root))):
-                    program = self.link("clang-14", "bfd", "sums.c", str(PROGRAMS / "tell.c"), "-DTELL", str(library))
+                    program = self.link(
+                        "clang-14",
+                        "bfd",
+                        "sums.c",
+                        str(PROGRAMS / "tell.c"),
+                        "-DTELL",
+                        str(library),
+                    )
                     helpers = helper_symbols(program)
                     self.assertGreater(len(helpers), 5)
-                    for setting, words, byte in (("prefetch", WORDS_PER_HELPER * len(helpers), 1), ("llsc", 0, 0)):
-                        done = self.emulate(self.stripped(program), setting=setting, verbose=True, audit=AUDIT)
-                        self.assertEqual(done.stdout, f"words changed {words}, lse byte {byte}\nsums exact\n")
+                    for setting, words, byte in (
+                        ("prefetch", WORDS_PER_HELPER * len(helpers), 1),
+                        ("llsc", 0, 0),
+                    ):
+                        done = self.emulate(
+                            self.stripped(program), setting=setting, verbose=True, audit=AUDIT
+                        )
+                        self.assertEqual(
+                            done.stdout, f"words changed {words}, lse byte {byte}\nsums exact\n"
+                        )
                         entry = audited(done.stderr)["the program"]
-                        self.assertEqual(sorted(n for n, _ in entry.helpers.values()), sorted(helpers.values()))
+                        self.assertEqual(
+                            sorted(n for n, _ in entry.helpers.values()), sorted(helpers.values())
+                        )
                         self.assertEqual(entry.changed, len(helpers))
 
 

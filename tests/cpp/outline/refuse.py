@@ -1,5 +1,5 @@
-"""refuse.py SYSCALL PROGRAM …: runs a program under a filter that answers one system call of this machine with
-EPERM."""
+"""refuse.py SYSCALL PROGRAM …: runs a program under a filter that answers one system call of this
+machine with EPERM."""
 
 import ctypes
 import errno

@@ -1,5 +1,5 @@
-"""The auditing library under a real arm64 kernel, in an emulated machine: edits through the kernel, filters,
-set-user-id.
+"""The auditing library under a real arm64 kernel, in an emulated machine: edits through the kernel,
+filters, set-user-id.
 
 Exit code 77 (skipped) where the emulator or the kernel is missing.
 """
@@ -26,19 +26,26 @@ WORDS_PER_HELPER = 3
 
 class UnderAKernel(Emulated):
     def outputs(self, commands: list[str], files: dict[str, tuple[int, bytes]]) -> list[str]:
-        """What each command printed in one boot; every one must end with 0. `files` lie beside the programs, with their
-        mode."""
+        """What each command printed in one boot; every one must end with 0. `files` lie beside the
+        programs, with their mode."""
         words = [command.split() for command in commands]
         folders = sorted({str(Path(name).parent) for name in files})
-        extra = b"".join(run_arm64.cpio_entry(name, 0o040755, b"", i) for i, name in enumerate(folders, 5000))
-        extra += b"".join(
-            run_arm64.cpio_entry(name, mode, data, i) for i, (name, (mode, data)) in enumerate(files.items(), 6000)
+        extra = b"".join(
+            run_arm64.cpio_entry(name, 0o040755, b"", i) for i, name in enumerate(folders, 5000)
         )
-        archive = run_arm64.initramfs(INIT, words) + extra + run_arm64.cpio_entry("TRAILER!!!", 0, b"", 0)
+        extra += b"".join(
+            run_arm64.cpio_entry(name, mode, data, i)
+            for i, (name, (mode, data)) in enumerate(files.items(), 6000)
+        )
+        archive = (
+            run_arm64.initramfs(INIT, words) + extra + run_arm64.cpio_entry("TRAILER!!!", 0, b"", 0)
+        )
         with tempfile.NamedTemporaryFile(suffix=".cpio") as file:
             file.write(archive)
             file.flush()
-            console = run_arm64.boot(run_arm64.kernel(INIT.parent), Path(file.name), 2, 400, 1500).replace("\r", "")
+            console = run_arm64.boot(
+                run_arm64.kernel(INIT.parent), Path(file.name), 2, 400, 1500
+            ).replace("\r", "")
         printed = io.StringIO()
         with redirect_stdout(printed):
             self.assertEqual(run_arm64.report(console, words), 0, console[-6000:])
@@ -51,14 +58,24 @@ class UnderAKernel(Emulated):
         filters = self.link("gcc", "bfd", "filters_itself.c", output="filters_itself")
         nobody = self.link("gcc", "bfd", "as_nobody.c", "-static", output="as_nobody")
         library = self.link(
-            "gcc", "bfd", "sums.c", tell, "-DSUMS_IN_A_LIBRARY", "-shared", "-fPIC", output="libsums.so"
+            "gcc",
+            "bfd",
+            "sums.c",
+            tell,
+            "-DSUMS_IN_A_LIBRARY",
+            "-shared",
+            "-fPIC",
+            output="libsums.so",
         )
         here, there = (WORDS_PER_HELPER * len(helper_symbols(path)) for path in (sums, library))
         files = {
             f"lib/{name}": (0o100755, (SYSROOT / "lib" / name).read_bytes())
             for name in ("ld-linux-aarch64.so.1", "libc.so.6")
         }
-        files |= {"a/audit.so": (0o100755, AUDIT.read_bytes()), "a/libsums.so": (0o100755, library.read_bytes())}
+        files |= {
+            "a/audit.so": (0o100755, AUDIT.read_bytes()),
+            "a/libsums.so": (0o100755, library.read_bytes()),
+        }
         files["a/rights"] = (0o104755, sums.read_bytes())
 
         audit = "LD_AUDIT=/a/audit.so LINEWRIGHT_VERBOSE=1 LINEWRIGHT_ATOMICS="
@@ -79,12 +96,20 @@ class UnderAKernel(Emulated):
         self.assertEqual(len(answers), len(expected))
         for (command, words, byte, times), answer in zip(expected, answers, strict=False):
             with self.subTest(command=command):
-                said = [line for line in answer.splitlines() if line and not line.startswith("linewright:")]
-                self.assertEqual(said, [f"words changed {words}, lse byte {byte}", "sums exact"] * times)
+                said = [
+                    line
+                    for line in answer.splitlines()
+                    if line and not line.startswith("linewright:")
+                ]
+                self.assertEqual(
+                    said, [f"words changed {words}, lse byte {byte}", "sums exact"] * times
+                )
         edited, filtered, in_a_thread, rights = answers[2], answers[7], answers[9], answers[10]
         self.assertTrue(all(entry.changed == entry.found for entry in audited(edited).values()))
         for answer in (filtered, in_a_thread):
-            self.assertEqual(audited(answer)["/a/libsums.so"].note, "the program has restricted its system calls")
+            self.assertEqual(
+                audited(answer)["/a/libsums.so"].note, "the program has restricted its system calls"
+            )
         self.assertNotIn("linewright:", rights)
 
 

@@ -13,6 +13,7 @@ extern "C" {
 #include <set>
 #include <string>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -137,6 +138,7 @@ TEST(Memory, UsedAgainItIsZeroAndNothingOverlaps) {
         for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
             for (int second = 0; second < 2; second++) {
                 auto *copy = static_cast<unsigned char *>(lw_per_cpu_ptr(p, cpu)) + second * LW_PERCPU_SECOND;
+                lw__percpu_mark(&lw__percpu_marks(p)->stripes, cpu); // as the library does before it stores there
                 for (size_t i = 0; i < size; i++)
                     ASSERT_EQ(copy[i], 0);
                 memset(copy, 0xa5, size);
@@ -145,6 +147,75 @@ TEST(Memory, UsedAgainItIsZeroAndNothingOverlaps) {
     }
     for (auto &each : live)
         EXPECT_EQ(lw_percpu_free(each.first), 0);
+}
+
+// Which CPU an operation took place on: a value whose copies hold their CPU's number above the count returns it with the count.
+TEST(Value, TellsTheCpuItWasChangedOn) {
+    constexpr int threads = 4, rounds = 20000, shift = 48;
+    auto *p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
+    const unsigned cpus = lw_percpu_nr_cpus();
+    for (unsigned cpu = 0; cpu < cpus; cpu++)
+        *static_cast<uint64_t *>(lw_per_cpu_ptr(p, cpu)) = uint64_t{cpu} << shift;
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    std::vector<std::vector<uint64_t>> told(threads, std::vector<uint64_t>(cpus));
+    std::vector<std::thread> all;
+    for (auto &mine : told)
+        all.emplace_back([&mine, &allowed, p] {
+            for (int i = 0, cpu = 0; i < rounds; i++) {
+                if (i % 100 == 0) { // on to the next CPU
+                    do
+                        cpu = (cpu + 1) % CPU_SETSIZE;
+                    while (!CPU_ISSET(cpu, &allowed));
+                    cpu_set_t one;
+                    CPU_ZERO(&one);
+                    CPU_SET(cpu, &one);
+                    sched_setaffinity(0, sizeof one, &one);
+                }
+                mine.at(lw_this_cpu_fetch_add(p, 1) >> shift)++;
+            }
+        });
+    for (auto &thread : all)
+        thread.join();
+    for (unsigned cpu = 0; cpu < cpus; cpu++) {
+        uint64_t sum = 0;
+        for (auto &mine : told)
+            sum += mine[cpu];
+        EXPECT_EQ(*static_cast<uint64_t *>(lw_per_cpu_ptr(p, cpu)), (uint64_t{cpu} << shift) + sum) << "CPU " << cpu;
+    }
+    EXPECT_EQ(lw_percpu_free(p), 0);
+}
+
+// Its own function, so that the compiler reads offset and limit here and not before.
+__attribute__((noinline)) void one_of_each(uint64_t *counter, uint32_t *value, lw_percpu_node **list, lw_percpu_node *node) {
+    lw_this_cpu_add_u64(counter, 3);
+    lw_this_cpu_fetch_add_u32(value, 5);
+    EXPECT_EQ(lw_this_cpu_add_cpu_u64(counter, 4), -1); // a second word has it
+    lw_percpu_push(list, node);
+}
+
+// The state before the library's constructor has run, which a program that counts there, or whose compiler read the limit there, sees:
+// the offset is not one of an area, so nothing may be stored at it, and nothing that is counted may be lost.
+TEST(Start, WithoutALimitNoSequenceIsTried) {
+    auto *counter = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
+    auto *value = static_cast<uint32_t *>(lw_percpu_alloc(4, 4));
+    auto **list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof(void *), sizeof(void *)));
+    lw_percpu_node node = {};
+    alignas(32) static volatile uint32_t elsewhere[8] = {
+        0, ~0u}; // an area without a CPU; words 2 and 3 would receive a descriptor
+    const struct lw_percpu_rt real = lw_percpu_rt;
+    lw_percpu_rt.offset = reinterpret_cast<char *>(const_cast<uint32_t *>(elsewhere)) - lw__thread_pointer();
+    lw_percpu_rt.limit = lw_percpu_rt.value_limit = 0;
+    one_of_each(counter, value, list, &node);
+    lw_percpu_rt = real;
+    EXPECT_TRUE(elsewhere[2] == 0 && elsewhere[3] == 0) << "a descriptor was published without a limit";
+    EXPECT_EQ(lw_percpu_sum(counter), 7u);
+    uint32_t sum = 0, *copy;
+    lw_percpu_for_each(copy, value) sum += *copy;
+    EXPECT_EQ(sum, 5u);
+    EXPECT_EQ(lw_percpu_pop_all(list), &node);
+    for (void *p : {static_cast<void *>(counter), static_cast<void *>(value), static_cast<void *>(list)})
+        EXPECT_EQ(lw_percpu_free(p), 0);
 }
 
 TEST(Memory, PossibleCpuLists) {

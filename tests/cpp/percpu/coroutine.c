@@ -44,7 +44,8 @@ int main(void) {
     words = lw_percpu_alloc(sizeof *words, sizeof *words);
     if (!words || getcontext(&inside))
         return 2;
-    uint64_t *first_word = lw_per_cpu_ptr(words, 0); /* also makes CPU 0 one that sums read */
+    uint64_t *first_word = lw_per_cpu_ptr(words, 0);
+    lw_percpu_rt.limit = LW__RSEQ_LIMIT(1); /* sequences are tried, as in a mode that has them */
     inside.uc_stack.ss_sp = stack;
     inside.uc_stack.ss_size = sizeof stack;
     inside.uc_link = &outside;

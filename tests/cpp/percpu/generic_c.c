@@ -39,8 +39,7 @@
         const T *c = p;                                        \
         CHECK(p);                                              \
         lw_this_cpu_inc(p);                                    \
-        lw_this_cpu_add(p, 8);                                 \
-        lw_this_cpu_add_lazy(p, 2);                            \
+        lw_this_cpu_add(p, 10);                                \
         lw_this_cpu_dec(p);                                    \
         lw_this_cpu_sub(p, 4);                                 \
         CHECK(lw_percpu_sum(c) == 6 && lw_percpu_sum(p) == 6); \

@@ -33,6 +33,20 @@ static void once_more(void) {
     lw_this_cpu_fetch_add(value, 1);
 }
 
+static uint64_t *mine;
+
+/* The first constructor: the library starts in this loop, and the compiler reads offset and limit ahead of it, where both are 0. */
+__attribute__((constructor(101))) static void counts_before_the_library_starts(void) {
+    for (int i = 0; i < 1000; i++) {
+        if (!mine)
+            mine = lw_percpu_alloc(sizeof *mine, sizeof *mine);
+        CHECK(mine);
+        lw_this_cpu_inc(mine);
+    }
+    CHECK(lw_percpu_sum(mine) == 1000);
+    CHECK(lw_percpu_free(mine) == 0);
+}
+
 /* 101 as the library's own: no order between the two is promised, and none is needed. */
 __attribute__((constructor(101))) static void before_main(void) {
     count = lw_percpu_alloc(sizeof *count, sizeof *count);

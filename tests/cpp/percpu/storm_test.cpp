@@ -38,8 +38,6 @@ template <typename T> struct Percpu {
 struct State {
     Percpu<uint64_t> count64;
     Percpu<uint32_t> count32;
-    Percpu<uint64_t> lazy64;
-    Percpu<uint32_t> lazy32;
     Percpu<uint64_t> value64;
     Percpu<uint32_t> value32;
     Percpu<uint16_t> value16;
@@ -48,11 +46,6 @@ struct State {
 State *state;
 std::atomic<uint64_t> handled{0};
 
-// One place in the code for workers, their signal handlers and forked children: each finds the descriptor another published.
-[[gnu::noinline]] void add_lazy64(uint64_t v) { lw_this_cpu_add_lazy(state->lazy64.p, v); }
-
-[[gnu::noinline]] void add_lazy32(uint32_t v) { lw_this_cpu_add_lazy(state->lazy32.p, v); }
-
 void on_signal(int) {
     lw_this_cpu_add(state->count64.p, 7);
     lw_this_cpu_inc(state->count32.p);
@@ -60,26 +53,16 @@ void on_signal(int) {
     lw_this_cpu_add_return(state->value32.p, 3u);
     lw_this_cpu_add_return(state->value16.p, 3u);
     lw_this_cpu_fetch_add(state->value8.p, 3u);
-    // The interrupted thread finds the descriptor published last: sometimes of one lazy add, sometimes of the other.
-    if (handled.fetch_add(1, std::memory_order_relaxed) % 2)
-        add_lazy32(1), add_lazy64(7);
-    else
-        add_lazy64(7), add_lazy32(1);
+    handled.fetch_add(1, std::memory_order_relaxed);
 }
 
 int in_child() {
     const uint64_t before = lw_percpu_sum(state->count64.p), value_before = state->value64.sum();
-    const uint64_t lazy_before = lw_percpu_sum(state->lazy64.p);
-    for (int i = 0; i < 200; i++) // first: the parent's descriptor is still published in this thread's area
-        add_lazy64(1);
     for (int i = 0; i < 200; i++) {
         lw_this_cpu_inc(state->count64.p);
         lw_this_cpu_fetch_add(state->value64.p, 1);
     }
-    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 &&
-                   lw_percpu_sum(state->lazy64.p) - lazy_before == 200
-               ? 0
-               : 1;
+    return lw_percpu_sum(state->count64.p) - before == 200 && state->value64.sum() - value_before == 200 ? 0 : 1;
 }
 
 struct Case {
@@ -95,6 +78,16 @@ protected:
         RecordProperty("mode", static_cast<int>(mode));
         if (GetParam().weather.half_unregistered && mode == LW_PERCPU_ATOMIC)
             GTEST_SKIP() << "no thread is registered: " << why;
+    }
+    // The case's storm with `handler` for its signals; without fork(), since these tests count in memory that a child has a copy of.
+    template <class Body> void without_forks(void (*handler)(int), Body body) {
+        struct sigaction action = {}, old = {};
+        action.sa_handler = handler;
+        sigaction(SIGUSR1, &action, &old);
+        Weather weather = GetParam().weather;
+        weather.fork = false;
+        storm::run(threads, length, weather, body, [] { return 0; });
+        sigaction(SIGUSR1, &old, nullptr);
     }
 };
 
@@ -119,10 +112,6 @@ TEST_P(Storm, AddsAreExact) {
                 lw_this_cpu_fetch_add(s.value32.p, 5u);
                 lw_this_cpu_add_return(s.value16.p, 5u);
                 lw_this_cpu_fetch_add(s.value8.p, 5u);
-                for (int again = 0; again < 8; again++)
-                    add_lazy64(0x100000001u);
-                for (int again = 0; again < 8; again++)
-                    add_lazy32(1);
             }
             n += mine;
         },
@@ -132,8 +121,6 @@ TEST_P(Storm, AddsAreExact) {
     EXPECT_EQ(failed, 0) << "forked children that lost counts or did not end";
     EXPECT_EQ(lw_percpu_sum(s.count64.p), n * 0x100000001u + h * 7);
     EXPECT_EQ(lw_percpu_sum(s.count32.p), static_cast<uint32_t>(n + h));
-    EXPECT_EQ(lw_percpu_sum(s.lazy64.p), n * 8 * 0x100000001u + h * 7);
-    EXPECT_EQ(lw_percpu_sum(s.lazy32.p), static_cast<uint32_t>(n * 8 + h));
     EXPECT_EQ(s.value64.sum(), (n + h) * 0x100000001u);
     EXPECT_EQ(s.value32.sum(), static_cast<uint32_t>(n * 5 + h * 3));
     EXPECT_EQ(s.value16.sum(), static_cast<uint16_t>(n * 5 + h * 3));
@@ -155,26 +142,18 @@ TEST_P(Storm, BitsAreNeitherLostNorInvented) {
     for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++)
         for (unsigned w = 0; w < words; w++)
             static_cast<uint64_t *>(lw_per_cpu_ptr(clear, cpu))[w] = ~uint64_t{0};
-    struct sigaction action = {}, old = {};
-    action.sa_handler = [](int) {};
-    sigaction(SIGUSR1, &action, &old);
-    Weather weather = GetParam().weather;
-    weather.fork = false;
-    storm::run(
-        threads, length, weather,
-        [&](int t, Stop) {
-            for (unsigned k = 0; k < 64 / threads; k++)
-                for (unsigned w = 0; w < words; w++) {
-                    const uint64_t bit = uint64_t{1} << (static_cast<unsigned>(t) * (64 / threads) + k);
-                    lw_this_cpu_or(set + w, bit);
-                    if (k % 2)
-                        lw_this_cpu_and(clear + w, ~bit);
-                    else
-                        lw_this_cpu_andnot(clear + w, bit);
-                }
-        },
-        [] { return 0; });
-    sigaction(SIGUSR1, &old, nullptr);
+    without_forks([](int) {},
+                  [&](int t, Stop) {
+                      for (unsigned k = 0; k < 64 / threads; k++)
+                          for (unsigned w = 0; w < words; w++) {
+                              const uint64_t bit = uint64_t{1} << (static_cast<unsigned>(t) * (64 / threads) + k);
+                              lw_this_cpu_or(set + w, bit);
+                              if (k % 2)
+                                  lw_this_cpu_and(clear + w, ~bit);
+                              else
+                                  lw_this_cpu_andnot(clear + w, bit);
+                          }
+                  });
     for (unsigned w = 0; w < words; w++) {
         int is_set = 0, is_clear = 0;
         for (unsigned cpu = 0; cpu < lw_percpu_nr_cpus(); cpu++) {
@@ -242,26 +221,18 @@ struct Stacks {
 TEST_P(Storm, NodesAndTokensSurvive) {
     Stacks stacks;
     Percpu<uint64_t> slot;
-    struct sigaction action = {}, old = {};
-    action.sa_handler = [](int) {};
-    sigaction(SIGUSR1, &action, &old);
     std::vector<uint64_t> held(threads);
-    Weather weather = GetParam().weather;
-    weather.fork = false;
-    storm::run(
-        threads, length, weather,
-        [&](int t, Stop stop) {
-            uint64_t token = static_cast<uint64_t>(t + 1) * 0x100000001u;
-            while (!stop) {
-                const uint64_t index = stacks.pop();
-                if (index != Stacks::none)
-                    stacks.push(index);
-                token = lw_this_cpu_xchg(slot.p, token);
-            }
-            held[static_cast<size_t>(t)] = token;
-        },
-        [] { return 0; });
-    sigaction(SIGUSR1, &old, nullptr);
+    without_forks([](int) {},
+                  [&](int t, Stop stop) {
+                      uint64_t token = static_cast<uint64_t>(t + 1) * 0x100000001u;
+                      while (!stop) {
+                          const uint64_t index = stacks.pop();
+                          if (index != Stacks::none)
+                              stacks.push(index);
+                          token = lw_this_cpu_xchg(slot.p, token);
+                      }
+                      held[static_cast<size_t>(t)] = token;
+                  });
     stacks.check();
     uint64_t total = slot.sum(), expected = 0;
     for (int t = 0; t < threads; t++) {
@@ -271,51 +242,192 @@ TEST_P(Storm, NodesAndTokensSurvive) {
     EXPECT_EQ(total, expected);
 }
 
-// Per-CPU lists: threads and their signal handlers take nodes off and put them back. Every node is on one list at the end.
-TEST_P(Storm, ListsKeepEveryNode) {
+// Nodes on per-CPU lists: a thread that takes one off holds it until it puts it back, and no two do at once.
+class HeldNodes {
     struct Node {
         lw_percpu_node link; // first: nodes are cast
         std::atomic<uint32_t> holders{0};
     };
-    constexpr unsigned nodes = 64;
-    static std::vector<Node> node(nodes);
-    static lw_percpu_node **list;
-    static std::atomic<uint32_t> twice;
-    list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof *list, sizeof *list));
-    ASSERT_NE(list, nullptr);
-    twice = 0;
-    for (auto &n : node)
-        lw_percpu_push(list, &n.link);
-    static const auto pop_and_push = [] {
-        auto *n = reinterpret_cast<Node *>(lw_percpu_pop(list));
-        if (!n)
-            return;
+    std::vector<Node> node_{count};
+    std::vector<int> seen_ = std::vector<int>(count);
+
+public:
+    static constexpr unsigned count = 64;
+    lw_percpu_node **list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof *list, sizeof *list));
+    std::atomic<uint32_t> twice{0};
+    HeldNodes() {
+        for (auto &n : node_)
+            if (list) // the test asserts it
+                lw_percpu_push(list, &n.link);
+    }
+    ~HeldNodes() { lw_percpu_free(list); }
+    void put(lw_percpu_node *link) {
+        auto *n = reinterpret_cast<Node *>(link);
         if (n->holders++)
             twice++;
         n->holders--;
-        lw_percpu_push(list, &n->link);
+        lw_percpu_push(list, link);
+    }
+    // How often `link` was met at the end, with this time.
+    int meet(lw_percpu_node *link) { return ++seen_[static_cast<size_t>(reinterpret_cast<Node *>(link) - node_.data())]; }
+    void expect_all_met() const {
+        for (unsigned i = 0; i < count; i++)
+            EXPECT_EQ(seen_[i], 1) << "node " << i;
+    }
+};
+
+// Per-CPU lists: threads and their signal handlers take nodes off and put them back. Every node is on one list at the end.
+TEST_P(Storm, ListsKeepEveryNode) {
+    HeldNodes held;
+    static lw_percpu_node **list; // for the handler, as the nodes
+    static HeldNodes *nodes;
+    nodes = &held;
+    list = held.list;
+    ASSERT_NE(list, nullptr);
+    static const auto pop_and_push = [] {
+        if (lw_percpu_node *link = lw_percpu_pop(list))
+            nodes->put(link);
     };
-    struct sigaction action = {}, old = {};
-    action.sa_handler = [](int) { pop_and_push(); };
-    sigaction(SIGUSR1, &action, &old);
-    Weather weather = GetParam().weather;
-    weather.fork = false;
-    storm::run(
-        threads, length, weather,
-        [](int, Stop stop) {
-            while (!stop)
-                pop_and_push();
-        },
-        [] { return 0; });
-    sigaction(SIGUSR1, &old, nullptr);
-    EXPECT_EQ(twice, 0u) << "two holders of one node";
-    std::vector<int> seen(nodes);
+    without_forks([](int) { pop_and_push(); },
+                  [](int, Stop stop) {
+                      while (!stop)
+                          pop_and_push();
+                  });
+    EXPECT_EQ(held.twice, 0u) << "two holders of one node";
     lw_percpu_node **head;
-    lw_percpu_for_each(head, list) for (auto *at = *head; at; at = at->next)
-        ASSERT_EQ(seen[static_cast<size_t>(reinterpret_cast<Node *>(at) - node.data())]++, 0);
-    for (unsigned i = 0; i < nodes; i++)
-        EXPECT_EQ(seen[i], 1) << "node " << i;
+    lw_percpu_for_each(head, list) for (auto *at = *head; at; at = at->next) ASSERT_EQ(held.meet(at), 1);
+    held.expect_all_met();
+}
+
+// Operations that say on which CPU they took place: each CPU's own copy holds what they said of it.
+TEST_P(Storm, OperationsTellTheirCpu) {
+    using Tally = std::vector<std::atomic<uint64_t>>;
+    constexpr unsigned nodes = 64;
+    static Percpu<uint64_t> *count;
+    static lw_percpu_node **list;
+    static Tally *added, *pushed, *popped; // by CPU; added: one further on, the second words first
+    Percpu<uint64_t> count_here;
+    const unsigned cpus = lw_percpu_nr_cpus();
+    Tally added_here(cpus + 1), pushed_here(cpus), popped_here(cpus);
+    std::vector<lw_percpu_node> node(nodes);
+    count = &count_here, added = &added_here, pushed = &pushed_here, popped = &popped_here;
+    list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof *list, sizeof *list));
+    for (auto &n : node)
+        (*pushed)[lw_percpu_push(list, &n)]++;
+    static const auto operate = [] {
+        (*added)[static_cast<size_t>(lw_this_cpu_add_cpu_u64(count->p, 0x100000001u) + 1)]++;
+        unsigned from = ~0u;
+        if (lw_percpu_node *n = lw_percpu_pop_cpu(list, &from)) {
+            (*popped)[from]++;
+            (*pushed)[lw_percpu_push(list, n)]++;
+        }
+    };
+    without_forks([](int) { operate(); },
+                  [](int, Stop stop) {
+                      while (!stop)
+                          operate();
+                  });
+    uint64_t all = added_here[0];
+    for (unsigned cpu = 0; cpu < cpus; cpu++) {
+        EXPECT_EQ(count_here.at(cpu), added_here[cpu + 1] * 0x100000001u) << "CPU " << cpu;
+        all += added_here[cpu + 1];
+        uint64_t listed = 0;
+        for (auto *at = *static_cast<lw_percpu_node **>(lw_per_cpu_ptr(list, cpu)); at; at = at->next)
+            listed++;
+        EXPECT_EQ(listed, pushed_here[cpu] - popped_here[cpu]) << "CPU " << cpu;
+    }
+    EXPECT_EQ(lw_percpu_sum(count_here.p), all * 0x100000001u);
     lw_percpu_free(list);
+}
+
+// The same with nodes that come from other CPUs' lists, one at a time and all at once, and lengths meanwhile.
+TEST_P(Storm, ListsKeepEveryNodeThatIsTakenFromAnotherCpu) {
+    HeldNodes held;
+    static lw_percpu_node **list; // for the handler, as the nodes
+    static HeldNodes *nodes;
+    nodes = &held;
+    list = held.list;
+    ASSERT_NE(list, nullptr);
+    EXPECT_EQ(lw_percpu_length(list), HeldNodes::count);
+    std::atomic<unsigned> too_long{0};
+    without_forks(
+        [](int) {
+            if (lw_percpu_node *link = lw_percpu_pop_any(list))
+                nodes->put(link);
+        },
+        [&](int, Stop stop) {
+            for (unsigned i = 0; !stop; i++) {
+                if (lw_percpu_node *link = i % 4 ? lw_percpu_pop(list) : lw_percpu_pop_any(list))
+                    nodes->put(link);
+                if (i % 64 == 0)
+                    for (lw_percpu_node *all = lw_percpu_pop_all(list); all;) {
+                        lw_percpu_node *const next = all->next;
+                        nodes->put(all);
+                        all = next;
+                    }
+                if (i % 64 == 32)
+                    too_long +=
+                        lw_percpu_length(list) > 2 * HeldNodes::count; // a node may be counted on two CPUs, not in a circle
+            }
+        });
+    EXPECT_EQ(held.twice, 0u) << "two holders of one node";
+    EXPECT_EQ(too_long, 0u);
+    EXPECT_EQ(lw_percpu_length(list), HeldNodes::count);
+    for (auto *at = lw_percpu_pop_all(list); at; at = at->next)
+        ASSERT_EQ(held.meet(at), 1);
+    held.expect_all_met();
+    EXPECT_EQ(lw_percpu_length(list), 0u);
+}
+
+// A pool whose blocks are freed on one CPU and allocated on another makes no more blocks than live at once.
+TEST(Lists, APoolOverTwoCpusDoesNotGrow) {
+    const std::vector<int> cpus = storm::allowed_cpus();
+    if (cpus.size() < 2)
+        GTEST_SKIP() << "needs two CPUs";
+    constexpr unsigned live = 1024, rounds = 20;
+    auto **list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof(void *), sizeof(void *)));
+    std::vector<std::unique_ptr<lw_percpu_node>> made;
+    for (unsigned round = 0; round < rounds; round++) {
+        std::vector<lw_percpu_node *> held;
+        std::thread([&] {
+            storm::pin(0, {cpus.back()});
+            for (unsigned i = 0; i < live; i++) {
+                lw_percpu_node *node = lw_percpu_pop_any(list);
+                if (!node) {
+                    made.push_back(std::make_unique<lw_percpu_node>());
+                    node = made.back().get();
+                }
+                held.push_back(node);
+            }
+        }).join();
+        std::thread([&] {
+            storm::pin(0, {cpus.front()});
+            for (lw_percpu_node *node : held)
+                lw_percpu_push(list, node);
+        }).join();
+    }
+    EXPECT_EQ(made.size(), live);
+    EXPECT_EQ(lw_percpu_length(list), live);
+    EXPECT_EQ(lw_percpu_free(list), 0);
+}
+
+TEST(Lists, AChainIsPushedInItsOrder) {
+    auto **list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof(void *), sizeof(void *)));
+    std::thread([&] {
+        storm::pin(0, {storm::allowed_cpus().front()});
+        lw_percpu_node a = {nullptr}, b = {nullptr}, c = {nullptr};
+        b.next = &c;
+        lw_percpu_push(list, &a);
+        lw_percpu_push_chain(list, &b, &c);
+        EXPECT_EQ(lw_percpu_length(list), 3u);
+        EXPECT_EQ(lw_percpu_pop(list), &b);
+        EXPECT_EQ(lw_percpu_pop_any(list), &c);
+        EXPECT_EQ(lw_percpu_pop_all(list), &a);
+        EXPECT_EQ(a.next, nullptr);
+        EXPECT_EQ(lw_percpu_pop_any(list), nullptr);
+        EXPECT_EQ(lw_percpu_pop_all(list), nullptr);
+    }).join();
+    EXPECT_EQ(lw_percpu_free(list), 0);
 }
 
 // Writers store only values whose halves agree; a torn write or read would show halves that do not.
@@ -323,32 +435,24 @@ TEST_P(Storm, NothingTears) {
     Percpu<uint64_t> word;
     std::atomic<int> torn{0};
     auto whole = [](uint64_t v) { return static_cast<uint32_t>(v) == static_cast<uint32_t>(v >> 32); };
-    struct sigaction action = {}, old = {};
-    action.sa_handler = [](int) {};
-    sigaction(SIGUSR1, &action, &old);
-    Weather weather = GetParam().weather;
-    weather.fork = false;
-    storm::run(
-        threads, length, weather,
-        [&](int t, Stop stop) {
-            for (uint32_t i = 0; !stop; i++) {
-                const uint64_t half = i * 8 + static_cast<uint32_t>(t);
-                lw_this_cpu_write(word.p, half << 32 | half);
-                if (!whole(lw_this_cpu_read(word.p)))
-                    torn++;
-                const auto *other = static_cast<const uint64_t *>(lw_per_cpu_ptr(word.p, i % lw_percpu_nr_cpus()));
-                uint64_t seen;
+    without_forks([](int) {},
+                  [&](int t, Stop stop) {
+                      for (uint32_t i = 0; !stop; i++) {
+                          const uint64_t half = i * 8 + static_cast<uint32_t>(t);
+                          lw_this_cpu_write(word.p, half << 32 | half);
+                          if (!whole(lw_this_cpu_read(word.p)))
+                              torn++;
+                          const auto *other = static_cast<const uint64_t *>(lw_per_cpu_ptr(word.p, i % lw_percpu_nr_cpus()));
+                          uint64_t seen;
 #ifdef __i386__
-                __asm__("fildll %1\n\tfistpll %0" : "=m"(seen) : "m"(*other) : "memory"); // one 8-byte load
+                          __asm__("fildll %1\n\tfistpll %0" : "=m"(seen) : "m"(*other) : "memory"); // one 8-byte load
 #else
-                seen = __atomic_load_n(other, __ATOMIC_RELAXED);
+                          seen = __atomic_load_n(other, __ATOMIC_RELAXED);
 #endif
-                if (!whole(seen))
-                    torn++;
-            }
-        },
-        [] { return 0; });
-    sigaction(SIGUSR1, &old, nullptr);
+                          if (!whole(seen))
+                              torn++;
+                      }
+                  });
     EXPECT_EQ(torn, 0);
 }
 
@@ -407,13 +511,12 @@ struct Left {
     std::vector<int> cpus;
     timer_t timer;
     std::atomic<unsigned> moves, wrong;
-    uint64_t seen[6]; // the words of the CPU that was left last
-    void read(unsigned cpu, uint64_t (&words)[6]) const {
+    uint64_t seen[4]; // the words of the CPU that was left last
+    void read(unsigned cpu, uint64_t (&words)[4]) const {
         words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
-        words[2] = state->lazy64.at(cpu), words[3] = state->lazy32.at(cpu);
         // Without membarrier they are atomic instructions, on the CPU that the thread was on when it asked: any may be right.
         const bool sequences = lw_percpu_rt.value_limit != 0;
-        words[4] = sequences ? state->value64.at(cpu) : 0, words[5] = sequences ? state->value8.at(cpu) : 0;
+        words[2] = sequences ? state->value64.at(cpu) : 0, words[3] = sequences ? state->value8.at(cpu) : 0;
     }
 };
 Left left;
@@ -421,7 +524,7 @@ Left left;
 void on_signal_move(int) {
     const int saved = errno;
     const unsigned n = left.moves;
-    uint64_t now[6];
+    uint64_t now[4];
     left.read(static_cast<unsigned>(left.cpus[(n + 1) % 2]), now);
     if (n && memcmp(now, left.seen, sizeof now))
         left.wrong++;
@@ -457,10 +560,6 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
         on_signal_move(0);
         const auto begin = std::chrono::steady_clock::now();
         for (; std::chrono::steady_clock::now() - begin < 6 * length || left.moves < 100; n++) {
-            for (int again = 0; again < 4; again++)
-                add_lazy64(0x100000001u);
-            for (int again = 0; again < 4; again++)
-                add_lazy32(1);
             lw_this_cpu_inc(s.count64.p);
             lw_this_cpu_inc(s.count32.p);
             lw_this_cpu_fetch_add(s.value64.p, 0x100000001u);
@@ -471,27 +570,8 @@ TEST(Sequence, NothingIsAddedToACpuThatWasLeft) {
     sigaction(SIGUSR1, &old, nullptr);
     EXPECT_EQ(left.wrong, 0u) << "of " << left.moves << " moves";
     RecordProperty("moves", static_cast<int>(left.moves));
-    EXPECT_EQ(lw_percpu_sum(s.lazy64.p), n * 4 * 0x100000001u);
-    EXPECT_EQ(lw_percpu_sum(s.lazy32.p), static_cast<uint32_t>(n * 4));
     EXPECT_EQ(lw_percpu_sum(s.count64.p), n);
     EXPECT_EQ(s.value64.sum(), n * 0x100000001u);
-}
-
-// A thread that gives up its registration leaves its last descriptor published, which the kernel does not honour any more.
-TEST(Counters, AnOldDescriptorIsNotTrusted) {
-    if (!lw_percpu_thread_registered())
-        GTEST_SKIP() << "this thread has no sequences";
-    State s;
-    state = &s;
-    for (int round = 0; round < 20; round++)
-        std::thread([] {
-            for (int i = 0; i < 100; i++)
-                add_lazy64(1);
-            EXPECT_TRUE(storm::unregister_this_thread());
-            for (int i = 0; i < 100; i++)
-                add_lazy64(1);
-        }).join();
-    EXPECT_EQ(lw_percpu_sum(s.lazy64.p), 4000u);
 }
 
 // A plain add and an atomic add of one word lose counts; they must never meet, on whichever CPU the plain one runs.
@@ -574,6 +654,45 @@ TEST_F(LockWord, AbortsSequencesOfAnotherCpu) {
         else if (step == LW__LOADED) // and there again for the next operation
             storm::pin(0, {cpus.front()});
     }));
+}
+
+// A thread takes the list of a CPU that another thread's sequences are at work on: they must be aborted, or a node is popped twice.
+TEST_F(LockWord, ListsOfAnotherCpuAreTakenWithoutItsSequences) {
+    const std::vector<int> cpus = storm::allowed_cpus();
+    if (cpus.size() < 2)
+        GTEST_SKIP() << "needs two CPUs";
+    auto **list = static_cast<lw_percpu_node **>(lw_percpu_alloc(sizeof(void *), sizeof(void *)));
+    std::vector<lw_percpu_node> nodes(8);
+    for (auto &node : nodes)
+        lw_percpu_push(list, &node);
+    std::atomic<bool> stop{false};
+    std::thread plain([&] {
+        storm::pin(0, {cpus.front()});
+        while (!stop)
+            if (lw_percpu_node *node = lw_percpu_pop(list))
+                lw_percpu_push(list, node);
+    });
+    std::thread taker([&] {
+        storm::pin(0, {cpus.back()});
+        while (!stop) {
+            std::vector<lw_percpu_node *> taken;
+            for (lw_percpu_node *node = lw_percpu_pop_all(list); node && taken.size() <= nodes.size(); node = node->next)
+                taken.push_back(node);
+            storm::move_to(cpus.front());
+            for (lw_percpu_node *node : taken)
+                lw_percpu_push(list, node);
+            storm::move_to(cpus.back());
+        }
+    });
+    std::this_thread::sleep_for(6 * length);
+    stop = true;
+    plain.join(), taker.join();
+    std::vector<int> seen(nodes.size());
+    unsigned found = 0;
+    for (lw_percpu_node *at = lw_percpu_pop_all(list); at && found <= nodes.size(); at = at->next, found++)
+        seen[static_cast<size_t>(at - nodes.data())]++;
+    EXPECT_EQ(seen, std::vector<int>(nodes.size(), 1));
+    lw_percpu_free(list);
 }
 
 // A thread that is denied membarrier after start-up cannot have sequences aborted: it comes to its end by staying in place.
@@ -705,7 +824,7 @@ TEST_F(LockWord, IsNotInheritedByAChildWithTheSameProcessId) {
                 _exit(same ? 0 : 3);
             }
             int status = 0;
-            for (int i = 0; i < 10000 && waitpid(child, &status, WNOHANG) == 0; i++)
+            for (int i = 0; i < 300'000 && waitpid(child, &status, WNOHANG) == 0; i++)
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             inner = kill(child, SIGKILL) == 0 ? 4 : WIFEXITED(status) ? WEXITSTATUS(status) : 5; // 4: it hangs
         };

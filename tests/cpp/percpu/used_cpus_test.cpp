@@ -40,28 +40,83 @@ char *unit(const void *p, unsigned cpu) {
     return reinterpret_cast<char *>(address + std::size_t{cpu} * LW_PERCPU_STRIDE);
 }
 
-TEST(UsedCpus, WordsThatWereNeverUsedAreNotRead) {
-    // 1004 where the list that this test was built with can be read, else a multiple of 64.
+// The CPUs of these copies are possible and never used: none below this number, because of where this process may run.
+unsigned first_unused() {
+    // 1004 possible CPUs where the list that this test was built with can be read, else a multiple of 64.
     const unsigned possible = lw_percpu_nr_cpus(), unused = possible - 4;
-    if (possible < 8 || unused <= static_cast<unsigned>(usable_cpus().back()))
+    return possible < 8 || unused <= static_cast<unsigned>(usable_cpus().back()) ? possible : unused;
+}
+
+// Reading what cannot be read would end the test.
+void make_unreadable(const void *p, int rights = PROT_NONE) {
+    for (unsigned cpu = first_unused(); cpu < lw_percpu_nr_cpus(); cpu++)
+        ASSERT_EQ(mprotect(unit(p, cpu), LW_PERCPU_STRIDE, rights), 0);
+}
+
+void make_readable(const void *p) { make_unreadable(p, PROT_READ | PROT_WRITE); }
+
+TEST(UsedCpus, WordsThatWereNeverUsedAreNotRead) {
+    if (first_unused() == lw_percpu_nr_cpus())
         GTEST_SKIP() << "every CPU may be used";
-    auto *p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
-    ASSERT_NE(p, nullptr);
-    for (int i = 0; i < 10; i++)
+    auto *p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8)), *q = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
+    ASSERT_TRUE(p && q);
+    for (int i = 0; i < 10; i++) {
         lw_this_cpu_inc(p);
-    lw__percpu_add_second_u64(p, 5); // this thread's stripe
-    // Reading what cannot be read would end the test.
-    for (unsigned cpu = unused; cpu < possible; cpu++) {
-        char *const second = unit(p, cpu) + LW_PERCPU_SECOND;
-        ASSERT_EQ(mprotect(second, LW_PERCPU_SECOND, PROT_NONE), 0);
-        if (LW__RSEQ_LIMIT_GROWS) {
-            ASSERT_EQ(mprotect(unit(p, cpu), LW_PERCPU_SECOND, PROT_NONE), 0);
-        }
+        lw_this_cpu_fetch_add(q, 1u);
     }
+    lw__percpu_add_second_u64(p, 5); // this thread's stripe
+    make_unreadable(p);
     EXPECT_EQ(lw_percpu_sum(p), 15u);
-    for (unsigned cpu = unused; cpu < possible; cpu++)
-        ASSERT_EQ(mprotect(unit(p, cpu), LW_PERCPU_STRIDE, PROT_READ | PROT_WRITE), 0);
+    uint64_t *const many[] = {p, q};
+    uint64_t sums[2];
+    lw_percpu_sum_many_u64(many, 2, sums);
+    EXPECT_EQ(sums[0], 15u);
+    EXPECT_EQ(sums[1], 10u); // a value, whichever CPUs it was stored on
     EXPECT_EQ(lw_percpu_free(p), 0);
+    p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8)); // the same place: zeroing visits what was used
+    EXPECT_EQ(lw_percpu_sum(p), 0u);
+    make_readable(p);
+    EXPECT_EQ(lw_percpu_free(p), 0);
+    EXPECT_EQ(lw_percpu_free(q), 0);
+}
+
+// Who asked for a copy may have stored there: sums visit it, but sums in other chunks do not.
+TEST(UsedCpus, ACopyThatWasAskedForIsSummedInItsChunk) {
+    if (first_unused() == lw_percpu_nr_cpus())
+        GTEST_SKIP() << "every CPU may be used";
+    void *const whole = lw_percpu_alloc(LW_PERCPU_MAX_SIZE, 8); // fills its chunk
+    auto *p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
+    lw_this_cpu_inc(p);
+    *static_cast<uint64_t *>(lw_per_cpu_ptr(whole, first_unused())) = 7;
+    EXPECT_EQ(lw_percpu_sum(static_cast<uint64_t *>(whole)), 7u);
+    make_unreadable(p);
+    EXPECT_EQ(lw_percpu_sum(p), 1u);
+    make_readable(p);
+    EXPECT_EQ(lw_percpu_free(p), 0);
+    EXPECT_EQ(lw_percpu_free(whole), 0);
+}
+
+TEST(UsedCpus, ManySumsAreThoseOfEach) {
+    std::vector<lw_counter> counters(700); // more than one chunk holds together with the large ones
+    std::vector<void *> large;
+    for (std::size_t i = 0; i < counters.size(); i++) {
+        ASSERT_EQ(lw_counter_init(&counters[i]), 0);
+        if (i % 100 == 0)
+            large.push_back(lw_percpu_alloc(LW_PERCPU_MAX_SIZE / 2, 8));
+        lw_counter_add(&counters[i], static_cast<int64_t>(i));
+        if (i % 3 == 0)
+            std::thread([&] { lw__percpu_add_second_u64(counters[i].words, 1000); }).join();
+    }
+    std::vector<int64_t> sums(counters.size(), -1);
+    lw_counter_sum_many(counters.data(), counters.size(), sums.data());
+    for (std::size_t i = 0; i < counters.size(); i++) {
+        EXPECT_EQ(sums[i], static_cast<int64_t>(i + (i % 3 == 0 ? 1000 : 0)));
+        EXPECT_EQ(sums[i], lw_counter_sum(&counters[i]));
+        lw_counter_destroy(&counters[i]);
+    }
+    lw_counter_sum_many(nullptr, 0, nullptr);
+    for (void *p : large)
+        EXPECT_EQ(lw_percpu_free(p), 0);
 }
 
 // Every thread that takes the fall-back has its own stripe until these come round.

@@ -1,10 +1,9 @@
 // Mistakes that tools people trust have made, each provoked here to see that this one does not make it.
 #include "probe/line_set.hpp"
-#include "probe/machine.hpp"
 #include "probe/rmw_loops.hpp"
-#include "probe/run.hpp"
 #include "probe/subject.hpp"
 #include "probe/window.hpp"
+#include "this_machine.hpp"
 #include "wire/forms.hpp"
 
 #include <gtest/gtest.h>
@@ -26,12 +25,6 @@ namespace {
 
 using namespace lw;
 using namespace lw::probe;
-
-const Machine &machine() {
-    static const Machine read = read_machine();
-    return read;
-}
-const bool read_early = (machine(), true); // before any window pins this thread and narrows what it may use
 
 std::vector<unsigned> usable() { return usable_cpus(machine().topology, {}); }
 
@@ -231,7 +224,7 @@ TEST(Defect, TheReportedValueIsTheMedianOfAllWindows) {
     Run_hooks hooks;
     hooks.record = [&](const wire::Record &made) { record = made; };
     for (int attempt = 0; attempt < 10 && record.window_ns.empty(); ++attempt)
-        run_plan(plan, machine(), "0", hooks);
+        run_plan(plan, back_end(), "0", hooks);
     if (record.window_ns.empty())
         GTEST_SKIP() << "every window was disturbed";
     ASSERT_TRUE(record.issue);

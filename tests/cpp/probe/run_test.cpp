@@ -1,26 +1,21 @@
 // Whole plans on this machine: records come out, sums hold, races and stops are seen. No assertion on any time.
-#include "probe/machine.hpp"
-#include "probe/run.hpp"
 #include "probe/rmw_loops.hpp"
 #include "probe/window.hpp"
+#include "this_machine.hpp"
 #include "wire/forms.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <map>
 #include <set>
 
 namespace {
 
 using namespace lw;
 using namespace lw::probe;
-
-const Machine &machine() {
-    static const Machine read = read_machine();
-    return read;
-}
-const bool read_early = (machine(), true); // before any window pins this thread and narrows what it may use
 
 bool two_cpus() { return usable_cpus(machine().topology, {}).size() >= 2; }
 
@@ -52,7 +47,7 @@ std::vector<wire::Record> run(const wire::Plan &plan, const std::atomic<bool> *s
     Run_hooks hooks;
     hooks.record = [&](const wire::Record &record) { records.push_back(record); };
     hooks.stop = stop;
-    run_plan(plan, machine(), "0123456789abcdef", hooks);
+    run_plan(plan, back_end(), "0123456789abcdef", hooks);
     return records;
 }
 
@@ -220,6 +215,159 @@ TEST(Run, VisitsLinesInADrawnOrder) {
     for (std::size_t i = 1; i < lines.size(); ++i)
         forward += (lines[i] - lines[i - 1] - 1) % 16 + 1;
     EXPECT_GT(forward, 64u);
+}
+
+// What a window of a form is to be: called with how often the form was timed before.
+using Script = std::function<Window_result(unsigned before)>;
+
+Window_result lasting(double ns) {
+    Window_result result;
+    result.ns_per_op = ns;
+    result.ops = {100};
+    result.ns = {100 * ns};
+    result.ticks = {100};
+    result.cpus = {0};
+    return result;
+}
+
+// A machine whose windows are made up: no time passes, and what disturbs them is known.
+class Scripted final : public Back_end {
+public:
+    std::map<std::string, Script> forms;
+    std::map<std::string, unsigned> extras; // windows of single operations, by form
+
+    const Topology &topology() const override { return machine().topology; }
+    void check(const wire::Cell &) const override {}
+    std::vector<Counter_event> events(const std::vector<std::string> &) const override { return {}; }
+    Opened open(const wire::Cell &cell) override { return {std::make_unique<Made_up>(*this, cell.form), ""}; }
+
+private:
+    class Made_up final : public Windows {
+    public:
+        Made_up(Scripted &owner, std::string form) : owner_(owner), form_(std::move(form)) {}
+
+        unsigned lines() const override { return 1; }
+        std::string baseline_key() const override { return "loop"; }
+        std::optional<Check> check() override { return {}; }
+        unsigned small_batch_ops() const override { return 16; }
+        Window_result run(const std::vector<unsigned> &, const Window_request &request, wire::Histogram *) override {
+            if (request.mode == Mode::small)
+                ++owner_.extras[form_];
+            return request.mode == Mode::timed ? owner_.forms.at(form_)(timed_++) : lasting(1);
+        }
+
+    private:
+        Scripted &owner_;
+        std::string form_;
+        unsigned timed_ = 0;
+    };
+};
+
+// The records of forms of one point, and of form "other" at a point of its own in the same block.
+std::map<std::string, wire::Record> run(Scripted &made_up, wire::Plan plan) {
+    for (const auto &[form, script] : made_up.forms) {
+        wire::Cell cell;
+        cell.operation = "add";
+        cell.form = form;
+        cell.lines = 1;
+        cell.work_iters = form == "other";
+        plan.cells.push_back(cell);
+    }
+    std::map<std::string, wire::Record> records;
+    Run_hooks hooks;
+    hooks.record = [&](const wire::Record &record) { records[record.cell.form] = record; };
+    EXPECT_TRUE(run_plan(plan, made_up, "0123456789abcdef", hooks));
+    return records;
+}
+
+wire::Plan twenty_rounds() {
+    wire::Plan plan = short_plan();
+    plan.precision = 1e-9;
+    plan.min_windows = plan.max_windows = 20;
+    return plan;
+}
+
+// A neighbour that takes time from one form takes the round from all: what is left are whole rounds.
+TEST(Round, IsDroppedForEveryFormOfAPointWhenOneIsStolenFrom) {
+    Scripted made_up;
+    auto steady = [](unsigned before) { return lasting(2 + 0.1 * (before % 3)); };
+    made_up.forms = {{"a", steady}, {"other", steady}, {"b", [&](unsigned before) {
+                                                            Window_result result = steady(before);
+                                                            result.stolen = before == 4 || before == 11;
+                                                            return result;
+                                                        }}};
+    auto records = run(made_up, twenty_rounds());
+    EXPECT_EQ(records["a"].window_round, records["b"].window_round);
+    EXPECT_EQ(records["a"].window_ns.size(), 18u);
+    EXPECT_EQ(records["a"].discarded.stolen, 2u);
+    EXPECT_EQ(records["b"].discarded.stolen, 2u);
+    EXPECT_EQ(records["other"].window_ns.size(), 20u) << "another point of the block";
+}
+
+// A form that was interrupted loses its own window: the others of the round still compare with each other.
+TEST(Round, StaysForTheOthersWhenOneIsInterrupted) {
+    Scripted made_up;
+    made_up.forms = {{"a", [](unsigned before) { return lasting(2 + 0.1 * (before % 3)); }},
+                     {"b", [](unsigned before) {
+                          Window_result result = lasting(3 + 0.1 * (before % 3));
+                          result.switched = before < 5;
+                          return result;
+                      }}};
+    auto records = run(made_up, twenty_rounds());
+    EXPECT_EQ(records["a"].window_ns.size(), 20u);
+    EXPECT_EQ(records["b"].window_ns.size(), 15u);
+    EXPECT_EQ(records["b"].discarded.switched, 5u);
+}
+
+// Rounds that a neighbour took are no fault of the cell: what is left of a busy host still counts.
+TEST(Round, LostToANeighbourMakesNoCellUnreliable) {
+    Scripted made_up;
+    auto stolen_in = [](unsigned residue) {
+        return [residue](unsigned before) {
+            Window_result result = lasting(2 + 0.1 * (before % 3));
+            result.stolen = before % 4 == residue;
+            return result;
+        };
+    };
+    made_up.forms = {{"a", stolen_in(0)}, {"b", stolen_in(1)}, {"c", stolen_in(2)}};
+    for (auto &[form, record] : run(made_up, twenty_rounds())) {
+        EXPECT_EQ(record.window_ns.size(), 5u) << form;
+        EXPECT_EQ(record.discarded.stolen, 15u) << form;
+        EXPECT_EQ(record.status, "ok") << form;
+    }
+    made_up.forms = {{"a", [](unsigned before) {
+                          Window_result result = lasting(2);
+                          result.stolen = before % 4 != 0;
+                          return result;
+                      }}};
+    EXPECT_EQ(run(made_up, twenty_rounds())["a"].status, "unreliable");
+}
+
+// A form that is precise already goes on while another of its point is not: rounds compare them.
+TEST(Round, HoldsEveryFormOfAPointUntilAllArePrecise) {
+    Scripted made_up;
+    made_up.forms = {{"a", [](unsigned) { return lasting(2); }},
+                     {"b", [](unsigned before) { return lasting(before < 20 && before % 2 ? 4 : 3); }},
+                     {"other", [](unsigned) { return lasting(2); }}};
+    wire::Plan plan = short_plan();
+    plan.max_windows = 200;
+    auto records = run(made_up, plan);
+    EXPECT_GT(records["b"].window_ns.size(), 20u);
+    EXPECT_EQ(records["a"].window_round, records["b"].window_round);
+    EXPECT_EQ(records["a"].stop, "precision");
+    EXPECT_LT(records["other"].window_ns.size(), 20u);
+}
+
+TEST(Round, TakesAsManyExtraWindowsAsThePlanSays) {
+    for (unsigned asked : {wire::Plan().extra_windows, 0u, 1u}) {
+        Scripted made_up;
+        made_up.forms = {{"a", [](unsigned before) { return lasting(2 + 0.1 * (before % 3)); }}};
+        wire::Plan plan = twenty_rounds();
+        plan.min_windows = 6;
+        plan.extra_windows = asked;
+        run(made_up, plan);
+        EXPECT_EQ(made_up.extras["a"], std::min(asked, 6u));
+    }
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Topology from made-up sysfs trees: SMT, several caches, sparse numbers, mixed cores, none at all.
+#include "probe/machine.hpp"
 #include "probe/topology.hpp"
 
 #include <gtest/gtest.h>
@@ -172,6 +173,18 @@ TEST(Topology, AThousandCpus) {
 TEST(Topology, AllowedCpusAreThisProcess) {
     auto cpus = allowed_cpus();
     EXPECT_FALSE(cpus.empty());
+}
+
+TEST(BootParameters, AreWordsNotParts) {
+    EXPECT_EQ(boot_parameters("quiet mitigations=off preempt=full root=/dev/sda1"), "mitigations=off preempt=full");
+    EXPECT_EQ(boot_parameters("spectre_v2=off percpu_form=load dma_one_wait=1 arm64.nobti"),
+              "spectre_v2=off percpu_form=load dma_one_wait=1 arm64.nobti");
+    // Names inside other names, inside values and inside quotation marks.
+    EXPECT_EQ(boot_parameters("luks.name=idle resume=/dev/lse false=1 hostname=atomic video=midle"), "");
+    EXPECT_EQ(boot_parameters("init=\"/bin/sh -c idle=poll\" nosmt"), "nosmt");
+    EXPECT_EQ(boot_parameters("rcutree.use_softirq=0 transparent-hugepage=never"),
+              "rcutree.use_softirq=0 transparent-hugepage=never");
+    EXPECT_EQ(boot_parameters(""), "");
 }
 
 } // namespace

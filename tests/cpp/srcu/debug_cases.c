@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct lw_srcu a, b;
+static struct lw_srcu_fast a, b;
 static lw_srcu_index begun;
 
 static void used_twice(void) {
@@ -21,7 +21,7 @@ static void of_another_domain(void) {
     lw_srcu_read_unlock_fast(&b, c);
 }
 
-static void of_another_flavour(void) { begun = lw_srcu_read_lock(&a); }
+static void of_another_flavour(void) { begun = lw_srcu_read_lock((struct lw_srcu_normal *)(void *)&a); }
 
 static void waits_for_itself(void) {
     begun = lw_srcu_read_lock_fast(&a);
@@ -42,7 +42,7 @@ static void ended_by_another_thread(void) {
 }
 
 static void not_initialised(void) {
-    static struct lw_srcu none;
+    static struct lw_srcu_fast none;
     begun = lw_srcu_read_lock_fast(&none);
 }
 
@@ -118,6 +118,6 @@ const wrong_use wrong_uses[] = {used_twice,
 
 int prepare_debug_cases(void);
 int prepare_debug_cases(void) {
-    int err = lw_srcu_init(&a, LW_SRCU_FAST);
-    return err ? err : lw_srcu_init(&b, LW_SRCU_FAST);
+    int err = lw_srcu_init(&a);
+    return err ? err : lw_srcu_init(&b);
 }

@@ -32,7 +32,8 @@ static uint64_t *count, *value;
 static uint32_t *small;
 static uint8_t *byte;
 static struct lw_percpu_node **list, nodes[4];
-static struct lw_srcu fast, normal;
+static struct lw_srcu_fast fast;
+static struct lw_srcu_normal normal;
 
 /* Each in a section of its own, so that its first and last address are known. */
 #define OPERATION(name)                                        \
@@ -40,7 +41,6 @@ static struct lw_srcu fast, normal;
     __attribute__((noinline, section("in_" #name))) static void name(void)
 
 OPERATION(op_add) { lw_this_cpu_add_u64(count, 0x100000001u); /* carries on 32-bit machines */ }
-OPERATION(op_add_lazy) { lw_this_cpu_add_lazy_u64(count, 0x100000001u); }
 OPERATION(op_fetch_add) { lw_this_cpu_fetch_add_u64(value, 0x100000001u); }
 OPERATION(op_byte) { lw_this_cpu_fetch_add_u8(byte, 1); }
 OPERATION(op_cmpxchg) {
@@ -97,8 +97,8 @@ static const struct {
     bool (*holds)(unsigned times);
 } operations[] = {
 #define ROW(name, holds) {#name, __start_in_##name, __stop_in_##name, name, holds}
-    ROW(op_add, counted),       ROW(op_add_lazy, counted), ROW(op_fetch_add, fetched), ROW(op_byte, bytes),
-    ROW(op_cmpxchg, exchanged), ROW(op_list, listed),      ROW(op_read_fast, left),    ROW(op_read_normal, left),
+    ROW(op_add, counted), ROW(op_fetch_add, fetched), ROW(op_byte, bytes),       ROW(op_cmpxchg, exchanged),
+    ROW(op_list, listed), ROW(op_read_fast, left),    ROW(op_read_normal, left),
 };
 
 /* ---- the traced child ---- */
@@ -117,14 +117,14 @@ static _Noreturn void child(unsigned which, bool first) {
     count = lw_percpu_alloc(8, 8), value = lw_percpu_alloc(8, 8), small = lw_percpu_alloc(4, 4);
     byte = lw_percpu_alloc(1, 1), list = lw_percpu_alloc(sizeof *list, sizeof *list);
     CHECK(count && value && small && byte && list);
-    CHECK(!lw_srcu_init(&fast, LW_SRCU_FAST) && !lw_srcu_init(&normal, LW_SRCU_NORMAL));
+    CHECK(!lw_srcu_init(&fast) && !lw_srcu_init(&normal));
     for (int i = 0; i < 4; i++)
         lw_percpu_push(list, &nodes[i]);
     current = operations[which].run;
     if (!first)
         current();
     signal(SIGUSR1, handler);
-    alarm(60);
+    alarm(300);
     if (ptrace(PTRACE_TRACEME, 0, 0, 0))
         _exit(77);
     __asm__ volatile("int3");

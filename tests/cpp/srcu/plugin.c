@@ -6,19 +6,21 @@
 void plugin_read(struct lw_srcu *s);
 void plugin_read(struct lw_srcu *s) {
     lw_srcu_index index;
-    if (s->flavour == LW_SRCU_NORMAL)
-        index = lw_srcu_read_lock(s), lw_srcu_read_unlock(s, index);
+    struct lw_srcu_normal *normal = (struct lw_srcu_normal *)s;
+    struct lw_srcu_fast *fast = (struct lw_srcu_fast *)s;
+    if (s->flavour == LW__SRCU_NORMAL)
+        index = lw_srcu_read_lock(normal), lw_srcu_read_unlock(normal, index);
     else
-        index = lw_srcu_read_lock_fast(s), lw_srcu_read_unlock_fast(s, index);
+        index = lw_srcu_read_lock_fast(fast), lw_srcu_read_unlock_fast(fast, index);
 }
 
 /* The calling thread has a record of this copy after that. */
 int plugin_read_own(void);
 int plugin_read_own(void) {
-    struct lw_srcu own;
-    int err = lw_srcu_init(&own, LW_SRCU_FAST);
+    struct lw_srcu_fast own;
+    int err = lw_srcu_init(&own);
     if (!err)
-        plugin_read(&own);
+        plugin_read(&own.srcu);
     return err ? err : lw_srcu_cleanup(&own);
 }
 

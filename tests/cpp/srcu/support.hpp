@@ -40,22 +40,21 @@ void lw__srcu_test_set_seq(struct lw__srcu_domain *d, unsigned long seq, unsigne
 }
 
 using namespace std::chrono_literals;
-constexpr lw_srcu_flavour all_flavours[] = {LW_SRCU_NORMAL, LW_SRCU_SIGNAL_SAFE, LW_SRCU_FAST, LW_SRCU_FAST_UPDOWN};
+constexpr lw__srcu_flavour all_flavours[] = {LW__SRCU_NORMAL, LW__SRCU_FAST, LW__SRCU_FAST_UPDOWN};
 
+// Readers of a flavour that is known at run time only, which programs do not have.
 inline lw_srcu_index enter(lw_srcu *s) {
     switch (s->flavour) {
-    case LW_SRCU_NORMAL: return lw_srcu_read_lock(s);
-    case LW_SRCU_SIGNAL_SAFE: return lw_srcu_read_lock_signal_safe(s);
-    case LW_SRCU_FAST: return lw_srcu_read_lock_fast(s);
-    default: return lw_srcu_read_lock_fast_updown(s);
+    case LW__SRCU_NORMAL: return lw_srcu_read_lock(static_cast<lw_srcu_normal *>(s));
+    case LW__SRCU_FAST: return lw_srcu_read_lock_fast(static_cast<lw_srcu_fast *>(s));
+    default: return lw_srcu_down_read_fast(static_cast<lw_srcu_fast_updown *>(s));
     }
 }
 inline void leave(lw_srcu *s, lw_srcu_index c) {
     switch (s->flavour) {
-    case LW_SRCU_NORMAL: lw_srcu_read_unlock(s, c); break;
-    case LW_SRCU_SIGNAL_SAFE: lw_srcu_read_unlock_signal_safe(s, c); break;
-    case LW_SRCU_FAST: lw_srcu_read_unlock_fast(s, c); break;
-    default: lw_srcu_read_unlock_fast_updown(s, c); break;
+    case LW__SRCU_NORMAL: lw_srcu_read_unlock(static_cast<lw_srcu_normal *>(s), c); break;
+    case LW__SRCU_FAST: lw_srcu_read_unlock_fast(static_cast<lw_srcu_fast *>(s), c); break;
+    default: lw_srcu_up_read_fast(static_cast<lw_srcu_fast_updown *>(s), c); break;
     }
 }
 inline std::string describe(const lw_srcu *s) {
@@ -69,7 +68,7 @@ inline std::string describe(const lw_srcu *s) {
 inline int in_child(const std::function<int()> &body) {
     const pid_t pid = fork();
     if (pid == 0) {
-        alarm(100);
+        alarm(300);
         _exit(body());
     }
     int status = 0;
@@ -78,7 +77,7 @@ inline int in_child(const std::function<int()> &body) {
 }
 
 struct Domain : lw_srcu {
-    explicit Domain(lw_srcu_flavour f) { EXPECT_EQ(lw_srcu_init(this, f), 0); }
+    explicit Domain(lw__srcu_flavour f) { EXPECT_EQ(lw__srcu_init(this, f), 0); }
     ~Domain() { EXPECT_EQ(lw_srcu_cleanup(this), 0) << describe(this); }
     Domain(const Domain &) = delete;
 };

@@ -1,4 +1,5 @@
-"""Checks that each function of an object consists of the instructions that its source promises in `expect` lines."""
+"""Checks that each function of an object consists of the instructions that its source promises in
+`expect` lines."""
 
 import re
 import sys
@@ -19,8 +20,12 @@ def mnemonics(objdump: str, path: str) -> dict[str, list[str]]:
 
 
 def matches(wanted: str, found: str) -> bool:
-    """Whether a mnemonic is one of `a|b`; an operand-size letter of AT&T syntax may be left out on either side."""
-    return any(found == name or found == name.rstrip("l") or found == "v" + name for name in wanted.split("|"))
+    """Whether a mnemonic is one of `a|b`; an operand-size letter of AT&T syntax may be left out on
+    either side."""
+    return any(
+        found == name or found == name.rstrip("l") or found == "v" + name
+        for name in wanted.split("|")
+    )
 
 
 def fault(wanted: list[str], found: list[str]) -> str | None:
@@ -40,7 +45,9 @@ def main(objdump: str, path: str, source: str, arch: str) -> int:
     functions = mnemonics(objdump, path)
     text = open(source, encoding="utf-8").read()
     parts = re.split(r"#(?:el)?if defined\(__(\w+)__\)", text)
-    mine = "".join(body for name, body in zip(parts[1::2], parts[2::2], strict=True) if name == arch)
+    mine = "".join(
+        body for name, body in zip(parts[1::2], parts[2::2], strict=True) if name == arch
+    )
     checked = 0
     faults = 0
     for name, spec in EXPECT.findall(mine):

@@ -6,6 +6,8 @@
 
 #include "workload/bucket.hpp"
 #include "workload/exclusive.hpp"
+#include "workload/futex_table.hpp"
+#include "workload/pi_lock.hpp"
 #include "workload/request.hpp"
 #include "workload/run.hpp"
 #include "workload/shared.hpp"
@@ -91,6 +93,28 @@ TEST(Workload, TheSameSeedMakesTheSameChoices) {
         alike += value == other->random();
     }
     EXPECT_EQ(alike, 0u);
+}
+
+TEST(Workload, TheFigureIsThatOfTheFutexBenchmark) {
+    Result r;
+    r.seconds = 2;
+    r.operations = 100;
+    r.rounds = {5, 1, 2, 3, true, 1};
+    const auto of = [&](const char *kind) { return figure(options(kind, 2), r); };
+    EXPECT_EQ(of("futex-requeue").value, 2);
+    EXPECT_EQ(of("futex-wake").value, 3);
+    EXPECT_EQ(of("futex-wake-parallel").unit, "ms");
+    EXPECT_FALSE(of("futex-wake").higher_is_better);
+    EXPECT_EQ(of("futex-lock-pi").value, 50);
+    EXPECT_TRUE(of("futex-hash").higher_is_better);
+}
+
+TEST(Workload, EveryWaiterOfAParallelWakeHasAWaker) {
+    const Result r = run(options("futex-wake-parallel", 5), never);
+    EXPECT_TRUE(r.verified()) << all(r.failures);
+    EXPECT_EQ(r.rounds.wakers, 5u);
+    EXPECT_EQ(r.all_operations, r.rounds.count * 5);
+    EXPECT_FALSE(r.rounds.requeues);
 }
 
 TEST(Workload, FairnessIsJains) {
@@ -255,7 +279,28 @@ struct Double_pass : Passing {
 
 TEST(Broken, ATurnHandedOnTwice) { EXPECT_TRUE((caught<Handoff<Double_pass>>(options("handoff", 3), any_failure))); }
 
-TEST(Broken, BucketsWithoutALock) { EXPECT_TRUE((caught<Hash_bucket<Open_lock>>(options("hash-bucket", 8), "overlapped"))); }
+TEST(Broken, BucketsWithoutALock) {
+    EXPECT_TRUE((caught<Hash_bucket<Open_lock>>(options("hash-bucket", 8), "overlapped")));
+    EXPECT_TRUE((caught<Hash_bucket<Open_lock, false>>(options("futex-wake", 8), any_failure)));
+    EXPECT_TRUE((caught<Parallel_wake<Open_lock>>(options("futex-wake-parallel", 4), any_failure)));
+}
+
+TEST(Broken, ATableWithoutLocks) { EXPECT_TRUE((caught<Futex_hash<Open_lock, 1>>(options("futex-hash", 4), "overlapped"))); }
+
+// Enters after one try in vain, held or not.
+struct Hasty_pi : Pi_lock {
+    using Pi_lock::Pi_lock;
+    bool lock(Seat &, const Patience &) {
+        lw_cmpxchg_u32_acquire(&held, 0, 1);
+        return true;
+    }
+    void unlock(Seat &, const Patience &) { lw_write_u32_release(&held, 0); }
+    std::uint32_t held = 0;
+};
+
+TEST(Broken, ALockOfPriorityInheritance) {
+    EXPECT_TRUE((caught<Exclusive<Hasty_pi>>(options("futex-lock-pi", 3), "overlapped")));
+}
 #endif
 
 // An unlock without release: right on many machines most of the time, and a data race all the same.
@@ -305,6 +350,7 @@ TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed) {
     expect(refused({.kind = "mutex"}), "KIND", "no workload 'mutex'");
     expect(refused({.kind = "mcs", .cpus = "0,1", .threads = 3}), "--threads", "3 threads pinned to 2 CPUs");
     expect(refused({.kind = "hash-bucket", .cpus = "0,1", .threads = 2}), "--threads", "the waker included");
+    expect(refused({.kind = "futex-wake-parallel", .cpus = "0,1", .threads = 2}), "--threads", "the wakers included");
     expect(refused({.kind = "mcs", .wait = "spin", .threads = 3}), "--wait", "would hardly end");
     expect(refused({.kind = "mcs", .wait = "sleep"}), "--wait", "no wait 'sleep'");
     expect(refused({.kind = "mcs", .long_hold = "2s"}), "--long-hold", "out of range");
@@ -325,6 +371,8 @@ TEST(Requests, GetWhatTheyAskFor) {
     EXPECT_EQ(resolve({.kind = "handoff"}, {0}).threads, 2u);
     EXPECT_EQ(resolve({.kind = "hash-bucket"}, {0, 1, 2}).threads, 2u);
     EXPECT_EQ(resolve({.kind = "hash-bucket"}, {0}).threads, 1u);
+    EXPECT_EQ(resolve({.kind = "futex-wake-parallel"}, {0, 1, 2, 3, 4}).threads, 2u);
+    EXPECT_EQ(resolve({.kind = "futex-wake-parallel"}, {0}).threads, 1u);
     EXPECT_FALSE(resolve({.kind = "mcs", .wait = "spin", .threads = 2}, {0, 1}).yields);
     EXPECT_LT(resolve({.kind = "mcs", .threads = 256}, {0, 1}).polls, resolve({.kind = "mcs"}, {0, 1}).polls);
 }

@@ -1,5 +1,5 @@
-"""Damages published tables and machine files for FUZZ_SECONDS: whatever the bytes, a reader answers or raises
-UserError."""
+"""Damages published tables and machine files for FUZZ_SECONDS: whatever the bytes, a reader answers
+or raises UserError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from linewright.errors import UserError
 from linewright.model import machine_file, observations
-from linewright.target.model import ModelTarget
+from linewright.model.simulated_target import ModelTarget
 from tests.py.support.model import CALIBRATED, mangled
 
 ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
@@ -26,7 +26,7 @@ def main() -> None:
     for seed in itertools.count():
         for broken in mangled(table, seed):
             with contextlib.suppress(UserError):
-                observations.read_table(broken, "table", forms)
+                observations.read_table(broken.decode("utf-8", "replace"), "table", forms)
         for broken in mangled(files[seed % len(files)], seed, 30):
             with contextlib.suppress(UserError):
                 machine_file.resolve(machine_file.parse(broken, "file"))

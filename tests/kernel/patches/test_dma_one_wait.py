@@ -1,7 +1,8 @@
-"""Patch dma_one_wait in an emulated arm64 kernel: how often a list is waited for, and that lists are whole.
+"""Patch dma_one_wait in an emulated arm64 kernel: how often a list is waited for, and that lists
+are whole.
 
-Counts are instructions that the emulator executed. They are a property of the code; no time is measured.
-"""
+Counts are instructions that the emulator executed. They are a property of the code; no time is
+measured."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ DIRECTIONS = ("to_device", "from_device", "bidirectional")
 
 
 # 7.3 waits once per list by itself on arm64.
-SERIES = [word for word in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split() if word != "7.3"]
+SERIES = [
+    word for word in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split() if word != "7.3"
+]
 
 
 def _kernel(series: str, without: str = "") -> Path:
@@ -63,15 +66,22 @@ def booted(kernel: Path, out: Path, options: str, *more: str) -> Machine:
 
 def lives(machine: Machine, **asked: object) -> int:
     """How often a cell mapped its list on the device without coherency."""
-    answer = machine.ask(cell(**{"width": 8, "form": "dma_sg", "cpus": 0, "windows": 1, "entry_bytes": 4096} | asked))
-    (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail("\n".join(answer))
+    answer = machine.ask(
+        cell(**{"width": 8, "form": "dma_sg", "cpus": 0, "windows": 1, "entry_bytes": 4096} | asked)
+    )
+    (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(
+        "\n".join(answer)
+    )
     assert total["wrong"] == "0", answer
     # One more runs before the first window.
     return 1 + sum(int(parsed(line)["ops"]) for line in answer if line.startswith("window "))
 
 
-def counts_of(kernel: Path, plugin: Path, out: Path, options: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """What ran, by kind and function, and how many lists went through each step with something to do."""
+def counts_of(
+    kernel: Path, plugin: Path, out: Path, options: str
+) -> tuple[Counter[tuple[str, str]], Counter[str]]:
+    """What ran, by kind and function, and how many lists went through each step with something to
+    do."""
     machine = booted(kernel, out, options, *counting.words(plugin, out / "counts", counting.ARM64))
     lists: Counter[str] = Counter()
     try:
@@ -84,11 +94,17 @@ def counts_of(kernel: Path, plugin: Path, out: Path, options: str) -> tuple[Coun
         assert not machine.warnings(), "\n".join(machine.log[-80:])
     finally:
         machine.close()
-    return counting.by_function(kernel / "source/out/vmlinux", out / "counts", counting.ARM64), lists
+    return counting.by_function(
+        kernel / "source/out/vmlinux", out / "counts", counting.ARM64
+    ), lists
 
 
 def of(counts: Counter[tuple[str, str]], kind: str, *functions: str) -> int:
-    return sum(count for (of_kind, name), count in counts.items() if of_kind == kind and name.endswith(functions))
+    return sum(
+        count
+        for (of_kind, name), count in counts.items()
+        if of_kind == kind and name.endswith(functions)
+    )
 
 
 BOOT = 8
@@ -116,15 +132,26 @@ def test_with_the_option_every_list_is_waited_for_once(kernel, plugin, tmp_path)
     assert of(counts, "dsb", "dcache_clean_poc", "dcache_inval_poc") <= BOOT
     assert of(counts, "dsb", "arch_sync_dma_wait") == lists["to device"] + lists["to cpu"]
     # The same lines, though: nothing is left out.
-    assert of(counts, "dc cvac", "arch_sync_dma_for_device_nowait") == ENTRIES * LINES * lists["to device"]
-    assert of(counts, "dc ivac", "arch_sync_dma_for_cpu_nowait") == ENTRIES * LINES * lists["to cpu"]
+    assert (
+        of(counts, "dc cvac", "arch_sync_dma_for_device_nowait")
+        == ENTRIES * LINES * lists["to device"]
+    )
+    assert (
+        of(counts, "dc ivac", "arch_sync_dma_for_cpu_nowait") == ENTRIES * LINES * lists["to cpu"]
+    )
 
 
 IOMMU = ("-machine", "iommu=smmuv3", "-device", "edu")
 
 
 @pytest.mark.parametrize(
-    "options", ["dma_one_wait=0", "dma_one_wait=1", "dma_one_wait=0 swiotlb=force", "dma_one_wait=1 swiotlb=force"]
+    "options",
+    [
+        "dma_one_wait=0",
+        "dma_one_wait=1",
+        "dma_one_wait=0 swiotlb=force",
+        "dma_one_wait=1 swiotlb=force",
+    ],
 )
 def test_cpu_and_device_find_what_the_other_has_stored(kernel, tmp_path, options):
     machine = booted(kernel, tmp_path, options)
@@ -155,7 +182,14 @@ def test_and_behind_an_iommu(kernel, tmp_path, options):
         assert parsed(machine.ask("forms")[0])["dma"] == "noncoherent,iommu", machine.before
         # Entries of 8 bytes may share a line with other data, so they go through bounce buffers.
         for direction, entry_bytes in itertools.product(DIRECTIONS, (8, 100, 4096, 20000)):
-            lives(machine, operation="dma_map", direction=direction, entries=17, entry_bytes=entry_bytes, verify=1)
+            lives(
+                machine,
+                operation="dma_map",
+                direction=direction,
+                entries=17,
+                entry_bytes=entry_bytes,
+                verify=1,
+            )
         assert not machine.warnings(), "\n".join(machine.log[-80:])
     finally:
         machine.close()
@@ -164,6 +198,8 @@ def test_and_behind_an_iommu(kernel, tmp_path, options):
 def test_a_misspelt_option_changes_nothing_and_is_named(kernel, tmp_path):
     machine = booted(kernel, tmp_path, "dma_one_wait=maybe")
     try:
-        assert any("dma_one_wait" in line and "invalid" in line for line in machine.log), "\n".join(machine.log[:80])
+        assert any("dma_one_wait" in line and "invalid" in line for line in machine.log), "\n".join(
+            machine.log[:80]
+        )
     finally:
         machine.close()

@@ -1,9 +1,9 @@
 """Patch dma_one_wait in an emulated RISC-V kernel: lists are whole, and each is waited for once.
 
-A test module gives the kernel cache operations that model a cache: what was issued is done when it is waited for. So a
-wait that is missing gives wrong lists (which one test shows), and calls are counted. A processor of T-Head's, in a
-newer emulator, then executes the real operations, which are counted as instructions. No time is measured.
-"""
+A test module gives the kernel cache operations that model a cache: what was issued is done when it
+is waited for. So a wait that is missing gives wrong lists (which one test shows), and calls are
+counted. A processor of T-Head's, in a newer emulator, then executes the real operations, which are
+counted as instructions. No time is measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ import ours  # noqa: E402
 import small  # noqa: E402
 from run_arm64 import Unavailable  # noqa: E402
 
-SERIES = [word for word in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split() if word != "6.1"]
+SERIES = [
+    word for word in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split() if word != "6.1"
+]
 """6.1 has no cache operations of vendors."""
 DIRECTIONS = {0: "bidirectional", 1: "to device", 2: "from device"}
 STEPS = ("map", "for_cpu", "for_device", "unmap")
@@ -60,15 +62,23 @@ def newer() -> newer_qemu.Qemu:
 MODULE = "/dma_lists.ko"
 
 
-def lists_of(kernel: Kernel, out: Path, options: str, runs: list[list[str]], **more) -> tuple[list[list[dict]], str]:
-    """Boots and runs the guest's commands; of each, the lists that the module reports; and the console."""
+def lists_of(
+    kernel: Kernel, out: Path, options: str, runs: list[list[str]], **more
+) -> tuple[list[list[dict]], str]:
+    """Boots and runs the guest's commands; of each, the lists that the module reports; and the
+    console."""
     init = small.program(ROOT / "tests/system/init.c", "riscv", out)
     guest = small.program(ROOT / "tests/kernel/small_guest.c", "riscv", out)
-    module = small.small_module(kernel.folder, "riscv", ROOT / "tests/kernel/modules/dma_lists", out)
+    module = small.small_module(
+        kernel.folder, "riscv", ROOT / "tests/kernel/modules/dma_lists", out
+    )
     commands = [[str(guest), *words] for words in runs]
-    # The table of operations is constant once the kernel has started: rodata=off lets the module write it.
+    # The table of operations is constant once the kernel has started: rodata=off lets the module
+    # write it.
     options = f"loglevel=7 rodata=off {options}"
-    boot = small.boot(kernel.folder, "riscv", init, commands, options, {"dma_lists.ko": module}, **more)
+    boot = small.boot(
+        kernel.folder, "riscv", init, commands, options, {"dma_lists.ko": module}, **more
+    )
     assert boot.codes == [0] * len(runs) and boot.ended, boot.console[-4000:]
     assert not boot.complaints(), boot.complaints()
     return [_rows(output) for output in boot.output], boot.console
@@ -88,12 +98,15 @@ def _number(value: str) -> int | tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A small kernel; a batched one (7.3) waits behind lists itself, so that the patch only tells it how."""
+    """A small kernel; a batched one (7.3) waits behind lists itself, so that the patch only tells
+    it how."""
 
     folder: Path
     batched: bool
 
-    def expected(self, row: dict, step: str, once: bool, bounced: bool = False) -> tuple[int, int, int]:
+    def expected(
+        self, row: dict, step: str, once: bool, bounced: bool = False
+    ) -> tuple[int, int, int]:
         """Operations waited for one by one, operations without a wait, waits."""
         idle = row["direction"] == 1 and step in ("for_cpu", "unmap")
         entries = 0 if idle else row["entries"]
@@ -101,7 +114,8 @@ class Kernel:
             return (0, 0, 0) if row["coherent"] else (entries, 0, 0)
         if not self.batched:
             return 0, entries, int(not idle)
-        # It also waits where nothing was issued, and for each entry that is copied to or from its bounce buffer.
+        # It also waits where nothing was issued, and for each entry that is copied to or from its
+        # bounce buffer.
         copied = entries if bounced and step != "for_device" else 0
         return 0, entries, 1 + copied
 
@@ -127,7 +141,9 @@ class Kernel:
 def test_a_list_is_whole_and_waited_for_as_the_option_says(patched, tmp_path, options, once):
     (rows,), console = lists_of(patched, tmp_path, options, [["module", MODULE]])
     patched.check(rows, once)
-    assert bool(re.search(r"dma_one_wait.*invalid|[Ii]nvalid.*dma_one_wait", console)) == ("maybe" in options)
+    assert bool(re.search(r"dma_one_wait.*invalid|[Ii]nvalid.*dma_one_wait", console)) == (
+        "maybe" in options
+    )
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -143,7 +159,9 @@ def test_a_wait_that_is_left_out_would_be_noticed(patched, tmp_path):
     assert not any(row["wrong"] for row in rows if row["coherent"]), rows
 
 
-def test_operations_of_a_vendor_that_only_come_with_their_wait_are_used_as_they_are(patched, tmp_path):
+def test_operations_of_a_vendor_that_only_come_with_their_wait_are_used_as_they_are(
+    patched, tmp_path
+):
     (rows,), _ = lists_of(patched, tmp_path, "dma_one_wait=1", [["module", MODULE, "halves=0"]])
     patched.check(rows, once=False)
 
@@ -157,7 +175,13 @@ def test_the_option_is_switched_while_the_kernel_runs(patched, tmp_path):
     if patched.batched:
         pytest.skip("an option of the boot alone")
     switch = "/sys/module/kernel/parameters/dma_one_wait"
-    runs = [["module", MODULE], ["write", switch, "1"], ["module", MODULE], ["write", switch, "0"], ["module", MODULE]]
+    runs = [
+        ["module", MODULE],
+        ["write", switch, "1"],
+        ["module", MODULE],
+        ["write", switch, "0"],
+        ["module", MODULE],
+    ]
     found, _ = lists_of(patched, tmp_path, "", runs)
     for rows, once in ((found[0], False), (found[2], True), (found[4], False)):
         patched.check(rows, once)
@@ -170,22 +194,35 @@ THEAD = {
     "clean": (0xFFF07FFF, 0x0290000B),
     "invalidate": (0xFFF07FFF, 0x02A0000B),
 }
-ZICBOM = {"clean": (0xFFF07FFF, 0x0010200F), "invalidate": (0xFFF07FFF, 0x0000200F), "fence": (0xF000707F, 0x0000000F)}
+ZICBOM = {
+    "clean": (0xFFF07FFF, 0x0010200F),
+    "invalidate": (0xFFF07FFF, 0x0000200F),
+    "fence": (0xF000707F, 0x0000000F),
+}
 
 
-def counted(kernel: Kernel, newer, out: Path, options: str, cpu: str, kinds) -> tuple[counting.Counter, list[dict]]:
+def counted(
+    kernel: Kernel, newer, out: Path, options: str, cpu: str, kinds
+) -> tuple[counting.Counter, list[dict]]:
     plugin = newer.plugin(out)
     words = ("-cpu", cpu, *newer.words, *counting.words(plugin, out / "counts", kinds))
     more = {"machine": words, "emulator": newer.command}
     (rows,), _ = lists_of(kernel, out, options, [["module", MODULE, "model=0"]], **more)
     assert not any(row["wrong"] or row["failed"] for row in rows), rows
     counts = counting.by_function(kernel.folder / "source/out/vmlinux", out / "counts", kinds)
-    print(f"{kernel.folder.name} {cpu} {options or 'no option'}:", *(f"{kind} {total(counts, kind)}" for kind in kinds))
+    print(
+        f"{kernel.folder.name} {cpu} {options or 'no option'}:",
+        *(f"{kind} {total(counts, kind)}" for kind in kinds),
+    )
     return counts, rows
 
 
 def total(counts: counting.Counter, kind: str, *functions: str) -> int:
-    return sum(count for (of, name), count in counts.items() if of == kind and (not functions or name in functions))
+    return sum(
+        count
+        for (of, name), count in counts.items()
+        if of == kind and (not functions or name in functions)
+    )
 
 
 def waits(counts: counting.Counter) -> int:
@@ -210,8 +247,8 @@ def test_a_processor_of_t_heads_waits_for_every_entry(patched, unpatched, newer,
 
 
 def test_and_once_for_a_list_with_the_option(patched, newer, tmp_path):
-    """The same lines are cleaned and invalidated. What shares lines with other data goes through bounce buffers, which
-    a batched kernel waits for one by one."""
+    """The same lines are cleaned and invalidated. What shares lines with other data goes through
+    bounce buffers, which a batched kernel waits for one by one."""
     found = {}
     for options in ("", "dma_one_wait=1"):
         out = tmp_path / str(len(found))
@@ -227,7 +264,9 @@ def test_and_once_for_a_list_with_the_option(patched, newer, tmp_path):
 
 @pytest.mark.parametrize("options", ["", "dma_one_wait=1"])
 def test_zicbom_has_no_wait_to_save(patched, newer, tmp_path, options):
-    counts, _ = counted(patched, newer, tmp_path, options, "rv64,zicbom=on,cbom_blocksize=64", ZICBOM)
+    counts, _ = counted(
+        patched, newer, tmp_path, options, "rv64,zicbom=on,cbom_blocksize=64", ZICBOM
+    )
     assert total(counts, "clean") > 0 and total(counts, "invalidate") > 0
     names = [name for (_, name) in counts if name.startswith("arch_sync_dma")]
     assert names and total(counts, "fence", *names) == 0, counts

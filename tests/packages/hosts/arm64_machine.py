@@ -1,4 +1,5 @@
-"""An emulated arm64 machine that ssh reaches: Debian's kernel, C library, busybox and dropbear, all in memory."""
+"""An emulated arm64 machine that ssh reaches: Debian's kernel, C library, busybox and dropbear, all
+in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ sys.path.append(str(ROOT / "tests/system"))
 
 from run_arm64 import apt_options, call, cpio_entry, tool, unpacked_kernel  # noqa: E402
 
-PACKAGES = ("busybox-static", "dropbear-bin", "libc6", "libcrypt1", "libtomcrypt1", "libtommath1", "libgmp10", "zlib1g")
+PACKAGES = (
+    "busybox-static",
+    "dropbear-bin",
+    "libc6",
+    "libcrypt1",
+    "libtomcrypt1",
+    "libtommath1",
+    "libgmp10",
+    "zlib1g",
+)
 MODULES = ("virtio_ring", "virtio", "virtio_mmio", "failover", "net_failover", "virtio_net")
 KEPT = ("lib/", "usr/lib/", "usr/sbin/", "bin/", "usr/bin/dropbear")
 """What of the packages goes into the machine, kernel modules apart."""
@@ -48,7 +58,8 @@ def unpacked(folder: Path) -> Path:
 
 
 def archive(tree: Path, key: Path, programs: dict[str, Path]) -> bytes:
-    """The initial file system: the packages' files, `programs` by name in /root, and the key that may log in."""
+    """The initial file system: the packages' files, `programs` by name in /root, and the key that
+    may log in."""
     modules = {path.stem: path for path in tree.glob("lib/modules/**/*.ko")}
     files: dict[str, bytes] = {f"modules/{name}.ko": modules[name].read_bytes() for name in MODULES}
     links: dict[str, str] = {}
@@ -65,7 +76,9 @@ def archive(tree: Path, key: Path, programs: dict[str, Path]) -> bytes:
     files["etc/shells"] = b"/bin/sh\n"
     files["root/.ssh/authorized_keys"] = key.read_bytes()
     files |= {f"root/{name}": path.read_bytes() for name, path in programs.items()}
-    folders = {parent.as_posix() for name in (*files, *links) for parent in Path(name).parents} - {"."}
+    folders = {parent.as_posix() for name in (*files, *links) for parent in Path(name).parents} - {
+        "."
+    }
     folders |= {"dev", "proc", "sys", "tmp", "etc/dropbear"}
     entries = [(name, stat.S_IFDIR | 0o755, b"") for name in sorted(folders)]
     entries += [(name, stat.S_IFLNK | 0o777, to.encode()) for name, to in links.items()]
@@ -73,7 +86,9 @@ def archive(tree: Path, key: Path, programs: dict[str, Path]) -> bytes:
         (name, stat.S_IFREG | (0o600 if ".ssh" in name or name.startswith("etc/") else 0o755), data)
         for name, data in files.items()
     ]
-    made = b"".join(cpio_entry(name, mode, data, number) for number, (name, mode, data) in enumerate(entries, 1))
+    made = b"".join(
+        cpio_entry(name, mode, data, number) for number, (name, mode, data) in enumerate(entries, 1)
+    )
     return made + cpio_entry("TRAILER!!!", 0, b"", 0)
 
 
@@ -99,7 +114,14 @@ class Arm64Machine:
             "-smp",
             "2",
         ]
-        command += ["-m", "1024", "-nographic", "-no-reboot", "-append", "console=ttyAMA0 quiet panic=-1"]
+        command += [
+            "-m",
+            "1024",
+            "-nographic",
+            "-no-reboot",
+            "-append",
+            "console=ttyAMA0 quiet panic=-1",
+        ]
         command += ["-kernel", str(next((tree / "boot").glob("vmlinuz-*"))), "-initrd", str(initrd)]
         command += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]
         command += ["-device", "virtio-net-device,netdev=net"]

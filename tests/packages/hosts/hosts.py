@@ -1,5 +1,5 @@
-"""What the installed command does on an arm64 and on an i386 machine over ssh; hosts.py FOLDER, with the environment in
-FOLDER/env."""
+"""What the installed command does on an arm64 and on an i386 machine over ssh; hosts.py FOLDER,
+with the environment in FOLDER/env."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ MEASURED = {"arm64": "ldadd", "i386": "lock_xadd"}
 
 
 def programs(folder: Path, arch: str) -> dict[str, Path]:
-    """`program`, which trials run, and `planted`, whose shared lines are known: static, and so at home anywhere."""
+    """`program`, which trials run, and `planted`, whose shared lines are known: static, and so at
+    home anywhere."""
     c, cxx = COMPILERS[arch]
     made = {name: folder / f"{arch}-{name}" for name in ("program", "planted")}
     flags = ["-O2", "-g", "-pthread"]
     subprocess.run([*c, *flags, HERE / "program.c", "-o", made["program"]], check=True)
     planted = ROOT / "tests/cpp/find/planted.cpp"
-    # It calls dlopen, of which the linker warns in a static program; the kinds tried here do not come there.
+    # It calls dlopen, of which the linker warns in a static program; the kinds tried here do not
+    # come there.
     subprocess.run(
-        [*cxx, *flags, "-std=c++20", "-static", planted, "-o", made["planted"]], check=True, stderr=subprocess.DEVNULL
+        [*cxx, *flags, "-std=c++20", "-static", planted, "-o", made["planted"]],
+        check=True,
+        stderr=subprocess.DEVNULL,
     )
     return made
 
@@ -50,7 +54,11 @@ class Command:
         self._cwd = folder / "work"
         self._cwd.mkdir()
         self._program = folder / "env/bin/linewright"
-        self._environment = {"PATH": os.environ["PATH"], "HOME": str(self._cwd), "LINEWRIGHT_SSH": keys.ssh_command}
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._cwd),
+            "LINEWRIGHT_SSH": keys.ssh_command,
+        }
 
     def __call__(self, *words: str) -> str:
         began = time.monotonic()
@@ -69,9 +77,21 @@ class Command:
 def sampled(command: Command, host: str, arch: str, there: str) -> None:
     """Planted lines are found by samples, and by watchpoints where only plain stores touch them."""
     for kind, name in (("true", "true_counter"), ("false_plain", "plain_counters")):
-        for _ in range(3):  # on a busy machine an emulated clock runs on without its CPUs, and few samples come
+        for _ in range(
+            3
+        ):  # on a busy machine an emulated clock runs on without its CPUs, and few samples come
             found = json.loads(
-                command("find", "--on", f"ssh://{host}", "--json", "--", f"{there}planted", kind, "2", "10")
+                command(
+                    "find",
+                    "--on",
+                    f"ssh://{host}",
+                    "--json",
+                    "--",
+                    f"{there}planted",
+                    kind,
+                    "2",
+                    "10",
+                )
             )
             if found["lines"]:
                 break
@@ -86,19 +106,43 @@ def tried(command: Command, host: str, arch: str, there: str) -> None:
     """All four commands on one machine whose programs lie in the folder `there`."""
     on = ("--on", f"ssh://{host}")
     command(
-        "measure", *on, "--only", MEASURED[arch], "--set", "launches=1", "--budget", "20s", "--quiet", "-o",
+        "measure",
+        *on,
+        "--only",
+        MEASURED[arch],
+        "--set",
+        "launches=1",
+        "--budget",
+        "20s",
+        "--format",
+        "none",
+        "-o",
         f"{host}.jsonl",
-    )  # fmt: skip
+    )
     lines = command.records(f"{host}.jsonl")
     assert {line["arch"] for line in lines if "arch" in line} == {arch}
     # A busy machine disturbs every window of an emulated one, and the records say so.
     assert {line["status"] for line in lines if "status" in line} <= {"ok", "unreliable"}, lines
     sampled(command, host, arch, there)
-    settings = ["--settings", "default/llsc"] if arch == "arm64" else ["--env", "A=1", "--env", "A=2"]
+    settings = (
+        ["--settings", "default/llsc"] if arch == "arm64" else ["--env", "A=1", "--env", "A=2"]
+    )
     said = command(
-        "trial", *on, *settings, "--runs", "3", "--warmup", "0", "--metric", r"rate (\d+)", "--save", f"{host}-t.jsonl",
-        "--json", "--", f"{there}program",
-    )  # fmt: skip
+        "trial",
+        *on,
+        *settings,
+        "--runs",
+        "3",
+        "--set",
+        "warmup=0",
+        "--metric",
+        r"rate (\d+)",
+        "--save",
+        f"{host}-t.jsonl",
+        "--json",
+        "--",
+        f"{there}program",
+    )
     assert json.loads(said)["session"]["target"] == f"ssh://{host}"
     samples = [line for line in command.records(f"{host}-t.jsonl") if line.get("value")]
     assert len(samples) == 6, samples
@@ -110,7 +154,9 @@ def arm64(command: Command, folder: Path, keys: Keys) -> None:
     with (keys.folder / "config").open("a") as config:  # its own key is made when it boots
         config.write(f"Host arm\n  Port {machine.port}\n  HostKeyAlgorithms ssh-ed25519\n")
     known = subprocess.run(
-        ["ssh-keyscan", "-p", str(machine.port), "-t", "ed25519", "127.0.0.1"], capture_output=True, check=True
+        ["ssh-keyscan", "-p", str(machine.port), "-t", "ed25519", "127.0.0.1"],
+        capture_output=True,
+        check=True,
     ).stdout
     with (keys.folder / "known").open("ab") as file:
         file.write(known)
@@ -121,7 +167,8 @@ def arm64(command: Command, folder: Path, keys: Keys) -> None:
 
 
 def i386(command: Command, folder: Path, keys: Keys) -> None:
-    """This machine as a 32-bit one: `uname` says i686, and what is started there is i386 throughout."""
+    """This machine as a 32-bit one: `uname` says i686, and what is started there is i386
+    throughout."""
     made = programs(folder, "i386")
     there = folder / "there"
     there.mkdir()

@@ -1,5 +1,5 @@
-"""Plan `cache` and what is read out of its records: terms that were put in come out, and nothing is said beyond the
-intervals."""
+"""Plan `cache` and what is read out of its records: terms that were put in come out, and nothing is
+said beyond the intervals."""
 
 from __future__ import annotations
 
@@ -7,39 +7,70 @@ import numpy as np
 import pytest
 
 from linewright import plans
-from linewright.advice.advice import advise
-from linewright.analysis import cache_fit, summarise, verdict
-from linewright.analysis.saying import render_all
+from linewright.analysis import cache_fit, summarise
 from linewright.errors import UserError
+from linewright.forms import Form
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
+from linewright.say.cache_maintenance import cache_sentences
+from linewright.say.machine_document import advise
+from linewright.say.sentence import render_all
+from linewright.say.verdict import verdict
 from linewright.schema import Cell, Cpu
-from linewright.target.probe import Form, Topology
+from linewright.topology import Topology
 from support.analysis_samples import contexts_of, record
 
 SIZES = (64, 512, 4096, 32768, 262144, 2097152)
 
 
 def form(name: str, operation: str, arch: str = "x86_64", available: bool = True) -> Form:
-    return Form(name=name, operation=operation, order="relaxed", arch=arch, width_bits=8, available=available)
+    return Form(
+        name=name,
+        operation=operation,
+        order="relaxed",
+        arch=arch,
+        width_bits=8,
+        available=available,
+    )
 
 
-X86 = [form("clwb", "clean"), form("clflushopt", "clean_invalidate"), form("clflush", "clean_invalidate")]
+X86 = [
+    form("clwb", "clean"),
+    form("clflushopt", "clean_invalidate"),
+    form("clflush", "clean_invalidate"),
+]
 
 
 def build(*settings: str, forms: list[Form] = X86, arch: str = "x86_64"):
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0)])
     plan = plans.find("cache")
-    return plan.build(Inputs(forms, topology, definition.settings(plan, settings), plan.budget_s, keep=list))
+    return plan.build(
+        Inputs(forms, topology, definition.settings(plan, settings), plan.budget_s, keep=list)
+    )
 
 
-def cell(form_name: str, size: int, entries: int, wait: str, state: str = "dirty_beyond", align: int = 0) -> Cell:
+def cell(
+    form_name: str, size: int, entries: int, wait: str, state: str = "dirty_beyond", align: int = 0
+) -> Cell:
     operation = "clean" if form_name == "clwb" else "clean_invalidate"
-    params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": state, "align_bytes": align}
+    params = {
+        "wait": wait,
+        "entry_bytes": size,
+        "entries": entries,
+        "state": state,
+        "align_bytes": align,
+    }
     return Cell(operation=operation, form=form_name, width_bits=8, lines=1, params=params)
 
 
-def measured(line: float, entry: float, wait: float, rng: np.random.Generator, noise: float = 0.01, name: str = "clwb"):
+def measured(
+    line: float,
+    entry: float,
+    wait: float,
+    rng: np.random.Generator,
+    noise: float = 0.01,
+    name: str = "clwb",
+):
     """Records of a machine whose terms are known, at every size, two counts and both waits."""
     records = []
     for size in SIZES:
@@ -90,10 +121,16 @@ def test_a_machine_that_the_terms_do_not_describe_shows_it():
 
 
 def test_saving_shrinks_with_the_entry_and_vanishes():
-    savings = cache_fit.savings(summaries_of(measured(2.3, 4.0, 150.0, np.random.default_rng(2), noise=0.003)))
-    by_size = {s.entry_bytes: s for s in savings if s.entries == min((10 << 20) // s.entry_bytes, 8192)}
+    savings = cache_fit.savings(
+        summaries_of(measured(2.3, 4.0, 150.0, np.random.default_rng(2), noise=0.003))
+    )
+    by_size = {
+        s.entry_bytes: s for s in savings if s.entries == min((10 << 20) // s.entry_bytes, 8192)
+    }
     assert by_size[64].percent.value > 90
-    assert by_size[4096].percent.low <= 100 * 150 / (64 * 2.3 + 4 + 150) <= by_size[4096].percent.high
+    assert (
+        by_size[4096].percent.low <= 100 * 150 / (64 * 2.3 + 4 + 150) <= by_size[4096].percent.high
+    )
     assert not by_size[2097152].matters
     assert cache_fit.vanishes_at(savings) == 262144  # 150 ns of 4096 lines at 2.3 ns: 1.6 %
 
@@ -106,38 +143,60 @@ def test_sentences_say_what_the_intervals_support():
     assert "a wait behind clflushopt costs" in said
     assert "clwb: one wait for the list saves" in said
     same = measured(2.3, 4.0, 150.0, rng) + measured(2.3, 4.0, 150.0, rng, name="clflushopt")
-    assert "undecided against clflushopt" in " ".join(verdict(summaries_of(same), contexts_of(same, arch="x86_64")))
+    assert "undecided against clflushopt" in " ".join(
+        verdict(summaries_of(same), contexts_of(same, arch="x86_64"))
+    )
 
 
 def test_nothing_is_said_of_too_little():
     records = measured(2.3, 4.0, 150.0, np.random.default_rng(4))[:10]
     assert cache_fit.fits(summaries_of(records), 64) == []
     disturbed = [
-        record(r.cell, r.window_ns, r.context_id, r.launch, status="unreliable", reason="disturbed") for r in records
+        record(r.cell, r.window_ns, r.context_id, r.launch, status="unreliable", reason="disturbed")
+        for r in records
     ]
-    assert render_all(cache_fit.sentences(summaries_of(disturbed), 64)) == [
-        "Cache maintenance: what a line costs, and what a wait, takes lists of several lengths: linewright measure"
+    assert render_all(cache_sentences(summaries_of(disturbed))) == [
+        "Cache maintenance: what a line costs, and what a wait, takes lists of several lengths: "
+        "linewright measure"
         " --plan cache."
     ]
+    bounds = [
+        record(r.cell, [], r.context_id, r.launch, status="unavailable", reason="bounds only")
+        for r in records
+    ]
+    assert cache_sentences(summaries_of(bounds)) == [], "the same command would give the same"
 
 
 def test_trapped_instructions_are_named_where_kernels_trap_them():
     """Only arm64 kernels trap cache maintenance; on x86 a long time has other causes."""
     rng = np.random.default_rng(5)
     records = [
-        record(cell("clwb", r.cell.params["entry_bytes"], r.cell.params["entries"], r.cell.params["wait"], "clean"),
-               r.window_ns, r.context_id, r.launch)
+        record(
+            cell(
+                "clwb",
+                r.cell.params["entry_bytes"],
+                r.cell.params["entries"],
+                r.cell.params["wait"],
+                "clean",
+            ),
+            r.window_ns,
+            r.context_id,
+            r.launch,
+        )
         for r in measured(400.0, 4.0, 150.0, rng)
-    ]  # fmt: skip
+    ]
     arm, x86 = (
-        " ".join(render_all(cache_fit.sentences(summaries_of(records, arch), 64))) for arch in ("arm64", "x86_64")
+        " ".join(render_all(cache_sentences(summaries_of(records, arch))))
+        for arch in ("arm64", "x86_64")
     )
     assert "the kernel may trap it" in arm and "clwb takes 4" in x86 and "trap" not in x86
 
 
 def test_a_wait_cheaper_than_a_line_is_no_zero_lines():
     text = " ".join(
-        render_all(cache_fit.sentences(summaries_of(measured(300.0, 4.0, 60.0, np.random.default_rng(6))), 64))
+        render_all(
+            cache_sentences(summaries_of(measured(300.0, 4.0, 60.0, np.random.default_rng(6))))
+        )
     )
     assert "less than one line" in text and "0 lines" not in text
 
@@ -176,12 +235,24 @@ def test_the_grid_has_both_waits_of_every_list_and_fits_each_state():
     plan = build()
     lists: dict[tuple, set[str]] = {}
     for c in plan.cells:
-        key = (c.form, c.params["state"], c.params["align_bytes"], c.params["entry_bytes"], c.params["entries"])
+        key = (
+            c.form,
+            c.params["state"],
+            c.params["align_bytes"],
+            c.params["entry_bytes"],
+            c.params["entries"],
+        )
         lists.setdefault(key, set()).add(c.params["wait"])
     assert all(waits == {"each", "once"} for waits in lists.values())
     assert len({c.id for c in plan.cells}) == len(plan.cells)
     assert {c.form for c in plan.cells} == {"clwb", "clflushopt"}
-    assert {c.params["state"] for c in plan.cells} == {"absent", "clean", "dirty_l1", "dirty_l2", "dirty_beyond"}
+    assert {c.params["state"] for c in plan.cells} == {
+        "absent",
+        "clean",
+        "dirty_l1",
+        "dirty_l2",
+        "dirty_beyond",
+    }
     assert all(
         c.params["entry_bytes"] * c.params["entries"] <= 256 << 10
         for c in plan.cells
@@ -206,12 +277,21 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
     contexts = contexts_of(records, arch="x86_64")
     [advice] = advise(contexts, summarise(contexts, records))
-    [section] = [s for s in advice.sections if s.name == "cache"]
+    [section] = [s for s in advice.topics if s.name == "cache"]
     assert any(
-        line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line for line in section.lines
+        line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line
+        for line in section.lines
     )
-    assert any("one wait for the list saves" in line and "from entries of" in line for line in section.lines)
-    assert {fit.group.form for fit in section.data["terms"]} == {"clwb", "clflush"} and section.data["savings"]
+    assert any(
+        "one wait for the list saves" in line and "from entries of" in line
+        for line in section.lines
+    )
+    assert {fit.group.form for fit in section.data["terms"]} == {
+        "clwb",
+        "clflush",
+    } and section.data["savings"]
     # An emulator's times mean nothing.
     emulated = contexts_of(records, arch="x86_64", emulated=True)
-    assert not any(s.name == "cache" for s in advise(emulated, summarise(emulated, records))[0].sections)
+    assert not any(
+        s.name == "cache" for s in advise(emulated, summarise(emulated, records))[0].topics
+    )

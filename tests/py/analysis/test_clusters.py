@@ -1,4 +1,5 @@
-"""Machine states that outlast launches: what an interval may promise then, checked by simulation with seeds."""
+"""Machine states that outlast launches: what an interval may promise then, checked by simulation
+with seeds."""
 
 from __future__ import annotations
 
@@ -19,12 +20,26 @@ FACTOR = 2.4
 """Between the states: what was seen on a virtual machine."""
 
 
-def run(rng: np.random.Generator, count: int, apart_s: float, dwell_s: float, runs: int = 2, pause_s: float = 600.0):
-    """Records of several runs of the same cell on a machine that changes its state; the runs lie `pause_s` apart."""
+def run(
+    rng: np.random.Generator,
+    count: int,
+    apart_s: float,
+    dwell_s: float,
+    runs: int = 2,
+    pause_s: float = 600.0,
+):
+    """Records of several runs of the same cell on a machine that changes its state; the runs lie
+    `pause_s` apart."""
     length = count * apart_s
-    times = np.concatenate([i * (length + pause_s) + np.arange(count) * apart_s for i in range(runs)])
-    medians = 12.5 * FACTOR ** slow_states(times, dwell_s, rng) * np.exp(rng.normal(0, 0.03, times.size))
-    return [timed_launches(SHARED, m, np.arange(count) * apart_s, rng) for m in np.split(medians, runs)]
+    times = np.concatenate(
+        [i * (length + pause_s) + np.arange(count) * apart_s for i in range(runs)]
+    )
+    medians = (
+        12.5 * FACTOR ** slow_states(times, dwell_s, rng) * np.exp(rng.normal(0, 0.03, times.size))
+    )
+    return [
+        timed_launches(SHARED, m, np.arange(count) * apart_s, rng) for m in np.split(medians, runs)
+    ]
 
 
 def summary_of(records) -> Summary:
@@ -61,7 +76,8 @@ def test_launches_close_together_are_one_cluster():
 
 
 def test_slow_states_break_the_promise_of_many_close_launches_and_clusters_keep_it():
-    """Sixty launches, four seconds apart, of states that last forty: they are no sixty independent draws."""
+    """Sixty launches, four seconds apart, of states that last forty: they are no sixty independent
+    draws."""
     machine = dict(count=60, apart_s=4.0, dwell_s=40.0)
     hits, _ = coverage(1, 60, by_launch, **machine)
     assert stats.binom.cdf(hits, 60, 0.95) < 1e-4, f"taken as independent: {hits} of 60"
@@ -71,10 +87,13 @@ def test_slow_states_break_the_promise_of_many_close_launches_and_clusters_keep_
 
 
 def test_a_short_run_does_not_promise_what_it_cannot_keep():
-    """Five launches within ten seconds mostly see one state: the interval misses a repeat, and says that it may."""
+    """Five launches within ten seconds mostly see one state: the interval misses a repeat, and says
+    that it may."""
     machine = dict(count=5, apart_s=2.0, dwell_s=30.0)
     hits, promises = coverage(2, 60, by_cluster, **machine)
-    assert stats.binom.cdf(hits, 60, 0.95) < 1e-4, "the states must matter for this test to mean anything"
+    assert stats.binom.cdf(hits, 60, 0.95) < 1e-4, (
+        "the states must matter for this test to mean anything"
+    )
     assert set(promises) == {"run"}
 
 
@@ -90,7 +109,11 @@ def test_what_is_promised_follows_from_launches_and_times():
 
     def of(times, known=True):
         records = timed_launches(SHARED, [25.0] * len(times), times, rng)
-        records = records if known else [record(SHARED, r.window_ns, r.context_id, r.launch) for r in records]
+        records = (
+            records
+            if known
+            else [record(SHARED, r.window_ns, r.context_id, r.launch) for r in records]
+        )
         return summary_of(records)
 
     far = of(np.arange(FEWEST_CLUSTERS) * CLUSTER_S)
@@ -118,14 +141,16 @@ def test_a_virtual_machine_is_given_longer_between_clusters():
 
 
 def test_joined_runs_count_the_time_between_them():
-    """Four runs of two launches each, minutes apart: each launch has its own start, the contexts say when a run
-    began."""
+    """Four runs of two launches each, minutes apart: each launch has its own start, the contexts
+    say when a run began."""
     rng = np.random.default_rng(5)
     contexts, records = [], []
     for i in range(8):
         begun = f"2026-01-01T00:{10 * (i // 2):02d}:{30 * (i % 2):02d}Z"
         contexts.append(context(f"{i:016x}", started_utc=begun))
-        records.append(record(SHARED, 25 * np.exp(rng.normal(0, 0.02, 12)), f"{i:016x}", i % 2, started_s=1.5))
+        records.append(
+            record(SHARED, 25 * np.exp(rng.normal(0, 0.02, 12)), f"{i:016x}", i % 2, started_s=1.5)
+        )
     (summary,) = summarise(contexts, records)
     assert (summary.clusters, summary.promise, summary.launch_span_s) == (8, "repeat", 1830.0)
     contexts[0] = context(f"{0:016x}", started_utc="some day")
@@ -142,20 +167,27 @@ def test_launches_of_one_cluster_become_one_unit():
         FEWEST_CLUSTERS,
         FEWEST_CLUSTERS,
     )
-    windows = [np.concatenate([r.window_ns for r in records[i : i + 3]]) for i in range(0, times.size, 3)]
+    windows = [
+        np.concatenate([r.window_ns for r in records[i : i + 3]]) for i in range(0, times.size, 3)
+    ]
     assert summary.issue.median_ns == pytest.approx(median(medians_of(windows)))
 
 
 def compared(before, after) -> str:
     """The finding of a cell in two runs made one after the other."""
     contexts = contexts_of(before + after)
-    times = [msgspec.structs.replace(c, started_utc=f"2026-01-01T00:00:{i:02d}Z") for i, c in enumerate(contexts)]
+    times = [
+        msgspec.structs.replace(c, started_utc=f"2026-01-01T00:00:{i:02d}Z")
+        for i, c in enumerate(contexts)
+    ]
     sides = [summarise(times, records) for records in (before, after)]
     return compare(sides[0], sides[1:], times)[0][0].finding
 
 
 def short(rng, median, prefix):
-    records = timed_launches(SHARED, median * np.exp(rng.normal(0, 0.03, 5)), np.arange(5) * 2.0, rng)
+    records = timed_launches(
+        SHARED, median * np.exp(rng.normal(0, 0.03, 5)), np.arange(5) * 2.0, rng
+    )
     return [msgspec.structs.replace(r, context_id=prefix + r.context_id[1:]) for r in records]
 
 
@@ -163,10 +195,15 @@ def test_a_large_change_between_two_runs_is_found():
     rng = np.random.default_rng(7)
     assert compared(short(rng, 12.5, "a"), short(rng, 125.0, "b")) == "slower"
     found = [compared(short(rng, 12.5, "a"), short(rng, 12.5 * 2.9, "b")) for _ in range(20)]
-    assert found.count("slower") >= 19, "2.9 times at 3 % between launches was once passed as no difference"
+    assert found.count("slower") >= 19, (
+        "2.9 times at 3 % between launches was once passed as no difference"
+    )
 
 
 def test_a_run_compared_with_its_repeat_is_seldom_called_different():
     rng = np.random.default_rng(8)
-    alarms = sum(compared(short(rng, 12.5, "a"), short(rng, 12.5, "b")) in ("slower", "faster") for _ in range(100))
+    alarms = sum(
+        compared(short(rng, 12.5, "a"), short(rng, 12.5, "b")) in ("slower", "faster")
+        for _ in range(100)
+    )
     assert stats.binom.sf(alarms - 1, 100, 0.05) > 1e-3, f"{alarms} of 100"

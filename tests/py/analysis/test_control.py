@@ -1,4 +1,5 @@
-"""The run's own controls: the noise floor of identical code, and the baseline loop that is or is not a measure."""
+"""The run's own controls: the noise floor of identical code, and the baseline loop that is or is
+not a measure."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from linewright.analysis import findings, summarise, verdict
+from linewright.analysis import findings, summarise
 from linewright.analysis.control import baselines, floors
+from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, points, record, together
 
 X86 = dict(arch="x86_64", features=["prefetchw"])
@@ -24,27 +26,37 @@ def with_loop(records, scale=lambda r: 1.0):
         loop = np.asarray(r.baseline_ns)
         other = loop * scale(r)
         windows = np.asarray(r.window_ns) - loop + other
-        answers.append(msgspec.structs.replace(r, baseline_ns=other.tolist(), window_ns=windows.tolist()))
+        answers.append(
+            msgspec.structs.replace(r, baseline_ns=other.tolist(), window_ns=windows.tolist())
+        )
     return answers
 
 
-def test_identical_code_is_the_floor_and_no_candidate():
+def test_identical_code_adds_its_excess_and_is_no_candidate():
     rng = np.random.default_rng(1)
-    records = together(points({"lock_add": 5.0, "builtin_add": 5.4, "prefetchw_lock_add": 5.3}), rng)
+    records = together(
+        points({"lock_add": 5.0, "builtin_add": 5.4, "prefetchw_lock_add": 5.3}), rng
+    )
     summaries = summaries_of(records)
     (floor,) = floors(summaries, "x86_64").values()
-    assert floor.share == pytest.approx(0.08, abs=0.02) and floor.pairs == 1
+    assert floor.size == pytest.approx(0.08, abs=0.02) and floor.pairs == 1
     (found,) = findings(summaries)
-    assert [r.form for r in found.rows] == ["prefetchw_lock_add"] and found.floor == floor.share
-    assert found.rows[0].judged.why == "noise_floor", "6 % where identical code differs by 8 % is nothing"
-    assert "Identical machine code timed twice" in " ".join(verdict(summaries, contexts_of(records, **X86)))
+    assert [r.form for r in found.rows] == ["prefetchw_lock_add"]
+    assert found.rows[0].judgement.why == "wide", (
+        "6 % where identical code differs by 8 % is nothing"
+    )
+    assert "Identical machine code timed twice" in " ".join(
+        verdict(summaries, contexts_of(records, **X86))
+    )
 
 
 def test_what_lies_above_the_floor_is_still_found():
     rng = np.random.default_rng(2)
-    records = together(points({"lock_add": 5.0, "builtin_add": 5.1, "prefetchw_lock_add": 8.0}), rng)
+    records = together(
+        points({"lock_add": 5.0, "builtin_add": 5.1, "prefetchw_lock_add": 8.0}), rng
+    )
     (found,) = findings(summaries_of(records))
-    assert found.rows[0].judged.slower
+    assert found.rows[0].judgement.slower
 
 
 def test_a_proportional_steady_loop_gives_exposed_costs():
@@ -56,31 +68,38 @@ def test_a_proportional_steady_loop_gives_exposed_costs():
 
 
 def test_a_loop_out_of_proportion_withholds_the_exposed_cost():
-    """The published loop of one NOP takes 2.2 times as much per unit at 200 as at 20 on one machine."""
+    """The published loop of one NOP takes 2.2 times as much per unit at 200 as at 20 on one
+    machine."""
     rng = np.random.default_rng(4)
     records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 20, 200)), rng)
     summaries = summaries_of(with_loop(records, lambda r: 2.2 if r.cell.work_iters == 200 else 1.0))
     assert {b.why for b in baselines(summaries) if b.work_iters} == {"not_proportional"}
     assert all(s.exposed is None and s.withheld for s in summaries if s.cell.work_iters)
-    found = [f for f in findings(summaries) if f.work_iters]
-    assert all(r.judged.why == "baseline" for f in found for r in f.rows) and found
+    found = [f for f in findings(summaries) if f.situation.work_iters]
+    assert all(r.judgement.why == "baseline" for f in found for r in f.rows) and found
     assert "withheld" in " ".join(verdict(summaries, contexts_of(records, **X86)))
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"), [({"work_linearity": 0.08}, "not_proportional"), ({"work_spread": 0.2}, "not_steady")]
+    ("changes", "why"),
+    [({"work_linearity": 0.08}, "not_proportional"), ({"work_spread": 0.2}, "not_steady")],
 )
 def test_the_probes_own_control_withholds_it_where_the_cells_cannot_tell(changes, why):
-    """Plan quick has one length of work: whether the loop is proportional there, only the probe's control shows."""
+    """Plan quick has one length of work: whether the loop is proportional there, only the probe's
+    control shows."""
     rng = np.random.default_rng(7)
     records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 20)), rng)
     bad = summarise(contexts_of(records, **X86, **changes), records)
     assert {s.withheld for s in bad if s.cell.work_iters} == {why}
-    assert all(s.exposed is None for s in bad) and not any(s.withheld for s in bad if not s.cell.work_iters)
+    assert all(s.exposed is None for s in bad) and not any(
+        s.withheld for s in bad if not s.cell.work_iters
+    )
     assert not any(s.withheld for s in summaries_of(records))
     first, *others = contexts_of(records, **X86)
     once = [msgspec.structs.replace(first, **changes), *others]
-    assert not any(s.withheld for s in summarise(once, records)), "one launch that was disturbed is no rule"
+    assert not any(s.withheld for s in summarise(once, records)), (
+        "one launch that was disturbed is no rule"
+    )
 
 
 def test_the_loop_of_work_is_said_with_every_run():
@@ -95,20 +114,25 @@ def test_the_loop_of_work_is_said_with_every_run():
 def test_a_loop_that_does_not_repeat_withholds_it_too():
     rng = np.random.default_rng(5)
     records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 200)), rng)
-    records = with_loop(records, lambda r: rng.choice([1.0, 1.4], len(r.baseline_ns)) if r.cell.work_iters else 1.0)
+    records = with_loop(
+        records, lambda r: rng.choice([1.0, 1.4], len(r.baseline_ns)) if r.cell.work_iters else 1.0
+    )
     assert [b.why for b in baselines(summaries_of(records))] == ["", "not_steady"]
 
 
 def test_among_work_the_exposed_cost_is_compared_not_the_sum():
-    """Two forms whose loops were placed differently: their sums differ by 15 %, the costs that they expose do not."""
+    """Two forms whose loops were placed differently: their sums differ by 15 %, the costs that they
+    expose do not."""
     rng = np.random.default_rng(6)
     records = together(points({"lock_add": 5.0, "lock_xadd": 5.0}, works=(200,)), rng)
     placed = with_loop(records, lambda r: 1.15 if r.cell.form == "lock_xadd" else 1.0)
     (found,) = findings(summaries_of(placed))
-    assert found.figure == "exposed" and found.rows[0].judged.answer == "same"
+    assert found.figure == "exposed" and found.rows[0].judgement.answer == "same"
     slower = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(200,)), rng)
     (found,) = findings(summaries_of(slower))
-    assert found.rows[0].judged.slower and found.rows[0].judged.contrast.value == pytest.approx(4.0, rel=0.1)
+    assert found.rows[0].judgement.slower and found.rows[
+        0
+    ].judgement.contrast.value == pytest.approx(4.0, rel=0.1)
 
 
 def test_without_a_baseline_loop_nothing_is_said_among_work():
@@ -118,4 +142,4 @@ def test_without_a_baseline_loop_nothing_is_said_among_work():
         for form, ns in (("lock_add", 10.0), ("lock_xadd", 20.0))
     ]
     (found,) = findings(summaries_of(records))
-    assert found.rows[0].judged.answer == "undecided"
+    assert found.rows[0].judgement.answer == "undecided"

@@ -1,5 +1,5 @@
-"""One wait a list or one an entry: said where the times show it, and where they would show the opposite the opposite is
-said."""
+"""One wait a list or one an entry: said where the times show it, and where they would show the
+opposite the opposite is said."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from linewright.analysis.dma_wait import sentences, waits
-from linewright.analysis.saying import render
+from linewright.analysis.dma_wait import waits
+from linewright.say.cache_maintenance import dma_sentences as sentences
+from linewright.say.sentence import render
 from linewright.schema import Cell, Interval
 
 
@@ -16,16 +17,35 @@ def interval(median: float, half: float = 10.0) -> Interval:
     return Interval(median_ns=median, low_ns=median - half, high_ns=median + half)
 
 
-def mapping(ns: float, operation: str = "dma_map", direction: str = "to_device", entries: int = 64, half: float = 10.0):
-    params = {"entry_bytes": 4096, "entries": entries, "state": "dirty_beyond", "direction": direction}
+def mapping(
+    ns: float,
+    operation: str = "dma_map",
+    direction: str = "to_device",
+    entries: int = 64,
+    half: float = 10.0,
+):
+    params = {
+        "entry_bytes": 4096,
+        "entries": entries,
+        "state": "dirty_beyond",
+        "direction": direction,
+    }
     cell = Cell(operation=operation, form="dma_sg", width_bits=8, lines=1, params=params)
     return SimpleNamespace(cell=cell, exposed=interval(ns, half), issue=interval(ns + 500, half))
 
 
-def passes(once: float, each: float, operation: str = "clean", form: str = "dc_cvac", entries: int = 64):
+def passes(
+    once: float, each: float, operation: str = "clean", form: str = "dc_cvac", entries: int = 64
+):
     made = []
     for wait, ns in (("once", once), ("each", each)):
-        params = {"entry_bytes": 4096, "entries": entries, "state": "dirty_beyond", "align_bytes": 0, "wait": wait}
+        params = {
+            "entry_bytes": 4096,
+            "entries": entries,
+            "state": "dirty_beyond",
+            "align_bytes": 0,
+            "wait": wait,
+        }
         cell = Cell(operation=operation, form=form, width_bits=8, lines=1, params=params)
         made.append(SimpleNamespace(cell=cell, exposed=None, issue=interval(ns)))
     return made
@@ -55,14 +75,24 @@ def test_a_pass_over_another_list_or_by_another_instruction_says_nothing():
 def test_every_operation_is_spoken_of_once():
     batched = mapping(1020)
     serial = mapping(2950, "dma_unmap", "from_device")
-    members = [batched, serial, *passes(1000, 3000), *passes(1000, 3000, "clean_invalidate", "dc_civac")]
+    members = [
+        batched,
+        serial,
+        *passes(1000, 3000),
+        *passes(1000, 3000, "clean_invalidate", "dc_civac"),
+    ]
     said = [render(sentence) for sentence in sentences(members)]
     assert said[0] == "This kernel waits once per list in dma_map."
     assert said[1] == "This kernel waits behind each entry in dma_unmap."
 
 
 def test_lists_that_contradict_each_other_leave_it_undecided():
-    members = [mapping(1020), *passes(1000, 3000), mapping(2950, entries=16), *passes(1000, 3000, entries=16)]
+    members = [
+        mapping(1020),
+        *passes(1000, 3000),
+        mapping(2950, entries=16),
+        *passes(1000, 3000, entries=16),
+    ]
     assert "undecided" in render(sentences(members)[0])
 
 

@@ -30,7 +30,16 @@ def test_buckets_tile_the_line(index):
 
 @pytest.mark.parametrize(
     ("value", "index"),
-    [(0, 0), (255, 255), (256, 256), (257, 256), (258, 257), (511, 383), (512, 384), (1 << 20, 1792)],
+    [
+        (0, 0),
+        (255, 255),
+        (256, 256),
+        (257, 256),
+        (258, 257),
+        (511, 383),
+        (512, 384),
+        (1 << 20, 1792),
+    ],
 )
 def test_indices_as_the_schema_words_them(value, index):
     assert index_of(value) == index
@@ -50,7 +59,8 @@ def test_percentiles_agree_with_hdrhistogram_and_numpy(picoseconds):
         exact = np.quantile(picoseconds, share, method="inverted_cdf")
         assert answer * 1000 == pytest.approx(exact, rel=0.008, abs=0.5)
         if share > 0:
-            # HdrHistogram forms its percentile's rank by rounding, ours by ceiling: it lies between two neighbours.
+            # HdrHistogram forms its percentile's rank by rounding, ours by ceiling: it lies between
+            # two neighbours.
             lower, upper = np.quantile(
                 picoseconds, [max(0, share - 1 / len(picoseconds)), share], method="inverted_cdf"
             )

@@ -55,7 +55,8 @@ def luck(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["normal", "heavy", "bimodal_0.2", "bimodal_0.5"])
 @pytest.mark.parametrize("launches", [5, 8])
 def test_a_repeat_falls_into_the_interval_95_times_in_100(kind, launches):
-    """The repeat has launches of its own: this is what a reader takes an interval of a contended cell to mean."""
+    """The repeat has launches of its own: this is what a reader takes an interval of a contended
+    cell to mean."""
     rng = np.random.default_rng(launches)
 
     def measure():
@@ -77,13 +78,15 @@ def test_lines_of_one_launch_cover_a_repeat_on_other_lines(lines, kind):
         return [5 * m * np.exp(rng.normal(0, 0.01, 2)) for m in luck(kind, lines, rng)]
 
     hits = sum(
-        f.low_ns <= median(medians_of(measure())) <= f.high_ns for f in (repeat_interval(measure()) for _ in range(300))
+        f.low_ns <= median(medians_of(measure())) <= f.high_ns
+        for f in (repeat_interval(measure()) for _ in range(300))
     )
     assert at_least(hits, 300, 0.95)
 
 
 def test_odd_lines_do_not_move_the_interval_of_a_difference():
-    """Differences near zero vary by amounts, not by factors: once, their logarithms gave an interval of 2e19 ns."""
+    """Differences near zero vary by amounts, not by factors: once, their logarithms gave an
+    interval of 2e19 ns."""
     rng = np.random.default_rng(13)
     values = np.abs(rng.normal(2, 0.5, 32)) + 1e-9
     values[:4] = [1e-9, 500.0, -300.0, 90.0]

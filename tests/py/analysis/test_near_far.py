@@ -1,21 +1,23 @@
-"""Near and far: judged only for arm64's single LSE instructions, against the same one behind a prefetch, by cost
-alone."""
+"""Near and far: judged only for arm64's single LSE instructions, against the same one behind a
+prefetch, by cost alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from linewright.analysis import summarise, verdict
+from linewright.analysis import summarise
 from linewright.analysis.near_far import near_far, place
 from linewright.analysis.summarise import by_id
+from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, record
 
 LINES = 16
 
 
 def run(forms, count=5, visits=3, far_lines=(), seed=1, noise=0.01, slow_from=None, **changes):
-    """Forms back to back, `visits` windows on each of 16 lines in shuffled order; (near, far) costs by line.
+    """Forms back to back, `visits` windows on each of 16 lines in shuffled order; (near, far) costs
+    by line.
 
     `slow_from`: from that share of a launch on, everything takes 1.8 times as long.
     """
@@ -25,11 +27,15 @@ def run(forms, count=5, visits=3, far_lines=(), seed=1, noise=0.01, slow_from=No
         for form, cost in forms.items():
             near, far = cost if isinstance(cost, tuple) else (cost, cost)
             lines = rng.permutation(np.tile(np.arange(LINES), visits))
-            ns = np.where(np.isin(lines, far_lines), far, near) * np.exp(rng.normal(0, noise, lines.size))
+            ns = np.where(np.isin(lines, far_lines), far, near) * np.exp(
+                rng.normal(0, noise, lines.size)
+            )
             if slow_from is not None:
                 ns *= np.where(np.arange(lines.size) >= slow_from * lines.size, 1.8, 1.0)
             a_cell = cell(form, lines=LINES, **changes)
-            records.append(record(a_cell, ns, f"{launch:016x}", launch, window_line=lines.tolist(), cpus=[3]))
+            records.append(
+                record(a_cell, ns, f"{launch:016x}", launch, window_line=lines.tolist(), cpus=[3])
+            )
     return records
 
 
@@ -39,10 +45,15 @@ def classes(records, **context):
 
 
 def test_a_store_form_that_the_prefetch_makes_cheap_behaves_as_if_far():
-    found = classes(run({"stadd": 63.65, "prfm_strm_stadd": 3.97, "ldadd": 4.3, "prfm_strm_ldadd": 4.4}))
+    found = classes(
+        run({"stadd": 63.65, "prfm_strm_stadd": 3.97, "ldadd": 4.3, "prfm_strm_ldadd": 4.4})
+    )
     assert {form: c.where for form, c in found.items()} == {"stadd": "far", "ldadd": "near"}
     assert (found["stadd"].far, found["stadd"].near, found["stadd"].cpu) == (LINES * 5, 0, 3)
-    assert found["stadd"].ratio.value == pytest.approx(16, rel=0.05) and found["stadd"].reference == "prfm_strm_stadd"
+    assert (
+        found["stadd"].ratio.value == pytest.approx(16, rel=0.05)
+        and found["stadd"].reference == "prfm_strm_stadd"
+    )
 
 
 def test_the_verdict_says_that_it_behaves_so_and_never_more():
@@ -55,14 +66,25 @@ def test_the_verdict_says_that_it_behaves_so_and_never_more():
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "generic"])
 def test_no_other_architecture_has_near_and_far(arch):
-    """A loop that guesses first runs two locked instructions: 41 cycles are no trip to a home node."""
-    records = run({"cmpxchg_loop_guess_first": 10.4, "cmpxchg_loop_read_first": 5.2, "lock_add": 5.2})
+    """A loop that guesses first runs two locked instructions: 41 cycles are no trip to a home
+    node."""
+    records = run(
+        {"cmpxchg_loop_guess_first": 10.4, "cmpxchg_loop_read_first": 5.2, "lock_add": 5.2}
+    )
     records += run({"stadd": 63.0, "prfm_strm_stadd": 4.0})
     assert classes(records, arch=arch) == {}
 
 
 @pytest.mark.parametrize(
-    "form", ["llsc_add", "prfm_strm_llsc_add", "cas_loop_read_first", "percpu_own_stadd", "ldaddal", "casp_loop_xchg"]
+    "form",
+    [
+        "llsc_add",
+        "prfm_strm_llsc_add",
+        "cas_loop_read_first",
+        "percpu_own_stadd",
+        "ldaddal",
+        "casp_loop_xchg",
+    ],
 )
 def test_loops_per_cpu_and_wide_forms_are_never_judged(form):
     assert form not in classes(run({form: 39 * 0.31, "prfm_strm_stadd": 4.0, "stadd": 4.0}))
@@ -86,11 +108,16 @@ def test_one_window_on_a_line_is_no_interval_and_launches_decide():
     found = classes(run({"stadd": 63.65, "prfm_strm_stadd": 3.97}, visits=1))["stadd"]
     assert (found.near, found.far, found.undecided, found.lines) == (0, 0, 0, [])
     assert found.where == "far", "five launches show it all the same"
-    assert classes(run({"stadd": 63.65, "prfm_strm_stadd": 3.97}, visits=1, count=2))["stadd"].where == "undecided"
+    assert (
+        classes(run({"stadd": 63.65, "prfm_strm_stadd": 3.97}, visits=1, count=2))["stadd"].where
+        == "undecided"
+    )
 
 
 def test_lines_with_other_homes_are_told_apart():
-    found = classes(run({"stadd": (5.8, 29.0), "prfm_strm_stadd": 4.0}, far_lines=range(6)))["stadd"]
+    found = classes(run({"stadd": (5.8, 29.0), "prfm_strm_stadd": 4.0}, far_lines=range(6)))[
+        "stadd"
+    ]
     assert (found.where, found.far, found.near) == ("mixed", 30, 50)
 
 
@@ -104,7 +131,8 @@ def test_a_slowdown_halfway_through_a_launch_is_no_difference_of_homes():
 
 
 def test_out_of_order_overlap_is_not_far():
-    """A near atomic whose cost disappears among work is hidden by the core, which says nothing about where it ran."""
+    """A near atomic whose cost disappears among work is hidden by the core, which says nothing
+    about where it ran."""
     found = classes(run({"stadd": 6.0, "prfm_strm_stadd": 6.0}))
     assert found["stadd"].where == "near"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
-from linewright.analysis.plausible import MEANING, explain
+from linewright.say.flag_words import MEANING, explain
 from linewright.schema import Cpu, Quantiles
 from support.analysis_samples import cell, context, launches, published, record, together
 
@@ -33,10 +33,15 @@ def test_names_and_sentences():
 
 
 def test_plausible_results_carry_no_flags():
-    assert flags(
-        noisy(cell("plain_add"), 0.5), noisy(cell("lock_add"), 5.0, 2), noisy(cell("lock_xadd"), 5.1, 3),
-        noisy(cell("lock_add", contender="placebo", threads=2), 5.0, 4),
-    ) == [set()] * 4  # fmt: skip
+    assert (
+        flags(
+            noisy(cell("plain_add"), 0.5),
+            noisy(cell("lock_add"), 5.0, 2),
+            noisy(cell("lock_xadd"), 5.1, 3),
+            noisy(cell("lock_add", contender="placebo", threads=2), 5.0, 4),
+        )
+        == [set()] * 4
+    )
 
 
 def test_faster_than_a_plain_add_or_than_one_cycle():
@@ -47,20 +52,32 @@ def test_faster_than_a_plain_add_or_than_one_cycle():
 
 
 def test_exactly_doubled_under_a_contender_on_one_cpu():
-    """A contender pinned to a CPU that does not exist shares the timed thread's: a row of exactly 2.00 times."""
+    """A contender pinned to a CPU that does not exist shares the timed thread's: a row of exactly
+    2.00 times."""
     alone, doubled = flags(
-        noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line", threads=2), 10.0, 2)
+        noisy(cell("lock_add"), 5.0),
+        noisy(cell("lock_add", contender="same_line", threads=2), 10.0, 2),
     )
     assert "doubled" in doubled and "doubled" not in alone
     alone, placebo = flags(
-        noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="placebo", threads=2), 10.0, 2)
+        noisy(cell("lock_add"), 5.0),
+        noisy(cell("lock_add", contender="placebo", threads=2), 10.0, 2),
     )
     assert "doubled" in placebo
-    assert "doubled" not in flags(noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line"), 11.0))[1]
+    assert (
+        "doubled"
+        not in flags(
+            noisy(cell("lock_add"), 5.0), noisy(cell("lock_add", contender="same_line"), 11.0)
+        )[1]
+    )
 
 
 def test_a_doubling_between_separate_cores_is_a_result():
-    cpus = [Cpu(cpu=0, core=0, socket=0), Cpu(cpu=1, core=0, socket=0), Cpu(cpu=2, core=1, socket=0)]
+    cpus = [
+        Cpu(cpu=0, core=0, socket=0),
+        Cpu(cpu=1, core=0, socket=0),
+        Cpu(cpu=2, core=1, socket=0),
+    ]
     same = cell("lock_add", contender="same_line", threads=2, lines=8)
     for where, accused in (([0, 2], False), ([0, 1], True), ([0, 0], True)):
         found = flags(noisy(cell("lock_add"), 5.0), noisy(same, 10.0, 2, cpus=where), cpus=cpus)
@@ -71,8 +88,12 @@ def test_negative_beyond_noise():
     a_cell = cell("lock_add", work_iters=10)
     (found,) = flags(*launches(a_cell, 5.0, RNG(3), between=0.003, baseline_ns=6.0))
     assert "negative_cost" in found
-    (alone,) = flags(noisy(a_cell, 5.0, baseline_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64)))))
-    assert "negative_cost" not in alone, "a launch may have placed its two loops differently by luck"
+    (alone,) = flags(
+        noisy(a_cell, 5.0, baseline_ns=list(6.0 * np.exp(RNG(3).normal(0, 0.003, 64))))
+    )
+    assert "negative_cost" not in alone, (
+        "a launch may have placed its two loops differently by luck"
+    )
     (single,) = flags(record(a_cell, [5.0], baseline_ns=[6.0]))
     assert "negative_cost" not in single, "one window knows no noise"
 
@@ -99,16 +120,21 @@ def test_a_placebo_that_is_not_neutral():
 
 
 def test_a_whole_run_is_seldom_accused():
-    """Thirty placebos and thirty operations that work hides: the chance of one false flag is the run's, not each
-    cell's."""
+    """Thirty placebos and thirty operations that work hides: the chance of one false flag is the
+    run's, not each cell's."""
     rng, accused = RNG(6), 0
     for _ in range(60):
         costs = [(cell("lock_add", work_iters=work), 0.0 if work else 5.0) for work in range(31)]
         costs += [(cell("lock_add", order=f"o{i}"), 5.0) for i in range(30)]
-        costs += [(cell("lock_add", order=f"o{i}", contender="placebo", threads=2), 5.0) for i in range(30)]
+        costs += [
+            (cell("lock_add", order=f"o{i}", contender="placebo", threads=2), 5.0)
+            for i in range(30)
+        ]
         records = together(costs, rng, own=0.03, windows=6)
         noise = [
-            msgspec.structs.replace(r, window_ns=(np.asarray(r.window_ns) + rng.normal(0, 0.2)).tolist())
+            msgspec.structs.replace(
+                r, window_ns=(np.asarray(r.window_ns) + rng.normal(0, 0.2)).tolist()
+            )
             for r in records
         ]
         accused += any(f & {"negative_cost", "placebo_differs"} for f in flags(*noise))
@@ -128,7 +154,14 @@ def test_a_neutral_placebo_is_seldom_accused():
 
 def test_emulated_and_coarse():
     batch = Quantiles(
-        of="batch_mean", ops_per_sample=10, samples=3, p50_ns=5, p95_ns=5, p99_ns=5, max_ns=5, histogram=[(300, 3)]
+        of="batch_mean",
+        ops_per_sample=10,
+        samples=3,
+        p50_ns=5,
+        p95_ns=5,
+        p99_ns=5,
+        max_ns=5,
+        histogram=[(300, 3)],
     )
     assert "emulated" in flags(noisy(cell("lock_add"), 5.0), emulated=True)[0]
     assert "coarse_clock" in flags(noisy(cell("lock_add"), 5.0, batch=batch), tick_ns=40.0)[0]

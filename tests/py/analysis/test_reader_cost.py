@@ -1,4 +1,5 @@
-"""Readers in words: constructed records with a known truth, through the table, the verdict and the advice."""
+"""Readers in words: constructed records with a known truth, through the table, the verdict and the
+advice."""
 
 from __future__ import annotations
 
@@ -9,13 +10,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from linewright.advice.advice import advise
-from linewright.analysis import reader_cost, summarise, verdict
-from linewright.output.tables import print_result
+from linewright.analysis import reader_cost, summarise
+from linewright.say.cell_tables import documents
+from linewright.say.machine_document import advise
+from linewright.say.reader_sentences import reader_sentences
+from linewright.say.verdict import verdict
 from linewright.schema import Record
+from linewright.show.text_tables import print_cells
 from support.analysis_samples import cell, context, launches, together
 
-PAIRS = {"srcu_fast": (0.8, 0.8), "srcu_fast_updown": (0.8, 0.8), "rwlock": (4.0, 20.0), "refcnt": (3.9, 21.0)}
+PAIRS = {
+    "srcu_fast": (0.8, 0.8),
+    "srcu_fast_updown": (0.8, 0.8),
+    "rwlock": (4.0, 20.0),
+    "refcnt": (3.9, 21.0),
+}
 """ns of one reader alone, and of each of two."""
 WAITS = {"srcu_fast": 20_000.0, "srcu_fast_updown": 20_000.0, "rwlock": 30.0}
 
@@ -32,19 +41,25 @@ def records(pairs=PAIRS, waits=WAITS, count: int = 5, seed: int = 1) -> list[Rec
         costs += [
             (cell(form, operation="readers_grace", params=params, **shared), ns / 10),
             (cell(form, operation="readers_grace", params=params, **both, **shared), ns),
-            (cell(form, operation="readers_pair", params=params, **both, **shared), 3 * pairs[form][0]),
+            (
+                cell(form, operation="readers_pair", params=params, **both, **shared),
+                3 * pairs[form][0],
+            ),
         ]
     return together(costs, np.random.default_rng(seed), count=count, shared=0.03)
 
 
 def contexts_of(made: list[Record], **changes: object):
-    return [context(context_id=i, arch="x86_64", features=[], **changes) for i in sorted({r.context_id for r in made})]
+    return [
+        context(context_id=i, arch="x86_64", features=[], **changes)
+        for i in sorted({r.context_id for r in made})
+    ]
 
 
 def advice_of(made: list[Record], **changes: object):
     contexts = contexts_of(made, **changes)
     (answer,) = advise(contexts, summarise(contexts, made))
-    return next((s for s in answer.sections if s.name == "readers"), None)
+    return next((s for s in answer.topics if s.name == "readers"), None)
 
 
 def test_scaling_tells_flat_from_growing() -> None:
@@ -73,14 +88,14 @@ def test_each_form_is_named_with_the_readers_it_was_run_with() -> None:
         for r in made
     ]
     spoken = verdict(summarise(contexts_of(four), four), contexts_of(four))
-    (two,) = [s for s in spoken if s.startswith("With 2 readers:")]
+    (two,) = [s for s in spoken if s.startswith("With 2 readers:") and "alone" in s]
     (many,) = [s for s in spoken if s.startswith("With 4 readers:")]
     assert "rwlock" in two and "refcnt" not in two and "refcnt" in many
 
 
 def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
     made = records()
-    trades = reader_cost.trades(summarise(contexts_of(made), made))
+    trades = reader_cost.both_sides(summarise(contexts_of(made), made))[1]
     assert {(t.cheap_reader, t.cheap_update) for t in trades} == {
         ("srcu_fast", "rwlock"),
         ("srcu_fast_updown", "rwlock"),
@@ -97,10 +112,16 @@ def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
 def test_the_section_of_the_advice() -> None:
     section = advice_of(records())
     text = "\n".join(section.lines)
-    assert "protecting a read-side critical section, 1 reader: srcu_fast" in text and "srcu_fast_updown" in text
-    assert "with 2 readers: srcu_fast and srcu_fast_updown cost each reader the same as alone, within 10%" in text
+    assert "with 1 reader: back to back, readers_pair" in text and "srcu_fast_updown" in text
+    assert (
+        "with 2 readers: srcu_fast and srcu_fast_updown cost each reader the same as alone, "
+        "within 10%" in text
+    )
     assert "with 2 readers: more than alone: " in text and "refcnt 5." in text
-    assert "an updater of srcu_fast waits" in text and "longer than one of rwlock, beside 1 busy reader" in text
+    assert (
+        "an updater of srcu_fast waits" in text
+        and "longer than one of rwlock, beside 1 busy reader" in text
+    )
     assert "sections per update (interval" in text
     assert msgspec.json.decode(msgspec.json.encode(section.data))["trades"]
 
@@ -109,14 +130,18 @@ def test_nothing_is_said_within_noise() -> None:
     same = {"srcu_fast": (4.0, 4.0), "srcu_fast_updown": (4.0, 4.0), "rwlock": (4.0, 4.0)}
     made = records(same, {"srcu_fast": 50.0, "srcu_fast_updown": 50.0, "rwlock": 50.0})
     section = advice_of(made)
-    assert section.data["trades"] == [] and not any("an updater of" in line for line in section.lines)
-    assert any("same within" in line for line in section.lines) and not any("more" in line for line in section.lines)
+    assert section.data["trades"] == [] and not any(
+        "an updater of" in line for line in section.lines
+    )
+    assert any("same within" in line for line in section.lines) and not any(
+        "more" in line for line in section.lines
+    )
 
 
 def test_one_launch_is_not_judged() -> None:
     made = records(count=1)
     summaries = summarise(contexts_of(made), made)
-    assert reader_cost.trades(summaries) == []
+    assert reader_cost.both_sides(summaries)[1] == []
     assert not any(r.flat or r.grows for r in reader_cost.scaling(summaries))
     assert not any("cost more" in line for line in advice_of(made).lines)
 
@@ -124,29 +149,38 @@ def test_one_launch_is_not_judged() -> None:
 def test_an_emulator_says_nothing() -> None:
     made = records()
     assert advice_of(made, emulated=True) is None
-    assert reader_cost.sentences(summarise(contexts_of(made, emulated=True), made)) == []
+    assert reader_sentences(summarise(contexts_of(made, emulated=True), made)) == []
 
 
 def test_other_sections_keep_out_of_it() -> None:
     made = records()
     contexts = contexts_of(made)
     (answer,) = advise(contexts, summarise(contexts, made))
-    assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.sections}
+    assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.topics}
 
 
 def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
     made = records()
     known = contexts_of(made)
     spoken = " ".join(verdict(summarise(known, made), known))
-    assert "One reader: back to back, readers_pair (" in spoken and "With 2 readers:" in spoken and "waits" in spoken
-    out = io.StringIO()
-    print_result(summarise(known, made), known, Console(file=out, width=140))
-    text = out.getvalue()
-    assert "readers that protect a read-side critical section" in text and "ratio, most to fewest" in text
-    row = next(
-        line for line in text.split("reader cost and grace-period cost")[1].splitlines() if line.startswith("rwlock")
+    assert (
+        "With 1 reader: back to back, readers_pair (" in spoken
+        and "With 2 readers:" in spoken
+        and "waits" in spoken
     )
-    assert len(row.split("[")) == 5, (
+    out = io.StringIO()
+    print_cells(documents(summarise(known, made), known), Console(file=out, width=140))
+    text = out.getvalue()
+    assert (
+        "readers that protect a read-side critical section" in text
+        and "ratio, most to fewest" in text
+    )
+    row = next(
+        line
+        for line in text.split("reader cost and grace-period cost")[1].splitlines()
+        if line.startswith("rwlock")
+    )
+    assert len(row.split("(")) == 5, (
         "four figures with intervals: the reader, it during updates, the update alone and beside it"
     )
 
@@ -156,7 +190,12 @@ def test_a_delay_is_taken_off_with_the_empty_loop(delay: int) -> None:
     rng = np.random.default_rng(3)
     made = launches(
         cell(
-            "srcu_fast", operation="readers_pair", width_bits=8, order="acq_rel", lines=8, params={"read_delay": delay}
+            "srcu_fast",
+            operation="readers_pair",
+            width_bits=8,
+            order="acq_rel",
+            lines=8,
+            params={"read_delay": delay},
         ),
         20.0,
         rng,

@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from linewright.output import progress
 from linewright.records import files as records
 from linewright.schema import Cell, Plan
-from linewright.target.local import Progress
+from linewright.show import progress
+from linewright.target import Progress
+from support import waiting
 from support.places import FAKE_PROBE, ROOT
 
 SMALL = [
@@ -53,15 +54,10 @@ def rows_of(path: Path) -> list:
 
 def finished(path: Path) -> int:
     return (
-        sum(line.startswith(b'{"linewright_record"') for line in path.read_bytes().splitlines()) if path.exists() else 0
+        sum(line.startswith(b'{"linewright_record"') for line in path.read_bytes().splitlines())
+        if path.exists()
+        else 0
     )
-
-
-def wait_for(condition, timeout_s: float = 300.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -70,39 +66,52 @@ def out(command) -> Path:
 
 
 def test_records_are_kept_and_every_cell_is_relaunched(command, out: Path):
-    answer = command("measure", "-o", "r.jsonl", "--all")
+    assert command("measure", "-o", "r.jsonl").returncode == 0
+    answer = command("show", "r.jsonl", "--all")
     assert answer.returncode == 0, answer.stderr
     rows = rows_of(out)
     launches = {row.id: [] for row in rows}
     for row in rows:
         launches[row.id].append(row.launch)
     for row in rows:
-        assert sorted(launches[row.id]) == list(range(5)), "alone or contended"
-    assert "lock_add" in answer.stdout and "same_line" in answer.stdout and "\x1b" not in answer.stdout
+        ran = sorted(launches[row.id])
+        assert ran == list(range(len(ran))) and len(ran) in (5, 8, 11), "up to a look, or the end"
+    assert (
+        "lock_add" in answer.stdout and "same_line" in answer.stdout and "\x1b" not in answer.stdout
+    )
 
 
 def test_without_an_output_the_records_go_to_results(command):
     answer = command("measure", "--only", "plain_add")
     (path,) = (command.directory / "results").iterdir()
-    assert path.name.startswith("quick-") and str(path.relative_to(command.directory)) in answer.stderr
+    assert (
+        path.name.startswith("quick-") and str(path.relative_to(command.directory)) in answer.stderr
+    )
     assert rows_of(path)
 
 
 def test_records_on_standard_output(command):
     answer = command("measure", "--only", "plain_add", "-o", "-")
     kinds = [next(iter(json.loads(line))) for line in answer.stdout.splitlines()]
-    assert kinds[0] == "linewright_context" and set(kinds) == {"linewright_context", "linewright_record"}
-    assert kinds.count("linewright_context") == 5, "one for each launch"
+    assert kinds[0] == "linewright_context" and set(kinds) == {
+        "linewright_context",
+        "linewright_record",
+    }
+    assert kinds.count("linewright_context") == 11, "one for each launch"
     assert os.listdir(command.directory) == []
 
 
 def test_formats_for_programs(command, out: Path):
-    found = json.loads(command("measure", "--only", "lock_add", "-o", "r.jsonl", "--format", "json").stdout)
+    found = json.loads(
+        command("measure", "--only", "lock_add", "-o", "r.jsonl", "--format", "json").stdout
+    )
     table = list(csv.DictReader(io.StringIO(command("show", "r.jsonl", "--format", "csv").stdout)))
     assert [cell["id"] for cell in found["cells"]] == [row["id"] for row in table]
     assert found["contexts"][0]["cpu_model"] == "Fake" and isinstance(found["verdict"], list)
     contended = next(row for row in table if row["contender"] == "same_line")
-    assert contended["launches"] == "5" and float(contended["issue_median_ns"]) == pytest.approx(5.035, rel=0.01)
+    assert contended["launches"] == "11" and float(contended["issue_median_ns"]) == pytest.approx(
+        5.035, rel=0.01
+    )
     assert {name for name in table[0] if name.endswith("_ns")} == {
         name for name in found["cells"][0] if name.endswith("_ns")
     }
@@ -113,9 +122,9 @@ def test_show_joins_files_and_filters(command, out: Path):
     command("measure", "--only", "lock_xadd", "--set", "launches=1", "-o", "s.jsonl")
     shown = command("show", "r.jsonl", "s.jsonl", "--only", "w20", "--format", "csv")
     found = list(csv.DictReader(io.StringIO(shown.stdout)))
-    assert {row["form"] for row in found} == {"lock_add", "lock_xadd"} and {row["work_iters"] for row in found} == {
-        "20"
-    }
+    assert {row["form"] for row in found} == {"lock_add", "lock_xadd"} and {
+        row["work_iters"] for row in found
+    } == {"20"}
     assert "no cell fits 'w7'" in command.refused("show", "r.jsonl", "--only", "w7")
 
 
@@ -128,22 +137,35 @@ def test_a_dry_run_measures_and_writes_nothing(command):
     assert os.listdir(command.directory) == []
 
 
-def test_force_replaces(command, out: Path):
-    out.write_text("old")
-    assert command("measure", "--only", "plain_add", "-o", "r.jsonl", "--force").returncode == 0
-    assert rows_of(out)
-
-
 def test_every_override_reaches_the_plan(command, out: Path, tmp_path: Path):
-    plan = {"linewright_plan": 2, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}], "launches": 1}
+    plan = {
+        "linewright_plan": 2,
+        "name": "mine",
+        "cells": [{"operation": "add", "form": "lock_add"}],
+        "launches": 1,
+    }
     (tmp_path / "p.json").write_text(json.dumps(plan))
     script = tmp_path / "spy"
     script.write_text(
-        f'#!/bin/sh\ncase "$1" in "") tee "{tmp_path}/seen";; *) cat;; esac | "{sys.executable}" "{FAKE_PROBE}" "$@"\n'
+        f'#!/bin/sh\ncase "$1" in "") tee "{tmp_path}/seen";; *) cat;; esac | '
+        f'"{sys.executable}" "{FAKE_PROBE}" "$@"\n'
     )
     script.chmod(0o755)
     command.probe = script
-    words = ["--plan", "p.json", "--precision", "5%", "--seed", "7", "--cpus", "1,0", "--budget", "9s", "-o", "r.jsonl"]
+    words = [
+        "--plan",
+        "p.json",
+        "--set",
+        "precision=5%",
+        "--set",
+        "seed=7",
+        "--set",
+        "cpus=1,0",
+        "--budget",
+        "9s",
+        "-o",
+        "r.jsonl",
+    ]
     answer = command("measure", *words)
     assert answer.returncode == 0, answer.stderr
     seen = json.loads((tmp_path / "seen").read_text())
@@ -157,7 +179,7 @@ def test_a_probe_that_dies_in_mid_line_leaves_the_finished_records(command, out:
     assert answer.returncode == 3
     assert len(rows_of(out)) == 4 and out.read_bytes().endswith(b"\n")
     last = answer.stderr.splitlines()[-1]
-    assert "killed by signal 9 in launch 0" in last and "4 of " in last and "--resume r.jsonl" in last
+    assert "ended by SIGKILL in launch 0" in last and "4 of " in last and "--resume r.jsonl" in last
 
 
 @pytest.mark.parametrize(
@@ -165,10 +187,14 @@ def test_a_probe_that_dies_in_mid_line_leaves_the_finished_records(command, out:
     [
         (
             {"die_after": 2},
-            "exited with 3 in launch 0, at add/plain_add/u64/relaxed/none/ci0/w0/auto/l4/t1: told to die",
+            "exited with 3 in launch 0, at add/plain_add/u64/relaxed/none/ci0/w0/auto/l4/t1: "
+            "told to die",
         ),
         ({"garbage": "garbage"}, "linewright-probe, line 3 of its output: not JSON"),
-        ({"garbage": '{"linewright_record":3}'}, "record of version 3, this program reads version 2"),
+        (
+            {"garbage": '{"linewright_record":9}'},
+            "record of version 9, this program reads version 2 and 3",
+        ),
         ({"skip": [1, 2]}, "ended without 2 of its cells in launch 0"),
     ],
 )
@@ -189,9 +215,9 @@ def test_a_plan_refused_at_the_last_moment_leaves_no_file(command, out: Path):
 def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: signal.Signals):
     command.fake = {"pause_s": 0.2}
     process = command.start("measure", "--set", "work=0,20", "-o", "r.jsonl", "--only", "w*")
-    wait_for(lambda: finished(out) >= 3)
+    waiting.wait_for(lambda: finished(out) >= 3, process)
     os.killpg(process.pid, number)
-    stdout, stderr = process.communicate(timeout=300)
+    stdout, stderr = waiting.finish(process)
     assert process.returncode == 3
     last = stderr.decode().splitlines()[-1]
     assert (
@@ -214,14 +240,15 @@ def test_a_hangup_that_is_to_be_survived_is(command, out: Path):
         env=command.environment(),
         start_new_session=True,
     )
-    wait_for(lambda: finished(out) >= 1)
+    waiting.wait_for(lambda: finished(out) >= 1, process)
     os.killpg(process.pid, signal.SIGHUP)
-    _, stderr = process.communicate(timeout=300)
+    _, stderr = waiting.finish(process)
     assert process.returncode == 0, stderr
 
 
 def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
-    """Where the terminal is gone, each write fails: what comes from the probe is kept all the same."""
+    """Where the terminal is gone, each write fails: what comes from the probe is kept all the
+    same."""
 
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
@@ -230,7 +257,9 @@ def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
         flush = write
 
     plan = Plan(linewright_plan=2, name="one", cells=[Cell(operation="add", form="plain_add")])
-    drawn = progress.Drawn(progress.PlanMeter([plan], 60), Console(file=Gone(), force_terminal=True))
+    drawn = progress.ProgressBar(
+        progress.PlanMeter([plan], 60), Console(file=Gone(), force_terminal=True)
+    )
     with drawn:
         for done in range(3):
             drawn._next = 0
@@ -240,11 +269,11 @@ def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
 def test_a_probe_that_ignores_requests_is_killed_at_the_third(command, out: Path):
     command.fake = {"pause_s": 0.3, "deaf": True}
     process = command.start("measure", "-o", "r.jsonl")
-    wait_for(lambda: finished(out) >= 1)
+    waiting.wait_for(lambda: finished(out) >= 1, process)
     for _ in range(3):
         process.send_signal(signal.SIGINT)
         time.sleep(0.1)
-    assert process.wait(timeout=300) == 3  # on a busy machine two may arrive as one: then its patience ends it
+    assert process.wait() == 3  # on a busy machine two may arrive as one: then its patience ends it
     process.communicate()
     assert rows_of(out)
 
@@ -252,11 +281,11 @@ def test_a_probe_that_ignores_requests_is_killed_at_the_third(command, out: Path
 def test_sigkill_keeps_every_finished_record_and_leaves_no_probe(command, out: Path):
     command.fake = {"pause_s": 0.2}
     process = command.start("measure", "-o", "r.jsonl")
-    wait_for(lambda: finished(out) >= 3)
+    waiting.wait_for(lambda: finished(out) >= 3, process)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=300)
+    waiting.finish(process)
     assert len(rows_of(out)) >= 3
-    wait_for(lambda: not os.path.exists(f"/proc/{process.pid}") and not group_members(process.pid))
+    waiting.wait_for(lambda: not group_members(process.pid))
 
 
 def group_members(group: int) -> list[int]:
@@ -274,7 +303,7 @@ def group_members(group: int) -> list[int]:
 
 def test_resume_runs_what_is_missing_and_nothing_else(command, out: Path):
     few = ["--only", "lock_add", "--set", "launches=2"]
-    command.fake = {"die_after": 5}
+    command.fake = {"die_after": 2}
     assert command("measure", *few, "-o", "r.jsonl").returncode == 3
     with out.open("ab") as stream:
         stream.write(b'{"linewright_rec')
@@ -284,7 +313,9 @@ def test_resume_runs_what_is_missing_and_nothing_else(command, out: Path):
     runs = [(row.id, row.launch) for row in rows_of(out)]
     assert len(runs) == len(set(runs))
     command("measure", *few, "-o", "whole.jsonl")
-    assert sorted(runs) == sorted((row.id, row.launch) for row in rows_of(command.directory / "whole.jsonl"))
+    assert sorted(runs) == sorted(
+        (row.id, row.launch) for row in rows_of(command.directory / "whole.jsonl")
+    )
 
 
 def test_resume_of_a_complete_file_measures_nothing(command, out: Path):
@@ -310,7 +341,13 @@ def test_resume_refuses_another_machines_file(command, out: Path):
 
 def test_resume_of_a_plan_file_asks_for_the_plan(command, out: Path):
     (command.directory / "p.json").write_text(
-        json.dumps({"linewright_plan": 2, "name": "mine", "cells": [{"operation": "add", "form": "lock_add"}]})
+        json.dumps(
+            {
+                "linewright_plan": 2,
+                "name": "mine",
+                "cells": [{"operation": "add", "form": "lock_add"}],
+            }
+        )
     )
     assert command("measure", "--plan", "p.json", "-o", "r.jsonl").returncode == 0
     assert "--plan" in command.refused("measure", "--resume", "r.jsonl")
@@ -335,7 +372,7 @@ def test_a_terminal_gets_a_bar_and_no_plain_lines(command, out: Path):
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    assert b"\x1b[" not in process.communicate(timeout=300)[0] and process.returncode == 0
+    assert b"\x1b[" not in waiting.finish(process)[0] and process.returncode == 0
     assert "━".encode() in drawn and b"cells" in drawn and b"plain_add" in drawn
 
 
@@ -343,15 +380,22 @@ def test_an_unexpected_failure_shows_no_traceback(command):
     command.patch.setattr("linewright.commands.topology.open_target", lambda name: 1 / 0)
     broken = command("topology")
     assert broken.returncode == 3
-    assert broken.stderr.startswith("linewright: unexpected ZeroDivisionError") and broken.stderr.count("\n") == 1
+    assert (
+        broken.stderr.startswith("linewright: unexpected ZeroDivisionError")
+        and broken.stderr.count("\n") == 1
+    )
 
 
 def test_a_probe_that_cannot_answer(command):
     command.patch.setattr(
-        command, "environment", lambda: {"LINEWRIGHT_PROBE": str(command.probe), "FAKE_PROBE": "not json"}
+        command,
+        "environment",
+        lambda: {"LINEWRIGHT_PROBE": str(command.probe), "FAKE_PROBE": "not json"},
     )
     answer = command("topology")
-    assert answer.returncode == 3 and answer.stderr.startswith("linewright: linewright-probe --topology: ")
+    assert answer.returncode == 3 and answer.stderr.startswith(
+        "linewright: linewright-probe --topology: "
+    )
     assert answer.stderr.count("\n") == 1
 
 
@@ -374,9 +418,16 @@ def test_a_reader_that_goes_away(command, out: Path):
 
 
 def test_a_reader_that_went_away_before_the_first_line(command):
-    """Click would make a closed pipe exit code 1, which is said to mean that a difference was found."""
+    """Click would make a closed pipe exit code 1, which is said to mean that a difference was
+    found."""
     shown = subprocess.run(
-        ["bash", "-c", 'exec 3> >(exit 0); wait $!; "$@" >&3', "sh", *command.arguments("measure", "--dry-run")],
+        [
+            "bash",
+            "-c",
+            'exec 3> >(exit 0); wait $!; "$@" >&3',
+            "sh",
+            *command.arguments("measure", "--dry-run"),
+        ],
         capture_output=True,
         text=True,
         env=command.environment(),
@@ -394,8 +445,13 @@ def test_a_reader_that_is_gone_is_no_difference_found(command, out: Path, words:
 
 
 def test_a_run_goes_on_when_nobody_reads_its_remarks(command, out: Path):
-    assert unread(command, '"$@" 2>&3 >/dev/null', "measure", "--only", "plain_add", "-o", "r.jsonl").returncode == 0
-    assert len(rows_of(out)) == 30
+    assert (
+        unread(
+            command, '"$@" 2>&3 >/dev/null', "measure", "--only", "plain_add", "-o", "r.jsonl"
+        ).returncode
+        == 0
+    )
+    assert len(rows_of(out)) == 22
 
 
 def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -410,27 +466,41 @@ def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_closed_and_full_outputs(command, out: Path):
-    """A record file must not become standard output because that is closed; a full disk is reported in a line."""
+    """A record file must not become standard output because that is closed; a full disk is reported
+    in a line."""
     script = '"$@" <&- >&- 2>&-'
     closed = subprocess.run(
-        ["bash", "-c", script, "sh", *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl")],
+        [
+            "bash",
+            "-c",
+            script,
+            "sh",
+            *command.arguments("measure", "--only", "plain_add", "-o", "r.jsonl"),
+        ],
         env=command.environment(),
         cwd=command.directory,
     )
-    assert closed.returncode == 0 and len(rows_of(out)) == 30
+    assert closed.returncode == 0 and len(rows_of(out)) == 22
     with open("/dev/full", "wb") as full:
-        said = command.apart("show", "r.jsonl", capture_output=False, stdout=full, stderr=subprocess.PIPE)
-    assert said.returncode == 3 and said.stderr.count("\n") == 1 and "No space left on device" in said.stderr
+        said = command.apart("show", "r.jsonl", stdout=full, stderr=subprocess.PIPE)
+    assert (
+        said.returncode == 3
+        and said.stderr.count("\n") == 1
+        and "No space left on device" in said.stderr
+    )
 
 
 def test_a_user_who_may_lock_little_memory(real):
-    """Under the usual 8 MiB a probe that locked what it has and will have could not start a thread."""
+    """Under the usual 8 MiB a probe that locked what it has and will have could not start a
+    thread."""
 
     def little():
         hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
         most = 8 << 20 if hard == resource.RLIM_INFINITY else min(8 << 20, hard)
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
-        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0)  # root is under no limit otherwise
+        ctypes.CDLL(None).prctl(
+            PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0
+        )  # root is under no limit otherwise
 
     cell = {
         "operation": "fetch_add",
@@ -448,7 +518,9 @@ def test_a_user_who_may_lock_little_memory(real):
         "contended_window_ms": 1,
         "cells": [cell],
     }
-    ran = subprocess.run([real.probe], input=json.dumps(plan), capture_output=True, text=True, preexec_fn=little)
+    ran = subprocess.run(
+        [real.probe], input=json.dumps(plan), capture_output=True, text=True, preexec_fn=little
+    )
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
 
@@ -458,7 +530,8 @@ def test_the_real_probe_from_plan_to_verdict(real):
     assert answer.returncode == 0, answer.stderr
     rows = rows_of(real.directory / "r.jsonl")
     assert {row.cell.form for row in rows} == {"lock_add", "plain_add"}
-    assert {row.launch for row in rows if row.cell.contender == "same_line"} == set(range(5))
+    launches = {row.launch for row in rows if row.cell.contender == "same_line"}
+    assert len(launches) >= 5 and launches == set(range(len(launches)))
     assert all(row.sum_found == row.sum_expected for row in rows if row.cell.form == "lock_add")
     assert "A locked operation: " in answer.stdout and len(answer.stdout.splitlines()) <= 30
     assert "lock_add" in real("show", "r.jsonl", "--all").stdout
@@ -488,17 +561,19 @@ def test_the_real_probe_takes_a_hangup_for_a_request(real, number: signal.Signal
     process.stdin.close()
     assert b"linewright_context" in process.stdout.readline()
     process.send_signal(number)
-    assert process.wait(timeout=300) == 3
+    assert process.wait() == 3
     process.stdout.close()
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
 def test_the_real_probe_interrupted_and_resumed(real):
-    process = real.start("measure", *SMALL, "--set", "launches=400", "--budget", "10m", "-o", "r.jsonl")
+    process = real.start(
+        "measure", *SMALL, "--set", "launches=400", "--budget", "10m", "-o", "r.jsonl"
+    )
     out = real.directory / "r.jsonl"
-    wait_for(lambda: finished(out) >= 8)
+    waiting.wait_for(lambda: finished(out) >= 8, process)
     os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=300)
+    _, stderr = waiting.finish(process)
     assert process.returncode == 3 and b"SIGINT" in stderr, stderr
     kept = len(rows_of(out))
     assert kept >= 8
@@ -515,7 +590,15 @@ def test_the_probe_runs_by_itself(real):
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["measure", "--help"], ["show", "-h"], ["--version"], ["schema"], ["schema", "plan"]]
+    "words",
+    [
+        ["--help"],
+        ["measure", "--help"],
+        ["show", "-h"],
+        ["--version"],
+        ["schema"],
+        ["schema", "plan"],
+    ],
 )
 def test_help_and_schema_need_no_probe(command, words: list[str]):
     command.probe = Path("/absent")
@@ -525,24 +608,25 @@ def test_help_and_schema_need_no_probe(command, words: list[str]):
 
 def test_the_command_starts_without_heavy_libraries():
     """Each takes longer to load than all else that a command does before its work begins."""
-    loaded = subprocess.run(
+    loaded = waiting.run(
         [sys.executable, "-c", "import linewright.cli, sys; print(*sys.modules)"],
         cwd=ROOT,
-        capture_output=True,
-        text=True,
         check=True,
-        timeout=120,
     ).stdout.split()
     assert "linewright.cli" in loaded and not {"numpy", "scipy", "altair", "capstone"} & set(loaded)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
 def test_topology_and_plans(real):
-    topology = json.loads(real("topology", "--json").stdout)
-    assert [cpu["cpu"] for cpu in topology["cpus"] if cpu["allowed"]] == sorted(os.sched_getaffinity(0))
-    assert "usable" in real("topology").stdout
+    said = real("topology").stdout
+    rows = [line.split() for line in said.splitlines() if line.split()[-1] in ("yes", "no")]
+    usable = [int(row[0]) for row in rows if row[-1] == "yes"]
+    assert usable == sorted(os.sched_getaffinity(0)) and "usable: " in said
     listed = json.loads(real("plans", "--json").stdout)
     quick = next(plan for plan in listed if plan["name"] == "quick")
     assert quick["cells"] > 50 and quick["least_s"] <= quick["budget_s"] <= 60
     (real.directory / "p.json").write_text(real("plans", "quick", "--json").stdout)
-    assert real("measure", "--plan", "p.json", "--dry-run").stdout == real("measure", "--dry-run").stdout
+    assert (
+        real("measure", "--plan", "p.json", "--dry-run").stdout
+        == real("measure", "--dry-run").stdout
+    )

@@ -1,7 +1,8 @@
-"""`linewright workload`: the program behind it by its output and exit codes, and the two commands that meet in a trial.
+"""`linewright workload`: the program behind it by its output and exit codes, and the two commands
+that meet in a trial.
 
-No test depends on how fast anything runs; that locks hold, and broken ones are caught, is in tests/cpp/workload.
-"""
+No test depends on how fast anything runs; that locks hold, and broken ones are caught, is in
+tests/cpp/workload."""
 
 from __future__ import annotations
 
@@ -12,15 +13,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from support import waiting
 from support.places import ROOT
 
 BUILT = ROOT / "build/native/workload/linewright-workload"
 KINDS = ("refcount", "spinlock", "ticket", "mcs", "rwlock", "hash-bucket", "handoff")
+FUTEX = ("futex-hash", "futex-wake", "futex-wake-parallel", "futex-requeue", "futex-lock-pi")
+IN_ROUNDS = ("hash-bucket", "futex-wake", "futex-wake-parallel", "futex-requeue")
 
 
 @pytest.fixture
@@ -32,11 +35,10 @@ def built() -> Path:
 
 @pytest.fixture
 def run(built):
-    """The program itself, which takes the command's place: one start of Python less for each test."""
+    """The program itself, which takes the command's place: one start of Python less for each
+    test."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LINEWRIGHT_")}
-    return lambda *words, env=(): subprocess.run(
-        [built, *map(str, words)], capture_output=True, text=True, timeout=300, env=clean | dict(env)
-    )
+    return lambda *words, env=(): waiting.run([built, *map(str, words)], env=clean | dict(env))
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> dict:
@@ -44,19 +46,39 @@ def as_json(done: subprocess.CompletedProcess[str]) -> dict:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS + FUTEX)
 def test_json_adds_up_and_says_that_it_was_verified(run, kind) -> None:
-    found = as_json(run(kind, "--threads", 3, "--duration", "20ms", "--time-every", 1, "--seed", 5, "--format", "json"))
+    found = as_json(
+        run(
+            kind,
+            "--threads",
+            3,
+            "--duration",
+            "20ms",
+            "--time-every",
+            1,
+            "--seed",
+            5,
+            "--format",
+            "json",
+        )
+    )
     assert found["linewright_workload"] == 1 and found["workload"] == kind and found["seed"] == 5
     assert len(found["per_thread"]) == found["threads"] == 3
     assert sum(found["per_thread"]) == found["operations"]
     assert found["operations_per_s"] == pytest.approx(found["operations"] / found["seconds"])
     assert found["verified"] is True and found["checks"] and not found["failures"]
     squares = sum(n * n for n in found["per_thread"])
-    assert found["fairness"] == pytest.approx(found["operations"] ** 2 / (3 * squares) if squares else 0)
+    assert found["fairness"] == pytest.approx(
+        found["operations"] ** 2 / (3 * squares) if squares else 0
+    )
     waits = found["wait_ns"]
     assert waits["timed"] > 0 and 0 <= waits["p50"] <= waits["p99"] <= waits["longest"]
-    assert ("rounds" in found) == (kind == "hash-bucket")
+    assert ("rounds" in found) == (kind in IN_ROUNDS)
+    assert ("requeue_ms" in found.get("rounds", {})) == (kind in ("hash-bucket", "futex-requeue"))
+    figure = {"futex-requeue": "requeued"}.get(kind, "woken" if "wake" in kind else "rate")
+    assert found["figure"]["name"] == figure and found["figure"]["value"] > 0
+    assert found["figure"]["higher_is_better"] == (figure == "rate")
 
 
 def test_256_waiters_on_however_few_cpus_end_and_are_verified(run) -> None:
@@ -75,15 +97,28 @@ def test_table_has_the_figures_that_a_trial_looks_for(run) -> None:
     ):
         assert re.search(expression, text), (expression, text)
     lines = text.splitlines()
-    assert lines[1].startswith("  rate ") and lines[2].startswith("  verified "), "the decision first"
+    assert lines[1].startswith("  rate ") and lines[2].startswith("  verified "), (
+        "the decision first"
+    )
     assert len(lines) <= 30 and max(map(len, lines)) <= 100 and "BROKEN" not in text
 
 
 def test_the_command_is_the_program(built, command) -> None:
     assert (
-        as_json(command.apart("workload", "spinlock", "-t", "2", "-c", "10", "--duration", "20ms", "--format", "json"))[
-            "critical"
-        ]["iterations"]
+        as_json(
+            command.apart(
+                "workload",
+                "spinlock",
+                "-t",
+                "2",
+                "-c",
+                "10",
+                "--duration",
+                "20ms",
+                "--format",
+                "json",
+            )
+        )["critical"]["iterations"]
         == 10
     )
     refused = command.apart("workload", "spinlock", "--threads", "0")
@@ -100,14 +135,24 @@ def test_one_workload_in_a_trial(built, command) -> None:
         "A=2",
         "--runs",
         "2",
-        "--warmup",
-        "0",
+        "--set",
+        "warmup=0",
         "--metric",
         r"rate +([0-9]+) operations/s",
         "--higher-is-better",
         "--json",
     ]
-    program = [sys.executable, "-m", "linewright", "workload", "ticket", "--threads", "2", "--duration", "20ms"]
+    program = [
+        sys.executable,
+        "-m",
+        "linewright",
+        "workload",
+        "ticket",
+        "--threads",
+        "2",
+        "--duration",
+        "20ms",
+    ]
     done = command.apart("trial", *words, "--", *program)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -140,7 +185,11 @@ def test_one_workload_in_a_trial(built, command) -> None:
 def test_a_wrong_request_is_one_line_and_exit_2(run, words, said) -> None:
     done = run(*words)
     assert done.returncode == 2, (done.stdout, done.stderr)
-    assert done.stdout == "" and done.stderr.startswith("linewright: ") and done.stderr.count("\n") == 1
+    assert (
+        done.stdout == ""
+        and done.stderr.startswith("linewright: ")
+        and done.stderr.count("\n") == 1
+    )
     assert said in done.stderr
 
 
@@ -152,34 +201,48 @@ def test_a_wrong_setting_runs_nothing(run) -> None:
 
 def test_ctrl_c_shows_what_was_done_and_exits_with_3(built, command) -> None:
     running = command.start("workload", "ticket", "--duration", "1000s")
-    deadline = time.monotonic() + 400
-    # Python handles the signal until the program has taken its place; its threads are there a little later.
-    while time.monotonic() < deadline and len(os.listdir(f"/proc/{running.pid}/task")) < 2:
-        time.sleep(0.02)
+    # Python handles the signal until the program has taken its place; its threads are there a
+    # little later.
+    waiting.wait_for(lambda: len(os.listdir(f"/proc/{running.pid}/task")) > 1, running)
     assert Path(f"/proc/{running.pid}/exe").resolve() == BUILT.resolve()
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=400)
+    out, err = waiting.finish(running)
     assert running.returncode == 3, err
     assert b"(interrupted)" in out and b"verified" in out and b"BROKEN" not in out
     assert err.startswith(b"linewright: interrupted") and err.count(b"\n") == 1
 
 
 def test_a_program_that_is_not_there_is_told(command) -> None:
-    done = command.apart("workload", "mcs", env=command.environment() | {"LINEWRIGHT_WORKLOAD": "/nowhere/at-all"})
+    done = command.apart(
+        "workload", "mcs", env=command.environment() | {"LINEWRIGHT_WORKLOAD": "/nowhere/at-all"}
+    )
     assert done.returncode == 2 and "LINEWRIGHT_WORKLOAD: no such file" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("cpu", "setting"), [("max", "store,prefetch"), ("max", "load"), ("cortex-a57", "llsc,prefetch")]
+    ("cpu", "setting"),
+    [("max", "store,prefetch"), ("max", "load"), ("cortex-a57", "llsc,prefetch")],
 )
 def test_arm64_runs_under_every_kind_of_setting(cpu, setting) -> None:
     program = ROOT / "build/arm64/workload/linewright-workload"
     if not program.exists() or not shutil.which("qemu-aarch64"):
         pytest.skip("no arm64 program, or no emulator, here")
-    for kind in KINDS:
-        done = subprocess.run(
-            ["qemu-aarch64", "-cpu", cpu, program, kind, "-t", "2", "--duration", "20ms", "--format", "json"],
-            capture_output=True, text=True, timeout=300, env=os.environ | {"LINEWRIGHT_ATOMICS": setting},
-        )  # fmt: skip
+    for kind in KINDS + FUTEX:
+        done = waiting.run(
+            [
+                "qemu-aarch64",
+                "-cpu",
+                cpu,
+                program,
+                kind,
+                "-t",
+                "2",
+                "--duration",
+                "20ms",
+                "--format",
+                "json",
+            ],
+            env=os.environ | {"LINEWRIGHT_ATOMICS": setting},
+        )
         assert done.returncode == 0, (kind, done.stdout, done.stderr)
         assert setting in json.loads(done.stdout)["policy"]

@@ -1,5 +1,5 @@
-"""`linewright measure --against FILE`: in turns where that side can be measured again, and a plain word where it
-cannot."""
+"""`linewright measure --against FILE`: in turns where that side can be measured again, and a plain
+word where it cannot."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from linewright.records import files as records
-from linewright.target.probe import digest
+from linewright.run.probe_questions import digest
 from support.places import FAKE_PROBE
 
-SMALL = ["--only", "plain_add", "--budget", "20s"]
+SMALL = ["--only", "plain_add", "--set", "launches=5"]
 
 
 @pytest.fixture
@@ -46,18 +46,27 @@ def against(command, *words: str, old: str = "old.jsonl"):
 
 def test_a_file_says_how_it_was_measured(command, old):
     context = records.read(old, print)[0][0]
-    assert shlex.split(context.command) == ["--budget", "20s", "--only", "plain_add", "--set", "lines=2"]
+    assert shlex.split(context.command) == [
+        "--only",
+        "plain_add",
+        "--set",
+        "launches=5",
+        "--set",
+        "lines=2",
+    ]
     assert context.program == digest(FAKE_PROBE) and len(context.program) == 16
 
 
 def test_other_options_are_measured_again_in_turns(command, old):
     before = old.read_bytes()
-    answer = against(command, "--set", "lines=2", "--seed", "7", "--format", "json")
+    answer = against(command, "--set", "lines=2", "--set", "seed=7", "--format", "json")
     assert answer.returncode == 0, answer.stderr
     assert "is measured again, in turns" in answer.stderr and "of two times" not in answer.stderr
     found = json.loads(answer.stdout)
     assert "taken in turns" in " ".join(found["verdict"]) and found["rows"]
-    sides = [records.read(command.directory / "new" / name, print) for name in ("a.jsonl", "b.jsonl")]
+    sides = [
+        records.read(command.directory / "new" / name, print) for name in ("a.jsonl", "b.jsonl")
+    ]
     assert [sorted({r.launch for r in rows}) for _, rows in sides] == [list(range(5))] * 2
     assert old.read_bytes() == before
 
@@ -71,37 +80,20 @@ def test_the_same_command_is_compared_as_of_two_times_and_says_why(command, old)
     assert (command.directory / "new.jsonl").exists()
 
 
-def test_another_build_of_the_probe_has_to_be_named(command, old):
-    new = another_build(command)
-    command.probe = new
+def test_another_build_of_the_probe_is_for_compare(command, old):
+    command.probe = another_build(command)
     answer = against(command, "--set", "lines=2")
-    assert "another build of the probe" in answer.stderr and "as of two times" in answer.stderr
-    answer = command(
-        "measure",
-        *SMALL,
-        "--set",
-        "lines=2",
-        "--against",
-        "old.jsonl",
-        "--against-probe",
-        str(FAKE_PROBE),
-        "-o",
-        "x.jsonl",
-        "--format",
-        "json",
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert "in turns" in json.loads(answer.stdout)["verdict"][1]
-    programs = [
-        {c.program for c in records.read(command.directory / "x" / name, print)[0]} for name in ("a.jsonl", "b.jsonl")
-    ]
-    assert programs == [{digest(FAKE_PROBE)}, {digest(new)}]
+    assert "another build of the probe (linewright compare --measure" in answer.stderr
+    assert "as of two times" in answer.stderr
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"machine_id": "00000000000000ff", "kernel": "Linux old"}, "another machine or kernel (Fake, Linux old)"),
+        (
+            {"machine_id": "00000000000000ff", "kernel": "Linux old"},
+            "another machine or kernel (Fake, Linux old)",
+        ),
         ({"command": "", "program": ""}, "does not say by which one command"),
         ({"program": "0" * 16}, "another build of the probe"),
         ({"command": "--plan absent.json"}, "its options are not taken now"),
@@ -113,18 +105,23 @@ def test_another_build_of_the_probe_has_to_be_named(command, old):
 def test_what_cannot_be_measured_again_is_said_plainly(command, old, changes, why):
     rewritten(old, **changes)
     answer = against(command, "--set", "lines=2")
-    assert answer.returncode == 0 and why in answer.stderr and "as of two times" in answer.stderr, answer.stderr
+    assert answer.returncode == 0 and why in answer.stderr and "as of two times" in answer.stderr, (
+        answer.stderr
+    )
     assert not (command.directory / "owned").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "messages"),
     [
-        (["--against", "old.jsonl", "--resume", "old.jsonl"], ["--against and --resume contradict"]),
+        (
+            ["--against", "old.jsonl", "--resume", "old.jsonl"],
+            ["--against and --resume contradict"],
+        ),
         (["--against", "old.jsonl", "-o", "-"], ["--against and --output - contradict"]),
         (["--against", "absent.jsonl"], ["absent.jsonl", "No such file"]),
         (["--against", "old.jsonl", "--only", "lock_add"], ["no cell in common with plan quick"]),
-        (["--launch", "1001"], ["--launch"]),
+        (["--set", "launch=1001"], ["--set launch"]),
     ],
 )
 def test_wrong_requests_are_one_line(command, old, words, messages):
@@ -141,6 +138,6 @@ def test_a_difference_ends_with_one(command, old):
 
 
 def test_one_launch_by_its_number(command):
-    assert command("measure", *SMALL, "--launch", "3", "-o", "one.jsonl").returncode == 0
+    assert command("measure", *SMALL, "--set", "launch=3", "-o", "one.jsonl").returncode == 0
     contexts, rows = records.read(command.directory / "one.jsonl", print)
     assert {c.launch for c in contexts} == {r.launch for r in rows} == {3} and len(contexts) == 1

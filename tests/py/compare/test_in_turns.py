@@ -1,10 +1,14 @@
-"""`linewright compare --measure`: two commands run in turns, their launches paired, drift on both sides alike."""
+"""`linewright compare --measure`: two commands run in turns, their launches paired, drift on both
+sides alike."""
 
 from __future__ import annotations
 
 import json
+import pathlib
+import re
 import shlex
 import sys
+import time
 
 import pytest
 
@@ -31,12 +35,15 @@ write(out, [msgspec.structs.replace(c, started_utc=started) for c in contexts_of
 
 @pytest.fixture
 def sides(command):
-    """Two commands whose true costs differ by `factor` in one of two cells; both see the same luck in one turn."""
+    """Two commands whose true costs differ by `factor` in one of two cells; both see the same luck
+    in one turn."""
     program = command.directory / "side.py"
     program.write_text(PROGRAM.format(root=str(ROOT), tests=str(ROOT / "tests" / "py")))
 
     def make(factor: float) -> list[str]:
-        return [shlex.join([sys.executable, str(program), "{output}", str(f)]) for f in (1.0, factor)]
+        return [
+            shlex.join([sys.executable, str(program), "{output}", str(f)]) for f in (1.0, factor)
+        ]
 
     return make
 
@@ -47,15 +54,24 @@ def test_a_small_change_is_found_between_launches_that_differ_by_a_fifth(command
     rows = {r["label"]: r["finding"] for r in json.loads(answer.stdout)["rows"]}
     assert rows == {"add stadd": "worse", "fetch_add ldadd": "same"}
     assert "taken in turns" in answer.stdout
-    calls = loading.load([str(command.directory / "results" / "a.jsonl")], print)
+    calls = loading.load([str(kept(command, "a.jsonl"))], print)
     begun = sorted(c.started_utc for c in calls.contexts.values())
-    assert [int(t[-3:-1]) for t in begun] == [0, 3, 4, 7, 8, 11], "every second turn begins with the other side"
+    assert [int(t[-3:-1]) for t in begun] == [0, 3, 4, 7, 8, 11], (
+        "every second turn begins with the other side"
+    )
 
 
 def test_no_change_is_no_change(command, sides):
     answer = command(
-        "compare", "--measure", *sides(1.0), "--launches", "5", "--fail-above", "5%", "--directory", "mine"
+        "compare",
+        "--measure",
+        *sides(1.0),
+        "--launches",
+        "5",
+        "--fail-above",
+        "5%",
     )
+    assert re.search(r"records are in results/compare-\S+/a.jsonl and", answer.stderr)
     assert answer.returncode == 0 and ": passed" in " ".join(answer.stdout.split())
 
 
@@ -64,7 +80,10 @@ def test_no_change_is_no_change(command, sides):
     [
         (["--measure", "true", "true"], ["{output} does not occur in 'true'", "--measure"]),
         (["--measure", "'", "true"], ["cannot be read", "quotation"]),
-        (["--measure", "true {output}", "true {output}", "--launches", "3"], ["--launches", "5 to 100"]),
+        (
+            ["--measure", "true {output}", "true {output}", "--launches", "3"],
+            ["--launches", "5 to 100"],
+        ),
         (["a.jsonl", "--measure", "true {output}", "true {output}"], ["contradict"]),
     ],
 )
@@ -76,8 +95,15 @@ def test_wrong_requests_are_one_line(command, words, messages):
 def test_a_command_that_fails_is_named_and_what_is_there_is_kept(command):
     answer = command("compare", "--measure", "false {output}", "true {output}")
     assert answer.returncode == 3 and "false" in answer.stderr and "ended with 1" in answer.stderr
-    silent = command("compare", "--measure", "true {output}", "true {output}", "--directory", "other")
+    time.sleep(1)  # the folder is named by the second
+    silent = command("compare", "--measure", "true {output}", "true {output}")
     assert silent.returncode == 3 and "wrote no" in silent.stderr
+
+
+def kept(command, name: str) -> pathlib.Path:
+    """The records of one side of the only comparison in a folder."""
+    (path,) = command.directory.glob(f"results/compare-*/{name}")
+    return path
 
 
 def launches_of(path) -> list[tuple[str, int]]:
@@ -86,7 +112,8 @@ def launches_of(path) -> list[tuple[str, int]]:
 
 
 def test_turns_differ_in_the_launch_and_their_two_sides_do_not(command):
-    """Placement of code follows the number of the launch: five launches numbered 0 were five times one placement."""
+    """Placement of code follows the number of the launch: five launches numbered 0 were five times
+    one placement."""
     words = "linewright measure --only plain_add --set launches=1 --budget 5s --output {output}"
     spy = command.directory / "spy"
     spy.write_text(
@@ -105,7 +132,7 @@ def test_turns_differ_in_the_launch_and_their_two_sides_do_not(command):
     ]
     assert asked == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     for side in in_turns.NAMES:
-        numbers = [number for _, number in launches_of(command.directory / "results" / side)]
+        numbers = [number for _, number in launches_of(kept(command, side))]
         assert sorted(set(numbers)) == list(range(5))
 
 

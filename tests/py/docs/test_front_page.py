@@ -1,4 +1,5 @@
-"""The page of the package: made of README, current, and without anything that works in the repository only."""
+"""The page of the package: made of README, current, and without anything that works in the
+repository only."""
 
 from __future__ import annotations
 

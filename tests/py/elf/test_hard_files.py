@@ -1,10 +1,10 @@
-"""`linewright inspect` on files that used to mislead it or to cost it minutes: each was found by outside checking."""
+"""`linewright inspect` on files that used to mislead it or to cost it minutes: each was found by
+outside checking."""
 
 from __future__ import annotations
 
 import json
 import struct
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from linewright.elf.inspection import inspect
+from support import waiting
 from support.arm64_programs import SOURCES, TRIPLET, build, needs_cross_compiler, strip
 from support.places import ROOT
 
@@ -63,9 +64,7 @@ def one_text_named_often(path: Path, table: str) -> Path:
 @pytest.mark.parametrize("table", ["segments", "sections"])
 def test_a_text_named_often_costs_no_memory(tmp_path, table):
     path = one_text_named_often(tmp_path / table, table)
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, path], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
-    )
+    done = waiting.run([sys.executable, "-c", MEASURED, path], cwd=ROOT, check=True)
     said, megabytes = done.stdout.splitlines()
     assert f"{HEADERS} text sections" in said
     assert int(megabytes) < 400, "the text was copied"
@@ -77,7 +76,9 @@ def native(tmp_path: Path, source: str, *flags: str) -> Path:
 
 
 def test_a_text_of_prefixes_costs_no_time(tmp_path):
-    program = native(tmp_path, '__asm__(".text\\n.fill 65536, 1, 0xf0\\nnop"); int main(void) { return 0; }')
+    program = native(
+        tmp_path, '__asm__(".text\\n.fill 65536, 1, 0xf0\\nnop"); int main(void) { return 0; }'
+    )
     begun = time.process_time()
     assert not inspect(str(program)).functions
     assert time.process_time() - begun < 10
@@ -88,7 +89,10 @@ TABLE = '__asm__(".text\\n.balign 16\\n.globl table\\ntable: .fill 64, 4, {word}
 
 def test_data_in_x86_text_is_not_shown_as_atomics(tmp_path):
     locked = 0x0001_87F0  # lock xchg %eax,(%ecx) and a zero byte
-    source = TABLE.format(word=locked) + "int main(void) { static int v; return __atomic_fetch_add(&v, 1, 5); }"
+    source = (
+        TABLE.format(word=locked)
+        + "int main(void) { static int v; return __atomic_fetch_add(&v, 1, 5); }"
+    )
     found = inspect(str(native(tmp_path, source, "-s")))
     assert sum(f.locked.total() for f in found.functions) == 1
     assert found.data >= 32
@@ -98,7 +102,8 @@ def test_data_in_x86_text_is_not_shown_as_atomics(tmp_path):
 def test_data_in_arm64_text_is_not_shown_as_atomics(command, tmp_path):
     (tmp_path / "source.c").write_text(
         TABLE.format(word="0xb8200020")  # ldadd w0, w0, [x1]
-        + 'int main(void) { int v = 0; __asm__ volatile(".arch_extension lse\\n ldadd w0, w1, [%0]" :: "r"(&v) : "w0",'
+        + 'int main(void) { int v = 0; __asm__ volatile(".arch_extension lse\\n ldadd w0, w1, '
+        '[%0]" :: "r"(&v) : "w0",'
         ' "w1"); return v; }'
     )
     program = build(tmp_path / "program", tmp_path / "source.c")
@@ -115,16 +120,28 @@ def test_data_in_arm64_text_is_not_shown_as_atomics(command, tmp_path):
 @needs_cross_compiler
 @pytest.mark.parametrize("linker", ["bfd", "lld"])
 def test_calls_over_long_branch_veneers_are_seen(tmp_path, linker):
-    (tmp_path / "near.c").write_text("extern int far(int *); int main(void) { int v = 0; return far(&v); }")
-    (tmp_path / "far.c").write_text(
-        '__attribute__((section(".far"), noinline)) int far(int *p) { return __atomic_fetch_add(p, 1, 5); }'
+    (tmp_path / "near.c").write_text(
+        "extern int far(int *); int main(void) { int v = 0; return far(&v); }"
     )
-    (tmp_path / "script").write_text("SECTIONS { .far 0x20000000 : { *(.far) } } INSERT AFTER .bss;")
-    compiler = ("clang-19", "--target=aarch64-linux-gnu", "-moutline-atomics") if linker == "lld" else None
+    (tmp_path / "far.c").write_text(
+        '__attribute__((section(".far"), noinline)) int far(int *p) { return '
+        "__atomic_fetch_add(p, 1, 5); }"
+    )
+    (tmp_path / "script").write_text(
+        "SECTIONS { .far 0x20000000 : { *(.far) } } INSERT AFTER .bss;"
+    )
+    compiler = (
+        ("clang-19", "--target=aarch64-linux-gnu", "-moutline-atomics") if linker == "lld" else None
+    )
     program = build(
-        tmp_path / "program", "-no-pie", f"-fuse-ld={linker}", tmp_path / "near.c", tmp_path / "far.c",
-        f"-Wl,-T,{tmp_path / 'script'}", **({"compiler": compiler} if compiler else {}),
-    )  # fmt: skip
+        tmp_path / "program",
+        "-no-pie",
+        f"-fuse-ld={linker}",
+        tmp_path / "near.c",
+        tmp_path / "far.c",
+        f"-Wl,-T,{tmp_path / 'script'}",
+        **({"compiler": compiler} if compiler else {}),
+    )
     by_name = {f.name: dict(f.calls) for f in inspect(str(program)).functions}
     assert by_name["far"] == {"__aarch64_ldadd4_acq_rel": 1}
 
@@ -156,9 +173,12 @@ __aarch64_ldadd4_acq_rel:
 
 @needs_cross_compiler
 def test_helpers_without_a_test_of_the_cpu_are_named_as_what_they_are(command, tmp_path):
-    """The helpers of Rust's compiler_builtins, where a program is not linked with libgcc's: LL/SC on every CPU."""
+    """The helpers of Rust's compiler_builtins, where a program is not linked with libgcc's: LL/SC
+    on every CPU."""
     (tmp_path / "helper.S").write_text(LLSC_ONLY)
-    (tmp_path / "main.c").write_text("int main(void) { static int v; return __atomic_fetch_add(&v, 1, 4); }")
+    (tmp_path / "main.c").write_text(
+        "int main(void) { static int v; return __atomic_fetch_add(&v, 1, 4); }"
+    )
     program = build(tmp_path / "program", tmp_path / "main.c", tmp_path / "helper.S")
     found = inspect(str(program))
     assert dict(found.fixed) == {"__aarch64_ldadd4_acq_rel": 1}
@@ -184,8 +204,16 @@ def test_calls_of_libatomic_are_flagged(command, tmp_path):
 
 @needs_cross_compiler
 def test_with_libraries_looks_through_each(command, tmp_path):
-    library = build(tmp_path / "libsums.so", SOURCES / "sums.c", "-shared", "-fPIC", "-Wl,-soname,libsums.so")
-    program = build(tmp_path / "program", SOURCES / "calls_sums.c", library, "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed")
+    library = build(
+        tmp_path / "libsums.so", SOURCES / "sums.c", "-shared", "-fPIC", "-Wl,-soname,libsums.so"
+    )
+    program = build(
+        tmp_path / "program",
+        SOURCES / "calls_sums.c",
+        library,
+        "-Wl,-rpath,$ORIGIN",
+        "-Wl,--no-as-needed",
+    )
     answer = command("inspect", "--with-libraries", "--json", program)
     data = json.loads(answer.stdout)
     names = {Path(other["path"]).name: other for other in data["libraries"]}

@@ -1,4 +1,5 @@
-"""`linewright inspect` against nm, against instructions written down one by one, and against damaged files."""
+"""`linewright inspect` against nm, against instructions written down one by one, and against
+damaged files."""
 
 from __future__ import annotations
 
@@ -14,10 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linewright.elf import arm64, helpers, image
+from linewright.elf import arm64, image, outline_helpers
 from linewright.elf.inspection import inspect
 from linewright.errors import UserError
-from support.arm64_programs import GCC, ROOT, SOURCES, TRIPLET, build, needs_cross_compiler, nm_helpers, strip
+from support import waiting
+from support.arm64_programs import (
+    GCC,
+    ROOT,
+    SOURCES,
+    TRIPLET,
+    build,
+    needs_cross_compiler,
+    nm_helpers,
+    strip,
+)
 
 pytestmark = needs_cross_compiler
 
@@ -27,7 +38,9 @@ def sums(tmp_path_factory) -> Path:
     return build(tmp_path_factory.mktemp("inspect") / "sums", SOURCES / "sums.c")
 
 
-@pytest.mark.parametrize("flags", [(), ("-no-pie",), ("-static",), ("-mbranch-protection=standard",)])
+@pytest.mark.parametrize(
+    "flags", [(), ("-no-pie",), ("-static",), ("-mbranch-protection=standard",)]
+)
 def test_helpers_agree_with_nm_stripped_or_not(tmp_path, flags):
     program = build(tmp_path / "program", SOURCES / "sums.c", *flags)
     wanted = nm_helpers(program)
@@ -40,13 +53,18 @@ def test_helpers_agree_with_nm_stripped_or_not(tmp_path, flags):
 
 
 def test_every_helper_is_known_and_unknown_ones_are_told(tmp_path):
-    libgcc = subprocess.run([GCC, "-print-libgcc-file-name"], capture_output=True, text=True, check=True).stdout.strip()
-    listed = subprocess.run([f"{TRIPLET}-nm", "--defined-only", libgcc], capture_output=True, text=True).stdout
+    libgcc = subprocess.run(
+        [GCC, "-print-libgcc-file-name"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    listed = subprocess.run(
+        [f"{TRIPLET}-nm", "--defined-only", libgcc], capture_output=True, text=True
+    ).stdout
     names = sorted(set(re.findall(r" T (__aarch64_(?:cas|swp|ld)\w+)", listed)))
     assert len(names) == 125
     source = tmp_path / "all.c"
     source.write_text(
-        "".join(f"void {n}(void);\n" for n in names) + f"void (*const all[])(void) = {{{', '.join(names)}}};\n"
+        "".join(f"void {n}(void);\n" for n in names)
+        + f"void (*const all[])(void) = {{{', '.join(names)}}};\n"
     )
     found = inspect(str(strip(build(tmp_path / "all.so", source, "-shared", "-fPIC"))))
     assert sorted(found.recognised) == names
@@ -115,7 +133,9 @@ def test_inlined_forms_by_function(tmp_path):
     assembler = "-Wa,-march=armv8.3-a"
     found = {
         f.name: f
-        for f in inspect(str(build(tmp_path / "forms", source, "-march=armv8.3-a+nolse", assembler))).functions
+        for f in inspect(
+            str(build(tmp_path / "forms", source, "-march=armv8.3-a+nolse", assembler))
+        ).functions
     }
     assert dict(found["stores"].lse) == {"store": 4}
     assert dict(found["loads"].lse) == {"load": 3}
@@ -128,9 +148,7 @@ def test_inlined_forms_by_function(tmp_path):
 def test_encodings_agree_with_the_disassembler(sums):
     """Every word that objdump calls atomic in real libraries is found, and no other."""
     library = Path(f"/usr/{TRIPLET}/lib/libc.so.6")
-    listing = subprocess.run(
-        [f"{TRIPLET}-objdump", "-d", "-j", ".text", library], capture_output=True, text=True, check=True, timeout=400
-    ).stdout
+    listing = waiting.run([f"{TRIPLET}-objdump", "-d", "-j", ".text", library], check=True).stdout
     wanted: dict[str, int] = {"store": 0, "load": 0, "swap": 0, "cas": 0, "ll": 0}
     for mnemonic in re.findall(r"^ +[0-9a-f]+:\t[0-9a-f]{8} \t(\w+)", listing, re.M):
         for form, pattern in (
@@ -145,7 +163,9 @@ def test_encodings_agree_with_the_disassembler(sums):
     loaded = image.load(str(library))
     (text,) = [t for t in loaded.texts if len(t.code) > 100_000]
     seen = arm64.find(np.frombuffer(text.code, dtype="<u4"))
-    found |= {form: len(indices) for form, indices in seen.lse.items()} | {"ll": len(seen.exclusive_loads)}
+    found |= {form: len(indices) for form, indices in seen.lse.items()} | {
+        "ll": len(seen.exclusive_loads)
+    }
     assert found == wanted
     assert wanted["cas"] and wanted["ll"]
 
@@ -179,7 +199,10 @@ def test_the_command(command, sums):
     )
     assert "10 calls of helpers in 1 function; nothing inlined." in answer.stdout
     data = json.loads(command("inspect", "--json", sums).stdout)
-    assert data["machine"] == "arm64" and data["switchable"] == {"run_time": True, "link_time": False}
+    assert data["machine"] == "arm64" and data["switchable"] == {
+        "run_time": True,
+        "link_time": False,
+    }
     assert data["sums"] == {"helper_calls": 10, "inlined_lse": 0, "inlined_llsc": 0, "locked": 0}
     assert {name for f in data["functions"] for name in f["contains"]} == nm_helpers(sums)
     static = build(sums.with_name("static"), SOURCES / "sums.c", "-static")
@@ -207,7 +230,9 @@ def test_what_is_no_program_is_one_line(command, tmp_path, sums):
     (tmp_path / "mips").write_bytes(raw[:18] + struct.pack("<H", 8) + raw[20:])
     assert "MIPS" in command.refused("inspect", str(tmp_path / "mips"))
     (tmp_path / "big").write_bytes(
-        b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">HHIQQQIHHHHHH", 3, 183, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0)
+        b"\x7fELF\2\2\1"
+        + bytes(9)
+        + struct.pack(">HHIQQQIHHHHHH", 3, 183, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0)
     )
     assert "big-endian" in command.refused("inspect", str(tmp_path / "big"))
     object_file = build(tmp_path / "sums.o", SOURCES / "sums.c", "-c")
@@ -215,19 +240,32 @@ def test_what_is_no_program_is_one_line(command, tmp_path, sums):
 
 
 def test_text_above_every_program_is_refused(command, tmp_path, sums):
-    """All of it moved up by half the address space: nothing contradicts itself, but sums of addresses no longer fit."""
+    """All of it moved up by half the address space: nothing contradicts itself, but sums of
+    addresses no longer fit."""
     raw = bytearray(sums.read_bytes())
     for table, count, size, flags, address in ((32, 56, 56, None, 16), (40, 60, 64, 8, 16)):
-        start, entries = struct.unpack_from("<Q", raw, table)[0], struct.unpack_from("<H", raw, count)[0]
+        start, entries = (
+            struct.unpack_from("<Q", raw, table)[0],
+            struct.unpack_from("<H", raw, count)[0],
+        )
         for at in range(start, start + entries * size, size):
             if flags is None or struct.unpack_from("<Q", raw, at + flags)[0] & 2:
-                struct.pack_into("<Q", raw, at + address, struct.unpack_from("<Q", raw, at + address)[0] + (1 << 63))
+                struct.pack_into(
+                    "<Q",
+                    raw,
+                    at + address,
+                    struct.unpack_from("<Q", raw, at + address)[0] + (1 << 63),
+                )
     (tmp_path / "high").write_bytes(raw)
-    assert "its text lies where no program can" in command.refused("inspect", str(tmp_path / "high"))
+    assert "its text lies where no program can" in command.refused(
+        "inspect", str(tmp_path / "high")
+    )
 
 
 def test_what_is_made_for_a_dynamic_linker_without_auditing_is_told(command, tmp_path):
-    program = build(tmp_path / "program", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1")
+    program = build(
+        tmp_path / "program", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1"
+    )
     stand_in = build(
         tmp_path / "libc.musl-aarch64.so.1",
         SOURCES / "sums.c",
@@ -262,7 +300,10 @@ def _survives(path: Path, raw: bytes) -> None:
 
 # The beginning holds the headers; the section table is at the end.
 @settings(
-    max_examples=150, deadline=60_000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+    max_examples=150,
+    deadline=60_000,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
 )
 @given(data=st.data())
 def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
@@ -279,7 +320,10 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
         )
         width = data.draw(st.sampled_from((1, 2, 4, 8)))
         value = data.draw(
-            st.one_of(st.sampled_from((0, 1, 2, 7, 64, 2**31, 2**32 - 1, 2**63, 2**64 - 1)), st.integers(0, 2**64 - 1))
+            st.one_of(
+                st.sampled_from((0, 1, 2, 7, 64, 2**31, 2**32 - 1, 2**63, 2**64 - 1)),
+                st.integers(0, 2**64 - 1),
+            )
         )
         raw[where : where + width] = (value & (1 << 8 * width) - 1).to_bytes(width, "little")
     if data.draw(st.integers(0, 5)) == 0:
@@ -291,7 +335,9 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
 @given(
     st.lists(
         st.one_of(
-            st.sampled_from((0x90000010, 0x39400210, 0x34000070, 0xF8E00020, 0xD65F03C0, 0xD503245F)),
+            st.sampled_from(
+                (0x90000010, 0x39400210, 0x34000070, 0xF8E00020, 0xD65F03C0, 0xD503245F)
+            ),
             st.integers(0, 2**32 - 1),
         ),
         max_size=60,
@@ -300,6 +346,6 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, sums, data):
 )
 def test_no_words_upset_the_search(words, address):
     array = np.array(words, dtype="<u4")
-    helpers.find(array, address, ((0, 2**64),))
+    outline_helpers.find(array, address, ((0, 2**64),))
     arm64.find(array)
     arm64.stub_slots(array, address)

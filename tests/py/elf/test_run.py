@@ -1,5 +1,5 @@
-"""`linewright run`: the program takes the command's place, with the environment that switches it; refusals are one
-line."""
+"""`linewright run`: the program takes the command's place, with the environment that switches it;
+refusals are one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import platform
 import re
 import shutil
 import signal
-import subprocess
 
 import pytest
 from hypothesis import given, settings
@@ -18,15 +17,20 @@ from hypothesis import strategies as st
 from linewright import policy
 from linewright.commands import run as run_command
 from linewright.errors import UserError
+from linewright.trial import switching
+from support import waiting
 from support.arm64_programs import ROOT, SOURCES, build, needs_cross_compiler, strip
 
-on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "i686"), reason="tells what happens on x86")
+on_x86 = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "i686"), reason="tells what happens on x86"
+)
 AUDIT = ROOT / "build/arm64/src/outline/liblinewright_audit.so"
 
 
 @pytest.fixture(autouse=True)
 def not_these_tests(monkeypatch):
-    """A program takes the command's place: in this process that would end the tests without a word."""
+    """A program takes the command's place: in this process that would end the tests without a
+    word."""
 
     def refuse(program, *_):
         raise AssertionError(f"{program} would have taken the place of the tests")
@@ -45,21 +49,23 @@ def test_signals_reach_the_program(command, name):
     process = command.start("run", "--", "sh", "-c", "echo ready; exec sleep 600")
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(getattr(signal, name))
-    assert process.wait(timeout=300) == -getattr(signal, name)
+    assert process.wait() == -getattr(signal, name)
     process.communicate()
 
 
 def test_a_handler_of_the_program_is_asked(command):
-    process = command.start("run", "sh", "-c", "trap 'exit 42' TERM; echo ready; while :; do sleep 0.05; done")
+    process = command.start(
+        "run", "sh", "-c", "trap 'exit 42' TERM; echo ready; while :; do sleep 0.05; done"
+    )
     assert process.stdout.readline() == b"ready\n"
     process.terminate()
-    assert process.wait(timeout=300) == 42
+    assert process.wait() == 42
     process.communicate()
 
 
 @on_x86
 def test_x86_has_nothing_to_switch_and_says_so(command):
-    answer = command.apart("run", "--atomics", "llsc", "--verbose", "env")
+    answer = command.apart("run", "--atomics", "llsc", "env")
     assert answer.returncode == 0
     assert (
         answer.stderr.count("\n") == 1
@@ -75,19 +81,29 @@ def test_x86_has_nothing_to_switch_and_says_so(command):
         ({}, ["run"]),
         ({"LC_CTYPE": "C"}, ["run"]),
         ({"LC_CTYPE": "C.UTF-8"}, ["run"]),
-        ({}, ["trial", "--env", "A=1", "--env", "A=2", "--runs", "2", "--warmup", "0"]),
+        ({}, ["trial", "--env", "A=1", "--env", "A=2", "--runs", "2", "--set", "warmup=0"]),
     ],
 )
 def test_the_locale_is_the_one_that_was_given(command, given, before):
     """Python writes one of its own into its environment."""
-    plain = {key: value for key, value in command.environment().items() if not key.startswith(("LC_", "LANG"))}
-    answer = command.apart(*before, "--", "sh", "-c", "env | grep ^LC_ >> seen; true", env=plain | given)
+    plain = {
+        key: value
+        for key, value in command.environment().items()
+        if not key.startswith(("LC_", "LANG"))
+    }
+    answer = command.apart(
+        *before, "--", "sh", "-c", "env | grep ^LC_ >> seen; true", env=plain | given
+    )
     assert answer.returncode == 0, answer.stderr
-    assert set((command.directory / "seen").read_text().split()) == {f"{key}={value}" for key, value in given.items()}
+    assert set((command.directory / "seen").read_text().split()) == {
+        f"{key}={value}" for key, value in given.items()
+    }
 
 
 def test_options_behind_the_program_are_its_own(command):
-    assert command.apart("run", "echo", "--atomics", "-x", "--help").stdout == "--atomics -x --help\n"
+    assert (
+        command.apart("run", "echo", "--atomics", "-x", "--help").stdout == "--atomics -x --help\n"
+    )
     assert command.apart("run", "--", "echo", "--", "a").stdout == "-- a\n"
 
 
@@ -129,7 +145,7 @@ def on_arm64(monkeypatch, tmp_path):
 
     def run(*command: str, **options) -> dict:
         with pytest.raises(Replaced):
-            run_command.run(list(command), **({"atomics": "prefetch", "verbose": False} | options))
+            run_command.run(list(command), **({"atomics": "prefetch"} | options))
         return taken
 
     return run
@@ -144,14 +160,19 @@ def test_what_arm64_programs_are_given(on_arm64, monkeypatch):
     assert "LINEWRIGHT_VERBOSE" not in taken["environment"]
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
     assert (
-        on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
+        on_arm64("sh")["environment"]["GLIBC_TUNABLES"]
+        == "glibc.malloc.check=1:glibc.rtld.optional_static_tls=16384"
     )
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=99999")
     assert on_arm64("sh")["environment"]["GLIBC_TUNABLES"] == "glibc.rtld.optional_static_tls=99999"
     monkeypatch.setenv("LD_AUDIT", f"/another.so:{taken['library']}")
-    taken = on_arm64("sh", atomics="llsc", verbose=True)
+    monkeypatch.setenv("LINEWRIGHT_VERBOSE", "1")
+    taken = on_arm64("sh", atomics="llsc")
     assert taken["environment"]["LD_AUDIT"] == f"/another.so:{taken['library']}"
-    assert taken["environment"]["LINEWRIGHT_ATOMICS"] == "llsc" and taken["environment"]["LINEWRIGHT_VERBOSE"] == "1"
+    assert (
+        taken["environment"]["LINEWRIGHT_ATOMICS"] == "llsc"
+        and taken["environment"]["LINEWRIGHT_VERBOSE"] == "1"
+    )
 
 
 @needs_cross_compiler
@@ -160,14 +181,22 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypat
     assert on_arm64(str(dynamic))["said"] == []
     static = build(tmp_path / "static", SOURCES / "sums.c", "-static")
     assert "statically linked" in on_arm64(str(static))["said"][-1]
-    musl = build(tmp_path / "musl", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1")
+    musl = build(
+        tmp_path / "musl", SOURCES / "sums.c", "-Wl,--dynamic-linker=/lib/ld-musl-aarch64.so.1"
+    )
     assert "made for musl" in on_arm64(str(musl))["said"][-1]
     if platform.machine() == "aarch64" and os.path.exists("/bin/true"):
         assert "no arm64 program" in on_arm64("true")["said"][-1]
     other = build(tmp_path / "other", SOURCES / "sums.c")
-    with monkeypatch.context() as patch:  # to give a file some takes root, and a file system that keeps them
+    with (
+        monkeypatch.context() as patch
+    ):  # to give a file some takes root, and a file system that keeps them
         patch.setattr(
-            os, "getxattr", lambda path, name: b"some" if (path, name) == (str(dynamic), "security.capability") else b""
+            os,
+            "getxattr",
+            lambda path, name: (
+                b"some" if (path, name) == (str(dynamic), "security.capability") else b""
+            ),
         )
         patch.setattr(os, "getuid", lambda: 1000)
         assert "file capabilities" in on_arm64(str(dynamic))["said"][-1]
@@ -186,29 +215,48 @@ def test_what_cannot_be_reached_is_said_beforehand(on_arm64, tmp_path, monkeypat
 
 @pytest.fixture(scope="module")
 def wants_much_tls(tmp_path_factory):
-    """A program two of whose libraries want 40,000 and 15,000 bytes of thread-local memory, the first from the
-    start."""
+    """A program two of whose libraries want 40,000 and 15,000 bytes of thread-local memory, the
+    first from the start."""
     folder = tmp_path_factory.mktemp("tls")
-    for name, size, model in (("first", 40_000, "initial-exec"), ("second", 15_000, "global-dynamic")):
+    for name, size, model in (
+        ("first", 40_000, "initial-exec"),
+        ("second", 15_000, "global-dynamic"),
+    ):
         source = folder / f"{name}.c"
-        source.write_text(f"static __thread char room[{size}]; char *{name}(void) {{ return room; }}")
-        build(folder / f"lib{name}.so", source, "-shared", "-fPIC", f"-ftls-model={model}", f"-Wl,-soname,lib{name}.so")
+        source.write_text(
+            f"static __thread char room[{size}]; char *{name}(void) {{ return room; }}"
+        )
+        build(
+            folder / f"lib{name}.so",
+            source,
+            "-shared",
+            "-fPIC",
+            f"-ftls-model={model}",
+            f"-Wl,-soname,lib{name}.so",
+        )
     (folder / "main.c").write_text(
         "#include <stdio.h>\nchar *first(void), *second(void);\n"
-        "int main(void) { first()[1] = second()[1] = 1; static int v; __atomic_fetch_add(&v, 1, 5); return"
+        "int main(void) { first()[1] = second()[1] = 1; static int v; __atomic_fetch_add(&v, 1, "
+        "5); return"
         ' !puts("runs"); }'
     )
     return build(
-        folder / "program", folder / "main.c", folder / "libfirst.so", folder / "libsecond.so", "-Wl,-rpath,$ORIGIN"
+        folder / "program",
+        folder / "main.c",
+        folder / "libfirst.so",
+        folder / "libsecond.so",
+        "-Wl,-rpath,$ORIGIN",
     )
 
 
 @needs_cross_compiler
-def test_the_static_tls_that_a_program_needs_is_asked_for(wants_much_tls, on_arm64, tmp_path, monkeypatch):
+def test_the_static_tls_that_a_program_needs_is_asked_for(
+    wants_much_tls, on_arm64, tmp_path, monkeypatch
+):
     taken = on_arm64(str(wants_much_tls))
     room = int(taken["environment"]["GLIBC_TUNABLES"].rpartition("=")[2])
     assert 55_000 <= room <= 64_000 and taken["said"] == []
-    monkeypatch.setenv("GLIBC_TUNABLES", f"{run_command.TLS_TUNABLE}=1000")
+    monkeypatch.setenv("GLIBC_TUNABLES", f"{switching.TLS_TUNABLE}=1000")
     said = on_arm64(str(wants_much_tls))["said"]
     assert "gives 1000 bytes of thread-local memory; this program may need" in said[-1]
     monkeypatch.delenv("GLIBC_TUNABLES")
@@ -216,24 +264,26 @@ def test_the_static_tls_that_a_program_needs_is_asked_for(wants_much_tls, on_arm
     shutil.copy(wants_much_tls, missing)
     shutil.copy(wants_much_tls.with_name("libsecond.so"), tmp_path)
     assert (
-        "not found, so their thread-local memory is not provided for: libfirst.so" in on_arm64(str(missing))["said"][-1]
+        "not found, so their thread-local memory is not provided for: libfirst.so"
+        in on_arm64(str(missing))["said"][-1]
     )
-    monkeypatch.setattr(run_command, "_has_tunable", lambda interpreter: False)
+    monkeypatch.setattr(switching, "_has_tunable", lambda interpreter: False)
     assert "knows no glibc.rtld.optional_static_tls" in on_arm64(str(wants_much_tls))["said"][-1]
 
 
 @needs_cross_compiler
 @pytest.mark.skipif(
-    shutil.which("qemu-aarch64") is None or not AUDIT.is_file(), reason="needs the emulator and the arm64 library"
+    shutil.which("qemu-aarch64") is None or not AUDIT.is_file(),
+    reason="needs the emulator and the arm64 library",
 )
 def test_with_that_room_the_program_starts_and_without_it_does_not(wants_much_tls):
-    room = run_command.tls_room(str(wants_much_tls))
-    for room_given, starts in ((run_command.TLS_LEAST, False), (room, True)):
-        wanted = run_command.switched({}, "prefetch", False, AUDIT, room_given)
+    room = switching.tls_room(str(wants_much_tls))
+    for room_given, starts in ((switching.TLS_LEAST, False), (room, True)):
+        wanted = switching.switched({}, "prefetch", AUDIT, room_given)
         emulator = ["qemu-aarch64", "-cpu", "max", "-L", "/usr/aarch64-linux-gnu"]
         for name, value in wanted.items():
             emulator += ["-E", f"{name}={value}"]
-        done = subprocess.run([*emulator, wants_much_tls], capture_output=True, text=True, timeout=300)
+        done = waiting.run([*emulator, wants_much_tls])
         assert (done.stdout == "runs\n") == starts, done.stderr
         assert starts or "static TLS" in done.stderr
 
@@ -241,23 +291,24 @@ def test_with_that_room_the_program_starts_and_without_it_does_not(wants_much_tl
 def test_the_library_must_be_one_that_can_be_named(monkeypatch, tmp_path):
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(tmp_path / "absent.so"))
     with pytest.raises(UserError, match="no such file"):
-        run_command.find_library()
+        switching.find_library()
     odd = tmp_path / "with:colon"
     odd.mkdir()
     (odd / "a.so").write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(odd / "a.so"))
     with pytest.raises(UserError, match="':'"):
-        run_command.find_library()
+        switching.find_library()
 
 
 @needs_cross_compiler
 @pytest.mark.skipif(
-    shutil.which("qemu-aarch64") is None or not AUDIT.is_file(), reason="needs the emulator and the arm64 library"
+    shutil.which("qemu-aarch64") is None or not AUDIT.is_file(),
+    reason="needs the emulator and the arm64 library",
 )
 def test_that_environment_switches_a_program(tmp_path):
     """What the command would set, given to an emulated program."""
     program = strip(build(tmp_path / "sums", SOURCES / "sums.c"))
-    wanted = run_command.switched({}, "prefetch", True, AUDIT)
+    wanted = switching.switched({"LINEWRIGHT_VERBOSE": "1"}, "prefetch", AUDIT)
     emulator = [
         "qemu-aarch64",
         "-cpu",
@@ -267,10 +318,12 @@ def test_that_environment_switches_a_program(tmp_path):
         "-E",
         f"LD_AUDIT={wanted.pop('LD_AUDIT')}",
     ]
-    done = subprocess.run([*emulator, program], capture_output=True, text=True, timeout=300, env=os.environ | wanted)
+    done = waiting.run([*emulator, program], env=os.environ | wanted)
     assert (done.returncode, done.stdout) == (0, "sums exact\n")
     assert re.search(
-        r"^linewright: audit\[\d+ sums.stripped\]: the program: 10 helpers found, 10 changed$", done.stderr, re.M
+        r"^linewright: audit\[\d+ sums.stripped\]: the program: 10 helpers found, 10 changed$",
+        done.stderr,
+        re.M,
     )
 
 
@@ -279,10 +332,19 @@ def c_parser(tmp_path_factory):
     """The library's own parser of settings."""
     compiler = shutil.which("gcc") or pytest.skip("no native compiler")
     library = tmp_path_factory.mktemp("policy") / "policy.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-I", ROOT / "include", "-o", library, ROOT / "src/atomic/policy_parse.c"],
+    waiting.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-I",
+            ROOT / "include",
+            "-o",
+            library,
+            ROOT / "src/atomic/policy_parse.c",
+        ],
         check=True,
-        timeout=300,
+        text=False,
     )
     parse = ctypes.CDLL(str(library)).lw_policy_parse
 
@@ -293,7 +355,21 @@ def c_parser(tmp_path_factory):
 
 
 _words = st.sampled_from(
-    ["default", "store", "load", "llsc", "prefetch", "void", "fetch", "xchg", "cas", "near", "", " load", "LOAD"]
+    [
+        "default",
+        "store",
+        "load",
+        "llsc",
+        "prefetch",
+        "void",
+        "fetch",
+        "xchg",
+        "cas",
+        "near",
+        "",
+        " load",
+        "LOAD",
+    ]
 )
 _items = st.one_of(_words, st.tuples(_words, _words).map("=".join), st.text("aloc=,d", max_size=6))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support import waiting
 from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
 
@@ -46,7 +47,7 @@ def run(built):
         env = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
             "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
         command = [sys.executable, "-m", "linewright", "find", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=env, **more)
+        return waiting.run(command, env=env, **more)
 
     return start
 

@@ -1,10 +1,10 @@
-"""The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages and watchpoints,
-decoded here.
+"""The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages
+and watchpoints, decoded here.
 
-Emulation interrupts between blocks of translated code, so where samples fall and what anything costs says nothing about
-a core. For the same reason the C library's locks cannot be tried here: their helpers' atomic instruction stands before
-a return, where a block ends, and every sample falls into the caller.
-"""
+Emulation interrupts between blocks of translated code, so where samples fall and what anything
+costs says nothing about a core. For the same reason the C library's locks cannot be tried here:
+their helpers' atomic instruction stands before a return, where a block ends, and every sample falls
+into the caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from linewright.find import live, sources
-from linewright.find.schema import Result
+from linewright.find.sharing_schema import Result
 from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "system"))
@@ -64,7 +64,9 @@ def streams() -> dict[str, list[bytes]]:
 
 def result(lines: list[bytes]) -> Result:
     gathered = live.gather(lines, watch=False)
-    assert gathered.start.arch == "arm64" and gathered.start.source == "timer" and not gathered.damaged
+    assert (
+        gathered.start.arch == "arm64" and gathered.start.source == "timer" and not gathered.damaged
+    )
     return sources.result_of(gathered, "planted")
 
 
@@ -73,21 +75,30 @@ def result(lines: list[bytes]) -> Result:
     [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("jit", "true_counter", "true"),
      ("tls_shared", "own_counter of thread ", "true")],
 )  # fmt: skip
-def test_shared_lines_are_named_from_arm64_samples(streams, kind: str, name: str, wanted: str) -> None:
+def test_shared_lines_are_named_from_arm64_samples(
+    streams, kind: str, name: str, wanted: str
+) -> None:
     found = result(streams[kind])
     assert found.samples > 20  # on a busy machine the emulated clock runs on without the program
     line = next((line for line in found.lines if name in line.object), None)
-    assert line is not None and line.kind == wanted and line.threads == 2, [(x.object, x.kind) for x in found.lines]
+    assert line is not None and line.kind == wanted and line.threads == 2, [
+        (x.object, x.kind) for x in found.lines
+    ]
 
 
 def test_a_refusal_names_the_setting_and_what_it_should_be(streams) -> None:
-    with pytest.raises(live.Refused, match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do"):
+    with pytest.raises(
+        live.Refused, match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do"
+    ):
         live.gather(streams[REFUSED])
 
 
 def test_the_control_gives_none(streams) -> None:
     found = result(streams["private"])
-    assert found.samples > 40 and [line for line in found.lines if line.kind in ("true", "false")] == []
+    assert (
+        found.samples > 40
+        and [line for line in found.lines if line.kind in ("true", "false")] == []
+    )
 
 
 def test_the_sites_are_functions_of_the_program(streams) -> None:

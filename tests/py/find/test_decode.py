@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from linewright.find.decode import POINTER, Decoder
+from linewright.elf.symbols import content, module
+from linewright.find.decode import NEAR, POINTER, Decoder
 
 BASE = 0x40_0000
 REGISTERS = [0x1000 * (n + 1) for n in range(33)]
@@ -61,7 +64,9 @@ def test_an_address_register_that_the_operation_overwrites_is_lost() -> None:
 
 
 def test_two_instructions_behind_is_not_sure() -> None:
-    assert sure("x86_64", "f0 48 83 07 01 48 ff c0 90", 8) is None  # lock addq; inc %rax; sample here
+    assert (
+        sure("x86_64", "f0 48 83 07 01 48 ff c0 90", 8) is None
+    )  # lock addq; inc %rax; sample here
 
 
 def test_a_plain_add_is_a_candidate_only() -> None:
@@ -79,7 +84,9 @@ def test_a_store_behind_the_sample_counts_until_its_register_changes() -> None:
 
 
 def test_nothing_is_taken_from_before_a_return() -> None:
-    assert sure("x86_64", "f0 48 ff 07 c3 90", 5) is None  # lock incq (%rdi); ret; another function begins
+    assert (
+        sure("x86_64", "f0 48 ff 07 c3 90", 5) is None
+    )  # lock incq (%rdi); ret; another function begins
 
 
 def test_accesses_through_the_thread_register_need_the_threads_pointer() -> None:
@@ -110,12 +117,16 @@ def test_code_that_is_not_known_gives_nothing() -> None:
 
 
 def test_i386_code_in_its_own_mode() -> None:
-    decoder = Decoder("x86_64", Bytes(bytes.fromhex("40 f0 0f c7 0f 90")))  # inc %eax; lock cmpxchg8b (%edi)
+    decoder = Decoder(
+        "x86_64", Bytes(bytes.fromhex("40 f0 0f c7 0f 90"))
+    )  # inc %eax; lock cmpxchg8b (%edi)
     assert decoder.sure(1, BASE + 5, 32).address(REGISTERS) == REGISTERS[5]
 
 
 def test_an_i386_machine_decodes_its_own_mode_without_being_asked() -> None:
-    decoder = Decoder("i386", Bytes(bytes.fromhex("40 f0 ff 83 00 ff ff ff 90")))  # inc %eax; lock incl -0x100(%ebx)
+    decoder = Decoder(
+        "i386", Bytes(bytes.fromhex("40 f0 ff 83 00 ff ff ff 90"))
+    )  # inc %eax; lock incl -0x100(%ebx)
     found = decoder.before(1, BASE + 8)
     assert found.access == "atomic" and decoder.mnemonic(1, BASE) == "inc"
     assert found.address([0, 0x10] + [0] * 8) == 0xFFFFFF10, "addresses have 32 bits"
@@ -145,3 +156,76 @@ def test_an_llsc_loop_of_arm64() -> None:
 def test_a_stack_access_of_arm64_is_left_out() -> None:
     decoder = Decoder("arm64", Bytes(bytes.fromhex("e00300f9 1f2003d5")))  # str x0,[sp]
     assert decoder.operands(1, BASE + 4) == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "role"),
+    [
+        ("488b07 4885c0 74f8 c3", 0, "waits"),  # 1: mov (%rdi),%rax; test %rax,%rax; je 1b
+        ("f390 48833f00 74f8 c3", 2, "waits"),  # 1: pause; cmpq $0,(%rdi); je 1b
+        ("488b07 4801c1 48ffce 75f5 c3", 0, ""),  # a loop that sums up and counts
+        ("488b07 488903 4885c0 74f5 c3", 0, ""),  # a loop that copies
+        ("f0480fc107 4889c6 c3", 0, "old value"),  # lock xadd %rax,(%rdi); mov %rax,%rsi
+        ("f0480fc107 c3", 0, "old value"),  # returned
+        ("f0480fc107 b801000000 c3", 0, ""),  # overwritten
+        ("f0480fc10f c3", 0, ""),  # lock xadd %rcx,(%rdi): lost at the return
+    ],
+)
+def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
+    assert Decoder("x86_64", Bytes(bytes.fromhex(code))).role(1, BASE + at) == role
+
+
+def test_what_an_access_is_for_on_arm64() -> None:
+    # 1: ldr x1,[x0]; cbz x1,1b; ret, and ldadd x1,x2,[x0]; mov x3,x2; ret
+    assert Decoder("arm64", Bytes(bytes.fromhex("010040f9 e1ffffb4 c0035fd6"))).role(1, BASE)
+    used, lost = "020021f8 e30302aa c0035fd6", "020021f8 c0035fd6"
+    assert Decoder("arm64", Bytes(bytes.fromhex(used))).role(1, BASE) == "old value"
+    assert Decoder("arm64", Bytes(bytes.fromhex(lost))).role(1, BASE) == ""
+
+
+def test_code_that_changed_is_decoded_anew() -> None:
+    """A page of a JIT compiler, read before it was filled."""
+    source = Bytes(bytes(16))
+    decoder = Decoder("x86_64", source)
+    assert decoder.sure(1, BASE + 4) is None and decoder.operands(1, BASE + 4)
+    source.code = bytes.fromhex("f048ff07 c3").ljust(16, b"\0")  # lock incq (%rdi)
+    assert decoder.sure(1, BASE + 4) is None
+    decoder.forget(1, BASE // 4096)
+    assert decoder.sure(1, BASE + 4).mnemonic == "lock inc"
+
+
+def test_a_close_look_sees_what_the_wide_one_sees() -> None:
+    """At every instruction of a large function of what runs this test."""
+    maps = Path("/proc/self/maps").read_text().split()
+    loaded = {
+        word for word in maps if Path(word).name.startswith(("python3", "libpython", "libc."))
+    }
+    some = [(f, path) for path in loaded for f in module(path).functions]
+    function, path = max(some, key=lambda pair: pair[0].size)
+    source = Bytes(content(path, function.address, min(function.size, 8000)))
+    starts = [i.address for i in Decoder("x86_64", source)._arch.forwards(source.code, BASE, 64)]
+    wide, close = Decoder("x86_64", source), Decoder("x86_64", source)
+    differ = 0
+    for ip in starts[20:-20]:
+        seen = [
+            [o for o in some if -1 <= o.distance <= NEAR]
+            for some in (wide.operands(1, ip), close.close(1, ip))
+        ]
+        differ += [o._replace(joined=False) for o in seen[0]] != [
+            o._replace(joined=False) for o in seen[1]
+        ]
+    assert len(starts) > 500 and differ <= len(starts) // 100
+
+
+@pytest.mark.parametrize(
+    ("arch", "code"),
+    [("x86_64", "90 8703 90"), ("x86_64", "90 8603 90"), ("x86_64", "90 f00fb10b 90"),
+     ("arm64", "1f2003d5 e00320f8"), ("arm64", "1f2003d5 207c5fc8 1f2003d5")],
+)  # fmt: skip
+def test_no_atomic_operation_is_passed_over_by_its_bytes(arch: str, code: str) -> None:
+    """xchg (%rbx) of 4 bytes and 1, lock cmpxchg; stadd-like ldadd, ldxr before a nop: what is
+    decoded at once and what is looked at first agree."""
+    source = Bytes(bytes.fromhex(code))
+    for after in range(1, len(source.code) + 1):
+        whole = [o for o in Decoder(arch, source).operands(1, BASE + after) if o.sure]
+        assert Decoder(arch, source).sure(1, BASE + after) == (whole[0] if whole else None)

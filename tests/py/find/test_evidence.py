@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from linewright.find.evidence import Evidence, Place, Thread, byte_mask, judge, paired, runs
-from linewright.find.objects import Object, Objects
+from collections import Counter
+from random import Random
+
+from linewright.elf import types
+from linewright.find.decode import Decoder
+from linewright.find.evidence import (
+    Evidence,
+    LineEvidence,
+    LinePlace,
+    SiteKey,
+    Thread,
+    byte_mask,
+    collect,
+    collect_near,
+    judge,
+    paired,
+    runs,
+)
+from linewright.find.names import Names
+from linewright.find.objects import Object, Objects, Stacks
+from linewright.find.sharing_result import Judge
+from linewright.find.sharing_schema import Hot, Map, Sample
+from linewright.find.space import Spaces
 
 
 def thread(
-    written: tuple[int, int] | None = None, read: tuple[int, int] | None = None, when: tuple[int, int] = (0, 10)
+    written: tuple[int, int] | None = None,
+    read: tuple[int, int] | None = None,
+    when: tuple[int, int] = (0, 10),
 ) -> Thread:
     """A thread that used these bytes (offset, size) in that stretch of time."""
     return Thread(
@@ -47,9 +70,17 @@ def test_one_thread_is_alone() -> None:
 
 
 def test_threads_one_after_the_other_share_nothing() -> None:
-    """A stack that the next thread gets at the same address, a block that is freed and allocated again."""
+    """A stack that the next thread gets at the same address, a block that is freed and allocated
+    again."""
     assert (
-        judge([thread((0, 8), when=(0, 10)), thread((0, 8), when=(11, 20)), thread((0, 8), when=(21, 30))]) == "alone"
+        judge(
+            [
+                thread((0, 8), when=(0, 10)),
+                thread((0, 8), when=(11, 20)),
+                thread((0, 8), when=(21, 30)),
+            ]
+        )
+        == "alone"
     )
 
 
@@ -58,14 +89,14 @@ def test_true_wins_over_false_on_one_line() -> None:
 
 
 def test_neighbouring_lines_share_on_128_bytes_only() -> None:
-    low, high = (Evidence(Place((1,), n), 1, 64 * n) for n in (0, 1))
+    low, high = (Evidence(LinePlace((1,), n), 1, 64 * n) for n in (0, 1))
     low.threads[1], high.threads[2] = thread((0, 8)), thread((0, 8))
     assert judge(low.threads.values()) == judge(high.threads.values()) == "alone"
     assert judge(paired(low, high)) == "false"
 
 
 def test_one_thread_on_both_lines_of_a_pair_is_alone() -> None:
-    low, high = (Evidence(Place((1,), n), 1, 64 * n) for n in (0, 1))
+    low, high = (Evidence(LinePlace((1,), n), 1, 64 * n) for n in (0, 1))
     low.threads[1] = high.threads[1] = thread((0, 8))
     assert judge(paired(low, high)) == "alone"
 
@@ -80,9 +111,138 @@ def test_runs_of_bytes() -> None:
 
 
 def test_a_line_of_several_variables_names_them_all(monkeypatch) -> None:
-    known = {0: "flag", 8: "counters", 16: "counters + 8", 24: "data at 0x18", 32: "b", 40: "c", 48: "d", 56: "e"}
+    known = {
+        0: "flag",
+        8: "counters",
+        16: "counters + 8",
+        24: "data at 0x18",
+        32: "b",
+        40: "c",
+        48: "d",
+        56: "e",
+    }
     objects = Objects(None, None, None, None)
-    monkeypatch.setattr(objects, "name", lambda pid, address: Object(known[address], "static"))
-    assert objects.all_names(1, [8, 16]) == "counters"
-    assert objects.all_names(1, [0, 8, 16]) == "flag, counters"
-    assert objects.all_names(1, list(known)) == "flag, counters, data at 0x18, b and 3 more"
+    monkeypatch.setattr(objects, "name", lambda pid, at, when: Object(known[at], "static"))
+    assert objects.all_names(1, [8, 16], 0) == "counters"
+    assert objects.all_names(1, [0, 8, 16], 0) == "flag, counters"
+    assert objects.all_names(1, list(known), 0) == "flag, counters, data at 0x18, b and 3 more"
+
+
+def table(thread_of, lines: int = 200, rounds: int = 12) -> list[Hot]:
+    """What is said of a table whose lines one instruction adds to, by the thread and CPU that
+    `thread_of` gives of a line and a sequence of random numbers."""
+    spaces, random = Spaces(), Random(1)
+    found = LineEvidence(spaces)
+    by_thread: Counter[int] = Counter()
+    for n in range(rounds * lines):
+        line, time = random.randrange(lines), n * 500_000 + random.randrange(10**6)
+        tid = thread_of(line, random)
+        sample = Sample(time_ns=time, pid=1, tid=tid, cpu=tid, ip=16, bits=64)
+        e = found.at(1, 4096 + 64 * line)
+        e.touch(tid, 0, 8, True, sample.time_ns)
+        e.count(SiteKey(1, 16, "atomic", "lock add"), sample)
+        by_thread[tid] += 1
+    names, stacks = Names(spaces), Stacks(spaces, 7)
+    judge = Judge(spaces, names, Objects(spaces, names, stacks, None), found, by_thread, "x86_64")
+    return judge.shared()
+
+
+def test_a_table_that_is_hot_as_a_whole_is_one_line_of_the_page() -> None:
+    """Each of its lines has 1.6 % of the time or less, and all of them have all of it."""
+    (hot,) = table(lambda line, random: random.choice((1, 2)))
+    assert (hot.kind, hot.lines, hot.threads) == ("true", 200, 2)
+    assert hot.share.value == 1 and hot.movement.answer != "by_turns"
+
+
+def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> None:
+    """Two instructions in two mappings; either has too few lines to be a table by itself."""
+    layout = types.Layout("node", 64, 64, None)
+    spaces, found, by_thread = Spaces(), None, Counter({1: 300, 2: 300})
+    for start in (4096, 1 << 20):
+        where = dict(offset=0, device=0, inode=0, path="", executable=False, shared=False)
+        spaces.mapping(Map(time_ns=0, pid=1, start=start, length=4096, writable=True, **where))
+    found = LineEvidence(spaces)
+    for n in range(10):
+        for ip, start in ((16, 4096), (32, 1 << 20)):
+            e = found.at(1, start + 64 * n)
+            for tid in (1, 2):
+                sample = Sample(time_ns=n, pid=1, tid=tid, cpu=tid, ip=ip, bits=64)
+                e.touch(tid, 0, 8, True, n)
+                e.count(SiteKey(1, ip, "atomic", "lock add"), sample)
+    names = Names(spaces)
+    objects = Objects(spaces, names, Stacks(spaces, 7), None)
+
+    def summed(typed) -> list[Hot]:
+        judge = Judge(spaces, names, objects, found, by_thread, "x86_64")
+        monkeypatch.setattr(judge, "_behind", lambda e, key: typed)
+        monkeypatch.setattr(judge, "_pointed", lambda e: [])
+        return [hot for hot in judge.shared() if hot.lines > 1]
+
+    monkeypatch.setattr(types.Layout, "fields", lambda *_: [types.Field(8, 8, ".hits", "long")])
+    (hot,) = summed((layout, 8))
+    assert (hot.object, hot.lines, hot.kind) == (
+        "objects of type node (.hits), on 20 lines",
+        20,
+        "true",
+    )
+    assert {site.offset for site in hot.sites} == {16, 32}
+    assert summed(None) == []
+
+
+def test_a_table_of_which_each_thread_has_its_part_is_not_shared() -> None:
+    assert table(lambda line, random: 1 + line // 100) == []
+
+
+def test_a_store_before_a_fence_has_the_time_of_the_fence() -> None:
+    """mov %rax,(%rdi); lock orq $0,(%rsp): every sample falls behind the fence."""
+    code = bytes.fromhex("488907f048830c2400")
+
+    class Code(Spaces):
+        def read_code(self, pid, start, end):
+            page = code.rjust(len(code) + 4096, b"\x90").ljust(8192, b"\x90")
+            return start, page[start - 4096 : end - 4096]
+
+    spaces = Code()
+    registers = [0] * 18
+    registers[5], registers[7] = 0x10000, 0x20000
+    ip = 4096 + 4096 + len(code)
+    sample = Sample(time_ns=1, pid=1, tid=1, cpu=0, ip=ip, bits=64, registers=registers)
+    found = LineEvidence(spaces)
+    wanted = found.at(1, 0x10000)
+    collect_near([sample], Decoder("x86_64", spaces), found, {wanted.place})
+    assert (wanted.samples, wanted.near) == (1, 1)
+    other = LineEvidence(spaces)
+    fence = other.at(1, 0x20000)  # the lock's own line is the one that is asked about
+    other.at(1, 0x10000)
+    collect_near([sample], Decoder("x86_64", spaces), other, {fence.place, other.place(1, 0x10000)})
+    assert other.at(1, 0x10000).samples == 0
+
+
+class _TwoBranches:
+    """0: lock addq $1,(%rax); 5: dec %rcx; 8: jne 0; 10: lock addq $1,(%rdx); 15: jmp 5."""
+
+    code = bytes.fromhex("f048830001 48ffc9 75f6 f048830201 ebf4 c3")
+
+    def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]:
+        at, until = max(start, 0x1000), min(end, 0x1000 + len(self.code))
+        return (at, self.code[at - 0x1000 : until - 0x1000]) if at < until else (end, b"")
+
+
+def _branches(strays: int) -> list:
+    """What two threads touch, of which one adds at each place; the second one's samples fall behind
+    its jump in `strays` of 100."""
+    registers = [0x8000, 0, 0, 0x8020, *[0] * 14]
+    places = [(1, 5)] * 100 + [(2, 5)] * strays + [(2, 15)] * (100 - strays)
+    samples = [
+        Sample(time_ns=n, pid=1, tid=tid, ip=0x1000 + at, bits=64, registers=registers)
+        for n, (tid, at) in enumerate(places)
+    ]
+    lines = LineEvidence(Spaces())
+    collect(samples, Decoder("x86_64", _TwoBranches()), lines)
+    (evidence,) = lines.known.values()
+    return [runs(evidence.threads[tid].touched) for tid in (1, 2)]
+
+
+def test_a_thread_that_came_by_a_jump_is_no_user_of_what_stands_before_it() -> None:
+    assert _branches(strays=0) == _branches(strays=2) == [[(0, 8)], [(32, 8)]]
+    assert _branches(strays=20) == [[(0, 8)], [(0, 8), (32, 8)]], "really there"

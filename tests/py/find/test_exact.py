@@ -1,5 +1,5 @@
-"""Under the emulator every access is seen: kinds and bytes are exact, controls give none, arm64 programs run here
-too."""
+"""Under the emulator every access is seen: kinds and bytes are exact, controls give none, arm64
+programs run here too."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ SECONDS = "2"
 
 @pytest.fixture(scope="module")
 def arm64(tmp_path_factory):
-    """The planted programs for arm64, with outline helpers as compilers emit them by default, and the library that they
-    load."""
+    """The planted programs for arm64, with outline helpers as compilers emit them by default, and
+    the library that they load."""
     compiler = shutil.which("aarch64-linux-gnu-g++")
     if compiler is None or shutil.which("qemu-aarch64") is None:
         pytest.skip("no arm64 compiler, or no emulator")
     program = tmp_path_factory.mktemp("arm64") / "planted"
-    subprocess.run([compiler, "-std=c++20", "-O2", "-g", "-pthread", "-o", program, SOURCE], check=True)
+    subprocess.run(
+        [compiler, "-std=c++20", "-O2", "-g", "-pthread", "-o", program, SOURCE], check=True
+    )
     library = [
         "-x",
         "c",
@@ -56,19 +58,25 @@ CASES = [
 
 
 def line_of(result: dict, name: str) -> dict:
-    """The line of a variable; not always the first: on a busy machine others, of the C library's, were seen to change
-    hands more often."""
+    """The line of a variable; not always the first: on a busy machine others, of the C library's,
+    were seen to change hands more often."""
     found = next((line for line in result["lines"] if name in line["object"]), None)
     assert found is not None, shared(result)
     return found
 
 
 def shared(result: dict) -> list[tuple[str, str]]:
-    return [(line["object"], line["kind"]) for line in result["lines"] if line["kind"] in ("true", "false")]
+    return [
+        (line["object"], line["kind"])
+        for line in result["lines"]
+        if line["kind"] in ("true", "false")
+    ]
 
 
 @pytest.mark.parametrize(("kind", "name", "wanted"), CASES)
-def test_planted_lines_of_a_native_program(native, found, kind: str, name: str, wanted: str) -> None:
+def test_planted_lines_of_a_native_program(
+    native, found, kind: str, name: str, wanted: str
+) -> None:
     assert line_of(found("--exact", "--", native, kind, 2, SECONDS), name)["kind"] == wanted
 
 
@@ -84,7 +92,10 @@ def test_controls_give_none(native, found, kind: str) -> None:
 
 def test_an_outline_helper_is_told_apart_by_its_caller(arm64, found) -> None:
     sites = line_of(found("--exact", "--", arm64, "true", 2, SECONDS), "true_counter")["sites"]
-    assert any(s["function"].startswith("__aarch64_ldadd8") and "true_sharing" in s["caller"] for s in sites)
+    assert any(
+        s["function"].startswith("__aarch64_ldadd8") and "true_sharing" in s["caller"]
+        for s in sites
+    )
 
 
 def test_all_calls_of_outline_helpers_are_listed_by_call_site(arm64, found, tmp_path) -> None:
@@ -95,7 +106,10 @@ def test_all_calls_of_outline_helpers_are_listed_by_call_site(arm64, found, tmp_
     bare = tmp_path / "bare"
     subprocess.run(["aarch64-linux-gnu-strip", "-o", bare, arm64], check=True)
     stripped = found("--exact", "--", bare, "private", 2, SECONDS)["helpers"]
-    assert (stripped[0]["helper"], stripped[0]["offset"]) == (calls[0]["helper"], calls[0]["offset"])
+    assert (stripped[0]["helper"], stripped[0]["offset"]) == (
+        calls[0]["helper"],
+        calls[0]["offset"],
+    )
 
 
 def owner(line: dict, variable: str) -> int:
@@ -105,14 +119,24 @@ def owner(line: dict, variable: str) -> int:
 
 def test_thread_local_variables_have_names(native, arm64, found) -> None:
     for program in (native, arm64):
-        line = line_of(found("--exact", "--", program, "tls_shared", 2, SECONDS), "own_counter of thread ")
-        assert owner(line, "own_counter") in {touch["thread"] for touch in line["touches"]} and line["kind"] == "true"
+        line = line_of(
+            found("--exact", "--", program, "tls_shared", 2, SECONDS), "own_counter of thread "
+        )
+        assert (
+            owner(line, "own_counter") in {touch["thread"] for touch in line["touches"]}
+            and line["kind"] == "true"
+        )
 
 
 def test_thread_local_variables_of_libraries_have_names(native, arm64, found) -> None:
     for program in (native, arm64):
-        line = line_of(found("--exact", "--", program, "tls_library", 2, SECONDS), "plugin_own of thread ")
-        assert owner(line, "plugin_own") in {touch["thread"] for touch in line["touches"]} and line["kind"] == "true"
+        line = line_of(
+            found("--exact", "--", program, "tls_library", 2, SECONDS), "plugin_own of thread "
+        )
+        assert (
+            owner(line, "plugin_own") in {touch["thread"] for touch in line["touches"]}
+            and line["kind"] == "true"
+        )
 
 
 def test_no_rate_and_no_time_is_claimed(native, found) -> None:
@@ -122,8 +146,11 @@ def test_no_rate_and_no_time_is_claimed(native, found) -> None:
 
 
 def test_bytes_are_exact_also_within_a_word(native, found) -> None:
-    """The mutex: lock, owner and number of users are written, and the count of a recursive one is not."""
-    touch = line_of(found("--exact", "--", native, "mutex", 2, SECONDS), "planted_mutex")["touches"][0]
+    """The mutex: lock, owner and number of users are written, and the count of a recursive one is
+    not."""
+    touch = line_of(found("--exact", "--", native, "mutex", 2, SECONDS), "planted_mutex")[
+        "touches"
+    ][0]
     covered = {byte for at, size in touch["bytes"] for byte in range(at, at + size)}
     assert {0, 8, 12} <= covered and 4 not in covered
 

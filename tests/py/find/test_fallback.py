@@ -1,4 +1,5 @@
-"""Without perf_event_open: samples from a signal handler in a preloaded library, and the page says so."""
+"""Without perf_event_open: samples from a signal handler in a preloaded library, and the page says
+so."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import sys
 
 import pytest
 
+from support import waiting
 from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
 
@@ -24,7 +26,7 @@ def refused(built):
         env = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
             "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
         command = [DENY, sys.executable, "-m", "linewright", "find", "--json", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+        return waiting.run(command, env=env)
 
     return start
 
@@ -36,7 +38,11 @@ def result(done: subprocess.CompletedProcess[str]) -> dict:
 
 @pytest.mark.parametrize(
     ("kind", "name", "wanted"),
-    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("mutex", "planted_mutex", "true")],
+    [
+        ("true", "true_counter", "true"),
+        ("false", "false_counters", "false"),
+        ("mutex", "planted_mutex", "true"),
+    ],
 )
 def test_locked_operations_are_found(refused, built, kind: str, name: str, wanted: str) -> None:
     found = result(refused("--", built, kind, 2, SECONDS))

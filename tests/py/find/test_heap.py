@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
-from linewright.find.heap import Table, empty_table
+from linewright.find import heap
+from linewright.find.heap import HeapTable, empty_table
+from linewright.find.objects import Block
 from linewright.find.space import Spaces
 from support.finding import SAMPLER
 
@@ -60,7 +63,17 @@ def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("heap")
     (folder / "blocks.c").write_text(PROGRAM)
     subprocess.run(
-        ["gcc", "-O1", "-g", "-fno-builtin", "-pthread", "-o", folder / "blocks", folder / "blocks.c"], check=True
+        [
+            "gcc",
+            "-O1",
+            "-g",
+            "-fno-builtin",
+            "-pthread",
+            "-o",
+            folder / "blocks",
+            folder / "blocks.c",
+        ],
+        check=True,
     )
     return folder / "blocks"
 
@@ -68,7 +81,10 @@ def program(tmp_path_factory):
 def run(program, **env: str) -> tuple[int, int, int]:
     """The process, and its two blocks' addresses."""
     done = subprocess.run(
-        [program], capture_output=True, text=True, env=os.environ | {"LD_PRELOAD": str(LIBRARY)} | env
+        [program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"LD_PRELOAD": str(LIBRARY)} | env,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     pid, a, b, _ = done.stdout.split()
@@ -78,21 +94,58 @@ def run(program, **env: str) -> tuple[int, int, int]:
 def test_living_blocks_are_found_with_their_call_site(program) -> None:
     with empty_table() as path:
         pid, a, b = run(program, LINEWRIGHT_FIND_HEAP=path)
-        table = Table(path, Spaces())
+        table = HeapTable(path, Spaces())
         table.read()
     one, two = table.find(pid, a + 8), table.find(pid, b + 23)
     assert (one.start, one.size) == (a, 24) and two.start == b
-    assert one.callers == two.callers
+    assert one.callers[0] == two.callers[0]
     assert table.find(pid, a + 24) is None or table.find(pid, a + 24).start != a
 
 
-def test_freed_blocks_are_forgotten(program) -> None:
+def test_freed_blocks_are_known_with_their_times_and_make_room(program) -> None:
     with empty_table() as path:
         pid, _, _ = run(program, LINEWRIGHT_FIND_HEAP=path)
-        table = Table(path, Spaces())
+        table = HeapTable(path, Spaces())
         table.read()
-    assert len(table._blocks[pid][1]) < 64  # 800,000 were allocated and freed
+    start, _, born, died = table._blocks[pid][:, :4].T
+    assert np.count_nonzero(died == 0) < 64 < len(start)  # 800,000 were allocated and freed
+    assert np.all(born > 0) and np.all(died[died > 0] >= born[died > 0])
     assert table.dropped == 0
+
+
+def test_an_address_has_the_block_that_it_had_at_the_time() -> None:
+    """One block is freed, and another allocated from its place; a third was never freed."""
+    table = HeapTable("", Spaces())
+    ms = 1_000_000
+    columns = np.array(
+        [
+            (64, 96, 100 * ms, 200 * ms, 0xA, 0, 0, 0),
+            (64, 128, 300 * ms, 0, 0xB, 0xC, 0, 0),
+        ],
+        dtype="<u8",
+    )
+    table._blocks = {1: columns}
+    assert table.find(1, 70, 150 * ms) == Block(64, 32, (0xA,))
+    assert table.find(1, 70, 400 * ms) == table.find(1, 70) == Block(64, 64, (0xB, 0xC))
+    assert table.find(1, 70, 250 * ms) is None and table.find(1, 100, 150 * ms) is None
+    assert table.find(2, 70) is None
+
+
+def test_processes_and_addresses_of_any_size_are_kept_apart(tmp_path) -> None:
+    """Linux counts processes to 2**22, and addresses of arm64 have 48 bits: a table as the library
+    writes it, with two processes that differ in the uppermost bit alone."""
+    path, high = tmp_path / "table", 0xAAAA_B000_0040
+    table = np.memmap(path, "<u8", "w+", shape=(heap.BYTES // 8,))
+    table[:2] = heap.MAGIC, heap.SLOTS
+    keys, blocks = table[8 : 8 + heap.SLOTS], table[8 + 2 * heap.SLOTS :].reshape(-1, heap.COLUMNS)
+    keys[:2] = 2, 3
+    blocks[0] = (5, high, 24, 0xA, 0, 0, 0, 1)
+    blocks[1] = (5 + (1 << 21), high, 48, 0xB, 0, 0, 0, 1)
+    table.flush()
+    read = HeapTable(str(path), Spaces())
+    read.read()
+    assert read.find(5, high + 8) == Block(high, 24, (0xA,))
+    assert read.find(5 + (1 << 21), high + 40) == Block(high, 48, (0xB,))
 
 
 def test_a_file_that_is_no_table_changes_nothing(program, tmp_path) -> None:
@@ -102,9 +155,27 @@ def test_a_file_that_is_no_table_changes_nothing(program, tmp_path) -> None:
     assert small.read_bytes() == b"x"
 
 
+def test_a_table_that_no_process_opened_says_so() -> None:
+    with empty_table() as path:
+        table = HeapTable(path, Spaces())
+        table.read()
+    assert "no process loaded" in table.missing and table.find(1, 64) is None
+
+
+def test_a_table_of_an_older_library_says_so(tmp_path) -> None:
+    """Its blocks were taken for none, and every line's block was unknown without a reason."""
+    path = tmp_path / "table"
+    np.memmap(path, "<u8", "w+", shape=(heap.BYTES // 8,))[:2] = heap.MAGIC - 1, heap.SLOTS
+    table = HeapTable(str(path), Spaces())
+    table.read()
+    assert "another version" in table.missing
+
+
 def symbol(program, name: str) -> tuple[int, int]:
     """A function's address and size."""
-    for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run(
+        ["nm", "-S", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines():
         fields = line.split()
         if len(fields) == 4 and fields[3] == name:
             return int(fields[0], 16), int(fields[1], 16)

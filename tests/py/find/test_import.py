@@ -1,4 +1,5 @@
-"""perf's text in three layouts of c2c and two of single accesses: headings decide, damage is one line."""
+"""perf's text in three layouts of c2c and two of single accesses: headings decide, damage is one
+line."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linewright.errors import LinewrightError, UserError
-from linewright.find import imported, perf_text
-from linewright.find.schema import Result
+from linewright.find import perf_import, perf_text
+from linewright.find.sharing_schema import Result
 from support.places import DATA
 
 FILES = ("c2c-5", "c2c-6", "c2c-peer", "script", "mem")
@@ -19,7 +20,7 @@ def text(name: str) -> str:
 
 
 def result(name: str) -> Result:
-    return imported.result_of(perf_text.parse(text(name)), name)
+    return perf_import.result_of(perf_text.parse(text(name)), name)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,12 @@ def test_threads_and_bytes_where_the_table_has_them() -> None:
 
 def test_sites_carry_symbol_object_and_source() -> None:
     site = result("c2c-5").lines[0].sites[0]
-    assert (site.function, site.module, site.source, site.accesses) == ("count", "server", "count.c:30", 1000)
+    assert (site.function, site.module, site.source, site.accesses) == (
+        "count",
+        "server",
+        "count.c:30",
+        1000,
+    )
 
 
 def test_without_threads_loads_are_held_against_stores() -> None:
@@ -65,7 +71,9 @@ def test_single_accesses_of_perf_script() -> None:
 
 def test_single_accesses_of_perf_mem() -> None:
     found = result("mem")
-    assert [(line.address, line.kind, line.accesses) for line in found.lines] == [(0x55550001000, "true", 1)]
+    assert [(line.address, line.kind, line.accesses) for line in found.lines] == [
+        (0x55550001000, "true", 1)
+    ]
 
 
 def test_a_moved_column_is_still_the_same_column() -> None:
@@ -75,7 +83,7 @@ def test_a_moved_column_is_still_the_same_column() -> None:
         for line in text("c2c-6").splitlines()
     )
     assert wider != text("c2c-6")
-    found = imported.result_of(perf_text.parse(wider), "")
+    found = perf_import.result_of(perf_text.parse(wider), "")
     assert (found.lines[0].kind, found.lines[0].accesses) == ("true", 200)
 
 
@@ -120,7 +128,7 @@ def test_damaged_text_is_a_result_or_one_line(name: str, data: st.DataObject) ->
         else:
             lines.insert(at, lines[at])
     try:
-        assert isinstance(imported.result_of(perf_text.parse("\n".join(lines)), "x"), Result)
+        assert isinstance(perf_import.result_of(perf_text.parse("\n".join(lines)), "x"), Result)
     except LinewrightError as error:
         assert "\n" not in str(error)
 

@@ -1,4 +1,5 @@
-"""`trial --pad`: the padding happens in the padded setting alone, and both settings run with the interposed malloc."""
+"""`trial --pad`: the padding happens in the padded setting alone, and both settings run with the
+interposed malloc."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import sys
 
 import pytest
 
-from linewright.trial import pad
+from linewright.trial import heap_padding
+from support import waiting
 from support.finding import SAMPLER
 from support.network import own_network
 from support.places import ROOT
@@ -52,14 +54,7 @@ def program(tmp_path_factory):
 
 def trial(folder, *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "linewright", "trial", "--json", *map(str, words)]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-    )
+    return waiting.run(command, cwd=folder, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"})
 
 
 def values(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
@@ -68,20 +63,33 @@ def values(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
     return {s["name"]: s["median"] for s in json.loads(done.stdout)["verdict"]["settings"]}
 
 
-def test_neighbours_are_moved_apart_in_the_padded_setting_alone(program, tmp_path) -> None:
-    found = values(trial(tmp_path, "--pad", "counter", "--runs", 3, "--metric", r"apart (\d)", "--", program, "false"))
-    assert found == {"unpadded": 1.0, "pad counter": 2.0}
-
-
-def test_a_decoy_of_true_sharing_stays_on_one_line(program, tmp_path) -> None:
-    found = values(trial(tmp_path, "--pad", "counter", "--runs", 3, "--metric", r"apart (\d)", "--", program, "true"))
-    assert found == {"unpadded": 1.0, "pad counter": 1.0}
+@pytest.mark.parametrize(
+    ("sharing", "lines"),
+    [
+        pytest.param("false", 2.0, id="neighbours are moved apart"),
+        pytest.param("true", 1.0, id="a decoy of true sharing stays on one line"),
+    ],
+)
+def test_what_the_padded_setting_alone_changes(program, tmp_path, sharing, lines) -> None:
+    words = ["--pad", "counter", "--runs", 3, "--metric", r"apart (\d)", "--", program, sharing]
+    assert values(trial(tmp_path, *words)) == {"unpadded": 1.0, "pad counter": lines}
 
 
 def test_the_same_on_another_machine(program, tmp_path) -> None:
-    """The library goes there, the function is looked up in the program's file from there, and the marks are read
-    there."""
-    words = ["--on", "exec:env", "--pad", "counter", "--pad", "count", "--runs", 2, "--metric", r"apart (\d)"]
+    """The library goes there, the function is looked up in the program's file from there, and the
+    marks are read there."""
+    words = [
+        "--on",
+        "exec:env",
+        "--pad",
+        "counter",
+        "--pad",
+        "count",
+        "--runs",
+        2,
+        "--metric",
+        r"apart (\d)",
+    ]
     with own_network():
         done = trial(tmp_path, *words, "--", program, "false")
     assert values(done) == {"unpadded": 1.0, "pad counter": 2.0, "pad count": 1.0}
@@ -116,18 +124,28 @@ def test_blocks_of_a_library_loaded_later_are_padded(program, tmp_path) -> None:
     (tmp_path / "plugin.c").write_text(PLUGIN)
     (tmp_path / "host.c").write_text(HOST)
     library, host = tmp_path / "libplugin.so", tmp_path / "host"
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "plugin.c"], check=True)
+    subprocess.run(
+        ["gcc", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "plugin.c"], check=True
+    )
     subprocess.run(["gcc", "-o", host, tmp_path / "host.c", "-ldl"], check=True)
     table = subprocess.run(["nm", "-S", library], capture_output=True, text=True, check=True).stdout
     begin, size = next(line.split()[:2] for line in table.splitlines() if line.endswith(" make"))
     site = f"libplugin.so+{int(begin, 16):#x}-{int(begin, 16) + int(size, 16):#x}"
-    done = trial(tmp_path, "--pad", site, "--runs", 2, "--metric", r"lines (\d)", "--", host, library)
-    assert values(done) == {"unpadded": 1.0, f"pad {site}": 2.0} and "nothing was padded" not in done.stderr
+    done = trial(
+        tmp_path, "--pad", site, "--runs", 2, "--metric", r"lines (\d)", "--", host, library
+    )
+    assert (
+        values(done) == {"unpadded": 1.0, f"pad {site}": 2.0}
+        and "nothing was padded" not in done.stderr
+    )
 
 
 def test_the_settings_environments_are_equally_long_and_find_the_same_blocks(program) -> None:
-    """Padding alone may differ: the length of the environment moves the stack, and a search for callers takes time."""
-    settings = pad.settings(["counter", "main", "lib.so+0x20-0x40"], str(program), "/x/heap.so", "")
+    """Padding alone may differ: the length of the environment moves the stack, and a search for
+    callers takes time."""
+    settings = heap_padding.settings(
+        ["counter", "main", "lib.so+0x20-0x40"], str(program), "/x/heap.so", ""
+    )
     sizes = {sum(len(k) + len(v) for k, v in s.environment.items()) for s in settings}
     assert len(sizes) == 1 and all("LINEWRIGHT_FIND_PAD" in s.environment for s in settings)
 

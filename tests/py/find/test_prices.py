@@ -1,4 +1,5 @@
-"""Ceilings from records, remedies by kind, and what --pad makes of a name: with cases in which each would be wrong."""
+"""Ceilings from records, remedies by kind, and what --pad makes of a name: with cases in which each
+would be wrong."""
 
 from __future__ import annotations
 
@@ -9,20 +10,29 @@ import msgspec
 import pytest
 
 from linewright.errors import UserError
-from linewright.find.prices import Prices, form_of, from_files
+from linewright.find.line_prices import Prices, form_of, from_files, priced
 from linewright.find.remedies import advised
-from linewright.find.schema import Hot, Site, Slowed, Touch
-from linewright.schema import VERSION, Cell, Estimate, Record
-from linewright.trial import pad
+from linewright.find.result_document import document
+from linewright.find.sharing_schema import Hot, Movement, Result, Site, Slowed, Touch
+from linewright.say.document import Document
+from linewright.schema import Cell, Estimate, Record
+from linewright.trial import heap_padding
+from support.command_lines import complaint, refused
 from support.places import EXAMPLES
 
 
 def record(
-    contender: str, ns: float, *, form: str = "lock_add", work: int = 0, launch: int = 0, status: str = "ok"
+    contender: str,
+    ns: float,
+    *,
+    form: str = "lock_add",
+    work: int = 0,
+    launch: int = 0,
+    status: str = "ok",
 ) -> Record:
     cell = Cell(operation="add", form=form, contender=contender, work_iters=work)
     return Record(
-        linewright_record=VERSION,
+        linewright_record=3,
         context_id=f"{launch:016x}",
         id=cell.id,
         cell=cell,
@@ -34,10 +44,21 @@ def record(
 
 
 def hot(
-    kind: str = "true", *, instruction: str = "lock add", access: str = "atomic", share: float = 0.5, **more
+    kind: str = "true",
+    *,
+    instruction: str = "lock add",
+    access: str = "atomic",
+    share: float = 0.5,
+    **more,
 ) -> Hot:
     site = Site(
-        instruction=instruction, module="p", function=more.pop("function", "f"), offset=1, access=access, share=share
+        instruction=instruction,
+        module="p",
+        function=more.pop("function", "f"),
+        role=more.pop("role", ""),
+        offset=1,
+        access=access,
+        share=share,
     )
     about = {"object": "x", "object_kind": "static", "kind_128": kind} | more
     return Hot(
@@ -56,23 +77,31 @@ def hot(
 
 def test_the_ceiling_is_the_share_times_what_contention_adds() -> None:
     found = Prices([], [record("none", 5.0), record("same_line", 20.0)]).ceiling(hot(), "x86_64")
-    assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx((0.4 * 0.75, 0.5 * 0.75, 0.6 * 0.75))
+    assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx(
+        (0.4 * 0.75, 0.5 * 0.75, 0.6 * 0.75)
+    )
 
 
 def test_time_at_plain_accesses_of_the_line_may_end_wholly() -> None:
-    """Seen with a lock beside a field that is only read: 49 % of the time was the reader's, and apart all of it took 93
-    % less."""
+    """Seen with a lock beside a field that is only read: 49 % of the time was the reader's, and
+    apart all of it took 93 % less."""
     prices = Prices([], [record("none", 5.0), record("same_line", 16.0)])
     line = hot(share=1.0, kind="false")
     reader = msgspec.structs.replace(line.sites[0], instruction="mov", access="read", share=0.5)
     locker = msgspec.structs.replace(line.sites[0], share=0.5)
     known = Estimate(value=1.0, low=1.0, high=1.0)
-    found = prices.ceiling(msgspec.structs.replace(line, sites=[reader, locker], share=known), "x86_64")
-    slowed = [Slowed(thread=tid, name="", share=known, plain=plain) for tid, plain in ((1, 0.0), (2, 1.0))]
+    found = prices.ceiling(
+        msgspec.structs.replace(line, sites=[reader, locker], share=known), "x86_64"
+    )
+    slowed = [
+        Slowed(thread=tid, name="", share=known, plain=plain) for tid, plain in ((1, 0.0), (2, 1.0))
+    ]
     held = prices.ceiling(msgspec.structs.replace(line, slowed=slowed), "x86_64")
     assert (held.slowed_thread, held.most_slowed) == (2, 1.0)
     part = 11 / 16
-    assert found.gain.low == pytest.approx(0.5 * part) and found.gain.high == pytest.approx(0.5 * part + 0.5)
+    assert found.gain.low == pytest.approx(0.5 * part) and found.gain.high == pytest.approx(
+        0.5 * part + 0.5
+    )
 
 
 def simulated_file(tmp_path, name: str, **more):
@@ -81,7 +110,10 @@ def simulated_file(tmp_path, name: str, **more):
         "cpu_model": f"simulated: {name}",
     }
     rows = [record("none", 5.0, **more), record("same_line", 20.0, **more)]
-    lines = [json.dumps(context | {"context_id": "0" * 16}), *(msgspec.json.encode(row).decode() for row in rows)]
+    lines = [
+        json.dumps(context | {"context_id": "0" * 16}),
+        *(msgspec.json.encode(row).decode() for row in rows),
+    ]
     path = tmp_path / f"{name}.jsonl"
     path.write_text("\n".join(lines) + "\n")
     return str(path)
@@ -99,9 +131,15 @@ def test_a_simulated_machine_prices_a_ceiling_where_it_is_named_and_that_is_said
 
 
 def test_launches_that_differ_widen_it() -> None:
-    records = [record("none", 5.0), record("same_line", 10.0, launch=1), record("same_line", 50.0, launch=2)]
+    records = [
+        record("none", 5.0),
+        record("same_line", 10.0, launch=1),
+        record("same_line", 50.0, launch=2),
+    ]
     found = Prices([], records).ceiling(hot(), "x86_64")
-    assert found.gain.low == pytest.approx(0.4 * 0.5) and found.gain.high == pytest.approx(0.6 * 0.9)
+    assert found.gain.low == pytest.approx(0.4 * 0.5) and found.gain.high == pytest.approx(
+        0.6 * 0.9
+    )
 
 
 def test_what_costs_no_more_contended_brings_nothing() -> None:
@@ -123,9 +161,26 @@ def test_without_both_prices_of_the_form_there_is_no_ceiling(records: list[Recor
     assert Prices([], records).ceiling(hot(), "x86_64") is None
 
 
-def test_plain_stores_have_no_price() -> None:
+def test_plain_stores_have_an_estimate_and_no_price() -> None:
+    """Their stalls surface in the rest of their functions: a share of 5 % at the stores themselves
+    was seen where apart they took 40 % less."""
     prices = Prices([], [record("none", 5.0), record("same_line", 20.0)])
-    assert prices.ceiling(hot(instruction="mov", access="write"), "x86_64") is None
+    line = hot(instruction="mov", access="write", share=0.2)
+    assert prices.ceiling(line, "x86_64") is None
+    reach = Estimate(value=0.6, low=0.55, high=0.65)
+    (found,) = priced([msgspec.structs.replace(line, reach=reach)], prices, "x86_64")
+    assert (found.ceiling.gain.low, found.ceiling.gain.high, found.ceiling.form) == (0, 0.65, "")
+    (beside,) = priced([msgspec.structs.replace(hot(), reach=reach)], prices, "x86_64")
+    assert beside.ceiling.form == "lock_add"
+    text = page([found]).topics[0].lines
+    assert any(said.startswith("an estimate: 0 to 65 % of CPU time") for said in text)
+
+
+def test_a_line_that_stays_gains_nothing() -> None:
+    reach = Estimate(value=0.6, low=0.55, high=0.65)
+    stays = Movement(answer="by_turns", samples=100, cpus=2)
+    (found,) = priced([hot(access="write", reach=reach, movement=stays)], None, "x86_64")
+    assert found.ceiling is None
 
 
 @pytest.mark.parametrize(
@@ -162,15 +217,105 @@ def test_padding_is_advised_for_false_sharing_alone() -> None:
 
 
 def test_a_lock_is_no_counter() -> None:
-    assert "Counting" in remedy(hot(instruction="lock xadd"))
-    assert "Counting" not in remedy(hot(instruction="lock xadd", function="pthread_rwlock_rdlock"))
+    assert remedy(hot(instruction="lock add")).startswith("Count per CPU")
+    assert "Count per CPU" not in remedy(
+        hot(instruction="lock xadd", function="pthread_rwlock_rdlock")
+    )
     assert "SRCU" in remedy(hot(instruction="lock xadd", function="pthread_rwlock_rdlock"))
+
+
+def test_an_addition_whose_old_value_is_used_is_no_counter() -> None:
+    said = remedy(hot(instruction="lock xadd", role="old value"))
+    assert said.startswith("Take several numbers at once") and "batches" not in said
+    assert remedy(hot(instruction="lock xadd")).startswith("Count per CPU")
+    assert remedy(hot(instruction="ldaddal")).startswith("Count per CPU")
+
+
+def test_a_wait_is_no_reader() -> None:
+    line = hot(instruction="mov", access="read", role="waits")
+    assert remedy(line).startswith("Let the waiting threads sleep")
+    assert "wait" not in remedy(hot(instruction="mov", access="read"))
+
+
+def test_references_have_their_own_advice() -> None:
+    line = hot(instruction="lock xadd", function="std::shared_ptr<int>::shared_ptr(...)")
+    assert remedy(line).startswith("Hand the object on by reference")
+
+
+def test_a_lone_writer_whose_bytes_others_read_is_not_told_to_move() -> None:
+    writer = Touch(thread=1, name="", bytes=[(0, 8)], writes=True, reads=False)
+    readers = [
+        Touch(thread=tid, name="", bytes=[(0, 8)], writes=False, reads=True) for tid in (2, 3)
+    ]
+    line = hot(instruction="mov", access="write")
+    shared = msgspec.structs.replace(line, touches=[writer, *readers], threads=3)
+    assert "other bytes only" not in remedy(shared)
+    elsewhere = Touch(thread=4, name="", bytes=[(32, 8)], writes=False, reads=True)
+    beside = msgspec.structs.replace(line, touches=[writer, *readers, elsewhere], threads=4)
+    assert "Thread 4 uses other bytes only" in remedy(beside)
+
+
+def page(lines: list[Hot], alone: list[Hot] | None = None) -> Document:
+    return document(
+        Result(
+            linewright_find_result=2,
+            source="timer",
+            program="p",
+            arch="x86_64",
+            seconds=1.0,
+            samples=100,
+            lost=0,
+            threads=2,
+            lines=lines,
+            alone=alone or [],
+            overhead=0.01,
+            blind=[],
+        )
+    )
+
+
+def test_a_share_of_near_samples_is_called_an_estimate_and_no_bound() -> None:
+    estimated, counted = page([hot(estimated=True)]), page([hot()])
+    assert estimated.tables[0].rows[0][1] == "about 50 % (40 to 60)"
+    assert counted.tables[0].rows[0][1] == "50 % (40 to 60)"
+
+
+def test_a_fence_is_said_to_wait_for_the_stores_before_it() -> None:
+    fence = hot("alone", instruction="lock or", object_kind="stack")
+    said = page([], alone=[fence, hot("alone", instruction="lock or")]).topics[0].lines
+    assert "a full fence: it waits" in said[0] and "a full fence" not in said[1]
 
 
 def test_the_proof_is_offered_where_there_is_one() -> None:
     line = hot("false", object_kind="heap", allocated_in="make node")
-    assert advised([line], ["./p", "a b"])[0].next_command == "linewright trial --pad 'make node' -- ./p 'a b'"
+    assert (
+        advised([line], ["./p", "a b"])[0].next_command
+        == "linewright trial --pad 'make node' -- ./p 'a b'"
+    )
     assert advised([hot("false")], ["./p"])[0].next_command == ""
+
+
+@pytest.mark.parametrize("on", ["local", "ssh://me@host", "exec:docker exec -i 'my box'"])
+def test_every_command_that_is_offered_is_taken(command, on: str) -> None:
+    offered = [
+        line.next_command
+        for line in advised(
+            [
+                hot("false", object_kind="heap", allocated_in="std::vector<int, (a)0>::push"),
+                hot("false", object_kind="heap"),
+                hot(instruction="ldaddal", function="__aarch64_ldadd8_acq_rel"),
+                hot(instruction="lock xadd", role="old value"),
+                hot(),
+            ],
+            ["./p", "a b", "--pad"],
+            on,
+        )
+    ]
+    assert {line.split()[1] for line in offered} == {"trial", "find", "measure"}
+    assert [complaint(line) for line in offered] == [""] * len(offered)
+    if on == "local":
+        for line in offered:
+            assert "measure" not in line or refused(command, line) == {}
 
 
 def test_the_policy_is_offered_where_outline_helpers_do_it() -> None:
@@ -178,13 +323,17 @@ def test_the_policy_is_offered_where_outline_helpers_do_it() -> None:
     (said,) = advised([line], ["./p"])
     assert "LINEWRIGHT_ATOMICS" in said.remedy and said.next_command == "linewright trial -- ./p"
     (inlined,) = advised([hot(instruction="ldaddal")], ["./p"])
-    assert "LINEWRIGHT_ATOMICS" not in inlined.remedy and not inlined.next_command.startswith("linewright trial")
+    assert "LINEWRIGHT_ATOMICS" not in inlined.remedy and not inlined.next_command.startswith(
+        "linewright trial"
+    )
 
 
 def test_padding_is_not_offered_within_one_block() -> None:
     line = hot("false", object_kind="heap", allocated_in="make", one_block=True)
     (said,) = advised([line], ["./p"])
-    assert said.next_command == "" and said.remedy.startswith("Separate within the block")
+    assert said.next_command == "" and said.remedy.startswith(
+        "Separate the fields or elements within"
+    )
 
 
 def test_threads_beside_a_true_sharing_are_told_to_move() -> None:
@@ -193,8 +342,12 @@ def test_threads_beside_a_true_sharing_are_told_to_move() -> None:
         Touch(thread=number, name="", bytes=[(at, 8)], writes=number < 3, reads=True)
         for number, at in ((1, 0), (2, 0), (3, 8))
     ]
-    line = msgspec.structs.replace(hot("true", function="pthread_mutex_lock"), touches=touches, threads=3)
-    assert remedy(line).endswith("Thread 3 uses other bytes only: move them to a line of their own.")
+    line = msgspec.structs.replace(
+        hot("true", function="pthread_mutex_lock"), touches=touches, threads=3
+    )
+    assert remedy(line).endswith(
+        "Thread 3 uses other bytes only: move them to a line of their own."
+    )
     both = msgspec.structs.replace(line, touches=touches[:2], threads=2)
     assert "move" not in remedy(both)
 
@@ -208,19 +361,24 @@ def test_a_function_is_padded_by_its_range(sampling) -> None:
     nm = subprocess.run(["nm", "-CS", sampling], capture_output=True, text=True, check=True).stdout
     begin, size = next(line.split()[:2] for line in nm.splitlines() if line.endswith(" main"))
     end = int(begin, 16) + int(size, 16)
-    assert pad.ranges("main", str(sampling)) == f"find_planted+{int(begin, 16):#x}-{end:#x}"
-    assert pad.ranges("lib.so+0x20", str(sampling)) == "lib.so+0x1f-0x20"
-    assert pad.ranges("lib.so+0x20-0x40", str(sampling)) == "lib.so+0x20-0x40"
+    assert (
+        heap_padding.ranges("main", str(sampling)) == f"find_planted+{int(begin, 16):#x}-{end:#x}"
+    )
+    assert heap_padding.ranges("lib.so+0x20", str(sampling)) == "lib.so+0x1f-0x20"
+    assert heap_padding.ranges("lib.so+0x20-0x40", str(sampling)) == "lib.so+0x20-0x40"
 
 
 def test_a_static_variable_is_told_what_to_do_instead(sampling) -> None:
     with pytest.raises(UserError, match="static variable"):
-        pad.ranges("true_counter", str(sampling))
+        heap_padding.ranges("true_counter", str(sampling))
     with pytest.raises(UserError, match="no function"):
-        pad.ranges("nothing_of_that_name", str(sampling))
+        heap_padding.ranges("nothing_of_that_name", str(sampling))
 
 
 def test_the_line_of_a_heap_block_names_the_function_to_pad(sampling, found) -> None:
     line = found("--heap", "--", sampling, "heap_false", 2, "1.2")["lines"][0]
     assert line["allocated_in"] == "main"
-    assert line["next_command"].startswith("linewright trial --pad main -- ")
+    # On a busy machine the threads may take turns, and then there is nothing to do.
+    stays = line["movement"]["answer"] in ("by_turns", "one_cpu")
+    wanted = "" if stays else "linewright trial --pad main -- "
+    assert line["next_command"][: len(wanted) or None] == wanted

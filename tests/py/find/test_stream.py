@@ -1,4 +1,5 @@
-"""Streams that break off, or that are none of ours; no byte sequence makes more than one line of complaint."""
+"""Streams that break off, or that are none of ours; no byte sequence makes more than one line of
+complaint."""
 
 from __future__ import annotations
 
@@ -9,12 +10,21 @@ from hypothesis import strategies as st
 
 from linewright.errors import LinewrightError, RunError, UserError
 from linewright.find import live, stream
-from linewright.find.schema import AnyLine, End, Failure, Sample, Start
+from linewright.find.sharing_schema import AnyLine, End, Failure, Sample, Start
 
 START = Start(
-    linewright_find=1, source="timer", arch="x86_64", scope="program", pid=1, period_ns=1000, kernel=True, cpus=2,
-    left_out=0, command=["x"], time_ns=0,
-)  # fmt: skip
+    linewright_find=1,
+    source="timer",
+    arch="x86_64",
+    scope="program",
+    pid=1,
+    period_ns=1000,
+    kernel=True,
+    cpus=2,
+    left_out=0,
+    command=["x"],
+    time_ns=0,
+)
 SAMPLE = Sample(time_ns=1, pid=1, tid=1, ip=4096, bits=64, registers=[0] * 18, chain=[4096], top=[])
 
 
@@ -51,7 +61,12 @@ def test_a_failure_is_raised_as_what_it_is(code: int, error: type) -> None:
         live.gather(encoded(Failure(why="because", code=code)))
 
 
-@given(st.lists(st.one_of(st.binary(max_size=80), st.sampled_from(encoded(START, SAMPLE, End(samples=1)))), max_size=8))
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=80), st.sampled_from(encoded(START, SAMPLE, End(samples=1)))),
+        max_size=8,
+    )
+)
 def test_any_bytes_are_a_result_or_one_complaint(lines: list[bytes]) -> None:
     try:
         live.gather([line if line.endswith(b"\n") else line + b"\n" for line in lines])

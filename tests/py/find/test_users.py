@@ -1,5 +1,5 @@
-"""Without root: what a user's own process shows, another user's process, and the fall-back; each as a user without
-privileges."""
+"""Without root: what a user's own process shows, another user's process, and the fall-back; each as
+a user without privileges."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from support import waiting
 from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
 
 SECONDS = "1.2"
 NOBODY = 65534
 READ_ANY_FILE = "-all,+dac_read_search"
-"""The checkout may lie in a folder of root's. The capability lets the command read it and changes nothing about perf or
-other processes."""
+"""The checkout may lie in a folder of root's. The capability lets the command read it and changes
+nothing about perf or other processes."""
 DENY = "find_deny_perf"
 
 
@@ -31,7 +32,12 @@ def public():
         pytest.skip("only root can become another user, by setpriv (util-linux)")
     with tempfile.TemporaryDirectory(prefix="linewright-public-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
-        for path in (SAMPLER, *SAMPLER.parent.glob("liblinewright_find_*.so"), PLANTED, PLANTED.with_name(DENY)):
+        for path in (
+            SAMPLER,
+            *SAMPLER.parent.glob("liblinewright_find_*.so"),
+            PLANTED,
+            PLANTED.with_name(DENY),
+        ):
             if not path.exists():
                 pytest.skip(f"{path.name} is not built")
             shutil.copy(path, folder)
@@ -44,10 +50,13 @@ def as_nobody(public):
 
     def start(*words: object, before: tuple[object, ...] = ()) -> subprocess.CompletedProcess[str]:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("LINEWRIGHT_", "XDG_"))} | {
-            "LINEWRIGHT_FIND": str(public / SAMPLER.name), "PYTHONPATH": str(ROOT), "HOME": "/nonexistent",
-            "LINEWRIGHT_FIND_TIMER_LIBRARY": str(public / "liblinewright_find_timer.so"), "TMPDIR": "/tmp",
+            "LINEWRIGHT_FIND": str(public / SAMPLER.name),
+            "PYTHONPATH": str(ROOT),
+            "HOME": "/nonexistent",
+            "LINEWRIGHT_FIND_TIMER_LIBRARY": str(public / "liblinewright_find_timer.so"),
+            "TMPDIR": "/tmp",
             "PYTHONDONTWRITEBYTECODE": "1",
-        }  # fmt: skip
+        }
         drop = [
             "setpriv",
             f"--reuid={NOBODY}",
@@ -57,7 +66,7 @@ def as_nobody(public):
         ]
         drop += [f"--inh-caps={READ_ANY_FILE}", f"--ambient-caps={READ_ANY_FILE}"]
         command = [*drop, *before, sys.executable, "-m", "linewright", "find", *words]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, env=env, cwd="/")
+        return waiting.run(list(map(str, command)), env=env, cwd="/")
 
     return start
 
@@ -74,35 +83,50 @@ def _paranoid() -> int:
         return 99
 
 
-@pytest.mark.skipif(_paranoid() > 2, reason="kernel.perf_event_paranoid is above 2, or there is no perf")
-@pytest.mark.parametrize(
-    ("kind", "name", "wanted"), [("true", "true_counter", "true"), ("false_plain", "plain_counters", "false")]
+@pytest.mark.skipif(
+    _paranoid() > 2, reason="kernel.perf_event_paranoid is above 2, or there is no perf"
 )
-def test_a_users_own_program_is_sampled_and_watched(as_nobody, public, kind: str, name: str, wanted: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "wanted"),
+    [("true", "true_counter", "true"), ("false_plain", "plain_counters", "false")],
+)
+def test_a_users_own_program_is_sampled_and_watched(
+    as_nobody, public, kind: str, name: str, wanted: str
+) -> None:
     found = result(as_nobody("--json", "--", public / PLANTED.name, kind, 2, SECONDS))
-    assert found["source"] == "timer" and any("kernel.perf_event_paranoid" in n for n in found["notes"]) == (
-        _paranoid() > 1
-    )
+    assert found["source"] == "timer" and any(
+        "kernel.perf_event_paranoid" in n for n in found["notes"]
+    ) == (_paranoid() > 1)
     line = found["lines"][0]
     assert name in line["object"] and line["kind"] == wanted
 
 
-@pytest.mark.skipif(_paranoid() > 2, reason="kernel.perf_event_paranoid is above 2, or there is no perf")
+@pytest.mark.skipif(
+    _paranoid() > 2, reason="kernel.perf_event_paranoid is above 2, or there is no perf"
+)
 def test_a_users_own_running_process_is_joined(as_nobody, public) -> None:
     with subprocess.Popen(
-        [public / PLANTED.name, "true", "2", "20"], user=NOBODY, group=NOBODY, extra_groups=(), cwd="/"
+        [public / PLANTED.name, "true", "2", "20"],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=(),
+        cwd="/",
     ) as program:
         try:
-            found = result(as_nobody("--json", "--pid", program.pid, "--for", "1.5s"))
+            found = result(as_nobody("--json", "--pid", program.pid, "--for", "5s"))
         finally:
             program.kill()
     assert (found["lines"][0]["object"], found["lines"][0]["kind"]) == ("true_counter", "true")
 
 
-@pytest.mark.skipif(_paranoid() > 2, reason="kernel.perf_event_paranoid is above 2, or there is no perf")
+@pytest.mark.skipif(
+    _paranoid() > 2, reason="kernel.perf_event_paranoid is above 2, or there is no perf"
+)
 def test_a_process_that_may_not_be_inspected_is_refused_with_the_reason(as_nobody, public) -> None:
     """The same user, other groups: the kernel compares both."""
-    with subprocess.Popen([public / PLANTED.name, "true", "2", "20"], user=NOBODY, cwd="/") as program:
+    with subprocess.Popen(
+        [public / PLANTED.name, "true", "2", "20"], user=NOBODY, cwd="/"
+    ) as program:
         try:
             done = as_nobody("--pid", program.pid, "--for", "1s")
         finally:
@@ -113,11 +137,19 @@ def test_a_process_that_may_not_be_inspected_is_refused_with_the_reason(as_nobod
 
 def test_another_users_process_is_refused_in_one_line(as_nobody) -> None:
     done = as_nobody("--pid", os.getpid(), "--for", "1s")
-    assert done.returncode == 2 and "another user's (0): run as that user, or as root" in done.stderr
+    assert (
+        done.returncode == 2 and "another user's (0): run as that user, or as root" in done.stderr
+    )
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_refusal_leads_to_the_fall_back(as_nobody, public) -> None:
-    found = result(as_nobody("--json", "--", public / PLANTED.name, "true", 2, 2, before=(public / DENY,)))
-    assert found["source"] == "signal" and "perf_event_open" in found["notes"][0] and "CPU timers" in found["notes"][0]
+    found = result(
+        as_nobody("--json", "--", public / PLANTED.name, "true", 2, 2, before=(public / DENY,))
+    )
+    assert (
+        found["source"] == "signal"
+        and "perf_event_open" in found["notes"][0]
+        and "CPU timers" in found["notes"][0]
+    )
     assert ("true_counter", "true") in [(line["object"], line["kind"]) for line in found["lines"]]

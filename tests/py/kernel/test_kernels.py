@@ -1,4 +1,5 @@
-"""Debian's kernels for the tests: what counts as a warning against the module, and tools that bring their libraries."""
+"""Debian's kernels for the tests: what counts as a warning against the module, and tools that bring
+their libraries."""
 
 from __future__ import annotations
 
@@ -34,10 +35,13 @@ WARNING: modpost: missing MODULE_LICENSE()
 
 @pytest.mark.skipif(not shutil.which("ldd"), reason="no ldd")
 def test_a_build_tool_starts_with_the_libraries_beside_it(tmp_path):
-    """With a loader and a C library under another path, and under its own name, by which objtool finds its parts."""
+    """With a loader and a C library under another path, and under its own name, by which objtool
+    finds its parts."""
     libraries = tmp_path / "libraries/usr/lib/x86_64-linux-gnu"
     libraries.mkdir(parents=True)
-    needed = subprocess.run(["ldd", shutil.which("sleep")], text=True, capture_output=True, check=True).stdout
+    needed = subprocess.run(
+        ["ldd", shutil.which("sleep")], text=True, capture_output=True, check=True
+    ).stdout
     for word in needed.split():
         if word.startswith("/"):
             shutil.copy(os.path.realpath(word), libraries / os.path.basename(word))
@@ -53,7 +57,11 @@ def test_a_build_tool_starts_with_the_libraries_beside_it(tmp_path):
     assert refused.returncode == 1 and refused.stderr.startswith(f"{folder}/sleep: ")
     assert (folder / "script").read_text() == "#!/bin/sh\necho unchanged\n"
     traced = subprocess.run(
-        [folder / "sleep", "0"], env={"LD_DEBUG": "libs"}, text=True, capture_output=True, check=False
+        [folder / "sleep", "0"],
+        env={"LD_DEBUG": "libs"},
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert f"{libraries}/libc.so.6" in traced.stderr
 

@@ -1,4 +1,5 @@
-"""Calibration: a known truth is found again, what the data do not pin is not claimed, tables are read strictly."""
+"""Calibration: a known truth is found again, what the data do not pin is not claimed, tables are
+read strictly."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ import pytest
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import calibration, calibration_report, machine_file, observations, posterior
-from linewright.model.calibration import Fit, known_sums
+from linewright.model.calibration import ConstantsFit, correlated
 from linewright.model.machine_file import resolve
 from linewright.model.observations import Observation
+from linewright.model.simulated_target import ModelTarget
 from linewright.model.simulator import Simulator
 from linewright.records.files import decode_line
+from linewright.records.published_tables import COLUMNS
+from linewright.run.programs import find_model
 from linewright.schema import Cell, Record
-from linewright.target.model import ModelTarget
-from linewright.target.programs import find_model
 from support.model import CALIBRATED, mangled, refusal
 from support.places import DATA
 
@@ -35,7 +37,11 @@ def forms():
 
 def cell(form: str, work: int = 0, spacing: int | None = None) -> Cell:
     operation = {"ldadd": "fetch_add"}.get(form, "add")
-    shared = {} if spacing is None else {"contender": "same_line", "contender_iters": spacing, "threads": 2}
+    shared = (
+        {}
+        if spacing is None
+        else {"contender": "same_line", "contender_iters": spacing, "threads": 2}
+    )
     return Cell(operation=operation, form=form, work="nop_loop", work_iters=work, lines=1, **shared)
 
 
@@ -53,13 +59,22 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def recovered():
-    """A fit to what the model itself says of a machine with other constants, and that machine's constants."""
+    """A fit to what the model itself says of a machine with other constants, and that machine's
+    constants."""
     machine = machine_file.find(START)
-    truth = {"far": 55.0, "far_busy": 60.0, "near_load": 3.5, "near_store": 5.5, "acknowledge": 20.0}
+    truth = {
+        "far": 55.0,
+        "far_busy": 60.0,
+        "near_load": 3.5,
+        "near_store": 5.5,
+        "acknowledge": 20.0,
+    }
     with Simulator(find_model(), windows=3, ops=300) as simulator:
         plan = calibration.plan_of([Observation(cell=c, ns=1.0, p95_ns=1.0) for c in CELLS])
         figures = simulator.ask(resolve(machine, truth), plan)
-        seen = [Observation(cell=c, ns=f.p50, p95_ns=f.p50) for c, f in zip(CELLS, figures, strict=True)]
+        seen = [
+            Observation(cell=c, ns=f.p50, p95_ns=f.p50) for c, f in zip(CELLS, figures, strict=True)
+        ]
         fit = calibration.fit(machine, seen, simulator, lambda text: None)
         after = simulator.ask(resolve(machine, fit.draw()), plan)
     return truth, fit, seen, after
@@ -85,30 +100,29 @@ def test_what_the_data_do_not_pin_is_not_claimed(recovered) -> None:
             assert after.provenance == "fitted"
             assert after.high / after.low < before.high / before.low
         else:
-            assert (after.provenance, after.low, after.high) == (before.provenance, before.low, before.high)
+            assert (after.provenance, after.low, after.high) == (
+                before.provenance,
+                before.low,
+                before.high,
+            )
     # A request's four steps always come together: no cell tells one from another.
     assert not {"request", "home", "snoop"} <= set(fit.pinned())
 
 
-def test_a_sum_is_known_where_its_members_are_not() -> None:
+def test_constants_that_are_known_together_only_are_named() -> None:
     # Two constants of 10 whose sum is known to 0.1, and one that is known by itself.
-    fit = Fit(
-        names=["request", "home", "far"],
-        values=[10.0, 10.0, 50.0],
-        sigma_before=[0.4, 0.4, 0.4],
-        sigma_after=[0.3, 0.3, 0.01],
-        covariance=[[0.09, -0.08995, 0.0], [-0.08995, 0.09, 0.0], [0.0, 0.0, 0.0001]],
-        evaluations=1,
-    )
-    ((names, total, spread),) = known_sums(fit)
-    assert names == ["request", "home"]
-    assert total == pytest.approx(20)
-    assert spread == pytest.approx(0.1)
+    covariance = [[0.09, -0.08995, 0.0], [-0.08995, 0.09, 0.0], [0.0, 0.0, 0.0001]]
+    fit = bare(["request", "home", "far"], [10.0, 10.0, 50.0], covariance)
+    ((one, other, correlation),) = correlated(fit)
+    assert (one, other) == ("request", "home")
+    assert correlation == pytest.approx(-1, abs=0.01)
+    apart = bare(["request", "home"], [10.0, 10.0], [[0.09, 0.0], [0.0, 0.09]])
+    assert correlated(apart) == []
 
 
-def bare(names: list[str], values: list[float], covariance: list[list[float]]) -> Fit:
+def bare(names: list[str], values: list[float], covariance: list[list[float]]) -> ConstantsFit:
     sigma = np.sqrt(np.diag(covariance)).tolist()
-    return Fit(
+    return ConstantsFit(
         names=names,
         values=values,
         sigma_before=[1.0] * len(names),
@@ -119,7 +133,8 @@ def bare(names: list[str], values: list[float], covariance: list[list[float]]) -
 
 
 def test_a_posterior_that_is_no_gaussian_is_found_from_a_wrong_one() -> None:
-    # Truth: a is 0 or more (a half normal), b follows a with a slope of 2; the Gaussian knows neither and is too wide.
+    # Truth: a is 0 or more (a half normal), b follows a with a slope of 2; the Gaussian knows
+    # neither and is too wide.
     def density(thetas: np.ndarray) -> np.ndarray:
         a, b = thetas.T
         return np.where(a < 0, -np.inf, -0.5 * (a / 0.1) ** 2 - 0.5 * ((b - 2 * a) / 0.02) ** 2)
@@ -132,11 +147,17 @@ def test_a_posterior_that_is_no_gaussian_is_found_from_a_wrong_one() -> None:
     found = posterior.with_chain(fit, chain, accepted)
     assert found.sampled.settled
     low, high = np.log(found.sampled.low), np.log(found.sampled.high)
-    assert low[0] == pytest.approx(0.1 * 0.0627, abs=0.006) and high[0] == pytest.approx(0.1 * 1.96, rel=0.1)
+    assert low[0] == pytest.approx(0.1 * 0.0627, abs=0.006) and high[0] == pytest.approx(
+        0.1 * 1.96, rel=0.1
+    )
     covariance = np.array(found.covariance)
     assert covariance[0, 1] / covariance[0, 0] == pytest.approx(2, rel=0.1)
-    again, _ = posterior.walk(density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 20, lambda text: None)
-    twice, _ = posterior.walk(density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 20, lambda text: None)
+    again, _ = posterior.walk(
+        density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 20, lambda text: None
+    )
+    twice, _ = posterior.walk(
+        density, np.array([0.05, 0.1]), np.array(fit.covariance), bounds, 20, lambda text: None
+    )
     assert (again == twice).all()
 
 
@@ -145,20 +166,32 @@ def test_a_short_chain_says_that_it_is_short(recovered) -> None:
     machine = machine_file.find(START)
     with ThreadPoolExecutor(2) as two:
         found = posterior.sample(fit, machine, seen, two, 2, lambda text: None, 6)
-        assert posterior.sample(fit, machine, seen, two, 3, lambda text: None, 6) == found  # however it is divided
+        assert (
+            posterior.sample(fit, machine, seen, two, 3, lambda text: None, 6) == found
+        )  # however it is divided
     assert not found.sampled.settled
     assert "not settled" in calibration_report.posterior_lines(found)[1]
     for name, low, value, high in zip(
-        found.names, calibration.intervals(found)[0], found.values, calibration.intervals(found)[1], strict=True
+        found.names,
+        calibration.intervals(found)[0],
+        found.values,
+        calibration.intervals(found)[1],
+        strict=True,
     ):
         assert low <= value <= high, name
     result = calibration.fitted(machine_file.find(START), found, seen, "a test", "")
     assert len(result.posterior) == calibration.POSTERIOR_DRAWS
-    assert "not checked" in calibration_report.posterior_lines(fit)[0]
+    assert "not asked" in calibration_report.posterior_lines(fit)[0]
 
 
 def handoff(launch: int, windows: list[float]) -> Record:
-    cell = Cell(operation="handoff", form="cmpxchg_blind", contender="same_line", threads=2, placement="cpus:0,1")
+    cell = Cell(
+        operation="handoff",
+        form="cmpxchg_blind",
+        contender="same_line",
+        threads=2,
+        placement="cpus:0,1",
+    )
     return Record(
         linewright_record=2,
         context_id="c",
@@ -179,13 +212,18 @@ def test_handoffs_of_cpus_that_were_moved_are_two_placements() -> None:
     (both,) = observations.from_records(records, "file")
     assert both.cell.placement == "cpus:0,1"
     store = [
-        msgspec.structs.replace(r, cell=msgspec.structs.replace(r.cell, form="store_load"), id="s") for r in records
+        msgspec.structs.replace(r, cell=msgspec.structs.replace(r.cell, form="store_load"), id="s")
+        for r in records
     ]
     with_store = observations.from_records(
         [*records, msgspec.structs.replace(store[0], window_ns=[375.0] * 6)], "file", moved=True
     )
-    assert with_store[2].cell.placement == "other_l3"  # as the other form shows for the one launch that it ran in
-    (steady,) = observations.from_records([handoff(0, [250, 252, 248, 251, 249, 250, 251, 252])], "file", moved=True)
+    assert (
+        with_store[2].cell.placement == "other_l3"
+    )  # as the other form shows for the one launch that it ran in
+    (steady,) = observations.from_records(
+        [handoff(0, [250, 252, 248, 251, 249, 250, 251, 252])], "file", moved=True
+    )
     assert steady.cell.placement == "cpus:0,1"
     few = [handoff(0, [250, 252, 248, 251, 249, 60, 61, 62])]  # three windows make no placement
     assert len(observations.from_records(few, "file", moved=True)) == 1
@@ -207,29 +245,41 @@ def test_the_published_table_is_read_whole(forms) -> None:
     ("row", "words"),
     [
         ("stadd,none,,0,63.65,65.02", "6 fields"),
-        ("lock_add,none,,0,5,5,5", "no form 'lock_add'"),
         ("stadd,placebo,,0,5,5,5", "contender 'placebo'"),
-        ("stadd,same_line,,0,5,5,5", "'' is not a count"),
-        ("stadd,none,,-1,5,5,5", "'-1' is not a count"),
-        ("stadd,none,,0,inf,5,5", "'inf' is not a time"),
-        ("stadd,none,,0,0,5,5", "'0' is not a time"),
+        ("stadd,same_line,,0,5,5,5", "invalid literal"),
+        ("stadd,none,,-1,5,5,5", "'-1' is not from 0"),
+        ("stadd,none,,0,inf,5,5", "'inf' is not from 0"),
     ],
 )
 def test_wrong_rows_are_refused_with_their_line(row: str, words: str, forms) -> None:
-    head = ",".join(observations.COLUMNS)
-    with pytest.raises(UserError, match=f"table:3: .*{words}"):
-        observations.read_table(f"# a table\n{head}\n{row}\n".encode(), "table", forms)
+    head = ",".join(COLUMNS)
+    with pytest.raises(UserError, match=f"table: line 3 .*{words}"):
+        observations.read_table(f"# a table\n{head}\n{row}\n", "table", forms)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("lock_add,none,,0,5,5,5", "no form 'lock_add'"),
+        ("stadd,none,,0,0,5,5", "takes no time"),
+    ],
+)
+def test_rows_that_nothing_can_be_fitted_to_are_refused(row: str, words: str, forms) -> None:
+    with pytest.raises(UserError, match=words):
+        observations.read_table(f"{','.join(COLUMNS)}\n{row}\n", "table", forms)
 
 
 def test_a_mangled_table_is_never_more_than_refused(forms) -> None:
     for broken in mangled(TABLE.read_bytes(), 5, 500):
         with contextlib.suppress(UserError):
-            observations.read_table(broken, "table", forms)
+            observations.read_table(broken.decode("utf-8", "replace"), "table", forms)
 
 
 def test_simulated_records_calibrate_nothing(tmp_path: Path) -> None:
     target = ModelTarget(machine_file.find(CALIBRATED))
-    plan = msgspec.structs.replace(calibration.plan_of([Observation(cell=CELLS[0], ns=1, p95_ns=1)]), launches=1)
+    plan = msgspec.structs.replace(
+        calibration.plan_of([Observation(cell=CELLS[0], ns=1, p95_ns=1)]), launches=1
+    )
     record = next(event for event in target.run(plan) if isinstance(event, Record))
     again = decode_line(msgspec.json.encode(record), "record")
     assert "the records are simulated" in refusal(observations.from_records, [again], "file")
@@ -238,12 +288,27 @@ def test_simulated_records_calibrate_nothing(tmp_path: Path) -> None:
 def test_fits_and_sampling_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None:
     distributed = pytest.importorskip("distributed")
     rows = TABLE.read_text().splitlines()
-    few = [row for row in rows if row.startswith(("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none"))]
+    few = [
+        row
+        for row in rows
+        if row.startswith(("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none"))
+    ]
     table = tmp_path / "few.csv"
     table.write_text("\n".join(few) + "\n")
     out = tmp_path / "found.toml"
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        arguments = ["--from", START, "-o", str(out), "--steps", "2", "--scheduler", cluster.scheduler_address]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        arguments = [
+            "--from",
+            START,
+            "-o",
+            str(out),
+            "--set",
+            "steps=2",
+            "--set",
+            f"scheduler={cluster.scheduler_address}",
+        ]
         assert main(["calibrate", str(table), *arguments]) == 0
     said = capsys.readouterr().out
     assert "Cross-validation" in said and "The posterior was sampled with the model itself" in said
@@ -257,4 +322,7 @@ def test_an_existing_machine_is_not_replaced(tmp_path: Path) -> None:
     out = tmp_path / "found.toml"
     out.write_text("")
     assert main(["calibrate", str(TABLE), "--from", START, "-o", str(out)]) == 2
-    assert main(["calibrate", str(TABLE), "--from", "nowhere", "-o", str(tmp_path / "other.toml")]) == 2
+    assert (
+        main(["calibrate", str(TABLE), "--from", "nowhere", "-o", str(tmp_path / "other.toml")])
+        == 2
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,20 +12,43 @@ import pytest
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file, story
-from linewright.schema import Cell
+from linewright.model.simulator import Simulator
+from linewright.run.programs import find_model
+from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
 
 STADD = "add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
 RARE = "add/prfm_keep_stadd/u64/relaxed/same_line/ci1000000/nop0/auto/l1/t2"
 
 
+def test_what_is_said_of_a_form_of_another_architecture_can_be_typed(real) -> None:
+    find_model()
+    said = real.refused("explain", STADD, "--on", "model:xeon-2009")
+    (line,) = re.findall("`linewright (.*)`", said)
+    listed = real.apart(*line.split())
+    assert [form["arch"] for form in json.loads(listed.stdout) if form["name"] == "stadd"]
+
+
 @pytest.mark.parametrize(
     "cell",
     [
         Cell(operation="add", form="stadd"),
-        Cell(operation="add", form="stadd", contender="same_line", contender_iters=7, threads=3, work_iters=9),
         Cell(
-            operation="cmpxchg", form="x", width_bits=32, order="full", work="nop_loop", placement="cpus:0,5", lines=4
+            operation="add",
+            form="stadd",
+            contender="same_line",
+            contender_iters=7,
+            threads=3,
+            work_iters=9,
+        ),
+        Cell(
+            operation="cmpxchg",
+            form="x",
+            width_bits=32,
+            order="full",
+            work="nop_loop",
+            placement="cpus:0,5",
+            lines=4,
         ),
         Cell(operation="percpu_add", form="percpu_own_ldadd", params={"slots": 4, "start": "ud.i"}),
     ],
@@ -57,6 +81,25 @@ def test_modes_are_listed_and_not_averaged(capsys) -> None:
     assert "An operation takes" not in said
 
 
+def test_a_timed_thread_that_starves_is_said_and_has_no_modes(capsys) -> None:
+    starving = "xchg/prfm_strm_llsc_swp/u64/relaxed/same_line/ci0/w0/auto/l8/t2"
+    with Simulator(find_model(), windows=1, ops=100) as simulator:
+        plan = Plan(linewright_plan=2, name="try", cells=[story.cell_of(starving)])
+        (figures,) = simulator.ask(machine_file.resolve(machine_file.find(CALIBRATED)), plan)
+    assert figures.starved and figures.modes == []
+    assert main(["explain", starving, "--on", f"model:{CALIBRATED}"]) == 0
+    said = capsys.readouterr().out
+    assert "The timed thread starved" in said
+    assert "An operation takes" not in said
+
+
+def test_many_threads_that_share_a_line_evenly_do_not_starve(capsys) -> None:
+    assert main(["explain", STADD.replace("t2", "t16"), "--on", f"model:{CALIBRATED}"]) == 0
+    said = capsys.readouterr().out
+    assert "Fairness (Jain's index) is 1.00" in said
+    assert "starves" not in said
+
+
 def test_without_calibration_only_bounds_are_said(capsys, tmp_path: Path) -> None:
     assert main(["explain", STADD, "--on", "model:arm64-server-generic"]) == 0
     said = capsys.readouterr().out
@@ -73,7 +116,9 @@ def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path, capsys) -> None:
     core = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == 0)
     assert len(core) > 60
     for (begin, length), (following, _) in itertools.pairwise(core):
-        assert following == pytest.approx(begin + length, abs=1e-6)  # the core is always in one phase
+        assert following == pytest.approx(
+            begin + length, abs=1e-6
+        )  # the core is always in one phase
     assert main(["explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 2
 
 

@@ -1,4 +1,5 @@
-"""Machine files: what comes along is right, and each wrong one is refused with a line that says why."""
+"""Machine files: what comes along is right, and each wrong one is refused with a line that says
+why."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.machine_file import parse, resolve, to_toml
 from linewright.model.simulator import Simulator
+from linewright.run.programs import find_model
 from linewright.schema import Cell, Plan
-from linewright.target.programs import find_model
 from support.model import CALIBRATED, mangled, refusal
 
 
@@ -48,18 +49,36 @@ def test_wrong_files_are_refused_with_the_place(text: str) -> None:
         return refusal(parse, text.encode(), "file")
 
     assert "no machine 'nowhere'" in refusal(machine_file.find, "nowhere")
-    assert "a constant without provenance" in refused(edit(text, "far", r', provenance = "\w+"', ""))
-    assert "constant far: 1e+09 is out of range" in refused(edit(text, "far", r"high = [0-9.]+", "high = 1e9"))
-    assert "constant far: -1 is out of range" in refused(edit(text, "far", r"low = [0-9.]+", "low = -1"))
-    assert "constant far: nan is out of range" in refused(edit(text, "far", r"value = [0-9.]+", "value = nan"))
+    assert "a constant without provenance" in refused(
+        edit(text, "far", r', provenance = "\w+"', "")
+    )
+    assert "constant far: 1e+09 is out of range" in refused(
+        edit(text, "far", r"high = [0-9.]+", "high = 1e9")
+    )
+    assert "constant far: -1 is out of range" in refused(
+        edit(text, "far", r"low = [0-9.]+", "low = -1")
+    )
+    assert "constant far: nan is out of range" in refused(
+        edit(text, "far", r"value = [0-9.]+", "value = nan")
+    )
     assert "lies outside its interval" in refused(edit(text, "far", r"low = [0-9.]+", "low = 90"))
-    assert "constant far is in count" in refused(edit(text, "far", r'unit = "ns"', 'unit = "count"'))
-    assert "constant far has source 'rumour'" in refused(edit(text, "far", r'source = "\w+"', 'source = "rumour"'))
+    assert "constant far is in count" in refused(
+        edit(text, "far", r'unit = "ns"', 'unit = "count"')
+    )
+    assert "constant far has source 'rumour'" in refused(
+        edit(text, "far", r'source = "\w+"', 'source = "rumour"')
+    )
     assert "constant far is missing" in refused(edit(text, "far", r".*", ""))
     assert "no constant 'xfar'" in refused(edit(text, "far", r"^(.*)$", r"\1\nx\1"))
-    assert "is not square" in refused(text.replace("[sources]", "round_trips_ns = [[0.0, 1.0]]\n[sources]", 1))
-    assert "expected load, store, swap, compare" in refused(re.sub(r"^swap = .*\n", "", text, flags=re.M))
-    assert "Invalid enum value 'elsewhere'" in refused(text.replace('store = ["far"', 'store = ["elsewhere"', 1))
+    assert "is not square" in refused(
+        text.replace("[sources]", "round_trips_ns = [[0.0, 1.0]]\n[sources]", 1)
+    )
+    assert "expected load, store, swap, compare" in refused(
+        re.sub(r"^swap = .*\n", "", text, flags=re.M)
+    )
+    assert "Invalid enum value 'elsewhere'" in refused(
+        text.replace('store = ["far"', 'store = ["elsewhere"', 1)
+    )
     assert "unknown field `more`" in refused("more = 1\n" + text)
     assert "not TOML" in refused("= 1")
 
@@ -72,8 +91,12 @@ def test_a_mangled_file_is_never_more_than_refused(text: str) -> None:
 
 def test_a_published_matrix_becomes_distances(text: str) -> None:
     cores = machine_file.find(CALIBRATED).topology.cores
-    matrix = [[0.0 if a == b else 50.0 + 8.0 * ((a ^ b) > 1) for b in range(cores)] for a in range(cores)]
-    machine = parse(text.replace("[sources]", f"round_trips_ns = {matrix}\n[sources]", 1).encode(), "file")
+    matrix = [
+        [0.0 if a == b else 50.0 + 8.0 * ((a ^ b) > 1) for b in range(cores)] for a in range(cores)
+    ]
+    machine = parse(
+        text.replace("[sources]", f"round_trips_ns = {matrix}\n[sources]", 1).encode(), "file"
+    )
     between = resolve(machine)["core_core"]
     assert between[0][1] == 0
     assert between[0][2] == 1000
@@ -83,10 +106,18 @@ def test_medians_by_class_are_a_matrix_that_handoffs_come_back_to() -> None:
     machine = machine_file.find("x86-server-2021")
     between = resolve(machine)["core_core"]
     assert (between[0][1], between[0][8], between[0][48]) == (0, 42_000, 87_000)
-    cell = {"operation": "handoff", "form": "cmpxchg_blind", "order": "full", "contender": "same_line", "threads": 2}
+    cell = {
+        "operation": "handoff",
+        "form": "cmpxchg_blind",
+        "order": "full",
+        "contender": "same_line",
+        "threads": 2,
+    }
     cells = [Cell(**cell, lines=1, placement=f"cpus:0,{other}") for other in (1, 8, 48)]
     with Simulator(find_model(), windows=8, ops=400) as simulator:
-        near, far, socket = simulator.ask(resolve(machine), Plan(linewright_plan=2, name="try", cells=cells))
+        near, far, socket = simulator.ask(
+            resolve(machine), Plan(linewright_plan=2, name="try", cells=cells)
+        )
     assert far.p50 - near.p50 == pytest.approx(214 - 46, rel=0.1)
     assert socket.p50 - near.p50 == pytest.approx(394 - 46, rel=0.15)
 
@@ -95,4 +126,6 @@ def test_a_class_that_the_machine_has_needs_its_round_trip() -> None:
     text = machine_file.known()["x86-server-2021"].read_text()
     missing = text.replace(", other_socket = 394.0", "")
     assert "topology.round_trips_ns has no other_socket" in refusal(parse, missing.encode(), "file")
-    assert "out of range" in refusal(parse, text.replace("same_l3 = 46.0", "same_l3 = -1.0").encode(), "file")
+    assert "out of range" in refusal(
+        parse, text.replace("same_l3 = 46.0", "same_l3 = -1.0").encode(), "file"
+    )

@@ -1,8 +1,10 @@
-"""What is said of described machines: `linewright machines`, the list's curve, and advice on simulated records."""
+"""What is said of described machines: `linewright machines`, the list's curve, and advice on
+simulated records."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,21 +14,25 @@ from linewright.model import machine_file
 from linewright.model.constants import KINDS
 from linewright.model.machine_file import parse, resolve
 from linewright.model.simulator import Simulator
+from linewright.run.programs import find_model
 from linewright.schema import Cell, Plan
-from linewright.target.programs import find_model
 from support.model import CALIBRATED
 
 
 def test_every_machine_is_listed_once_with_what_it_yields(capsys) -> None:
     assert main(["machines"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line[0] != " "}
+    lines = {
+        line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line[0] != " "
+    }
     assert set(lines) == set(machine_file.known())
     for name, line in lines.items():
         assert ("bounds only" in line) != machine_file.find(name).calibrated, name
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_machine_is_explained_down_to_the_source_of_each_constant(capsys, monkeypatch, columns: int) -> None:
+def test_a_machine_is_explained_down_to_the_source_of_each_constant(
+    capsys, monkeypatch, columns: int
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     machine = machine_file.find("xeon-2009")
     assert main(["machines", "xeon-2009"]) == 0
@@ -40,19 +46,25 @@ def test_a_machine_is_explained_down_to_the_source_of_each_constant(capsys, monk
         assert f"{name} " in said and constant.provenance in said
     for name, text in machine.sources.items():
         assert f"{name}: {text}" in words
-    assert all(" ".join(KINDS[name].meaning.split()) in words for name in machine.constants if name in KINDS)
+    assert all(
+        " ".join(KINDS[name].meaning.split()) in words
+        for name in machine.constants
+        if name in KINDS
+    )
 
 
-def test_a_machine_is_printed_for_the_simulator_and_as_a_file(capsys) -> None:
-    assert main(["machines", CALIBRATED, "--resolved"]) == 0
-    assert json.loads(capsys.readouterr().out) == resolve(machine_file.find(CALIBRATED))
+def test_a_machine_is_printed_as_a_file(capsys) -> None:
     assert main(["machines", CALIBRATED, "--toml"]) == 0
-    assert resolve(parse(capsys.readouterr().out.encode(), "file")) == resolve(machine_file.find(CALIBRATED))
-    assert main(["machines", "nowhere"]) == 2 == main(["machines", CALIBRATED, "--resolved", "--toml"])
+    assert resolve(parse(capsys.readouterr().out.encode(), "file")) == resolve(
+        machine_file.find(CALIBRATED)
+    )
+    assert main(["machines", "nowhere"]) == 2
     assert main(["machines", "--toml"]) == 2
 
 
-def test_the_saving_of_one_wait_falls_with_the_entry_and_passes_through_both_published_figures() -> None:
+def test_the_saving_of_one_wait_falls_with_the_entry_and_passes_through_both_published_figures() -> (
+    None
+):
     machine = machine_file.find("phone-2025")
     cells = [
         Cell(
@@ -73,16 +85,49 @@ def test_the_saving_of_one_wait_falls_with_the_entry_and_passes_through_both_pub
         assert curve == sorted(curve, reverse=True)
         assert curve[-1] < 0.01
     at_4k = [curve[1] for curve in curves]
-    assert min(at_4k) == pytest.approx(0.6461, abs=0.004) and max(at_4k) == pytest.approx(0.6660, abs=0.004)
+    assert min(at_4k) == pytest.approx(0.6461, abs=0.004) and max(at_4k) == pytest.approx(
+        0.6660, abs=0.004
+    )
+
+
+def test_the_command_prints_the_saving_that_the_series_reports(tmp_path: Path, capsys) -> None:
+    """Times are bounds only there; what one wait saves of the published list is narrow."""
+    out = tmp_path / "out.jsonl"
+    words = ["--plan", "cache", "--set", "experiment=published", "--set", "launches=1"]
+    assert main(["measure", "--on", "model:phone-2025", *words, "-o", str(out)]) == 0
+    said = capsys.readouterr().err
+    found = re.findall(r"2560 entries of 4096 bytes, \S+: ([\d.]+) to ([\d.]+) % less", said)
+    assert len(found) == 2, said
+    for low, high in found:
+        assert float(low) == pytest.approx(64.6, abs=0.4)
+        assert float(high) == pytest.approx(66.6, abs=0.4)
 
 
 def test_advice_takes_simulated_records_and_says_what_they_are(tmp_path: Path, capsys) -> None:
     beside = {"contender": "same_line", "contender_iters": 10, "threads": 2}
-    stores = [{"operation": "add", "form": form, "lines": 1} for form in ("stadd", "prfm_strm_stadd")]
-    cells = [{"operation": "fetch_add", "form": "ldadd", "lines": 1}, *stores, *(cell | beside for cell in stores)]
+    stores = [
+        {"operation": "add", "form": form, "lines": 1} for form in ("stadd", "prfm_strm_stadd")
+    ]
+    cells = [
+        {"operation": "fetch_add", "form": "ldadd", "lines": 1},
+        *stores,
+        *(cell | beside for cell in stores),
+    ]
     plan, out = tmp_path / "plan.json", tmp_path / "records.jsonl"
-    plan.write_text(json.dumps({"linewright_plan": 2, "name": "try", "launches": 5, "cells": cells}))
-    request = ["measure", "--on", f"model:{CALIBRATED}", "--plan", str(plan), "-o", str(out), "--format", "csv"]
+    plan.write_text(
+        json.dumps({"linewright_plan": 2, "name": "try", "launches": 5, "cells": cells})
+    )
+    request = [
+        "measure",
+        "--on",
+        f"model:{CALIBRATED}",
+        "--plan",
+        str(plan),
+        "-o",
+        str(out),
+        "--format",
+        "csv",
+    ]
     assert main(request) == 0
     capsys.readouterr()
     assert main(["advise", str(out), "--all"]) == 0

@@ -1,5 +1,5 @@
-"""A simulated machine as a target: the same plan in, the same records out, marked, and nothing in ns without
-calibration."""
+"""A simulated machine as a target: the same plan in, the same records out, marked, and nothing in
+ns without calibration."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from linewright import numbers
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.ensemble import Sweep, bands, draws, orderings, run_sweep, simulate
+from linewright.model.simulated_target import ModelTarget, bounds_only, ordering_text
 from linewright.model.simulator import Figures, Simulator
 from linewright.records.files import decode_line
+from linewright.run.programs import find_model
+from linewright.run.registry import open_target
 from linewright.schema import Cell, Context, Plan, Record
-from linewright.target.model import ModelTarget, bounds_only
-from linewright.target.programs import find_model
-from linewright.target.registry import open_target
 from support.model import CALIBRATED
 
 
@@ -41,18 +42,27 @@ def plan_file(tmp_path: Path):
     return write
 
 
+def measure(out: Path, plan: str, *words: str) -> None:
+    to = ["--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out)]
+    assert main(["measure", *to, *words]) == 0
+
+
 def measured(path: Path) -> tuple[list[Context], list[Record]]:
     values = [decode_line(line, "file") for line in path.read_bytes().splitlines()]
-    return [v for v in values if isinstance(v, Context)], [v for v in values if isinstance(v, Record)]
+    return [v for v in values if isinstance(v, Context)], [
+        v for v in values if isinstance(v, Record)
+    ]
 
 
 def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out.jsonl"
     plan = plan_file(STADD, LDADD, STADD | BESIDE)
-    assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--format", "json"]) == 0
+    measure(out, plan, "--format", "json")
     said = capsys.readouterr().err
     assert f"3 cells, each in 2 launches, simulated by model:{CALIBRATED}" in said
-    assert "at least" not in said and "to reach" not in said, "a simulation takes what time it needs"
+    assert "at least" not in said and "to reach" not in said, (
+        "a simulation takes what time it needs"
+    )
     contexts, records = measured(out)
     assert {context.target for context in contexts} == {f"simulated:{CALIBRATED}"}
     assert {record.id for record in records if record.launch == 0} == {
@@ -70,12 +80,18 @@ def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path
 PHASES = ("work", "wait_for_home", "wait_for_snoop", "execute", "retry")
 
 
-@pytest.mark.parametrize("name", [n for n, p in machine_file.known().items() if not machine_file.load(p).calibrated])
-def test_an_uncalibrated_machine_yields_no_time(name: str, plan_file, tmp_path: Path, capsys) -> None:
+@pytest.mark.parametrize(
+    "name", [n for n, p in machine_file.known().items() if not machine_file.load(p).calibrated]
+)
+def test_an_uncalibrated_machine_yields_no_time(
+    name: str, plan_file, tmp_path: Path, capsys
+) -> None:
     arm = machine_file.find(name).arch == "arm64"
     forms = [STADD, LDADD] if arm else [_x86("add", "lock_add"), _x86("fetch_add", "lock_xadd")]
     out = tmp_path / "out.jsonl"
-    assert main(["measure", "--on", f"model:{name}", "--plan", plan_file(*forms), "-o", str(out)]) == 0
+    assert (
+        main(["measure", "--on", f"model:{name}", "--plan", plan_file(*forms), "-o", str(out)]) == 0
+    )
     for record in measured(out)[1]:
         _has_no_time(record)
     assert "Order of the forms" in capsys.readouterr().err
@@ -108,7 +124,7 @@ def test_the_same_seed_gives_the_same_records(plan_file, tmp_path: Path, capsys)
     found = []
     for name in ("a", "b"):
         out = tmp_path / name
-        assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--format", "csv"]) == 0
+        measure(out, plan, "--format", "csv")
         found.append([(r.launch, r.window_ns, r.metrics) for r in measured(out)[1]])
     assert found[0] == found[1]
 
@@ -117,8 +133,11 @@ def test_the_nearest_calibrated_cell_is_in_every_record(plan_file, tmp_path: Pat
     out = tmp_path / "out.jsonl"
     seen = STADD | {"work": "nop_loop", "work_iters": 100}
     plan = plan_file(seen, seen | {"work_iters": 400})
-    assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "-o", str(out), "--all"]) == 0
-    apart = {record.cell.work_iters: record.metrics["calibrated_distance"] for record in measured(out)[1]}
+    measure(out, plan)
+    assert main(["show", str(out), "--all"]) == 0
+    apart = {
+        record.cell.work_iters: record.metrics["calibrated_distance"] for record in measured(out)[1]
+    }
     assert apart[100] == 0
     assert 0.5 < apart[400] < 2  # from 200 to 400 units: one doubling
     shown = capsys.readouterr().out
@@ -130,16 +149,31 @@ def test_the_nearest_calibrated_cell_is_in_every_record(plan_file, tmp_path: Pat
 def test_counters_readers_and_wide_forms_run(plan_file, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out.jsonl"
     cells = (
-        {"operation": "percpu_add", "form": "percpu_own_ldadd", "params": {"slots": 16}, "lines": 1},
+        {
+            "operation": "percpu_add",
+            "form": "percpu_own_ldadd",
+            "params": {"slots": 16},
+            "lines": 1,
+        },
         {"operation": "percpu_add", "form": "percpu_shared_ldadd", "lines": 1} | BESIDE,
         {"operation": "readers_shape", "form": "srcu_percpu_stadd", "width_bits": 8, "lines": 1},
-        {"operation": "wide_read", "form": "casp_read", "width_bits": 128, "lines": 1, "params": {"write_percent": 10}},
-        {"operation": "readers_grace", "form": "srcu_fast", "width_bits": 8, "order": "acq_rel", "lines": 1} | BESIDE,
+        {
+            "operation": "wide_read",
+            "form": "casp_read",
+            "width_bits": 128,
+            "lines": 1,
+            "params": {"write_percent": 10},
+        },
+        {
+            "operation": "readers_grace",
+            "form": "srcu_fast",
+            "width_bits": 8,
+            "order": "acq_rel",
+            "lines": 1,
+        }
+        | BESIDE,
     )
-    assert (
-        main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan_file(*cells), "-o", str(out), "--format", "csv"])
-        == 0
-    )
+    measure(out, plan_file(*cells), "--format", "csv")
     of = {record.cell.form: record for record in measured(out)[1]}
     assert of["percpu_own_ldadd"].issue.median_ns < of["percpu_shared_ldadd"].issue.median_ns
     assert of["srcu_fast"].status == "unavailable"
@@ -149,7 +183,9 @@ def test_counters_readers_and_wide_forms_run(plan_file, tmp_path: Path, capsys) 
 
 def test_built_in_plans_run_as_far_as_the_model_knows_their_forms(capsys) -> None:
     for plan in ("quick", "rmw", "percpu", "readers", "wide", "published"):
-        assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "--dry-run"]) == 0, plan
+        assert main(["measure", "--on", f"model:{CALIBRATED}", "--plan", plan, "--dry-run"]) == 0, (
+            plan
+        )
     assert "percpu_own_ldadd" in capsys.readouterr().out
 
 
@@ -166,13 +202,17 @@ def test_the_states_that_a_cell_begins_with_decide_its_mode() -> None:
 
     def first(start: str) -> float:
         rare = {"contender": "same_line", "contender_iters": 1_000_000, "threads": 2}
-        cell = Cell(operation="add", form="prfm_keep_stadd", lines=1, params={"start": start}, **rare)
+        cell = Cell(
+            operation="add", form="prfm_keep_stadd", lines=1, params={"start": start}, **rare
+        )
         plan = Plan(linewright_plan=2, name="try", launches=1, cells=[cell])
         record = next(event for event in target.run(plan) if isinstance(event, Record))
         return record.metrics.get("mode_1_ns", record.issue.median_ns)
 
     assert first("ud") < 10
-    plan = Plan(linewright_plan=2, name="try", launches=1, cells=[Cell(**STADD, params={"start": "ud.ud"})])
+    plan = Plan(
+        linewright_plan=2, name="try", launches=1, cells=[Cell(**STADD, params={"start": "ud.ud"})]
+    )
     with pytest.raises(UserError, match="2 states for 1 threads"):
         target.check(plan)
 
@@ -187,21 +227,41 @@ def test_a_sweep_is_the_same_however_it_is_divided() -> None:
 def test_a_sweep_runs_on_a_dask_cluster(plan_file, tmp_path: Path, capsys) -> None:
     distributed = pytest.importorskip("distributed")
     found = []
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:
-        for name, more in (("a", []), ("b", ["--scheduler", cluster.scheduler_address])):
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, dashboard_address=None
+    ) as cluster:
+        for name, more in (("a", []), ("b", ["--set", f"scheduler={cluster.scheduler_address}"])):
             out = tmp_path / name
-            request = ["measure", "--on", f"model:{CALIBRATED}", "--plan", plan_file(LDADD | BESIDE), "--draws", "24"]
+            request = [
+                "measure",
+                "--on",
+                f"model:{CALIBRATED}",
+                "--plan",
+                plan_file(LDADD | BESIDE),
+                "--set",
+                "draws=24",
+            ]
             assert main([*request, "-o", str(out), "--format", "csv", *more]) == 0
             found.append([record.metrics for record in measured(out)[1]])
     assert found[0] == found[1]
 
 
 def test_only_a_model_has_constants_to_draw(capsys) -> None:
-    assert main(["measure", "--draws", "30", "--dry-run"]) == 2
+    assert main(["measure", "--set", "draws=30", "--dry-run"]) == 2
     assert "allowed with --on model:NAME" in capsys.readouterr().err
-    assert main(["measure", "--on", f"model:{CALIBRATED}", "--draws", "5", "--dry-run"]) == 2
+    assert main(["measure", "--on", f"model:{CALIBRATED}", "--set", "draws=5", "--dry-run"]) == 2
     assert (
-        main(["measure", "--on", f"model:{CALIBRATED}", "--scheduler", "tcp://127.0.0.1:1", "--only", "*/stadd/*/w0/*"])
+        main(
+            [
+                "measure",
+                "--on",
+                f"model:{CALIBRATED}",
+                "--set",
+                "scheduler=tcp://127.0.0.1:1",
+                "--only",
+                "*/stadd/*/w0/*",
+            ]
+        )
         == 2
     )
 
@@ -223,7 +283,9 @@ def test_draws_stay_in_their_intervals_and_repeat() -> None:
     machine = machine_file.find(CALIBRATED)
     found = draws(machine, 20)
     assert found == draws(machine, 20)
-    together = set(machine.posterior[0])  # draws of the posterior may leave an interval that holds 90 % of it
+    together = set(
+        machine.posterior[0]
+    )  # draws of the posterior may leave an interval that holds 90 % of it
     for draw in found:
         assert {name: draw[name] for name in together} in machine.posterior
         for name in set(draw) - together:
@@ -238,6 +300,38 @@ def test_forms_that_the_constants_do_not_tell_apart_share_a_place() -> None:
 
     cells = [Cell(**STADD), Cell(**LDADD), Cell(operation="xchg", form="swp", lines=1)]
     plan = Plan(linewright_plan=2, name="try", cells=cells)
-    rows = [[figure(50 + draw), figure(4 + draw % 2), figure(4 + (draw + 1) % 2)] for draw in range(20)]
+    rows = [
+        [figure(50 + draw), figure(4 + draw % 2), figure(4 + (draw + 1) % 2)] for draw in range(20)
+    ]
     ((_, groups),) = orderings(plan, rows)
     assert [sorted(group) for group in groups] == [["ldadd", "swp"], ["stadd"]]
+
+
+def test_each_situation_has_its_own_order_and_each_cell_its_own_name() -> None:
+    def list_cell(entries: int, form: str) -> Cell:
+        return Cell(operation="clean", form=form, lines=1, params={"entries": entries})
+
+    def figure(ns: float) -> Figures:
+        return Figures(p50=ns, low=ns, high=ns, modes=[(ns, 1.0)], events=1)
+
+    cells = [list_cell(entries, form) for entries in (1, 9) for form in ("dc_cvac", "dc_cvau")]
+    cells += [Cell(operation="add", form="builtin_add", order=o) for o in ("relaxed", "seq_cst")]
+    plan = Plan(linewright_plan=2, name="try", cells=cells)
+    found = orderings(plan, [[figure(1 + at) for at in range(len(cells))]] * 20)
+    assert [groups for _, groups in found] == [
+        [["dc_cvac"], ["dc_cvau"]],
+        [["dc_cvac"], ["dc_cvau"]],
+        [["builtin_add (add, relaxed)"], ["builtin_add (add, seq_cst)"]],
+    ]
+    lines = ordering_text(machine_file.find(CALIBRATED), plan, [[figure(1)] * len(cells)] * 20)
+    assert len(set(lines)) == 4
+
+
+def test_reasons_that_differ_in_their_bounds_are_one_range() -> None:
+    reasons = [
+        "bounds only: 2 to 9.44 ns on phone-2025",
+        "bounds only: 75 to 420 ns on phone-2025",
+    ]
+    assert len(set(map(numbers.without_numbers, reasons))) == 1
+    assert numbers.together(reasons) == "bounds only: 2 to 420 ns on phone-2025"
+    assert numbers.together(["3 of 12 windows", "5 of 12 windows"]) == "3 to 5 of 12 windows"

@@ -1,4 +1,5 @@
-"""The API reference: Doxygen makes it of the public headers' comments without a warning, functions and all."""
+"""The API reference: Doxygen makes it of the public headers' comments without a warning, functions
+and all."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support import waiting
 from support.places import ROOT
 
 HEADERS = ("atomic", "percpu", "srcu", "cache", "policy", "wide")
@@ -20,8 +22,10 @@ def reference(tmp_path_factory) -> Path:
     if shutil.which("doxygen") is None:
         pytest.skip("no doxygen: apt install doxygen")
     folder = tmp_path_factory.mktemp("api")
-    settings = (ROOT / "docs/Doxyfile").read_text() + f"\nOUTPUT_DIRECTORY = {folder}\nPROJECT_NUMBER = test\n"
-    done = subprocess.run(["doxygen", "-"], cwd=ROOT, input=settings, capture_output=True, text=True, timeout=600)
+    settings = (
+        ROOT / "docs/Doxyfile"
+    ).read_text() + f"\nOUTPUT_DIRECTORY = {folder}\nPROJECT_NUMBER = test\n"
+    done = waiting.run(["doxygen", "-"], cwd=ROOT, input=settings)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     return folder / "html"
 
@@ -49,5 +53,8 @@ def test_every_function_has_its_place_and_its_comment(reference, name: str):
 
 def test_a_comments_text_is_there_as_written(reference):
     text = text_of(reference / "cache_8h.html")
-    assert "arm64 `dsb sy`; x86 MFENCE, since SFENCE would let a later load overtake CLFLUSHOPT" in text
+    assert (
+        "arm64 `dsb sy`; x86 MFENCE, since SFENCE would let a later load overtake CLFLUSHOPT"
+        in text
+    )
     assert "* Wait for all maintenance" not in text

@@ -1,5 +1,5 @@
-"""`make check` finds what it is there to find: long functions in three languages, files that open with code, a wrong
-part."""
+"""`make check` finds what it is there to find: long functions in three languages, files that open
+with code, a wrong part."""
 
 from __future__ import annotations
 
@@ -25,11 +25,21 @@ def length(path, *options: str) -> str:
         ("a.py", "class C:\n    async def method(self):\n        x = 0\n", "", "method"),
         ("a.c", "static int long_one(int x)\n{\n", "    return x;\n}\n", "long_one"),
         ("a.c", "__attribute__((noinline)) int *f(void (*g)(int))\n{\n", "}\n", "f"),
-        ("a.hpp", "namespace a {\nstruct B {\n  int f(int x) const noexcept {\n", "  }\n};\n}\n", "f"),
+        (
+            "a.hpp",
+            "namespace a {\nstruct B {\n  int f(int x) const noexcept {\n",
+            "  }\n};\n}\n",
+            "f",
+        ),
         ("a.cpp", "Thing::Thing(int x) : a_(x), b_{1} {\n", "}\n", "Thing::Thing"),
         ("a.cpp", "auto f(int x) -> std::vector<int> {\n", "}\n", "f"),
         ("a.cpp", "TEST(Some, Test) {\n  auto g = [&](int y) { return y; };\n", "}\n", "Some.Test"),
-        ("a.cpp", "int f(int x) {\n  const char *s = \"}\"; char c = '}'; /* } */ // }\n", "}\n", "f"),
+        (
+            "a.cpp",
+            "int f(int x) {\n  const char *s = \"}\"; char c = '}'; /* } */ // }\n",
+            "}\n",
+            "f",
+        ),
     ],
 )
 def test_a_long_function_is_found(tmp_path, name, before, after, function):
@@ -48,7 +58,11 @@ def test_a_long_function_is_found(tmp_path, name, before, after, function):
 def test_data_and_macros_are_no_functions(tmp_path):
     table = tmp_path / "table.c"
     table.write_text(
-        "static const int a[] = {\n" + "    1,\n" * 80 + "};\n#define F(x) { \\\n" + " x; \\\n" * 80 + "}\nint b;\n"
+        "static const int a[] = {\n"
+        + "    1,\n" * 80
+        + "};\n#define F(x) { \\\n"
+        + " x; \\\n" * 80
+        + "}\nint b;\n"
     )
     assert length(table) == ""
 
@@ -70,7 +84,10 @@ def test_a_file_that_opens_with_code_is_found(tmp_path):
     program = [sys.executable, ROOT / "scripts/check/openings.py"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["silent.c", "silent.py"]
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
+        "silent.c",
+        "silent.py",
+    ]
 
 
 def test_a_private_word_is_found_and_the_fields_own_is_not(tmp_path):
@@ -83,26 +100,3 @@ def test_a_private_word_is_found_and_the_fields_own_is_not(tmp_path):
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert [line.split(":")[1] for line in done.stdout.splitlines()] == ["1", "3", "4"]
-
-
-@pytest.mark.parametrize(
-    ("files", "circle"),
-    [
-        ({"a": "from linewright import b\n", "b": "x = 1\n"}, ""),
-        ({"a": "from linewright import b\n", "b": "def f():\n    from linewright.a import x\n"}, "linewright.a"),
-        (
-            {"a": "import linewright.b\n", "b": "import linewright.c as c\n", "c": "from linewright.a import x\n"},
-            "linewright.a",
-        ),
-        ({"a.h": '#include "b.h"\n', "b.h": '# include "../linewright/a.h"\n'}, "linewright/a.h"),
-    ],
-)
-def test_an_import_circle_is_found_in_functions_too(tmp_path, files, circle):
-    (tmp_path / "linewright").mkdir()
-    for name, text in files.items():
-        (tmp_path / "linewright" / (name if "." in name else f"{name}.py")).write_text(text)
-    for command in (["git", "init", "-q"], ["git", "add", "."]):
-        subprocess.run(command, cwd=tmp_path, check=True)
-    program = [sys.executable, ROOT / "scripts/check/circles.py"]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == bool(circle) and done.stdout.startswith(f"a circle: {circle} ->" if circle else "")

@@ -1,4 +1,5 @@
-"""Shell completion: the script for each shell, and what bash, zsh and fish themselves offer with it."""
+"""Shell completion: the script for each shell, and what bash, zsh and fish themselves offer with
+it."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import shutil
 import subprocess
 
 import pytest
+
+from support import waiting
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -38,11 +41,16 @@ def own_environment(command) -> dict[str, str]:
 def offered(command, *words: str) -> list[str]:
     """What bash would offer for the last word."""
     script = (
-        'eval "$(_LINEWRIGHT_COMPLETE=source_bash linewright)"; complete -p linewright >/dev/null || exit 9; '
-        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _linewright_completion linewright; printf "%s\\n" "${COMPREPLY[@]}"'
+        'eval "$(_LINEWRIGHT_COMPLETE=source_bash linewright)"; complete -p linewright '
+        ">/dev/null || exit 9; "
+        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _linewright_completion linewright; printf '
+        '"%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-c", script, "sh", "linewright", *words], env=own_environment(command), capture_output=True, text=True
+        ["bash", "-c", script, "sh", "linewright", *words],
+        env=own_environment(command),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return done.stdout.split()
@@ -53,7 +61,7 @@ def offered(command, *words: str) -> list[str]:
     [
         (["mea"], ["measure"]),
         (["fl"], ["fleet"]),
-        (["measure", "--pl"], ["--plan", "--plain"]),
+        (["measure", "--pl"], ["--plan"]),
         (["show", "--wh"], ["--why"]),
     ],
 )
@@ -69,20 +77,24 @@ def test_fish_completes(command):
         "complete -C 'linewright mea'; complete -C 'linewright measure --pl'"
     )
     environment = own_environment(command) | {"HOME": str(command.directory)}
-    done = subprocess.run(["fish", "--no-config", "-c", script], env=environment, capture_output=True, text=True)
-    assert [line.split("\t")[0] for line in done.stdout.splitlines() if line] == ["measure", "--plain", "--plan"], done
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert [line.split("\t")[0] for line in done.stdout.splitlines() if line] == [
+        "measure",
+        "--plan",
+    ], done
 
 
 @pytest.mark.parametrize(
-    ("line", "appears"), [("linewright mea", "*linewright measure*"), ("linewright measure --pl", "*--plain*--plan *")]
+    ("line", "appears"),
+    [("linewright mea", "*linewright measure*"), ("linewright measure --pl", "*--plan *")],
 )
 def test_zsh_completes(command, line: str, appears: str):
     if shutil.which("zsh") is None:
         pytest.skip("no zsh: apt install zsh")
     environment = own_environment(command) | {"HOME": str(command.directory), "TERM": "dumb"}
-    done = subprocess.run(
-        ["zsh", "-f", "-c", ZSH, "zsh", line, appears], env=environment, capture_output=True, text=True, timeout=300
-    )
+    done = waiting.run(["zsh", "-f", "-c", ZSH, "zsh", line, appears], env=environment)
     assert done.returncode == 0 and done.stdout, done
 
 

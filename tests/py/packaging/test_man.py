@@ -23,7 +23,11 @@ def pages(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("man")
     program = [sys.executable, ROOT / "scripts/man.py", folder]
     subprocess.run(
-        program, check=True, capture_output=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+        program,
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
     )
     return folder
 
@@ -33,10 +37,17 @@ def shown(page: Path) -> str:
     if shutil.which("groff") is None:
         pytest.skip("no groff: apt install groff-base")
     done = subprocess.run(
-        ["groff", "-ww", "-man", "-Tutf8", "-P-c", "-rLL=2000n", page], capture_output=True, text=True, check=True
+        ["groff", "-ww", "-man", "-Tutf8", "-P-c", "-rLL=2000n", page],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stderr == "", done.stderr
-    return re.sub(r"\s+", " ", re.sub(".\x08", "", done.stdout)).replace("\u2010", "-").replace("\u2212", "-")
+    return (
+        re.sub(r"\s+", " ", re.sub(".\x08", "", done.stdout))
+        .replace("\u2010", "-")
+        .replace("\u2212", "-")
+    )
 
 
 def test_there_is_a_page_for_each_command_and_header(pages):
@@ -44,7 +55,9 @@ def test_there_is_a_page_for_each_command_and_header(pages):
         "linewright.1",
         *(f"linewright-{name}.1" for name in COMMANDS),
     }
-    assert {f"linewright_{name}.3" for name in HEADERS} <= {path.name for path in (pages / "man3").iterdir()}
+    assert {f"linewright_{name}.3" for name in HEADERS} <= {
+        path.name for path in (pages / "man3").iterdir()
+    }
 
 
 def test_pages_are_clean_for_mandoc(pages):
@@ -52,7 +65,9 @@ def test_pages_are_clean_for_mandoc(pages):
     if shutil.which("mandoc") is None:
         pytest.skip("no mandoc: apt install mandoc")
     files = [*pages.glob("man?/*"), ROOT / "debian/linewright-probe.1"]
-    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *files], capture_output=True, text=True)
+    done = subprocess.run(
+        ["mandoc", "-T", "lint", "-W", "warning", *files], capture_output=True, text=True
+    )
     said = (done.stdout + done.stderr).splitlines()
     assert [line for line in said if "WARNING: missing date" not in line] == []
 
@@ -69,7 +84,9 @@ def test_a_commands_page_has_every_option(pages, name: str):
 def test_the_main_page_has_commands_exit_codes_and_environment(pages):
     text = shown(pages / "man1/linewright.1")
     assert all(f" {name} " in text for name in COMMANDS)
-    assert "EXIT STATUS" in text and "records so far are kept" in text and "LINEWRIGHT_ATOMICS" in text
+    assert (
+        "EXIT STATUS" in text and "records so far are kept" in text and "LINEWRIGHT_ATOMICS" in text
+    )
 
 
 @pytest.mark.parametrize("name", HEADERS)
@@ -81,7 +98,9 @@ def test_a_headers_page_has_its_functions(pages, name: str):
     assert [function for function in documented if f"{function}(" not in text] == []
 
 
-@pytest.mark.parametrize("line", [".starts like a request", "'so does this", "a \\ and a - and é", "`x` ^ ~"])
+@pytest.mark.parametrize(
+    "line", [".starts like a request", "'so does this", "a \\ and a - and é", "`x` ^ ~"]
+)
 def test_text_is_no_request(tmp_path, line: str):
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
@@ -89,5 +108,7 @@ def test_text_is_no_request(tmp_path, line: str):
     finally:
         sys.path.pop(0)
     page = tmp_path / "x.3"
-    page.write_text(man.head("x", 3) + man.named("x", "y") + ".SH DESCRIPTION\n" + man.line(line) + "\n")
+    page.write_text(
+        man.head("x", 3) + man.named("x", "y") + ".SH DESCRIPTION\n" + man.line(line) + "\n"
+    )
     assert line in shown(page)

@@ -1,12 +1,11 @@
-"""The wheel of `make wheel` in a fresh environment brings the command, the programs for other machines and the manual.
-Its platform tag is right, and the sdist holds what building it needs."""
+"""The wheel of `make wheel` in a fresh environment brings the command, the programs for other
+machines and the manual. Its platform tag is right, and the sdist holds what building it needs."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import venv
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from support import waiting
 from support.places import ROOT
 
 
 def run(*command: object, **options) -> str:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=2400, **options)
+    done = waiting.run([str(part) for part in command], **options)
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
@@ -39,7 +39,11 @@ def installed(wheel, tmp_path_factory) -> Path:
 
 
 def package_of(installed: Path, outside) -> Path:
-    return Path(outside(installed / "python", "-c", "import linewright; print(linewright.__path__[0])").strip())
+    return Path(
+        outside(
+            installed / "python", "-c", "import linewright; print(linewright.__path__[0])"
+        ).strip()
+    )
 
 
 @pytest.fixture
@@ -54,7 +58,9 @@ def test_the_installed_command_knows_its_version(installed, outside):
     from linewright import __version__
 
     assert __version__ in outside(installed / "linewright", "--version")
-    assert f"Version: {__version__}\n" in outside(installed / "python", "-m", "pip", "show", "linewright")
+    assert f"Version: {__version__}\n" in outside(
+        installed / "python", "-m", "pip", "show", "linewright"
+    )
 
 
 def sent_elsewhere(arch: str) -> list[str]:
@@ -89,7 +95,9 @@ def test_the_native_programs_come_along(installed, outside):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arch", "form"), [("i386", "lock_xadd"), ("arm64", "ldadd")])
-def test_the_programs_for_other_machines_come_along(installed, outside, tmp_path, arch: str, form: str):
+def test_the_programs_for_other_machines_come_along(
+    installed, outside, tmp_path, arch: str, form: str
+):
     if arch not in FOREIGN or not all(map(shutil.which, FOREIGN[arch])):
         pytest.skip(f"nothing here makes or starts programs for {arch}")
     outside(installed / "linewright", "probe", "--arch", arch, "--output", "copy")
@@ -97,7 +105,9 @@ def test_the_programs_for_other_machines_come_along(installed, outside, tmp_path
     programs = [name for name in sent_elsewhere(arch) if not name.endswith(".so")]
     assert {f"linewright-probe-{arch}", f"linewright-workload-{arch}"} <= set(programs)
     for name in programs:
-        assert "--help" in outside(*FOREIGN[arch], package_of(installed, outside) / "bin" / name, "--help")
+        assert "--help" in outside(
+            *FOREIGN[arch], package_of(installed, outside) / "bin" / name, "--help"
+        )
 
 
 @pytest.mark.slow
@@ -120,7 +130,19 @@ def test_the_installed_command_finds_its_probe(installed, outside):
 
 @pytest.mark.slow
 def test_the_installed_command_measures(installed, outside, tmp_path):
-    words = ("measure", "--plan", "quick", "--budget", "5s", "--quiet", "--only", "plain_add", "--set", "launches=1")
+    words = (
+        "measure",
+        "--plan",
+        "quick",
+        "--budget",
+        "5s",
+        "--format",
+        "none",
+        "--only",
+        "plain_add",
+        "--set",
+        "launches=1",
+    )
     outside(installed / "linewright", *words, "--output", "here.jsonl")
     assert "plain_add" in (tmp_path / "here.jsonl").read_text()
     assert "cpu" in outside(installed / "linewright", "show", "here.jsonl").lower()
@@ -134,7 +156,9 @@ def test_the_sdist_holds_what_the_build_needs_and_no_more(tmp_path):
     run(builder / "bin/python", "-m", "pip", "install", "--no-input", "scikit-build-core>=0.12")
     name = run(builder / "bin/python", "-c", script, tmp_path, cwd=ROOT).split()[-1]
     with tarfile.open(tmp_path / name) as archive:
-        members = [Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()]
+        members = [
+            Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()
+        ]
     tops = {member.parts[0] for member in members}
     needed = {
         "CMakeLists.txt",

@@ -1,15 +1,19 @@
-"""Set-up: what it asks for, what it refuses, and that it leaves a machine alone that has everything."""
+"""Set-up: what it asks for, what it refuses, and that it leaves a machine alone that has
+everything."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from support import waiting
 from support.places import ROOT
 
 TOOLS = (
@@ -35,8 +39,8 @@ def script(path: Path, text: str) -> None:
 
 
 class Machine:
-    """A pretended machine: a copy of the scripts, package lists of our own, and a PATH that holds what the test
-    says."""
+    """A pretended machine: a copy of the scripts, package lists of our own, and a PATH that holds
+    what the test says."""
 
     def __init__(self, folder: Path, *, root: bool, apt: bool = True, python: str = "3.11.2"):
         self.checkout = folder / "checkout"
@@ -56,16 +60,35 @@ class Machine:
                 self.bin / "apt-get",
                 f'echo "apt-get $*" >>"{self.calls}"\n'
                 'case " $* " in *" install "*) ;; *) exit 0 ;; esac\n'
-                f'for name in "$@"; do [[ $name == broken ]] && {{ echo "E: broken" >&2; exit 100; }}\n'
+                f'for name in "$@"; do [[ $name == broken ]] && {{ echo "E: broken" >&2; exit '
+                "100; }\n"
                 f"  [[ $name == -* || $name == *=* || $name == install || $name == empty ]] || "
-                f'{{ echo "#!{shutil.which("bash")}" >"{self.bin}/$name"; chmod +x "{self.bin}/$name"; }}; done',
+                f'{{ echo "#!{shutil.which("bash")}" >"{self.bin}/$name"; chmod +x '
+                f'"{self.bin}/$name"; }}; done',
             )
         self.packages(measure=("tool-a", "tool-b"), test=("tool-c",))
 
     def fake_python(self, version: str) -> None:
-        """Knows its version, and makes a `.venv` whose pip notes that it was called and installs the command."""
+        """Knows its version, and makes a `.venv` whose pip notes that it was called and installs
+        uv, where there is one, or the command."""
         major_minor = tuple(int(part) for part in version.split(".")[:2])
-        pip = f'echo "pip $*" >>"{self.calls}"; : >.venv/bin/linewright; chmod +x .venv/bin/linewright'
+        bash = shutil.which("bash")
+        command = ": >.venv/bin/linewright; chmod +x .venv/bin/linewright"
+        script(
+            self.checkout.parent / "uv",
+            f'echo "uv $*" >>"{self.calls}"\n'
+            f"[[ ! -e {self.checkout}/no-wheel ]] && {{ {command}; }}",
+        )
+        script(
+            self.checkout.parent / "venv-python",
+            'case "$*" in *" config list") printf "%s\\n" "$PIP_SETTINGS"; exit ;; esac\n'
+            f'echo "pip $*" >>"{self.calls}"\n'
+            'case "$*" in\n'
+            f'  *" uv") [[ ! $NO_UV ]] && cat "{self.checkout.parent}/uv" >.venv/bin/uv '
+            "&& chmod +x .venv/bin/uv ;;\n"
+            f"  *) {command} ;;\n"
+            "esac",
+        )
         script(
             self.bin / "python3",
             f'case "$*" in\n'
@@ -73,28 +96,28 @@ class Machine:
             f"  *version_info*) exit {int(major_minor < (3, 11))} ;;\n"
             f'  *sys.executable*) echo "{version} {self.bin}/python3" ;;\n'
             f'  *venv*--clear*) echo "venv" >>"{self.calls}"; mkdir -p .venv/bin\n'
-            f"    printf '%s\\n' '#!{shutil.which('bash')}' '{pip}' >.venv/bin/python; chmod +x .venv/bin/python ;;\n"
+            f"    printf '%s\\n' '#!{bash}' '. {self.checkout.parent}/venv-python' "
+            ">.venv/bin/python; chmod +x .venv/bin/python ;;\n"
             f"esac",
         )
 
     def packages(self, **lists: tuple[str, ...]) -> None:
         for purpose, names in lists.items():
             lines = ["# a comment", ""] + [f"{name}  command:{name}" for name in names]
-            (self.checkout / "scripts/packages" / f"{purpose}.txt").write_text("\n".join(lines) + "\n")
+            (self.checkout / "scripts/packages" / f"{purpose}.txt").write_text(
+                "\n".join(lines) + "\n"
+            )
 
     def have(self, *programs: str) -> None:
         for program in programs:
             script(self.bin / program, "exit 0")
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return waiting.run(
             command or ("scripts/setup.sh", "measure"),
             cwd=self.checkout,
             env={"PATH": str(self.bin), **environment},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=400,
         )
 
     def called(self) -> list[str]:
@@ -112,6 +135,41 @@ def test_not_root_and_something_missing_prints_one_apt_line(tmp_path):
     assert not (machine.checkout / ".venv").exists()
 
 
+@pytest.mark.parametrize(
+    ("program", "says", "expected"),
+    [
+        ("uname", "Darwin", "Darwin is not supported"),
+        ("cmake", "cmake version 3.22.1", "CMake 3.22.1; 3.25 or newer is needed"),
+    ],
+)
+def test_what_is_not_supported_is_said_before_anything_is_made(tmp_path, program, says, expected):
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    (machine.bin / program).unlink(missing_ok=True)
+    script(machine.bin / program, f'echo "{says}"')
+    for tool in ("sort", "head"):
+        (machine.bin / tool).symlink_to(shutil.which(tool))
+    done = machine.run()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1 and expected in done.stderr
+    assert machine.called() == [] and not (machine.checkout / ".venv").exists()
+
+
+def test_what_a_distribution_lacks_is_left_out_of_the_tests_set_up(tmp_path):
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    machine.packages(test=("tool-c", "clang-0"))
+    # Knows every package but one, which is no other name of anything either.
+    script(machine.bin / "apt-cache", '[[ $* == "show tool-c" ]]')
+    if not list(Path("/var/lib/apt/lists").glob("*Packages*")):
+        pytest.skip("this machine's apt has no lists, without which nothing is known to be lacking")
+    done = machine.run("scripts/packages.sh", "test")
+    assert done.returncode == 0, done.stderr
+    assert "this distribution has no clang-0" in done.stderr
+    assert [call for call in machine.called() if "clang-0" in call] == []
+    assert [call for call in machine.called() if call.endswith("tool-c")]
+
+
 def test_make_hands_the_refusal_on(tmp_path):
     done = Machine(tmp_path, root=False).run("make", "measure")
     assert done.returncode == 2
@@ -122,7 +180,7 @@ def test_not_root_and_nothing_missing_goes_on(tmp_path):
     machine = Machine(tmp_path, root=False)
     machine.have("tool-a", "tool-b")
     assert machine.run().returncode == 0
-    assert [call.split()[0] for call in machine.called()] == ["venv", "pip"]
+    assert [call.split()[0] for call in machine.called()] == ["venv", "pip", "uv"]
 
 
 def test_root_installs_exactly_what_is_missing(tmp_path):
@@ -150,7 +208,7 @@ def test_a_changed_pyproject_installs_again_but_keeps_the_venv(tmp_path):
     with (machine.checkout / "pyproject.toml").open("a") as file:
         file.write("# changed\n")
     machine.run()
-    assert [call.split()[0] for call in machine.called()].count("pip") == 2
+    assert [call.split()[0] for call in machine.called()].count("uv") == 2
     assert machine.called().count("venv") == 1
 
 
@@ -166,10 +224,114 @@ def test_what_tests_need_covers_measuring_but_not_the_other_way_round(tmp_path):
     machine = Machine(tmp_path, root=True)
     machine.run("scripts/setup.sh", "measure")
     machine.run("scripts/setup.sh", "test")
-    pips = [call for call in machine.called() if call.startswith("pip")]
-    assert [call.split()[-1] for call in pips] == [".", ".[test]"]
+    before = machine.called()
+    installed = [call.split()[-1] for call in before if call.startswith("uv")]
+    assert installed == [".[images]", ".[test]"]
     machine.run("scripts/setup.sh", "measure")
-    assert [call for call in machine.called() if call.startswith("pip")] == pips
+    assert machine.called() == before
+
+
+def installers(machine: Machine) -> list[str]:
+    return [f"{call.split()[0]} {call.split()[-1]}" for call in machine.called()[1:]]
+
+
+def test_uv_takes_wheels_only_and_builds_nothing_but_the_command(tmp_path):
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    assert machine.run(PIP_SETTINGS="global.timeout='180'").returncode == 0
+    assert installers(machine) == ["pip uv", "uv .[images]"]
+    assert " --only-binary :all: --no-binary linewright " in machine.called()[-1]
+
+
+@pytest.mark.parametrize("setting", ["global.index-url", ":env:.no-index", "install.proxy"])
+def test_pip_installs_where_it_has_settings_that_uv_does_not_read(tmp_path, setting):
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    settings = f"global.timeout='180'\n{setting}='x'"
+    assert machine.run(PIP_SETTINGS=settings).returncode == 0
+    assert installers(machine) == ["pip .[images]"]
+
+
+def test_pip_installs_where_uv_cannot_be_had(tmp_path):
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    assert machine.run(NO_UV="1").returncode == 0
+    assert installers(machine) == ["pip uv", "pip .[images]"]
+
+
+def test_pip_builds_what_has_no_wheel(tmp_path):
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    (machine.checkout / "no-wheel").touch()
+    assert machine.run().returncode == 0
+    assert installers(machine) == ["pip uv", "uv .[images]", "pip .[images]"]
+
+
+def beside(machine: Machine, venv: str, command: str) -> None:
+    """`make measure`'s two jobs: what making .venv does, and the command beside it."""
+    for tool in ("sleep", "touch"):
+        (machine.bin / tool).symlink_to(shutil.which(tool))
+    machine.have("tool-a", "tool-b")
+    script(machine.checkout / "scripts/venv.sh", venv)
+    script(machine.checkout / "command", command)
+
+
+# Waits until the other one has begun; run one after the other they would wait for ever.
+MEET = "touch {}; until [[ -e {} ]]; do sleep 0.01; done; "
+BOTH = (MEET.format("venv-began", "command-began"), MEET.format("command-began", "venv-began"))
+
+
+def test_the_command_runs_while_the_venv_is_made(tmp_path):
+    machine = Machine(tmp_path, root=False)
+    beside(machine, *BOTH)
+    assert machine.run("scripts/setup.sh", "measure", "./command").returncode == 0
+
+
+def wait_for_the_end(pid: Path) -> None:
+    waiting.wait_for(lambda: not waiting.lives(int(pid.read_text())))
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("code", [3, 7])
+def test_what_fails_ends_the_other_and_hands_its_code_on(tmp_path, failing, code):
+    machine = Machine(tmp_path, root=False)
+    jobs = [f"{meet} echo $$ >pid; exec sleep 3000" for meet in BOTH]
+    # 3 is the code of a script that has said why.
+    jobs[failing] = f"{BOTH[failing]} until [[ -s pid ]]; do sleep 0.01; done; exit {code}"
+    beside(machine, *jobs)
+    done = machine.run("scripts/setup.sh", "measure", "./command")
+    assert done.returncode == code
+    said = "linewright: making .venv or ./command ended with exit code 7\n" if code == 7 else ""
+    assert done.stderr == said
+    wait_for_the_end(machine.checkout / "pid")
+
+
+def test_ctrl_c_ends_both(tmp_path):
+    machine = Machine(tmp_path, root=False)
+    jobs = [
+        f"{meet} echo $$ >{name}; exec sleep 3000"
+        for meet, name in zip(BOTH, ("a", "b"), strict=True)
+    ]
+    beside(machine, *jobs)
+    whole = subprocess.Popen(
+        ("scripts/setup.sh", "measure", "./command"),
+        cwd=machine.checkout,
+        env={"PATH": str(machine.bin)},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        # Tests that were started in the background ignore it, and so would the script.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    pids = [machine.checkout / name for name in ("a", "b")]
+    try:
+        waiting.wait_for(
+            lambda: all(pid.exists() and pid.read_text().strip() for pid in pids), whole
+        )
+    finally:
+        os.killpg(whole.pid, signal.SIGINT)  # as the terminal does
+    assert whole.wait() == 130
+    for pid in pids:
+        wait_for_the_end(pid)
 
 
 def test_without_apt_the_missing_programs_are_named(tmp_path):
@@ -201,10 +363,14 @@ def test_a_failing_installation_says_where_its_output_is(tmp_path):
 def test_an_unreachable_package_source_is_the_last_line(tmp_path):
     """apt's own: the update warns and succeeds, and the installation then knows no such package."""
     machine = Machine(tmp_path, root=True)
-    warning = "W: Failed to fetch http://example.invalid/InRelease  Temporary failure resolving 'example.invalid'"
+    warning = (
+        "W: Failed to fetch http://example.invalid/InRelease  Temporary failure resolving "
+        "'example.invalid'"
+    )
     script(
         machine.bin / "apt-get",
-        f'case " $* " in *" update "*) echo "{warning}" ;; *) echo "E: Unable to locate package tool-a"; exit 100 ;;'
+        f'case " $* " in *" update "*) echo "{warning}" ;; *) echo "E: Unable to locate package '
+        'tool-a"; exit 100 ;;'
         " esac",
     )
     done = machine.run()
@@ -247,7 +413,7 @@ def test_installed_but_still_not_found_is_said(tmp_path):
     ],
 )
 def test_unknown_names_are_refused_in_one_line(command):
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
+    done = waiting.run(command, cwd=ROOT)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and "dancing" in done.stderr
 
@@ -256,7 +422,7 @@ def test_this_checkout_is_set_up_and_stays_silent():
     """True wherever these tests run by `make test`; elsewhere there is nothing to find out."""
     if not (ROOT / ".venv/linewright-test").exists():
         pytest.skip("not run by make test")
-    done = subprocess.run(("scripts/setup.sh", "test"), cwd=ROOT, capture_output=True, text=True, timeout=400)
+    done = waiting.run(("scripts/setup.sh", "test"), cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -269,7 +435,9 @@ def test_package_lists_are_well_formed_and_spare_the_cross_compilers():
             package, witness, *only = line.split()
             assert re.fullmatch(r"(command|header|file|python):\S+", witness), line
             assert only in ([], ["amd64"]), line
-            assert package not in ("gcc-multilib", "g++-multilib"), "they remove the arm64 cross compilers"
+            assert package not in ("gcc-multilib", "g++-multilib"), (
+                "they remove the arm64 cross compilers"
+            )
             seen.add(package)
     assert {"g++", "cmake", "g++-12-multilib", "g++-aarch64-linux-gnu"} <= seen
 
@@ -277,20 +445,26 @@ def test_package_lists_are_well_formed_and_spare_the_cross_compilers():
 def test_help_lists_every_target():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split()
-    shown = subprocess.run(("make", "-C", ROOT, "--no-print-directory"), capture_output=True, text=True, timeout=400)
+    shown = waiting.run(("make", "-C", ROOT, "--no-print-directory"))
     assert shown.returncode == 0
     assert re.findall(r"^  ([a-z-]+) {2,}\S", shown.stdout, re.M) == targets
 
 
 def version() -> str:
-    return re.search(r'^__version__ = "(.+)"$', (ROOT / "linewright/__init__.py").read_text(), re.M)[1]
+    return re.search(
+        r'^__version__ = "(.+)"$', (ROOT / "linewright/__init__.py").read_text(), re.M
+    )[1]
 
 
 def test_the_debian_changelog_agrees_on_the_version():
-    assert re.match(rf"linewright \({re.escape(version())}\) ", (ROOT / "debian/changelog").read_text())
+    assert re.match(
+        rf"linewright \({re.escape(version())}\) ", (ROOT / "debian/changelog").read_text()
+    )
     minor = version().rpartition(".")[0]
     assert f"Package: liblinewright{minor}\n" in (ROOT / "debian/control").read_text()
-    assert f"liblinewright.so.{minor} " in (ROOT / f"debian/liblinewright{minor}.symbols").read_text()
+    assert (
+        f"liblinewright.so.{minor} " in (ROOT / f"debian/liblinewright{minor}.symbols").read_text()
+    )
 
 
 def test_cmake_and_python_agree_on_the_version():

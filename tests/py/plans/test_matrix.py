@@ -1,5 +1,5 @@
-"""The plans of the matrix: the same grid for every form, the published cells exactly, pairs by class, honest
-estimates."""
+"""The plans of the matrix: the same grid for every form, the published cells exactly, pairs by
+class, honest estimates."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.output.export import published
+from linewright.forms import Form
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
+from linewright.plans.estimate import estimate_s
 from linewright.plans.grid import SPACINGS, WORKS, partner
 from linewright.schema import Cell, Cpu, Record
-from linewright.target.estimate import estimate_s
-from linewright.target.probe import Form, Topology
+from linewright.show.export import published_columns
+from linewright.topology import Topology
 
 
 def form(name: str, operation: str, arch: str = "x86_64", **more) -> Form:
@@ -47,19 +48,35 @@ def machine(cpus: int, pairs: dict[str, list[str]], arch: str = "x86_64") -> Top
 TWO = machine(2, {"same_l3": ["0,1"]})
 
 
-def build(name: str, *settings: str, forms: list[Form] = X86, topology: Topology = TWO, budget_s: float | None = None):
+def build(
+    name: str,
+    *settings: str,
+    forms: list[Form] = X86,
+    topology: Topology = TWO,
+    budget_s: float | None = None,
+):
     built_in = plans.find(name)
-    inputs = Inputs(forms, topology, definition.settings(built_in, settings), budget_s or built_in.budget_s, keep=list)
+    inputs = Inputs(
+        forms,
+        topology,
+        definition.settings(built_in, settings),
+        budget_s or built_in.budget_s,
+        keep=list,
+    )
     return built_in.build(inputs)
 
 
 def grid_of(cells: list[Cell], name: str) -> set[tuple]:
-    return {(c.contender, c.contender_iters, c.work_iters, c.placement) for c in cells if c.form == name}
+    return {
+        (c.contender, c.contender_iters, c.work_iters, c.placement) for c in cells if c.form == name
+    }
 
 
 def test_the_full_grid_is_the_published_one_for_every_form() -> None:
     plan = build("rmw", "grid=full")
-    want = {("none", 0, work, "auto") for work in WORKS} | {("placebo", 0, work, "auto") for work in WORKS}
+    want = {("none", 0, work, "auto") for work in WORKS} | {
+        ("placebo", 0, work, "auto") for work in WORKS
+    }
     uncontended = set(want)
     want |= {("same_line", spacing, work, "auto") for spacing in SPACINGS for work in WORKS}
     for one in {cell.form for cell in plan.cells}:
@@ -70,7 +87,9 @@ def test_the_full_grid_is_the_published_one_for_every_form() -> None:
 def test_thinning_fits_the_budget_and_treats_forms_alike(budget_s: float) -> None:
     plan = build("rmw", budget_s=budget_s)
     assert estimate_s(plan) <= budget_s or plan.min_windows == 3
-    grids = {frozenset(grid_of(plan.cells, one)) for one in {c.form for c in plan.cells} - {"plain_add"}}
+    grids = {
+        frozenset(grid_of(plan.cells, one)) for one in {c.form for c in plan.cells} - {"plain_add"}
+    }
     assert len(grids) == 1
     spacings = sorted({c.contender_iters for c in plan.cells if c.contender == "same_line"})
     assert spacings[0] == 0 and set(spacings) <= set(SPACINGS)
@@ -97,24 +116,38 @@ def test_cpus_all_places_two_threads_only() -> None:
 
 
 def test_published_cells_are_those_of_the_table() -> None:
-    arm = [form(n, "add", "arm64") for n in ("stadd", "prfm_keep_stadd", "prfm_strm_stadd", "llsc_add")]
+    arm = [
+        form(n, "add", "arm64") for n in ("stadd", "prfm_keep_stadd", "prfm_strm_stadd", "llsc_add")
+    ]
     arm.append(form("ldadd", "fetch_add", "arm64"))
-    plan = build("published", forms=arm, topology=machine(2, {"same_l3": ["0,1"]}, "arm64"))
+    plan_machine = machine(2, {"same_l3": ["0,1"]}, "arm64")
+    plan = build("published", forms=arm, topology=plan_machine)
     rows = [
-        (c.form, c.contender, c.contender_iters if c.contender != "none" else None, c.work_iters) for c in plan.cells
+        (c.form, c.contender, c.contender_iters if c.contender != "none" else None, c.work_iters)
+        for c in plan.cells
     ]
     assert len(rows) == len(set(rows)) == 32
     assert ("stadd", "same_line", 10_000, 0) in rows
     assert ("ldadd", "same_line", 1, 200) in rows
     assert ("llsc_add", "none", None, 10) in rows
     assert {c.lines for c in plan.cells} == {1}
-    assert {(c.work, c.work_iters > 0) for c in plan.cells} == {("chain", False), ("nop_loop", True)}, "as published"
+    assert {(c.work, c.work_iters > 0) for c in plan.cells} == {
+        ("chain", False),
+        ("nop_loop", True),
+    }, "as published"
+    in_memory = build("published", "work_kind=memory", forms=arm, topology=plan_machine)
+    assert {c.work for c in in_memory.cells if c.work_iters} == {"memory"}
+    assert any("/mem300/" in c.id for c in in_memory.cells)
 
 
 def test_published_on_x86_uses_the_forms_of_the_same_role() -> None:
     assert {c.form for c in build("published").cells} == {
-        "lock_add", "lock_xadd", "cmpxchg_loop_read_first", "prefetchw_lock_add", "prefetchw_lock_xadd",
-    }  # fmt: skip
+        "lock_add",
+        "lock_xadd",
+        "cmpxchg_loop_read_first",
+        "prefetchw_lock_add",
+        "prefetchw_lock_xadd",
+    }
 
 
 def test_published_on_another_architecture_is_refused() -> None:
@@ -160,18 +193,38 @@ def test_unknown_settings_name_what_is_allowed() -> None:
 def test_published_layout() -> None:
     cells = {
         "a": Cell(operation="add", form="stadd", lines=1),
-        "b": Cell(operation="add", form="stadd", lines=1, contender="same_line", contender_iters=10, threads=2),
+        "b": Cell(
+            operation="add",
+            form="stadd",
+            lines=1,
+            contender="same_line",
+            contender_iters=10,
+            threads=2,
+        ),
         "p": Cell(operation="add", form="stadd", lines=1, contender="placebo", threads=2),
     }
     records = [
         Record(
-            linewright_record=2, context_id="0", id=cell.id, cell=cell, plan="published", status="ok",
+            linewright_record=2,
+            context_id="0",
+            id=cell.id,
+            cell=cell,
+            plan="published",
+            status="ok",
             window_ns=[float(n) for n in range(1, 101)],
         )
         for cell in cells.values()
-    ]  # fmt: skip
-    rows = list(csv.reader(io.StringIO(published.as_csv(records))))
-    assert rows[0] == ["form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns"]
+    ]
+    rows = list(csv.reader(io.StringIO(published_columns.as_csv(records))))
+    assert rows[0] == [
+        "form",
+        "contender",
+        "contender_iters",
+        "work_iters",
+        "p50_ns",
+        "p95_ns",
+        "p99_ns",
+    ]
     assert rows[1] == ["stadd", "none", "", "0", "50.50", "95.05", "99.01"]
     assert rows[2][:4] == ["stadd", "same_line", "10", "0"]
     assert len(rows) == 3

@@ -1,4 +1,5 @@
-"""The plan of library operations: every class, width, order and policy, and a probe that runs them with exact sums."""
+"""The plan of library operations: every class, width, order and policy, and a probe that runs them
+with exact sums."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ import pytest
 
 from linewright import plans
 from linewright.plans import definition
-from linewright.plans.builtin.operations import OPERATIONS, POLICIES
+from linewright.plans.builtin.operations_plan import OPERATIONS, POLICIES
 from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.target.probe import Topology
+from linewright.topology import Topology
+from support import waiting
 from support.forms import every_form
 from support.places import ROOT
 
@@ -23,7 +25,9 @@ def build(arch: str, *settings: str) -> Plan:
     forms = [form for form in every_form() if form.operation.startswith("library_")]
     topology = Topology(arch=arch, cpus=[Cpu(cpu=0), Cpu(cpu=1)], pairs={"same_l3": ["0,1"]})
     built_in = plans.find("operations")
-    return built_in.build(Inputs(forms, topology, definition.settings(built_in, settings), 60, keep=list))
+    return built_in.build(
+        Inputs(forms, topology, definition.settings(built_in, settings), 60, keep=list)
+    )
 
 
 def test_arm64_gets_every_class_width_order_policy_and_work() -> None:
@@ -33,17 +37,25 @@ def test_arm64_gets_every_class_width_order_policy_and_work() -> None:
     assert {cell.operation for cell in cells} == set(OPERATIONS)
     assert {cell.width_bits for cell in cells} == {8, 16, 32, 64}
     assert {cell.work_iters for cell in cells} == {0, 200}
-    assert {cell.params["policy"] for cell in cells if cell.operation != "library_add"} == set(POLICIES[None])
+    assert {cell.params["policy"] for cell in cells if cell.operation != "library_add"} == set(
+        POLICIES[None]
+    )
 
 
 def test_x86_has_one_form_and_so_one_policy_unless_all_are_asked_for() -> None:
     assert {cell.params["policy"] for cell in build("x86_64").cells} == {"default"}
-    assert {cell.params["policy"] for cell in build("x86_64", "policies=all").cells} == set(POLICIES["library_add"])
+    assert {cell.params["policy"] for cell in build("x86_64", "policies=all").cells} == set(
+        POLICIES["library_add"]
+    )
 
 
 def test_parameters_thin_the_plan() -> None:
-    cells = build("arm64", "operations=library_xchg", "widths=64", "orders=full", "policies=default", "work=7").cells
-    assert [(c.form, c.width_bits, c.order, c.work_iters) for c in cells] == [("op_xchg", 64, "full", 7)]
+    cells = build(
+        "arm64", "operations=library_xchg", "widths=64", "orders=full", "policies=default", "work=7"
+    ).cells
+    assert [(c.form, c.width_bits, c.order, c.work_iters) for c in cells] == [
+        ("op_xchg", 64, "full", 7)
+    ]
     contended = build("x86_64", "widths=8", "contended=yes").cells
     assert {c.contender for c in contended} == {"none", "same_line"}
 
@@ -62,7 +74,7 @@ def probe_command(arch: str, cpu: str) -> list[str]:
 
 def run(command: list[str], cells: list[dict], **plan) -> subprocess.CompletedProcess[str]:
     text = json.dumps({"linewright_plan": 2, "name": "operations", "cells": cells, **plan})
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=2400, check=False)
+    return waiting.run(command, input=text)
 
 
 def cell(operation: str, form: str, bits: int, order: str, policy: str, **more) -> dict:
@@ -78,8 +90,12 @@ def cell(operation: str, form: str, bits: int, order: str, policy: str, **more) 
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="cells of two threads need two CPUs")
-@pytest.mark.parametrize(("arch", "cpu"), [("x86_64", ""), ("i386", ""), ("arm64", "max"), ("arm64", "cortex-a57")])
-def test_the_probe_runs_each_with_an_exact_sum_or_says_that_the_cpu_cannot(arch: str, cpu: str) -> None:
+@pytest.mark.parametrize(
+    ("arch", "cpu"), [("x86_64", ""), ("i386", ""), ("arm64", "max"), ("arm64", "cortex-a57")]
+)
+def test_the_probe_runs_each_with_an_exact_sum_or_says_that_the_cpu_cannot(
+    arch: str, cpu: str
+) -> None:
     together = {"contender": "same_line", "threads": 2}
     cells = [
         cell("library_add", "op_add", 8, "relaxed", "store+prefetch"),

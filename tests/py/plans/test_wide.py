@@ -1,21 +1,22 @@
-"""The plan of wide operations: which form is run at which share of writes, the 2009 experiment, and its layout."""
+"""The plan of wide operations: which form is run at which share of writes, the 2009 experiment, and
+its layout."""
 
 from __future__ import annotations
 
 import csv
 import io
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from linewright import plans
 from linewright.errors import UserError
-from linewright.output.export import published
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.target.probe import Topology
+from linewright.show.export import published_columns
+from linewright.topology import Topology
+from support import waiting
 from support.forms import every_form
 from support.places import ROOT
 
@@ -23,7 +24,13 @@ FORMS = [form for form in every_form() if form.operation.startswith("wide_")]
 
 
 def machine(arch: str = "i386", cpus: int = 2) -> Topology:
-    pairs = {"same_l3": ["0,1"], "other_socket": ["0,2"]} if cpus > 2 else {"same_l3": ["0,1"]} if cpus == 2 else {}
+    pairs = (
+        {"same_l3": ["0,1"], "other_socket": ["0,2"]}
+        if cpus > 2
+        else {"same_l3": ["0,1"]}
+        if cpus == 2
+        else {}
+    )
     return Topology(arch=arch, cpus=[Cpu(cpu=number) for number in range(cpus)], pairs=pairs)
 
 
@@ -31,13 +38,17 @@ def build(*settings: str, topology: Topology | None = None) -> Plan:
     topology = topology or machine()
     forms = [form for form in FORMS if form.arch == topology.arch]
     built_in = plans.find("wide")
-    return built_in.build(Inputs(forms, topology, definition.settings(built_in, settings), 60, keep=list))
+    return built_in.build(
+        Inputs(forms, topology, definition.settings(built_in, settings), 60, keep=list)
+    )
 
 
 def test_every_form_is_in_the_mix_of_every_architecture() -> None:
     for arch in ("i386", "x86_64", "arm64"):
         plan = build(topology=machine(arch))
-        assert {cell.form for cell in plan.cells} == {form.name for form in FORMS if form.arch == arch}
+        assert {cell.form for cell in plan.cells} == {
+            form.name for form in FORMS if form.arch == arch
+        }
         assert {cell.width_bits for cell in plan.cells} == {64 if arch == "i386" else 128}
 
 
@@ -45,7 +56,11 @@ def test_a_form_runs_where_the_share_of_writes_leaves_it_something_to_do() -> No
     shares: dict[str, set] = {}
     for cell in build().cells:
         shares.setdefault(cell.operation, set()).add(cell.params["write_percent"])
-    assert shares == {"wide_read": {0, 1, 10, 50}, "wide_write": {1, 10, 50, 100}, "wide_add": {1, 10, 50, 100}}
+    assert shares == {
+        "wide_read": {0, 1, 10, 50},
+        "wide_write": {1, 10, 50, 100},
+        "wide_add": {1, 10, 50, 100},
+    }
 
 
 def test_two_threads_stand_in_every_class_of_nearness() -> None:
@@ -57,13 +72,18 @@ def test_two_threads_stand_in_every_class_of_nearness() -> None:
 def test_rounds_are_counted_in_cells_of_their_own() -> None:
     cells = build("operations=wide_add", "writes=100", "threads=2").cells
     counted = [cell for cell in cells if "rounds" in cell.params]
-    assert len(counted) == len(cells) / 2 and {cell.form for cell in counted} == {cell.form for cell in cells}
+    assert len(counted) == len(cells) / 2 and {cell.form for cell in counted} == {
+        cell.form for cell in cells
+    }
     assert not [cell for cell in build("rounds=no").cells if "rounds" in cell.params]
 
 
 def test_the_published_experiment_reads_one_location_with_all_cpus() -> None:
     plan = build("experiment=published", "reads=1000000", topology=machine(cpus=4))
-    assert [cell.form for cell in plan.cells][:2] == ["read_twice_cmpxchg8b_verify", "cmpxchg8b_read_once"]
+    assert [cell.form for cell in plan.cells][:2] == [
+        "read_twice_cmpxchg8b_verify",
+        "cmpxchg8b_read_once",
+    ]
     assert {(c.threads, c.lines, c.contender, c.params["write_percent"]) for c in plan.cells} == {
         (4, 1, "same_line", 0)
     }
@@ -80,7 +100,7 @@ def test_the_probe_runs_the_plan_and_its_layout_comes_out(arch: str, tmp_path: P
     import msgspec
 
     from linewright.records import files as records
-    from linewright.target.probe import Topology  # noqa: F401
+    from linewright.run.probe_questions import Topology  # noqa: F401
 
     probe = ROOT / "build" / arch / "probe" / "linewright-probe"
     if not probe.exists():
@@ -90,12 +110,13 @@ def test_the_probe_runs_the_plan_and_its_layout_comes_out(arch: str, tmp_path: P
     mixed = build("writes=50", "rounds=yes", "lines=1", topology=machine(of))
     few = msgspec.structs.replace(
         plan,
-        cells=plan.cells + [msgspec.structs.replace(cell, placement="auto") for cell in mixed.cells],
+        cells=plan.cells
+        + [msgspec.structs.replace(cell, placement="auto") for cell in mixed.cells],
         budget_s=3.0,
         contended_window_ms=1.0,
         window_ms=0.5,
     )
-    done = subprocess.run([probe], input=msgspec.json.encode(few), capture_output=True, timeout=400, check=False)
+    done = waiting.run([probe], input=msgspec.json.encode(few), text=False)
     assert done.returncode in (0, 3), done.stderr.decode()[-500:]
     path = tmp_path / "wide.jsonl"
     path.write_bytes(done.stdout)
@@ -108,11 +129,17 @@ def test_the_probe_runs_the_plan_and_its_layout_comes_out(arch: str, tmp_path: P
     for row in measured:
         if row.window_ns:
             tick_ns = contexts[0].tick_ns
-            assert row.thread_ticks == pytest.approx([ns / tick_ns for ns in row.thread_ns], rel=1e-3)
+            assert row.thread_ticks == pytest.approx(
+                [ns / tick_ns for ns in row.thread_ns], rel=1e-3
+            )
         assert row.metrics["wide_reads"] + row.metrics["wide_writes"] > 0
-    table = list(csv.reader(io.StringIO(published.wide_as_csv(contexts, rows))))
-    assert table[0] == list(published.WIDE_COLUMNS)
-    kept = {row.cell.form for row in rows if row.cell.params == {"write_percent": 0} and any(row.thread_ops)}
+    table = list(csv.reader(io.StringIO(published_columns.wide_as_csv(contexts, rows))))
+    assert table[0] == list(published_columns.WIDE_COLUMNS)
+    kept = {
+        row.cell.form
+        for row in rows
+        if row.cell.params == {"write_percent": 0} and any(row.thread_ops)
+    }
     assert {line[0] for line in table[1:]} == kept
     assert all(float(line[3]) > 0 for line in table[1:])
 
@@ -124,6 +151,6 @@ def test_the_probe_refuses_parameters_that_it_does_not_know() -> None:
     cell = '{"operation":"wide_read","form":"movdqa_read","width_bits":128,"order":"acquire",'
     cell += '"params":{"write_percent":101}}'
     text = '{"linewright_plan":2,"name":"wide","cells":[' + cell + "]}"
-    done = subprocess.run([probe], input=text.encode(), capture_output=True, timeout=60, check=False)
+    done = waiting.run([probe], input=text.encode(), text=False)
     assert done.returncode == 2
     assert b"write_percent from 0 to 100" in done.stderr

@@ -1,8 +1,8 @@
-"""Each timed loop of the built probe holds exactly the memory instructions of its form: no other, none missing.
+"""Each timed loop of the built probe holds exactly the memory instructions of its form: no other,
+none missing.
 
-A compiler that spills to the stack inside a loop, picks another instruction for a builtin, or drops an operation whose
-value is not used would make a table that names one thing and times another.
-"""
+A compiler that spills to the stack inside a loop, picks another instruction for a builtin, or drops
+an operation whose value is not used would make a table that names one thing and times another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from support.places import ROOT
 
 def rows(arch: str) -> list[tuple[str, int]]:
     """(form, bits) of every single-line form that belongs to this architecture."""
-    return [(form.name, form.width_bits) for form in forms_of(arch) if form.operation in ("none", *OPERATIONS)]
+    return [
+        (form.name, form.width_bits)
+        for form in forms_of(arch)
+        if form.operation in ("none", *OPERATIONS)
+    ]
 
 
 def build(arch: str) -> Path:
@@ -37,7 +41,9 @@ def at_every_place(arch: str) -> dict[str, list[tuple[int, str, str]]]:
     objdump = OBJDUMP.get(arch, "objdump")
     if not build(arch).exists() or not shutil.which(objdump):
         pytest.skip(f"no {arch} probe built here")
-    timed = r"lw_(loop|completed|reader)\d?_|(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)"
+    timed = (
+        r"lw_(loop|completed|reader)\d?_|(void )?lw::probe::(.*::)?(run_|ask<|answer<|no_handoff)"
+    )
     return {
         name: [(i.address, i.text.removesuffix(i.operands).strip(), i.operands) for i in code]
         for name, code in disassemble(build(arch), objdump, ("-d", "-C"), timed).items()
@@ -47,24 +53,32 @@ def at_every_place(arch: str) -> dict[str, list[tuple[int, str, str]]]:
 @cache
 def functions(arch: str) -> dict[str, list[tuple[int, str, str]]]:
     """The same, of functions in a namespace of their place only those at the first one."""
-    return {name: code for name, code in at_every_place(arch).items() if not re.search("::place[123]::", name)}
+    return {
+        name: code
+        for name, code in at_every_place(arch).items()
+        if not re.search("::place[123]::", name)
+    }
 
 
 def loop_instructions(code: list[tuple[int, str, str]]) -> list[tuple[str, str]]:
-    """Instructions inside a function's loops as (mnemonic with prefix, operands), in address order."""
+    """Instructions inside a function's loops as (mnemonic with prefix, operands), in address
+    order."""
     inside: set[int] = set()
     for address, mnemonic, operands in code:
         # Conditional branches close loops; an unconditional one only shares the function's exit.
         if re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)$", mnemonic):
             target = re.findall(r"\b([0-9a-f]+) <", operands)
             body = [i for i in code if target and int(target[0], 16) <= i[0] <= address]
-            if not any(m == "ret" for _, m, _ in body):  # a branch back over a return leaves the loop
+            if not any(
+                m == "ret" for _, m, _ in body
+            ):  # a branch back over a return leaves the loop
                 inside.update(a for a, _, _ in body)
     return [(mnemonic, operands) for address, mnemonic, operands in code if address in inside]
 
 
 def memory_instructions(arch: str, name: str) -> list[str]:
-    """Instructions that touch memory (or wait for it) inside the function's loops, in address order."""
+    """Instructions that touch memory (or wait for it) inside the function's loops, in address
+    order."""
     found = []
     for mnemonic, operands in loop_instructions(functions(arch)[name]):
         if "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
@@ -89,9 +103,14 @@ LINKS = 512
 
 
 def chains(arch: str, name: str) -> list[list[tuple[int, str, str]]]:
-    """What follows each indirect jump of a function: a line of links and the first instruction behind it."""
+    """What follows each indirect jump of a function: a line of links and the first instruction
+    behind it."""
     code = functions(arch)[name]
-    jumps = [i for i, (_, mnemonic, o) in enumerate(code) if mnemonic == "br" or (mnemonic == "jmp" and o[0] == "*")]
+    jumps = [
+        i
+        for i, (_, mnemonic, o) in enumerate(code)
+        if mnemonic == "br" or (mnemonic == "jmp" and o[0] == "*")
+    ]
     return [code[at + 1 : at + 2 + LINKS] for at in jumps]
 
 
@@ -100,16 +119,19 @@ def around(code: list[tuple[int, str, str]], inside: int) -> list[tuple[str, str
     closing = [
         (int(to[0], 16), address)
         for address, mnemonic, operands in code
-        if re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)$", mnemonic) and (to := re.findall(r"\b([0-9a-f]+) <", operands))
+        if re.match(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)$", mnemonic)
+        and (to := re.findall(r"\b([0-9a-f]+) <", operands))
     ]
-    start, end = min(((s, e) for s, e in closing if s <= inside <= e), key=lambda loop: loop[1] - loop[0])
+    start, end = min(
+        ((s, e) for s, e in closing if s <= inside <= e), key=lambda loop: loop[1] - loop[0]
+    )
     return [(mnemonic, operands) for address, mnemonic, operands in code if start <= address <= end]
 
 
 @pytest.mark.parametrize(("arch", "form", "bits"), CASES, ids=lambda value: str(value))
 def test_work_is_a_straight_line_of_dependent_additions(arch: str, form: str, bits: int) -> None:
-    """One line entered by a jump for the remainder and one for whole lines; each a register added to itself 512
-    times."""
+    """One line entered by a jump for the remainder and one for whole lines; each a register added
+    to itself 512 times."""
     name = f"lw_loop_{form}_u{bits}"
     found = chains(arch, name)
     assert len(found) in (2, 3), "a compiler may rotate the loop over whole lines"
@@ -124,16 +146,20 @@ def test_work_is_a_straight_line_of_dependent_additions(arch: str, form: str, bi
         if arch != "x86_64":
             continue  # elsewhere loops are laid out in pieces, or the register is another value's outside the chain
         others = [i for i in around(functions(arch)[name], line[0][0]) if i != (mnemonic, operands)]
-        assert others and not any(register in operand for _, operand in others), "nothing else waits for the chain"
+        assert others and not any(register in operand for _, operand in others), (
+            "nothing else waits for the chain"
+        )
 
 
 PADDING = re.compile(r"nop|data16|cs |xchg +%ax,%ax$|lea +0x0\(%esi|jmp +[0-9a-f]|b +[0-9a-f]")
-"""What assembler and compiler put between loops: NOPs, and jumps over many of them or to a shared exit."""
+"""What assembler and compiler put between loops: NOPs, and jumps over many of them or to a shared
+exit."""
 CLOSING = re.compile(r"^(j(?!mp)\w+|b\.\w+|cbn?z|tbn?z)$")
 
 
 def numbered(line: str, numbers: dict[str, str]) -> str:
-    """A line with registers by number; the two of a sum in the order in which they were named before."""
+    """A line with registers by number; the two of a sum in the order in which they were named
+    before."""
     if both := re.search(r"\((%\w+),(%\w+),1\)", line):
         first, second = sorted(both.groups(), key=lambda register: numbers.get(register, "unnamed"))
         line = line.replace(both[0], f"({first} + {second})")
@@ -175,33 +201,44 @@ def test_places_hold_the_same_loops_sixteen_bytes_apart(arch: str, form: str, bi
     for place in (1, 2, 3):
         other = loops(arch, f"lw_loop{place}_{form}_u{bits}")
         assert [body for _, body in other] == [body for _, body in first]
-        assert [start % 64 for start, _ in other] == [(start + 16 * place) % 64 for start, _ in first]
+        assert [start % 64 for start, _ in other] == [
+            (start + 16 * place) % 64 for start, _ in first
+        ]
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_every_other_family_has_places_too(arch: str) -> None:
-    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ in where their loops
-    stand.
+    """Per-CPU sequences, wide operands, library operations, handoffs and readers: launches differ
+    in where their loops stand.
 
     Loops of updaters, which wait for readers, are not placed.
     """
-    first = [name for name in functions(arch) if name.startswith("lw_reader_") or "::place0::" in name]
-    first = [name for name in first if "::run_empty(" not in name]  # two files have one of this name
+    first = [
+        name for name in functions(arch) if name.startswith("lw_reader_") or "::place0::" in name
+    ]
+    first = [
+        name for name in first if "::run_empty(" not in name
+    ]  # two files have one of this name
     families = ("lw_reader_", "run_rseq_add", "run_wide_read", "run_cmpxchg<", "ask<")
     assert all(any(family in name for name in first) for family in families)
     moved = 0
     for name in first:
         here = loops(arch, name)
         for place in (1, 2, 3):
-            there = loops(arch, name.replace("lw_reader_", f"lw_reader{place}_").replace("place0", f"place{place}"))
+            there = loops(
+                arch,
+                name.replace("lw_reader_", f"lw_reader{place}_").replace("place0", f"place{place}"),
+            )
             assert [body for _, body in there] == [body for _, body in here], name
-            moved += any((b - a) % 64 == 16 * place for (a, _), (b, _) in zip(here, there, strict=True))
+            moved += any(
+                (b - a) % 64 == 16 * place for (a, _), (b, _) in zip(here, there, strict=True)
+            )
     assert moved >= 0.85 * 3 * sum(bool(loops(arch, name)) for name in first)
 
 
 def assert_copies(found: list[str], want: list[str], least: int = 3) -> None:
-    """The loops without work, with a NOP loop and with the chain are three copies; a compiler may rotate or unroll
-    one."""
+    """The loops without work, with a NOP loop and with the chain are three copies; a compiler may
+    rotate or unroll one."""
     copies = len(found) // len(want) if want else 0
     assert found == want * copies
     assert not want or least <= copies <= 3 * least
@@ -216,14 +253,22 @@ def test_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
 def test_completion_loop_waits(arch: str, form: str, bits: int) -> None:
     wait = ["dsb"] if arch == "arm64" else ["mfence"]
     if arch == "i386":
-        wait = ["lock or"] if "lock orl" in str(functions(arch)[f"lw_completed_{form}_u{bits}"]) else ["mfence"]
-    found = [i.replace("lock orl", "lock or") for i in memory_instructions(arch, f"lw_completed_{form}_u{bits}")]
+        wait = (
+            ["lock or"]
+            if "lock orl" in str(functions(arch)[f"lw_completed_{form}_u{bits}"])
+            else ["mfence"]
+        )
+    found = [
+        i.replace("lock orl", "lock or")
+        for i in memory_instructions(arch, f"lw_completed_{form}_u{bits}")
+    ]
     assert_copies(found, expected(arch, form) + wait, least=1)
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
 def test_forms_called_identical_are_and_no_others(arch: str) -> None:
-    """Of all forms at one width: the same instructions in the same order; which registers they name changes nothing."""
+    """Of all forms at one width: the same instructions in the same order; which registers they name
+    changes nothing."""
     for bits in {bits for _, bits in rows(arch)}:
         forms = [form for form, width in rows(arch) if width == bits]
         same: dict[str, set[str]] = {}
@@ -248,9 +293,12 @@ PERCPU_CASES = [
     (arch, form.name.removeprefix("percpu_"), form.width_bits)
     for arch in ("x86_64", "i386", "arm64")
     for form in forms_of(arch)
-    if form.operation.startswith("percpu_") and form.width_bits == (32 if arch == "i386" else 64)  # the plan's widths
+    if form.operation.startswith("percpu_")
+    and form.width_bits == (32 if arch == "i386" else 64)  # the plan's widths
 ]
-PERCPU_PLAIN = dict.fromkeys(("thread_local_add", "racy_add", "false_sharing_add", "padded_add"), "plain_add")
+PERCPU_PLAIN = dict.fromkeys(
+    ("thread_local_add", "racy_add", "false_sharing_add", "padded_add"), "plain_add"
+)
 SEQUENCE = {
     "x86": {
         "publish": r"^mov\w* %\w+,%[fg]s:0x8\(%\w+\)$",
@@ -273,15 +321,22 @@ def percpu_function(arch: str, form: str, bits: int) -> str:
     where, _, operation = form.partition("_")
     if where in ("own", "getcpu", "shared"):
         symbol = "c11_add<" if operation == "c11_add" else f"lw_{operation}_u{bits}("
-        pattern = rf"::run_form<{word}, .*\b{re.escape(symbol)}.*Where\){('own', 'getcpu', 'shared').index(where)}>"
+        pattern = (
+            rf"::run_form<{word}, "
+            rf".*\b{re.escape(symbol)}.*Where\){('own', 'getcpu', 'shared').index(where)}>"
+        )
     else:
         pattern = rf"::run_{form.removesuffix('_add') if form != 'rseq_add' else form}<{word}>"
-    (name,) = [name for name in functions(arch) if re.search(pattern + r"\(lw::probe::Loop_args&\)$", name)]
+    (name,) = [
+        name for name in functions(arch) if re.search(pattern + r"\(lw::probe::Loop_args&\)$", name)
+    ]
     return name
 
 
 @pytest.mark.parametrize(
-    ("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" not in c[1]], ids=lambda value: str(value)
+    ("arch", "form", "bits"),
+    [c for c in PERCPU_CASES if "rseq" not in c[1]],
+    ids=lambda value: str(value),
 )
 def test_percpu_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
     found = memory_instructions(arch, percpu_function(arch, form, bits))
@@ -293,23 +348,29 @@ def test_percpu_loop_holds_its_form(arch: str, form: str, bits: int) -> None:
 
 
 def spills(arch: str, want: list[str]) -> set[str]:
-    """Around a call, i386 keeps the loop's own values in memory; anywhere else a load or a store would be the
-    form's."""
+    """Around a call, i386 keeps the loop's own values in memory; anywhere else a load or a store
+    would be the form's."""
     return {"mov", "push", "sub"} if arch == "i386" and "call" in want else set()
 
 
 @pytest.mark.parametrize(
-    ("arch", "form", "bits"), [c for c in PERCPU_CASES if "rseq" in c[1]], ids=lambda value: str(value)
+    ("arch", "form", "bits"),
+    [c for c in PERCPU_CASES if "rseq" in c[1]],
+    ids=lambda value: str(value),
 )
 def test_percpu_sequence_is_inline_and_whole(arch: str, form: str, bits: int) -> None:
-    """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order, with no call
-    between."""
+    """Announcement, then the CPU, then (for values) the lock word, then the commit: in this order,
+    with no call between."""
     steps = SEQUENCE["arm64" if arch == "arm64" else "x86"]
     code = [
         f"{mnemonic} {operands}"
-        for mnemonic, operands in loop_instructions(functions(arch)[percpu_function(arch, form, bits)])
+        for mnemonic, operands in loop_instructions(
+            functions(arch)[percpu_function(arch, form, bits)]
+        )
     ]
-    found = [step for line in code for step, pattern in steps.items() if re.match(pattern, line.strip())]
+    found = [
+        step for line in code for step, pattern in steps.items() if re.match(pattern, line.strip())
+    ]
     want = ["publish", "cpu", "commit"] if form == "rseq_add" else ["publish", "cpu", "lock word"]
     if form == "rseq_cmpxchg":
         found = [step for step in found if step != "commit"]
@@ -339,7 +400,8 @@ def test_handoff_loop_holds_its_definition(arch: str, definition: str, side: str
     if side == "answer":
         assert found == HANDOFF[definition][family]
         return
-    # Without work, with a NOP loop and with the chain; the last wait reads as the definition's loads do.
+    # Without work, with a NOP loop and with the chain; the last wait reads as the definition's
+    # loads do.
     assert set(found) == set(HANDOFF[definition][family] + last_answer)
     assert found.count(HANDOFF[definition][family][-1]) >= 3
 
@@ -385,10 +447,12 @@ def operation_function(arch: str, bits: int, op: str, order: str) -> str:
     return name
 
 
-@pytest.mark.parametrize(("arch", "bits", "op", "order"), OPERATION_CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("arch", "bits", "op", "order"), OPERATION_CASES, ids=lambda value: str(value)
+)
 def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: str) -> None:
-    """Nothing but the operation touches memory; on arm64 the policy word too, and every form of the operation is
-    there."""
+    """Nothing but the operation touches memory; on arm64 the policy word too, and every form of the
+    operation is there."""
     name = operation_function(arch, bits, op, order)
     found = [re.sub("^movz[bw]l$", "mov", i) for i in memory_instructions(arch, name)]
     if arch != "arm64":
@@ -399,7 +463,9 @@ def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: s
     width = {8: "b", 16: "h"}.get(bits, "")
     suffix = "" if (op, order) == ("add", "") else SUFFIX[order]
     reads = {"ldr", f"ldr{width}"} if op == "try_cmpxchg" else {"ldr"}
-    lse = {OPERATION_LSE[op] + suffix + width} | ({"ldadd" + suffix + width} if op == "add" else set())
+    lse = {OPERATION_LSE[op] + suffix + width} | (
+        {"ldadd" + suffix + width} if op == "add" else set()
+    )
     assert lse <= set(found)
     assert all(
         re.fullmatch(rf"ldr{width}?|ldax?r{width}|ldxr{width}|stl?xr{width}|prfm pstl1\w+|dmb", i)
@@ -407,6 +473,8 @@ def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: s
     )
     assert reads >= {i for i in found if i.startswith("ldr")}
     touched = {
-        address[1] for _, o in loop_instructions(functions(arch)[name]) if (address := re.search(r"\[(\w+)[^]]*\]", o))
+        address[1]
+        for _, o in loop_instructions(functions(arch)[name])
+        if (address := re.search(r"\[(\w+)[^]]*\]", o))
     }
     assert len(touched) == 2, f"the line and the policy word, not {touched}"

@@ -1,4 +1,5 @@
-"""Every operation of the form table belongs to one family, and a family names only forms that exist."""
+"""Every operation of the form table belongs to one family, and a family names only forms that
+exist."""
 
 from __future__ import annotations
 
@@ -25,17 +26,25 @@ def test_every_operation_is_in_exactly_one_family():
     table = {form.operation for form in every_form()} | {"readers_grace"} | DMA
     named = [o for f in FAMILIES for o in (*f.operations, f.baseline) if o]
     assert sorted(named) == sorted(set(named)), "an operation belongs to two families"
-    assert set(named) == table, "an operation of wire/forms has no family, or a family names one that does not exist"
+    assert set(named) == table, (
+        "an operation of wire/forms has no family, or a family names one that does not exist"
+    )
 
 
 def test_defaults_floors_and_identical_forms_exist():
-    defaults = {form for f in FAMILIES for forms in f.defaults.values() for form in forms} - {"default"}
+    defaults = {form for f in FAMILIES for forms in f.defaults.values() for form in forms} - {
+        "default"
+    }
     assert defaults <= FORMS and FLOORS <= FORMS and not defaults & FLOORS
     assert {form for groups in IDENTICAL.values() for group in groups for form in group} <= FORMS
 
 
-@pytest.mark.parametrize("operation", [o for f in FAMILIES if f.verdict == "forms" for o in f.operations])
+@pytest.mark.parametrize(
+    "operation", [o for f in FAMILIES if f.verdict == "forms" for o in f.operations]
+)
 def test_an_operation_has_a_default(operation):
     wanted = family_of(operation).defaults[operation]
     assert default_of(operation, ["another", wanted[-1]]) == wanted[-1]
-    assert default_of(operation, ["one", "two"]) == "one", "the order of the records decides, never the figures"
+    assert default_of(operation, ["one", "two"]) == "one", (
+        "the order of the records decides, never the figures"
+    )

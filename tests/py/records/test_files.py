@@ -16,9 +16,14 @@ from linewright.records import files as records
 from linewright.schema import Context, Record
 from support.places import EXAMPLES
 
-CONTEXT = json.dumps(json.loads((EXAMPLES / "context-valid-x86-64.json").read_text())).encode() + b"\n"
+CONTEXT = (
+    json.dumps(json.loads((EXAMPLES / "context-valid-x86-64.json").read_text())).encode() + b"\n"
+)
 RECORD = json.dumps(json.loads((EXAMPLES / "record-valid-ok.json").read_text())).encode() + b"\n"
-UNAVAILABLE = json.dumps(json.loads((EXAMPLES / "record-valid-unavailable.json").read_text())).encode() + b"\n"
+UNAVAILABLE = (
+    json.dumps(json.loads((EXAMPLES / "record-valid-unavailable.json").read_text())).encode()
+    + b"\n"
+)
 WHOLE = CONTEXT + RECORD + UNAVAILABLE
 
 
@@ -69,23 +74,29 @@ def test_a_last_line_that_lacks_only_its_newline_counts(path: Path):
         (b'{"benchmarks": []}\n', "r.jsonl:1: not a line of records"),
         (b"[1,2]\n", "r.jsonl:1: "),
         (b"null\n", "r.jsonl:1: "),
-        (RECORD, "r.jsonl:1: record of context '0123456789abcdef', which no line before it describes"),
+        (RECORD, "r.jsonl:1: record of context '0123456789abcdef', which no line before it "
+"describes"),
         (CONTEXT + b"garbage\n" + RECORD, "r.jsonl:2: not JSON"),
         (CONTEXT + RECORD[:40] + b"\n" + RECORD, "r.jsonl:2: not JSON"),
         (CONTEXT + RECORD + b"{}", "r.jsonl:3: not a line of records"),
-        (CONTEXT + RECORD.replace(b'"linewright_record": 2', b'"linewright_record": 3'), "r.jsonl:2: record of version"
-                                                                                         " 3, this program reads"
-                                                                                         " version 2"),
-        (CONTEXT.replace(b'"linewright_context": 2', b'"linewright_context": "x"'), 'r.jsonl:1: context of version'
-                                                                                    ' "x", this program reads version'
+        (CONTEXT + RECORD.replace(b'"linewright_record": 2', b'"linewright_record": 4'), "r.jsonl:2: "
+"record of version"
+                                                                                         " 4, this program reads"
+                                                                                         " version 2 and 3"),
+        (CONTEXT.replace(b'"linewright_context": 2', b'"linewright_context": "x"'), 'r.jsonl:1: '
+'context of version'
+                                                                                    ' "x", this '
+'program reads version'
                                                                                     ' 2'),
-        (CONTEXT + RECORD.replace(b"18446744073709551615", b"18446744073709551616"), "r.jsonl:2: sum_expected"
+        (CONTEXT + RECORD.replace(b"18446744073709551615", b"18446744073709551616"), "r.jsonl:2: "
+"sum_expected"
                                                                                      " overflows 64 bits"),
         (CONTEXT + RECORD.replace(b"[3000, 2900]", b"[3000, 99999999999999999999]"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[NaN,"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[Infinity,"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[1e400,"), "r.jsonl:2: "),
-        (CONTEXT + CONTEXT.replace(b"AMD", b"Not AMD"), "r.jsonl:2: context 0123456789abcdef occurs twice with"
+        (CONTEXT + CONTEXT.replace(b"AMD", b"Not AMD"), "r.jsonl:2: context 0123456789abcdef "
+"occurs twice with"
                                                         " different content"),
         (b"[" * 100_000 + b"\n", "r.jsonl:1: "),
     ],
@@ -105,15 +116,21 @@ def test_a_missing_file_and_a_directory(tmp_path: Path):
         records.read(tmp_path, print)
 
 
-def test_a_line_longer_than_any_record_is_not_read_into_memory(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_line_longer_than_any_record_is_not_read_into_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(records, "LONGEST_LINE", 4096)
     with pytest.raises(UserError, match="line longer than 4096 bytes"):
         read(path, CONTEXT + b"x" * 10_000)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
-    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=6),
+    st.lists(
+        st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=6
+    ),
     st.integers(0, len(WHOLE)),
 )
 def test_mutated_files_are_read_or_refused(path: Path, changes: list[tuple[int, int]], length: int):
@@ -135,7 +152,7 @@ def test_any_bytes_are_a_plan_or_refused(data: bytes):
 
 
 def test_a_writer_leaves_whole_lines(path: Path):
-    writer = records.create(str(path), force=False)
+    writer = records.create(str(path))
     context = msgspec.json.decode(CONTEXT, type=Context)
     writer.write(context)
     assert path.read_bytes().endswith(b"\n"), "a line is on its way before the file is closed"
@@ -144,12 +161,12 @@ def test_a_writer_leaves_whole_lines(path: Path):
 
 
 def test_a_run_that_wrote_nothing_leaves_no_file(path: Path):
-    records.create(str(path), force=False).close()
+    records.create(str(path)).close()
     assert not path.exists()
 
 
 def test_a_full_disk_stops_the_run():
-    writer = records.create("/dev/full", force=True)
+    writer = records.create("/dev/full")
     with pytest.raises(RunError, match="/dev/full: No space left"):
         writer.write(msgspec.json.decode(CONTEXT, type=Context))
     os.close(writer._fd)

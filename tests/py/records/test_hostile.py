@@ -1,5 +1,5 @@
-"""Record files from strangers: any size in bounded memory, nothing run, nothing that drives a terminal, one clear
-refusal."""
+"""Record files from strangers: any size in bounded memory, nothing run, nothing that drives a
+terminal, one clear refusal."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linewright.advice import advice
 from linewright.analysis import histogram, loading, summarise
-from linewright.compare import comparison
-from linewright.compare import files as compare_files
+from linewright.compare import from_files as compare_files
 from linewright.errors import LinewrightError, UserError
-from linewright.output.export import csv
-from linewright.output.export import json as as_json
 from linewright.records import files as records
 from linewright.records import store
+from linewright.say import comparison_document
+from linewright.say import machine_document as advice
 from linewright.schema import Context
+from linewright.show.export import csv
+from linewright.show.export import json as as_json
 from support.analysis_samples import cell, context, record, write
 
-ATTACK = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e$(touch owned)`touch owned`[red]=1+1[/red]<script>\0\n\r"
+ATTACK = (
+    "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e$(touch owned)`touch owned`[red]=1+1[/red]<script>\0\n\r"
+)
 DRIVES = set("\x1b\x07\x9b\u202e\0\r")
 
 
@@ -62,7 +64,10 @@ def test_no_text_of_a_file_drives_the_terminal(command):
         command("advise", name),
         command("compare", name, name, "--all"),
     ]
-    said += [command("export", name, "--csv"), command("export", name, "--google-benchmark")]
+    said += [
+        command("export", name, "--format", "csv"),
+        command("export", name, "--format", "google-benchmark"),
+    ]
     for answer in said:
         assert answer.returncode == 0, answer.stderr
         assert not DRIVES & set(answer.stdout + answer.stderr), answer.args
@@ -72,7 +77,9 @@ def test_no_text_of_a_file_drives_the_terminal(command):
 
 def test_a_hostile_name_in_an_error_is_quoted_short_and_harmless(command):
     (command.directory / "r.jsonl").write_bytes(
-        msgspec.json.encode(context()) + b"\n" + json.dumps({"linewright_record": 2, "x" * 90_000 + ATTACK: 1}).encode()
+        msgspec.json.encode(context())
+        + b"\n"
+        + json.dumps({"linewright_record": 2, "x" * 90_000 + ATTACK: 1}).encode()
     )
     said = command.refused("show", "r.jsonl")
     assert len(said) < 5000 and not DRIVES & set(said)
@@ -84,7 +91,9 @@ def test_a_line_of_half_a_gigabyte_is_refused_and_not_read(tmp_path: Path):
         file.write(msgspec.json.encode(context()) + b"\n")
         file.truncate(500 * 2**20)  # no newline in it, and no disk under it
     tracemalloc.start()
-    with pytest.raises(UserError, match=f"r.jsonl:2: line longer than {records.LONGEST_LINE} bytes"):
+    with pytest.raises(
+        UserError, match=f"r.jsonl:2: line longer than {records.LONGEST_LINE} bytes"
+    ):
         loading.load([str(path)], print)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -100,12 +109,16 @@ def many_runs(path: Path, runs: int, windows: int = 64, cells: int = 24) -> int:
             file.write(msgspec.json.encode(context(context_id=f"{run:016x}")) + b"\n")
             for number in range(cells):
                 one = cell("stadd", work_iters=number, contender="same_line", threads=2)
-                file.write(msgspec.json.encode(record(one, values, f"{run:016x}", baseline_ns=values)) + b"\n")
+                file.write(
+                    msgspec.json.encode(record(one, values, f"{run:016x}", baseline_ns=values))
+                    + b"\n"
+                )
     return path.stat().st_size
 
 
 def test_memory_is_bounded_whatever_the_size_of_the_file(tmp_path: Path):
-    """Ten times the file: what is held grows by the index and the contexts only, by far less than the file did."""
+    """Ten times the file: what is held grows by the index and the contexts only, by far less than
+    the file did."""
     peaks, sizes = [], []
     for runs in (10, 100):
         sizes.append(many_runs(tmp_path / f"{runs}.jsonl", runs))
@@ -121,13 +134,21 @@ def test_memory_is_bounded_whatever_the_size_of_the_file(tmp_path: Path):
 def quantiles(bucket: int) -> dict:
     """Percentiles whose histogram has one sample, in the given bucket."""
     times = dict.fromkeys(("p50_ns", "p95_ns", "p99_ns", "max_ns"), 1.0)
-    return {"of": "batch_mean", "ops_per_sample": 1, "samples": 1, **times, "histogram": [[bucket, 1]]}
+    return {
+        "of": "batch_mean",
+        "ops_per_sample": 1,
+        "samples": 1,
+        **times,
+        "histogram": [[bucket, 1]],
+    }
 
 
 def test_the_last_bucket_is_one():
-    """Its middle is a finite time; the buckets behind it would take numbers of any size to say theirs."""
+    """Its middle is a finite time; the buckets behind it would take numbers of any size to say
+    theirs."""
     line = msgspec.json.encode(
-        msgspec.to_builtins(record(cell("stadd"), [5.0] * 9)) | {"batch": quantiles(records.MOST_BUCKET)}
+        msgspec.to_builtins(record(cell("stadd"), [5.0] * 9))
+        | {"batch": quantiles(records.MOST_BUCKET)}
     )
     (summary,) = summarise([context()], [records.decode_line(line, "here")])
     assert summary.batch.p99_ns == pytest.approx(2**64 / 1000, rel=0.01)
@@ -151,9 +172,10 @@ def test_a_file_named_twice_counts_once(tmp_path: Path):
     many_runs(tmp_path / "r.jsonl", 3, windows=8, cells=2)
     said: list[str] = []
     twice = loading.load([str(tmp_path / "r.jsonl")] * 2, said.append)
-    assert [s.launches for s in twice.summaries] == [3, 3] and "6 records occur more than once and count once" in said[
-        0
-    ]
+    assert [s.launches for s in twice.summaries] == [
+        3,
+        3,
+    ] and "6 records occur more than once and count once" in said[0]
 
 
 def test_files_that_contradict_each_other_are_refused(tmp_path: Path):
@@ -184,7 +206,10 @@ def test_a_pipe_is_read_too(command):
         pipe.write(file.read())
     answer = command("show", f"/dev/fd/{read}", "--format", "csv")
     os.close(read)
-    assert answer.returncode == 0 and answer.stdout == command("show", "r.jsonl", "--format", "csv").stdout
+    assert (
+        answer.returncode == 0
+        and answer.stdout == command("show", "r.jsonl", "--format", "csv").stdout
+    )
 
 
 WHOLE = [
@@ -226,7 +251,13 @@ NASTY = st.sampled_from(
 
 def places(value: object, path: tuple = ()) -> list[tuple]:
     """Paths to everything inside a JSON value."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [found for key, child in inner for found in [(*path, key), *places(child, (*path, key))]]
 
 
@@ -234,10 +265,15 @@ PLACES = [(number, *path) for number, line in enumerate(WHOLE) for path in place
 
 
 @settings(
-    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(st.tuples(st.sampled_from(PLACES), NASTY), min_size=1, max_size=3), st.booleans())
-def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: list[tuple], twice: bool):
+def test_any_value_in_any_place_is_shown_or_refused(
+    tmp_path: Path, changes: list[tuple], twice: bool
+):
     lines = json.loads(json.dumps(WHOLE))
     for path, nasty in changes:
         at = lines
@@ -248,19 +284,32 @@ def test_any_value_in_any_place_is_shown_or_refused(tmp_path: Path, changes: lis
                 and (key in at if isinstance(at, dict) else isinstance(key, int) and key < len(at))
                 else None
             )
-        if isinstance(at, dict) or (isinstance(at, list) and isinstance(path[-1], int) and path[-1] < len(at)):
+        if isinstance(at, dict) or (
+            isinstance(at, list) and isinstance(path[-1], int) and path[-1] < len(at)
+        ):
             at[path[-1]] = nasty
-    text = "\n".join(json.dumps(line) for line in lines).replace('"NaN"', "NaN").replace('"Infinity"', "Infinity")
+    text = (
+        "\n".join(json.dumps(line) for line in lines)
+        .replace('"NaN"', "NaN")
+        .replace('"Infinity"', "Infinity")
+    )
     path = tmp_path / "r.jsonl"
-    path.write_text(text + "\n" + (text + "\n" if twice else ""), encoding="utf-8", errors="surrogatepass")
+    path.write_text(
+        text + "\n" + (text + "\n" if twice else ""), encoding="utf-8", errors="surrogatepass"
+    )
     try:
         with np.errstate(all="ignore"):
             loaded = loading.load([str(path)], lambda text: None)
             contexts = list(loaded.contexts.values())
-            told = csv.of_cells(loaded.summaries) + as_json.of_cells(loaded.summaries, contexts).decode()
+            told = (
+                csv.of_cells(loaded.summaries)
+                + as_json.of_cells(loaded.summaries, contexts).decode()
+            )
             advice.advise(contexts, loaded.summaries)
-            found = compare_files.compare([str(path), str(path)], compare_files.Options(True, 0.05), lambda text: None)
-            told += comparison.as_json(found).decode()
+            found = compare_files.compare(
+                [str(path), str(path)], compare_files.CompareOptions(True, 0.05), lambda text: None
+            )
+            told += msgspec.json.encode(comparison_document.for_programs(found)).decode()
     except LinewrightError as error:
         told = str(error)
     assert not DRIVES & set(told)

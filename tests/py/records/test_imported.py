@@ -1,4 +1,5 @@
-"""Published data as records: what it says comes through, what it lacks is marked, and a shared CPU is flagged."""
+"""Published data as records: what it says comes through, what it lacks is marked, and a shared CPU
+is flagged."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 
 from linewright.analysis import findings, summarise
 from linewright.errors import UserError
-from linewright.records.imported import COLUMNS, from_percpu_bench, from_table
+from linewright.records.published_tables import COLUMNS, from_percpu_bench, from_table
 from support.places import DATA
 
 TABLE = DATA / "rmw-arm64-server-2025.csv"
@@ -17,7 +18,9 @@ HEAD = ",".join(COLUMNS)
 
 def line(name, c, d, p50, spread=0.5):
     """One line as the upstream tool prints it."""
-    figures = "\t".join(f"  {p}: {p50 + i * spread:06.2f} ns" for i, p in enumerate(("p50", "p95", "p99")))
+    figures = "\t".join(
+        f"  {p}: {p50 + i * spread:06.2f} ns" for i, p in enumerate(("p50", "p95", "p99"))
+    )
     return f"{name:15s} (c {c:16d}, d {d:16d}): {figures}"
 
 
@@ -50,16 +53,31 @@ UPSTREAM = "\n".join(
 def test_the_published_table_becomes_records_that_say_what_they_lack():
     (context,), records = from_table(TABLE.read_text(), TABLE.name)
     assert (context.target, context.arch, context.virtualised) == ("published", "arm64", "unknown")
-    assert len(records) == 32 and all(r.batch and not r.window_ns and "published" in r.reason for r in records)
-    (far,) = [r for r in records if (r.cell.form, r.cell.contender, r.cell.work_iters) == ("stadd", "none", 0)]
-    assert (far.batch.p50_ns, far.batch.p99_ns, far.batch.ops_per_sample) == (63.65, 65.32, 10_000_000)
+    assert len(records) == 32 and all(
+        r.batch and not r.window_ns and "published" in r.reason for r in records
+    )
+    (far,) = [
+        r
+        for r in records
+        if (r.cell.form, r.cell.contender, r.cell.work_iters) == ("stadd", "none", 0)
+    ]
+    assert (far.batch.p50_ns, far.batch.p99_ns, far.batch.ops_per_sample) == (
+        63.65,
+        65.32,
+        10_000_000,
+    )
     assert {r.cell.work for r in records if r.cell.work_iters} == {"nop_loop"}
-    assert from_table(TABLE.read_text(), TABLE.name) == ([context], records), "the same table gives the same records"
+    assert from_table(TABLE.read_text(), TABLE.name) == ([context], records), (
+        "the same table gives the same records"
+    )
 
 
 def test_the_upstream_tools_own_output():
     (context,), records = from_percpu_bench(UPSTREAM, "out.txt")
-    rows = {(r.cell.form, r.cell.contender, r.cell.contender_iters, r.cell.work_iters, r.cpus[0]): r for r in records}
+    rows = {
+        (r.cell.form, r.cell.contender, r.cell.contender_iters, r.cell.work_iters, r.cpus[0]): r
+        for r in records
+    }
     assert (
         rows[("stadd", "none", 0, 0, 0)].batch.p50_ns == 63.65
         and rows[("stadd", "none", 0, 0, 1)].batch.p50_ns == 45.79
@@ -75,7 +93,10 @@ def test_the_first_version_of_the_tool_had_no_contention():
         " CPU: 3 - Latency Percentiles:\n LL/SC:   p50: 7.32 ns     p95: 7.32 ns    p99: 7.33 ns\n"
         " LSE  :   p50: 5.01 ns     p95: 5.01 ns    p99: 5.03 ns\n", "mail.txt",
     )  # fmt: skip
-    assert [(r.cell.form, r.batch.p50_ns, r.cpus) for r in records] == [("llsc_add", 7.32, [3]), ("stadd", 5.01, [3])]
+    assert [(r.cell.form, r.batch.p50_ns, r.cpus) for r in records] == [
+        ("llsc_add", 7.32, [3]),
+        ("stadd", 5.01, [3]),
+    ]
 
 
 def test_on_x86_the_tool_keeps_its_names_and_the_forms_are_others():
@@ -84,16 +105,23 @@ def test_on_x86_the_tool_keeps_its_names_and_the_forms_are_others():
     assert context.arch == "x86_64"
     assert {r.cell.form for r in records} == {"lock_add", "cmpxchg_loop_read_first", "lock_xadd"}
     assert all(
-        r.cell.operation == {"lock_add": "add", "lock_xadd": "fetch_add"}.get(r.cell.form, "cmpxchg") for r in records
+        r.cell.operation
+        == {"lock_add": "add", "lock_xadd": "fetch_add"}.get(r.cell.form, "cmpxchg")
+        for r in records
     )
 
 
 def test_a_contender_on_the_same_cpu_is_flagged_and_left_out():
-    """Exactly 2.00 times the uncontended figure: CPU 32 did not exist, and the contender stayed where it was."""
+    """Exactly 2.00 times the uncontended figure: CPU 32 did not exist, and the contender stayed
+    where it was."""
     contexts, records = from_percpu_bench(UPSTREAM, "out.txt")
     flagged = [r for r in records if r.flags]
-    assert [(r.cell.form, r.cell.contender, r.flags) for r in flagged] == [("llsc_add", "same_line", ["same_cpu"])]
-    contended = [f for f in findings(summarise(contexts, records)) if f.contender == "same_line"]
+    assert [(r.cell.form, r.cell.contender, r.flags) for r in flagged] == [
+        ("llsc_add", "same_line", ["same_cpu"])
+    ]
+    contended = [
+        f for f in findings(summarise(contexts, records)) if f.situation.contender == "same_line"
+    ]
     assert not any("llsc_add" in (f.default, *(r.form for r in f.rows)) for f in contended)
     doubled = f"{HEAD}\nstadd,none,,0,5,5,5\nstadd,same_line,10,0,10.01,11,12\nstadd,same_line,30,0,10.9,11,12\n"
     assert [r.flags for r in from_table(doubled, "t.csv")[1]] == [[], ["same_cpu"], []]
@@ -104,11 +132,11 @@ def test_a_contender_on_the_same_cpu_is_flagged_and_left_out():
     [
         ("", "not a published table"),
         ("form,ns\nstadd,5\n", "not a published table"),
-        (f"{HEAD}\nstadd,none,,0,5,5\n", "row 2"),
-        (f"{HEAD}\nstadd,maybe,,0,5,5,5\n", "row 2"),
-        (f"{HEAD}\nstadd,same_line,x,0,5,5,5\n", "row 2"),
-        (f"{HEAD}\nstadd,none,,0,nan,5,5\n", "row 2"),
-        (f"{HEAD}\nSTADD!,none,,0,5,5,5\n", "row 2"),
+        (f"{HEAD}\nstadd,none,,0,5,5\n", "line 2"),
+        (f"{HEAD}\nstadd,maybe,,0,5,5,5\n", "line 2"),
+        (f"{HEAD}\nstadd,same_line,x,0,5,5,5\n", "line 2"),
+        (f"{HEAD}\nstadd,none,,0,nan,5,5\n", "line 2"),
+        (f"{HEAD}\nSTADD!,none,,0,5,5,5\n", "line 2"),
         (f"{HEAD}\nstadd,none,,0,5,5,5\nstadd,none,,0,6,6,6\n", "two rows of one cell"),
     ],
 )
@@ -118,7 +146,7 @@ def test_what_is_no_table_is_refused_in_a_line(text, message):
 
 
 def test_text_without_a_result_is_refused():
-    with pytest.raises(UserError, match="no line of percpu_bench"):
+    with pytest.raises(UserError, match="nor a line of percpu_bench"):
         from_percpu_bench("hello\n CPU: 0\n", "out.txt")
     with pytest.raises(UserError, match="not a time"):
         from_percpu_bench("LDADD : p50: 1.2.3 ns p95: 1 ns p99: 1 ns", "out.txt")
@@ -126,9 +154,13 @@ def test_text_without_a_result_is_refused():
 
 def test_the_command_writes_records_that_show_report_and_compare_take(command, tmp_path):
     (command.directory / "out.txt").write_text(UPSTREAM)
-    answer = command("import", "percpu-bench", "out.txt", "-o", "up.jsonl")
-    assert answer.returncode == 0 and "8 rows are in up.jsonl" in answer.stderr and "shared one CPU" in answer.stderr
-    assert command("import", "published", TABLE).returncode == 0
+    answer = command("import", "out.txt", "-o", "up.jsonl")
+    assert (
+        answer.returncode == 0
+        and "8 rows are in up.jsonl" in answer.stderr
+        and "shared one CPU" in answer.stderr
+    )
+    assert command("import", TABLE).returncode == 0
     made = command.directory / "results" / "rmw-arm64-server-2025.jsonl"
     assert made.exists() and "63.65" in command("show", made, "--format", "csv").stdout
     assert "published medians, work included" in " ".join(
@@ -136,7 +168,9 @@ def test_the_command_writes_records_that_show_report_and_compare_take(command, t
     )
     assert command("report", made, "up.jsonl", "-o", "r.html").returncode == 0
     assert "only percentiles" in command.refused("compare", made, made)
-    assert "exists" in command.refused("import", "published", TABLE)
-    assert "No such file" in command.refused("import", "published", "absent.csv")
+    assert "exists" in command.refused("import", TABLE)
+    assert "No such file" in command.refused("import", "absent.csv")
     (command.directory / "bytes").write_bytes(b"\xff\xfe")
-    assert "UTF-8" in command.refused("import", "published", "bytes")
+    (command.directory / "other").write_text("hello\n")
+    assert "neither a published table" in command.refused("import", "other")
+    assert "UTF-8" in command.refused("import", "bytes")

@@ -1,4 +1,5 @@
-"""Measuring behind a command: a shell somewhere, or an emulator that runs a program of this machine's files."""
+"""Measuring behind a command: a shell somewhere, or an emulator that runs a program of this
+machine's files."""
 
 from __future__ import annotations
 
@@ -6,15 +7,16 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from linewright.records import files as records
+from support import waiting
 from support.places import FAKE_PROBE, ROOT
 
-FEW = ["--quiet", "--only", "plain_add", "--set", "launches=2"]
+FEW = ["--format", "none", "--only", "plain_add", "--set", "work=0,10,20,50,100,200"]
+FEW += ["--set", "launches=2"]  # two times six records
 ARM64 = ROOT / "build/arm64/probe/linewright-probe"
 
 
@@ -46,14 +48,13 @@ def test_an_interrupt_keeps_the_records_and_ends_the_probe(command):
     command.fake = {"pause_s": 0.2}
     process = command.start("measure", *FEW, "--on", f"exec:{into}", "-o", "r.jsonl")
     out = command.directory / "r.jsonl"
-    end = time.monotonic() + 300
-    while not (out.exists() and out.read_bytes().count(b"\n") >= 3):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    waiting.wait_for(lambda: out.exists() and out.read_bytes().count(b"\n") >= 3, process)
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=300)[1].decode()
+    said = waiting.finish(process)[1].decode()
     assert (
-        process.returncode == 3 and "stopped by SIGINT" in said and "are kept; continue with --resume r.jsonl" in said
+        process.returncode == 3
+        and "stopped by SIGINT" in said
+        and "are kept; continue with --resume r.jsonl" in said
     )
     assert len(records.read(out, pytest.fail)[1]) >= 2
 
@@ -61,7 +62,8 @@ def test_an_interrupt_keeps_the_records_and_ends_the_probe(command):
 def test_an_emulator_runs_the_file_here(command):
     """It knows programs by their path and has no shell, as qemu-user."""
     emulator = script(
-        command.directory / "emulate", 'case $1 in */*) exec "$@" ;; esac; echo "cannot find $1" >&2; exit 1'
+        command.directory / "emulate",
+        'case $1 in */*) exec "$@" ;; esac; echo "cannot find $1" >&2; exit 1',
     )
     answer = command("measure", *FEW, "--on", f"exec:{emulator}", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
@@ -81,10 +83,25 @@ def test_the_arm64_probe_under_qemu(real):
         "cells": [{"operation": "add", "form": "stadd", "order": "relaxed", "lines": 1}],
     }
     (real.directory / "p.json").write_text(json.dumps(plan))
-    answer = real("measure", "--quiet", "--plan", "p.json", "--on", "exec:qemu-aarch64 -cpu max", "-o", "r.jsonl")
+    answer = real(
+        "measure",
+        "--format",
+        "none",
+        "--plan",
+        "p.json",
+        "--on",
+        "exec:qemu-aarch64 -cpu max",
+        "-o",
+        "r.jsonl",
+    )
     assert answer.returncode == 0, answer.stderr
     (context,), (row,) = records.read(real.directory / "r.jsonl", pytest.fail)
-    assert context.arch == "arm64" and context.emulated and row.status == "ok" and row.sum_found == row.sum_expected
+    assert (
+        context.arch == "arm64"
+        and context.emulated
+        and row.status == "ok"
+        and row.sum_found == row.sum_expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,18 +134,26 @@ def test_a_command_that_cannot_be_written_to(command):
 
 
 def test_the_probe_for_a_board_and_what_it_printed(command):
-    """Without ssh: the probe and a plan are written, run there launch by launch, and the records taken here."""
+    """Without ssh: the probe and a plan are written, run there launch by launch, and the records
+    taken here."""
     command.patch.setattr(
         command,
         "environment",
-        (lambda before: lambda: before() | {"LINEWRIGHT_PROBE_ARM64": str(FAKE_PROBE)})(command.environment),
+        (lambda before: lambda: before() | {"LINEWRIGHT_PROBE_ARM64": str(FAKE_PROBE)})(
+            command.environment
+        ),
     )
     command.fake = {"arch": "arm64"}
-    answer = command("probe", "--arch", "arm64", "-o", "board", "--plan", "quick", "--set", "launches=2")
+    answer = command(
+        "probe", "--arch", "arm64", "-o", "board", "--plan", "quick", "--set", "launches=2"
+    )
     assert answer.returncode == 0, answer.stderr
     board = command.directory / "board"
     assert os.access(board, os.X_OK) and board.read_bytes() == FAKE_PROBE.read_bytes()
-    assert "--launch $n <board.json" in answer.stderr and "measure --from records.jsonl" in answer.stderr
+    assert (
+        "--launch $n <board.json" in answer.stderr
+        and "measure --from records.jsonl" in answer.stderr
+    )
     plan = json.loads((command.directory / "board.json").read_text())
     assert plan["cells"] and plan["launches"] == 2
     assert "board exists" in command.refused("probe", "--arch", "arm64", "-o", "board")
@@ -155,12 +180,15 @@ def test_the_real_probe_and_plan_for_a_board(real):
     plan["cells"] = plan["cells"][:3]
     for launch in "0", "1":
         done = subprocess.run(
-            [real.directory / "board", "--launch", launch], input=json.dumps(plan), capture_output=True, text=True
+            [real.directory / "board", "--launch", launch],
+            input=json.dumps(plan),
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         ran += done.stdout
     (real.directory / "printed.jsonl").write_text(ran)
-    taken = real("measure", "--from", "printed.jsonl", "-o", "r.jsonl", "--quiet")
+    taken = real("measure", "--from", "printed.jsonl", "-o", "r.jsonl", "--format", "none")
     assert taken.returncode == 0 and "are not in it" not in taken.stderr, taken.stderr
     contexts, rows = records.read(real.directory / "r.jsonl", pytest.fail)
     assert {context.launch for context in contexts} == {0, 1} and len(rows) == 6
@@ -173,8 +201,12 @@ def test_what_is_odd_about_printed_records_is_said(command):
     (command.directory / "half.jsonl").write_text(
         "".join(half).replace('"tool_version":"0.1.0"', '"tool_version":"0.0.9"')
     )
-    answer = command("measure", "--from", "half.jsonl", "-o", "taken.jsonl", "--quiet")
-    assert answer.returncode == 0 and "printed by version 0.0.9" in answer.stderr and "launches 1 of 2" in answer.stderr
+    answer = command("measure", "--from", "half.jsonl", "-o", "taken.jsonl", "--format", "none")
+    assert (
+        answer.returncode == 0
+        and "printed by version 0.0.9" in answer.stderr
+        and "launches 1 of 2" in answer.stderr
+    )
     assert "contradict" in command.refused("measure", "--from", "half.jsonl", "--plan", "quick")
     (command.directory / "none.jsonl").write_text(half[0])
     assert "no record in it" in command.refused("measure", "--from", "none.jsonl")

@@ -6,13 +6,13 @@ import json
 import math
 import re
 import signal
-import time
 
 import numpy as np
 import pytest
 
 from linewright.errors import UserError
-from linewright.fleet import crew, groups, hosts, page
+from linewright.fleet import fleet_run, groups, groups_document, hosts
+from support import waiting
 from support.sshd import knobs
 
 FEW = ["--only", "lock_add", "--only", "plain_add", "--set", "launches=2", "--budget", "20s"]
@@ -27,47 +27,67 @@ def test_machines_are_grouped_by_behaviour(over, start):
     for number in range(3):
         start(f"fast{number}", **knobs(machine_id=f"{number:016x}"))
     start("slow", **knobs(machine_id=f"{9:016x}", ns={"lock_add": 15.0}))
-    write_hosts(over, "# two racks", "fast0", "fast1  # with a remark", "", "ssh://fast2", "slow", "slow:1")
-    answer = over("fleet", "hosts.txt", *FEW, "-o", "fleet", "--jobs", "2")
+    write_hosts(
+        over, "# two racks", "fast0", "fast1  # with a remark", "", "ssh://fast2", "slow", "slow:1"
+    )
+    answer = over("fleet", "hosts.txt", *FEW, "-o", "fleet")
     assert answer.returncode == 3, answer.stderr
-    head, first, second, *rest = answer.stdout.splitlines()
-    assert "4 machines, 2 groups" in head
-    assert first.startswith("A  3: fast0, fast1, fast2") and second.startswith("B  1: slow")
-    assert any("3 times slower than A" in line and "lock_add" in line for line in rest)
-    assert not any("plain_add" in line for line in rest)
-    assert rest[-1].startswith("failed: ssh://slow:1: ssh:slow:1: ")
-    assert "1 of 5 machines failed" in answer.stderr and "repeat the command to continue" in answer.stderr
+    said = " ".join(answer.stdout.split())
+    assert said.startswith("4 machines, 2 groups: ") and "B, 1 machine: slow (" in said
+    assert "A, 3 machines: fast0, fast1, fast2 (" in said
+    assert "3 times slower than A: add by lock_add" in said and "plain_add" not in said
+    assert "Not measured" in said and "ssh://slow:1 ssh:slow:1: " in said
+    assert (
+        "1 of 5 machines failed" in answer.stderr
+        and "repeat the command to continue" in answer.stderr
+    )
     text = (over.directory / "fleet/fleet.html").read_text()
     assert "4 machines in 2 groups" in text and "ssh://slow:1" in text and "<script" not in text
-    files = {path.name: path.stat().st_mtime_ns for path in (over.directory / "fleet").glob("*.jsonl")}
+    files = {
+        path.name: path.stat().st_mtime_ns for path in (over.directory / "fleet").glob("*.jsonl")
+    }
     assert set(files) == {"fast0.jsonl", "fast1.jsonl", "fast2.jsonl", "slow.jsonl"}
     # Again: what is done is not measured again, what failed is tried again.
     write_hosts(over, "fast0", "fast1", "ssh://fast2", "slow")
-    again = over("fleet", "hosts.txt", *FEW, "-o", "fleet", "--jobs", "2")
-    assert again.returncode == 0 and "4 of 4 machines are done already" in again.stderr, again.stderr
-    assert files == {path.name: path.stat().st_mtime_ns for path in (over.directory / "fleet").glob("*.jsonl")}
+    again = over("fleet", "hosts.txt", *FEW, "-o", "fleet")
+    assert again.returncode == 0 and "4 of 4 machines are done already" in again.stderr, (
+        again.stderr
+    )
+    assert files == {
+        path.name: path.stat().st_mtime_ns for path in (over.directory / "fleet").glob("*.jsonl")
+    }
     assert "the same options" in over.refused("fleet", "hosts.txt", "--plan", "rmw", "-o", "fleet")
 
 
 def test_a_stopped_fleet_goes_on(over, start):
-    start("one", **knobs(pause_s=0.15))
-    start("two", **knobs(pause_s=0.15))
+    start("one", **knobs(machine_id=f"{1:016x}", pause_s=0.15))
+    start("two", **knobs(machine_id=f"{2:016x}", pause_s=0.15))
     write_hosts(over, "one", "two")
-    words = ["fleet", "hosts.txt", *FEW, "-o", "fleet", "--jobs", "1"]
+    words = ["fleet", "hosts.txt", *FEW, "-o", "fleet"]
     process = over.start(*words)
     first = over.directory / "fleet/one.jsonl"
-    end = time.monotonic() + 300
-    while not (first.exists() and first.read_bytes().count(b"\n") > 2):
-        assert time.monotonic() < end and process.poll() is None
-        time.sleep(0.05)
-    assert not (over.directory / "fleet/two.jsonl").exists(), "one at a time"
+    waiting.wait_for(lambda: first.exists() and first.read_bytes().count(b"\n") > 2, process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=300)
+    _, said = waiting.finish(process)
     assert process.returncode == 3 and b"stopped by SIGINT" in said, said
     kept = first.read_bytes()
     again = over(*words)
     assert again.returncode == 0, again.stderr
-    assert first.read_bytes().startswith(kept[: kept.rindex(b"\n") + 1]) and "2 machines, one group" in again.stdout
+    assert (
+        first.read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])
+        and "2 machines, 1 group" in again.stdout
+    )
+
+
+def test_one_machine_reached_twice_is_one(over, start):
+    for name, number in (("one", 1), ("other", 2), ("again", 1)):
+        start(name, **knobs(machine_id=f"{number:016x}"))
+    write_hosts(over, "one", "other", "again")
+    answer = over("fleet", "hosts.txt", *FEW, "-o", "fleet")
+    assert answer.returncode == 0, answer.stderr
+    assert "2 machines, 1 group" in answer.stdout and "A, 2 machines: one, other (" in answer.stdout
+    assert "ssh://again is the machine of ssh://one, which counts once" in answer.stderr
+    assert "2 machines in 1 group" in (over.directory / "fleet/fleet.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -97,9 +117,24 @@ def test_requests_that_are_wrong(command):
 
 def test_names_of_files():
     found = hosts.named(
-        ["local", "ssh://root@h:22", "ssh://root@h-22", "exec:docker exec -i ../x", "ssh://[fe80::1]"], "x"
+        [
+            "local",
+            "ssh://root@h:22",
+            "ssh://root@h-22",
+            "exec:docker exec -i ../x",
+            "ssh://[fe80::1]",
+            "dask:one",
+        ],
+        "x",
     )
-    assert [host.name for host in found] == ["local", "root@h-22", "root@h-22-2", "exec-docker-exec-i-..-x", "fe80-1"]
+    assert [host.name for host in found] == [
+        "local",
+        "root@h-22",
+        "root@h-22-2",
+        "exec-docker-exec-i-..-x",
+        "fe80-1",
+        "one",
+    ]
 
 
 def distance(*rows: list[float], half: float = 0.0, kinds=ALONE * 2) -> np.ndarray:
@@ -129,18 +164,23 @@ def test_a_wrong_state_file_is_one_line(command):
     write_hosts(command, "local")
     (command.directory / "f").mkdir()
     (command.directory / "f/fleet.json").write_text("{")
-    assert "expected what linewright fleet wrote" in command.refused("fleet", "hosts.txt", "-o", "f")
+    assert "expected what linewright fleet wrote" in command.refused(
+        "fleet", "hosts.txt", "-o", "f"
+    )
 
 
 def test_a_refusal_that_all_share_is_the_users_and_others_are_not():
-    wrong, other = crew.Outcome("failed", "no plan x", 2), crew.Outcome("failed", "lost", 3)
-    assert isinstance(crew.refusal({"a": wrong, "b": wrong}), UserError)
-    assert crew.refusal({"a": wrong, "b": other}) is None
+    wrong, other = (
+        fleet_run.MeasureOutcome("failed", "no plan x", 2),
+        fleet_run.MeasureOutcome("failed", "lost", 3),
+    )
+    assert isinstance(fleet_run.refusal({"a": wrong, "b": wrong}), UserError)
+    assert fleet_run.refusal({"a": wrong, "b": other}) is None
 
 
 def test_many_groups_have_letters():
-    assert [page.letter(number) for number in (0, 25, 26, 52)] == ["A", "Z", "A2", "A3"]
-    assert page.counted(["x", "y", "x"]) == "x (2); y (1)" and page.counted(["x", "x"]) == "x"
+    letters = [groups_document.letter(number) for number in (0, 25, 26, 52)]
+    assert letters == ["A", "Z", "A2", "A3"]
 
 
 def test_the_state_is_json_that_says_what_became_of_each(command):
@@ -148,4 +188,6 @@ def test_the_state_is_json_that_says_what_became_of_each(command):
     answer = command("fleet", "hosts.txt", *FEW, "-o", "f")
     assert answer.returncode == 0, answer.stderr
     state = json.loads((command.directory / "f/fleet.json").read_text())
-    assert state["outcomes"]["local"]["state"] == "done" and re.fullmatch(r"\d+\.\d+\.\d+", state["tool_version"])
+    assert state["outcomes"]["local"]["state"] == "done" and re.fullmatch(
+        r"\d+\.\d+\.\d+", state["tool_version"]
+    )

@@ -1,4 +1,5 @@
-"""Measuring over ssh, against a real sshd: streamed, stopped, lost, resumed, and what is left behind."""
+"""Measuring over ssh, against a real sshd: streamed, stopped, lost, resumed, and what is left
+behind."""
 
 from __future__ import annotations
 
@@ -6,16 +7,17 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from linewright.records import files as records
+from support import waiting
 from support.places import ROOT
 from support.sshd import Sshd, knobs
 
-FEW = ["--quiet", "--only", "plain_add", "--set", "launches=2"]
+FEW = ["--format", "none", "--only", "plain_add", "--set", "work=0,10,20,50,100,200"]
+FEW += ["--set", "launches=2"]  # two times six records
 
 
 def rows_of(path: Path) -> list:
@@ -24,13 +26,6 @@ def rows_of(path: Path) -> list:
 
 def finished(path: Path) -> int:
     return path.read_bytes().count(b'{"linewright_record"') if path.exists() else 0
-
-
-def wait_for(condition, timeout_s: float = 300.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 def probes(server: Sshd) -> list[int]:
@@ -49,10 +44,12 @@ def probes(server: Sshd) -> list[int]:
 
 def test_records_come_from_there_and_nothing_stays(over, start, out):
     server = start()
-    answer = over("measure", *FEW[1:], "--on", "ssh://far", "-o", "r.jsonl")
+    answer = over("measure", *FEW[2:], "--on", "ssh://far", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     contexts, rows = records.read(out, pytest.fail)
-    assert {context.target for context in contexts} == {"ssh:far"} and {row.launch for row in rows} == {0, 1}
+    assert {context.target for context in contexts} == {"ssh:far"} and {
+        row.launch for row in rows
+    } == {0, 1}
     assert answer.stdout.startswith("Fake, 2 CPUs")
     assert server.left() == [] and probes(server) == []
 
@@ -70,24 +67,30 @@ def test_the_real_probe_over_ssh(over, start, real, out):
         "cells": [{"operation": "add", "form": "plain_add", "order": "relaxed", "lines": 1}],
     }
     (over.directory / "p.json").write_text(json.dumps(plan))
-    here = over("measure", "--quiet", "--plan", "p.json", "-o", "here.jsonl")
+    here = over("measure", "--format", "none", "--plan", "p.json", "-o", "here.jsonl")
     assert here.returncode == 0, here.stderr
-    answer = over("measure", "--quiet", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl")
+    answer = over(
+        "measure", "--format", "none", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl"
+    )
     assert answer.returncode == 0, answer.stderr
-    there, local = records.read(out, pytest.fail)[0], records.read(over.directory / "here.jsonl", pytest.fail)[0]
+    there, local = (
+        records.read(out, pytest.fail)[0],
+        records.read(over.directory / "here.jsonl", pytest.fail)[0],
+    )
     assert there[0].machine_id == local[0].machine_id and len(rows_of(out)) == 2
     assert server.left() == []
 
 
 def test_what_is_copied_is_only_what_runs(real):
-    from linewright.target.remote.place import loadable
+    from linewright.elf.loadable import loadable
 
     copy = real.directory / "copy"
     copy.write_bytes(loadable(real.probe))
     copy.chmod(0o755)
     assert copy.stat().st_size < real.probe.stat().st_size / 2
     forms = [
-        subprocess.run([path, "--list-forms"], capture_output=True, check=True).stdout for path in (copy, real.probe)
+        subprocess.run([path, "--list-forms"], capture_output=True, check=True).stdout
+        for path in (copy, real.probe)
     ]
     assert forms[0] == forms[1]
 
@@ -95,29 +98,36 @@ def test_what_is_copied_is_only_what_runs(real):
 def test_records_are_streamed_and_an_interrupt_keeps_them(over, start, out):
     server = start(**knobs(pause_s=0.2))
     process = over.start("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl")
-    wait_for(lambda: finished(out) >= 2)
+    waiting.wait_for(lambda: finished(out) >= 2, process)
     assert process.poll() is None, "streamed while it runs"
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=300)
+    _, said = waiting.finish(process)
     assert process.returncode == 3
     last = said.decode().splitlines()[-1]
-    assert "stopped by SIGINT" in last and "--resume r.jsonl" in last and "--on ssh://far" in last, said
+    assert (
+        "stopped by SIGINT" in last and "--resume r.jsonl" in last and "--on ssh://far" in last
+    ), said
     assert len(rows_of(out)) >= 2
-    wait_for(lambda: not probes(server) and server.left() == [])
+    waiting.wait_for(lambda: not probes(server) and server.left() == [])
 
 
 def test_a_lost_connection_keeps_all_records_and_resume_goes_on(over, start, out):
     server = start(**knobs(pause_s=0.1))
     process = over.start("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl")
-    wait_for(lambda: finished(out) >= 2)
+    waiting.wait_for(lambda: finished(out) >= 2, process)
     server.cut()
-    _, said = process.communicate(timeout=300)
+    _, said = waiting.finish(process)
     assert process.returncode == 3
     last = said.decode().splitlines()[-1]
-    assert "the connection to ssh:far was lost in launch 0" in last and "continue with --resume r.jsonl" in last, said
+    assert (
+        "the connection to ssh:far was lost in launch 0" in last
+        and "continue with --resume r.jsonl" in last
+    ), said
     kept = [(row.id, row.launch) for row in rows_of(out)]
     assert len(kept) >= 2
-    wait_for(lambda: not probes(server) and server.left() == [])  # there the probe ends and the folder goes
+    waiting.wait_for(
+        lambda: not probes(server) and server.left() == []
+    )  # there the probe ends and the folder goes
     answer = over("measure", *FEW, "--on", "ssh://far", "--resume", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     runs = [(row.id, row.launch) for row in rows_of(out)]
@@ -127,11 +137,11 @@ def test_a_lost_connection_keeps_all_records_and_resume_goes_on(over, start, out
 def test_a_killed_command_leaves_nothing_there(over, start, out):
     server = start(**knobs(pause_s=0.2))
     process = over.start("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl")
-    wait_for(lambda: finished(out) >= 1)
+    waiting.wait_for(lambda: finished(out) >= 1, process)
     assert server.left() and probes(server)
     process.kill()
     process.communicate()
-    wait_for(lambda: not probes(server) and server.left() == [])
+    waiting.wait_for(lambda: not probes(server) and server.left() == [])
 
 
 def test_a_login_shell_that_talks_is_no_record(over, start, out, keys):
@@ -145,8 +155,10 @@ def test_a_login_shell_that_talks_is_no_record(over, start, out, keys):
     config.write_text(config.read_text() + f"ForceCommand {talk}\n")
     import support.sshd as sshd
 
-    server.process = subprocess.Popen([sshd.SSHD, "-D", "-e", "-f", config], stderr=subprocess.DEVNULL)
-    server._wait_for_port()
+    server.process = subprocess.Popen(
+        [sshd.SSHD, "-D", "-e", "-f", config], stderr=subprocess.DEVNULL
+    )
+    server.wait_for_port()
     server.log = open(os.devnull)
     answer = over("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
@@ -177,7 +189,9 @@ def test_a_host_that_refuses_is_one_line(over, start, out, target: str, message:
 def test_a_password_without_a_terminal(over, start, keys, out):
     start()
     (keys.folder / "user.pub").write_text("")
-    answer = over.apart("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl", stdin=subprocess.DEVNULL)
+    answer = over.apart(
+        "measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl", stdin=subprocess.DEVNULL
+    )
     assert answer.returncode == 2 and answer.stderr.count("\n") == 1, answer.stderr
     assert "Permission denied" in answer.stderr and "use a key or an agent" in answer.stderr
 
@@ -185,14 +199,20 @@ def test_a_password_without_a_terminal(over, start, keys, out):
 def test_a_host_key_that_is_not_known(over, start, keys, out):
     start()
     (keys.folder / "known").write_text("")
-    answer = over.apart("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl", stdin=subprocess.DEVNULL)
+    answer = over.apart(
+        "measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl", stdin=subprocess.DEVNULL
+    )
     assert answer.returncode == 2 and answer.stderr.count("\n") == 1, answer.stderr
-    assert "Host key verification failed" in answer.stderr and "connect once with ssh" in answer.stderr
+    assert (
+        "Host key verification failed" in answer.stderr and "connect once with ssh" in answer.stderr
+    )
 
 
 def test_no_ssh_here(over, start):
     start()
-    over.patch.setattr(over, "environment", lambda: {"LINEWRIGHT_SSH": "/absent/ssh", "PYTHONPATH": str(ROOT)})
+    over.patch.setattr(
+        over, "environment", lambda: {"LINEWRIGHT_SSH": "/absent/ssh", "PYTHONPATH": str(ROOT)}
+    )
     assert "cannot run /absent/ssh" in over.refused("measure", "--on", "ssh://far")
 
 
@@ -218,7 +238,8 @@ I386 = ROOT / "build/i386/probe/linewright-probe"
 @pytest.mark.skipif(not I386.exists(), reason="the i386 probe is not built")
 @pytest.mark.parametrize("said", ["i686", "i586"])
 def test_a_32_bit_machine_gets_the_i386_probe(over, start, out, tmp_path, said):
-    """Its kernel's answer decides, whatever this machine is; the probe of this machine is not even found."""
+    """Its kernel's answer decides, whatever this machine is; the probe of this machine is not even
+    found."""
     server = start(PATH=fake_tool(tmp_path, "uname", f"echo {said}"))
     before = over.environment
     over.environment = lambda: before() | {"LINEWRIGHT_PROBE": "/absent"}
@@ -230,10 +251,20 @@ def test_a_32_bit_machine_gets_the_i386_probe(over, start, out, tmp_path, said):
         "max_windows": 2,
         "window_ms": 0.5,
         "budget_s": 20,
-        "cells": [{"operation": "add", "form": "plain_add", "order": "relaxed", "lines": 1, "width_bits": 32}],
+        "cells": [
+            {
+                "operation": "add",
+                "form": "plain_add",
+                "order": "relaxed",
+                "lines": 1,
+                "width_bits": 32,
+            }
+        ],
     }
     (over.directory / "p.json").write_text(json.dumps(plan))
-    answer = over("measure", "--quiet", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl")
+    answer = over(
+        "measure", "--format", "none", "--plan", "p.json", "--on", "ssh://far", "-o", "r.jsonl"
+    )
     assert answer.returncode == 0, answer.stderr
     (context,), (row,) = records.read(out, pytest.fail)
     assert context.arch == "i386" and row.status == "ok" and server.left() == []
@@ -248,7 +279,9 @@ def test_an_architecture_whose_probe_cannot_run_there(over, start, tmp_path):
     over.patch.setattr(
         over,
         "environment",
-        (lambda before: lambda: before() | {"LINEWRIGHT_PROBE_ARM64": str(wrong)})(over.environment),
+        (lambda before: lambda: before() | {"LINEWRIGHT_PROBE_ARM64": str(wrong)})(
+            over.environment
+        ),
     )
     said = over.refused("measure", "--on", "ssh://far")
     assert "the probe cannot be copied there or started" in said and server.left() == []
@@ -285,11 +318,20 @@ def test_two_runs_on_one_host(over, start):
 def test_several_machines_have_a_file_each_and_one_report(over, start):
     start("near", **knobs(machine_id="00000000000000aa"))
     start("far", **knobs(machine_id="00000000000000bb"))
-    answer = over("measure", *FEW[1:], "--on", "ssh://near", "--on", "ssh://far", "-o", "both")
+    answer = over("measure", *FEW[2:], "--on", "ssh://near", "--on", "ssh://far", "-o", "both")
     assert answer.returncode == 0, answer.stderr
     folder = over.directory / "both"
-    assert {path.name for path in folder.iterdir()} == {"near.jsonl", "far.jsonl", "report.html", "fleet.json"}
-    assert {c.target for name in ("near", "far") for c in records.read(folder / f"{name}.jsonl", pytest.fail)[0]} == {
+    assert {path.name for path in folder.iterdir()} == {
+        "near.jsonl",
+        "far.jsonl",
+        "report.html",
+        "fleet.json",
+    }
+    assert {
+        c.target
+        for name in ("near", "far")
+        for c in records.read(folder / f"{name}.jsonl", pytest.fail)[0]
+    } == {
         "ssh:near",
         "ssh:far",
     }
@@ -299,7 +341,9 @@ def test_several_machines_of_which_one_refuses(over, start):
     start("near")
     words = ["measure", *FEW, "--on", "ssh://near", "--on", "ssh://far:1"]
     answer = over(*words, "-o", "both")
-    assert answer.returncode == 3 and "1 of 2 machines failed" in answer.stderr.splitlines()[-1], answer.stderr
+    assert answer.returncode == 3 and "1 of 2 machines failed" in answer.stderr.splitlines()[-1], (
+        answer.stderr
+    )
     assert len(rows_of(over.directory / "both/near.jsonl")) == 12
     before = (over.directory / "both/near.jsonl").read_bytes()
     again = over(*words, "--resume", "both")
@@ -308,6 +352,8 @@ def test_several_machines_of_which_one_refuses(over, start):
 
 def test_several_machines_and_a_wrong_option(over, start):
     start("near")
-    answer = over("measure", "--set", "wrong=1", "--on", "ssh://near", "--on", "local", "-o", "both")
+    answer = over(
+        "measure", "--set", "wrong=1", "--on", "ssh://near", "--on", "local", "-o", "both"
+    )
     assert answer.returncode == 2 and "no parameter 'wrong=1'" in answer.stderr.splitlines()[-1]
     assert "named twice" in over.refused("measure", "--on", "local", "--on", "local")

@@ -1,4 +1,5 @@
-"""`linewright trial` on another machine: its settings in turns there, timed there, ended there, gone on with."""
+"""`linewright trial` on another machine: its settings in turns there, timed there, ended there,
+gone on with."""
 
 from __future__ import annotations
 
@@ -6,28 +7,20 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from linewright.commands import _where
 from linewright.errors import UserError
-from linewright.target.here import here
-from linewright.trial import files
-from linewright.trial.files import FOLDER
+from linewright.trial import switching, trial_file, trial_place
+from linewright.trial.trial_file import FOLDER
+from support import waiting
+from support.helper import here
 from support.places import ROOT
 
 RATE = "echo rate $((1000 + STEP + $$ % 5))"
 TWO = ["--env", "STEP=0", "--env", "STEP=100"]
-
-
-def wait_for(condition, timeout_s: float = 300.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 def running(word: str) -> list[int]:
@@ -45,28 +38,46 @@ def running(word: str) -> list[int]:
 def test_a_planted_difference_is_found_over_ssh_and_nothing_stays(over, start, real):
     server = start()
     answer = over(
-        "trial", "--on", "ssh://far", *TWO, "--runs", "12", "--metric", r"rate (\d+)", "--higher-is-better",
-        "--save", "t.jsonl", "--", "sh", "-c", RATE,
-    )  # fmt: skip
+        "trial",
+        "--on",
+        "ssh://far",
+        *TWO,
+        "--runs",
+        "12",
+        "--metric",
+        r"rate (\d+)",
+        "--higher-is-better",
+        "--save",
+        "t.jsonl",
+        "--",
+        "sh",
+        "-c",
+        RATE,
+    )
     assert answer.returncode == 0, answer.stderr
     assert "STEP=100: better than STEP=0, +" in answer.stdout
-    (session,), samples = (kept := files.read(str(over.directory / "t.jsonl"))).sessions, kept.samples
+    (session,), samples = (
+        (kept := trial_file.read(str(over.directory / "t.jsonl"))).sessions,
+        kept.samples,
+    )
     assert session.target == "ssh://far"
     assert {name: getattr(session, name) for name in here()} == here()
     assert {s.setting for s in samples} == {"STEP=0", "STEP=100"} and all(s.value for s in samples)
     assert server.left() == []
     resumed = over("trial", "--resume", "t.jsonl", "--json")
-    assert resumed.returncode == 0 and json.loads(resumed.stdout)["session"]["target"] == "ssh://far"
+    assert (
+        resumed.returncode == 0 and json.loads(resumed.stdout)["session"]["target"] == "ssh://far"
+    )
 
 
-def samples_of(command, *words: str, program: str) -> list[files.Sample]:
+def samples_of(command, *words: str, program: str) -> list[trial_file.ProgramRun]:
     """Runs of a shell program behind `env`, which is no other machine but another way."""
     answer = command(
         "trial",
         "--on",
         "exec:env",
-        "--warmup",
-        "0",
+        "--set",
+        "warmup=0",
         "--runs",
         "2",
         "--save",
@@ -78,34 +89,52 @@ def samples_of(command, *words: str, program: str) -> list[files.Sample]:
         program,
     )
     assert answer.returncode in (0, 3), answer.stderr
-    kept = files.read(str(command.directory / "s.jsonl")).samples
+    kept = trial_file.read(str(command.directory / "s.jsonl")).samples
     (command.directory / "s.jsonl").unlink()
     return kept
 
 
 def test_what_a_run_there_gives(real):
-    """The clock, processor time and memory are the program's own: the helper is small, and no connection is in them."""
+    """The clock, processor time and memory are the program's own: the helper is small, and no
+    connection is in them."""
     plain = samples_of(real, program="sleep 0.2")
     assert all(0.2 <= s.wall_s < 30 and s.cpu_s < 0.2 and s.maxrss_bytes < 8e6 for s in plain)
-    busy = samples_of(real, "--metric", "cpu", program="(i=0; while test $i -lt 30000; do i=$((i+1)); done)")
+    busy = samples_of(
+        real, "--metric", "cpu", program="(i=0; while test $i -lt 30000; do i=$((i+1)); done)"
+    )
     assert all(s.value == s.cpu_s > 0 for s in busy), "children that were waited for count"
     (failed, _) = samples_of(real, program="echo first >&2; echo why it failed >&2; exit 5")
-    assert (failed.value, failed.reason, failed.exit_code) == (None, "exit code 5: why it failed", 5)
+    assert (failed.value, failed.reason, failed.exit_code) == (
+        None,
+        "exited with 5: why it failed",
+        5,
+    )
     (killed, _) = samples_of(real, program="kill -SEGV $$")
     assert (killed.reason, killed.exit_code) == ("ended by SIGSEGV", -signal.SIGSEGV)
-    (late, _) = samples_of(real, "--limit", "300ms", program="trap '' TERM; sleep 611 & setsid sleep 611 & wait")
-    assert "longer than --limit" in late.reason and not running("611")
-    (big, _) = samples_of(real, "--metric", r"last (\d)", program="head -c 17000000 /dev/zero; echo last 7")
+    (late, _) = samples_of(
+        real, "--set", "limit=300ms", program="trap '' TERM; sleep 611 & setsid sleep 611 & wait"
+    )
+    assert "longer than its limit" in late.reason and not running("611")
+    (big, _) = samples_of(
+        real, "--metric", r"last (\d)", program="head -c 17000000 /dev/zero; echo last 7"
+    )
     assert "nothing in the first 16 MiB" in big.reason
-    (binary, _) = samples_of(real, "--metric", r"rate (\d+)", program=r"printf '\377\n\000rate 42\n'; echo >&2")
+    (binary, _) = samples_of(
+        real, "--metric", r"rate (\d+)", program=r"printf '\377\n\000rate 42\n'; echo >&2"
+    )
     assert binary.value == 42 and binary.cpu_s >= 0
-    (quiet, _) = samples_of(real, "--env", "A=1", "--metric", r"(\d)", program='echo 3; test -z "$(cat)"')
+    (quiet, _) = samples_of(
+        real, "--env", "A=1", "--metric", r"(\d)", program='echo 3; test -z "$(cat)"'
+    )
     assert quiet.value == 3, "its input is empty"
 
 
 def test_an_interrupt_there_and_resume(over, start, real, tmp_path):
     start()
-    script = f"cd {tmp_path}; echo x >>ran; test $(wc -l <ran) -ne 6 || {{ touch waiting; sleep 612; }}; echo 5"
+    script = (
+        f"cd {tmp_path}; echo x >>ran; test $(wc -l <ran) -ne 6 || {{ touch waiting; sleep "
+        "612; }; echo 5"
+    )
     child = over.start(
         "trial",
         "--on",
@@ -122,34 +151,51 @@ def test_an_interrupt_there_and_resume(over, start, real, tmp_path):
         "-c",
         script,
     )
-    wait_for(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
+    waiting.wait_for((tmp_path / "waiting").exists, child)
     for command in ("measure", "find"):  # two runs on one machine
         assert "another run is measuring there" in over.refused(
             command, "--on", "ssh://far", *(["--", "true"] if command == "find" else [])
         )
     os.killpg(child.pid, signal.SIGINT)
-    _, said = child.communicate(timeout=300)
-    assert child.returncode == 3 and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in said, said
-    wait_for(lambda: not running("612"))
+    _, said = waiting.finish(child)
+    assert (
+        child.returncode == 3
+        and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in said
+    ), said
+    waiting.wait_for(lambda: not running("612"))
     again = over("trial", "--resume", "t.jsonl")
     assert again.returncode == 0, again.stderr
-    counted = [s for s in files.read(str(over.directory / "t.jsonl")).samples if not s.warm_up]
+    counted = [s for s in trial_file.read(str(over.directory / "t.jsonl")).samples if not s.warm_up]
     assert len({(s.round, s.setting) for s in counted}) == len(counted) == 8
 
 
 def test_a_lost_connection_keeps_the_runs_and_ends_the_program(over, start, real, tmp_path):
     server = start()
-    script = f"cd {tmp_path}; echo x >>ran; test $(wc -l <ran) -lt 6 || {{ touch waiting; sleep 613; }}; echo 5"
-    child = over.start(
-        "trial", "--on", "ssh://far", *TWO, "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script
+    script = (
+        f"cd {tmp_path}; echo x >>ran; test $(wc -l <ran) -lt 6 || {{ touch waiting; sleep "
+        "613; }; echo 5"
     )
-    wait_for(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
+    child = over.start(
+        "trial",
+        "--on",
+        "ssh://far",
+        *TWO,
+        "--save",
+        "t.jsonl",
+        "--metric",
+        r"(\d)",
+        "--",
+        "sh",
+        "-c",
+        script,
+    )
+    waiting.wait_for((tmp_path / "waiting").exists, child)
     server.cut()
-    _, said = child.communicate(timeout=300)
+    _, said = waiting.finish(child)
     last = said.decode().splitlines()[-1]
     assert child.returncode == 3 and "the connection to ssh:far was lost" in last, said
     assert "3 runs are kept; continue with --resume t.jsonl" in last
-    wait_for(lambda: not running("613") and server.left() == [])
+    waiting.wait_for(lambda: not running("613") and server.left() == [])
 
 
 @pytest.mark.parametrize(
@@ -158,9 +204,18 @@ def test_a_lost_connection_keeps_the_runs_and_ends_the_program(over, start, real
         (["--on", "telnet:x", "--env", "A=1", "--", "true"], "no machine 'telnet:x'"),
         (["--on", "ssh:x", "--env", "A=1", "--", "true"], "not an address"),
         (["--on", "exec:false", "--env", "A=1", "--", "true"], "a POSIX shell is needed there"),
-        (["--on", "exec:env", "--env", "A=1", "--", "no-such-program"], "no such program on exec:env: no-such-program"),
-        (["--on", "exec:env", "--env", "A=1", "--", "/etc/passwd"], "no such program on exec:env: /etc/passwd"),
-        (["--on", "exec:env", "--pad", "absent_function", "--", "true"], "no function 'absent_function'"),
+        (
+            ["--on", "exec:env", "--env", "A=1", "--", "no-such-program"],
+            "no such program on exec:env: no-such-program",
+        ),
+        (
+            ["--on", "exec:env", "--env", "A=1", "--", "/etc/passwd"],
+            "no such program on exec:env: /etc/passwd",
+        ),
+        (
+            ["--on", "exec:env", "--pad", "absent_function", "--", "true"],
+            "no function 'absent_function'",
+        ),
     ],
 )
 def test_wrong_requests_are_one_line(real, words, message):
@@ -177,7 +232,19 @@ def test_a_program_that_cannot_be_started_there(real):
 
 
 def test_another_boot_there_is_refused(real):
-    words = ["trial", "--on", "exec:env", "--env", "A=1", "--runs", "2", "--warmup", "0", "--save", "t.jsonl"]
+    words = [
+        "trial",
+        "--on",
+        "exec:env",
+        "--env",
+        "A=1",
+        "--runs",
+        "2",
+        "--set",
+        "warmup=0",
+        "--save",
+        "t.jsonl",
+    ]
     assert real(*words, "--metric", r"(\d)", "--", "echo", "3").returncode == 0
     path = real.directory / "t.jsonl"
     session = path.read_bytes().splitlines()[0]
@@ -185,14 +252,14 @@ def test_another_boot_there_is_refused(real):
     assert "another boot or machine" in real.refused("trial", "--resume", "t.jsonl")
 
 
-class Stub(_where.There):
+class Stub(trial_place.TrialPlace):
     """A machine of another architecture, as far as settings need it."""
 
     def __init__(self, folder: str) -> None:
         from types import SimpleNamespace
 
-        self.name, self.machine = "ssh://far", "aarch64"
-        self._place = SimpleNamespace(folder=folder, arch="arm64", name="ssh:far")
+        self.name, self.machine, self._warn = "ssh://far", "aarch64", switching.IGNORE
+        self._place = SimpleNamespace(folder=folder, arch="arm64", name="ssh:far", far=True)
 
 
 def test_settings_of_an_arm64_machine_load_the_library_that_is_copied_there(monkeypatch, tmp_path):
@@ -218,7 +285,7 @@ def test_a_line_that_is_no_request_is_refused_by_the_helper(real):
     """It never starts what it does not understand."""
     for line, said in (
         (b"{}\n", "command"),
-        (b"nonsense\n", "parse"),
+        (b"nonsense\n", "not JSON at byte 2"),
         (b'{"command":[],"limit_s":0,"output":0,"environment":{}}\n', "without a program"),
     ):
         done = subprocess.run([HELPER, "--programs"], input=line, capture_output=True)

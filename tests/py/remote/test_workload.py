@@ -1,13 +1,15 @@
-"""`linewright workload` on another machine: its arguments, its output, its exit code, the library's settings."""
+"""`linewright workload` on another machine: its arguments, its output, its exit code, the library's
+settings."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
+
+from support import waiting
 
 PROGRAM = """\
 #!/bin/sh
@@ -32,7 +34,9 @@ def program(command) -> Path:
 def test_arguments_output_and_settings(over, start, program):
     server = start()
     environment = over.environment() | {"LINEWRIGHT_ATOMICS": "store,prefetch"}
-    done = over.apart("workload", "--on", "ssh://far", "ticket", "--threads", "2", "a 'b' $c", env=environment)
+    done = over.apart(
+        "workload", "--on", "ssh://far", "ticket", "--threads", "2", "a 'b' $c", env=environment
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "args: ticket --threads 2 a 'b' $c; atomics: store,prefetch; input: 0\n"
     assert server.left() == []
@@ -55,9 +59,6 @@ def test_an_interrupt_ends_it_there(over, start, program):
     process = over.start("workload", "--on", "ssh://far", "wait")
     assert process.stdout.readline() == b"waiting\n"
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=300)
+    _, said = waiting.finish(process)
     assert process.returncode == 3 and b"stopped by SIGINT" in said
-    end = time.monotonic() + 300
-    while server.left():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    waiting.wait_for(lambda: not server.left())

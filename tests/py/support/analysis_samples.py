@@ -8,12 +8,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from linewright.records import imported
+from linewright.records import published_tables
 from linewright.schema import Cell, Context, Record
 from support.places import DATA
 
 
-def context(context_id: str = "00000000000000aa", machine_id: str = "00000000000000bb", **changes: object) -> Context:
+def context(
+    context_id: str = "00000000000000aa", machine_id: str = "00000000000000bb", **changes: object
+) -> Context:
     fields: dict = dict(
         linewright_context=2,
         context_id=context_id,
@@ -100,9 +102,16 @@ def record(
     **changes: object,
 ) -> Record:
     fields: dict = dict(
-        linewright_record=2, context_id=context_id, id=a_cell.id, cell=a_cell, plan="quick", launch=launch, status="ok",
-        window_ns=[float(x) for x in windows], window_line=[i % a_cell.lines for i in range(len(windows))],
-    )  # fmt: skip
+        linewright_record=2,
+        context_id=context_id,
+        id=a_cell.id,
+        cell=a_cell,
+        plan="quick",
+        launch=launch,
+        status="ok",
+        window_ns=[float(x) for x in windows],
+        window_line=[i % a_cell.lines for i in range(len(windows))],
+    )
     return Record(**(fields | changes))
 
 
@@ -117,7 +126,8 @@ def launches(
     baseline_ns: float | None = None,
     prefix: str = "",
 ) -> list[Record]:
-    """`count` launches of a cell: log-normal launch luck (`between`) and window noise (`within`), both relative."""
+    """`count` launches of a cell: log-normal launch luck (`between`) and window noise (`within`),
+    both relative."""
     answers = []
     for launch in range(count):
         luck = np.exp(rng.normal(0, between))
@@ -125,7 +135,9 @@ def launches(
         extra = {}
         if baseline_ns is not None:
             extra["baseline_ns"] = list(baseline_ns * np.exp(rng.normal(0, within / 4, windows)))
-        answers.append(record(a_cell, values, prefix + f"{launch:x}".zfill(16 - len(prefix)), launch, **extra))
+        answers.append(
+            record(a_cell, values, prefix + f"{launch:x}".zfill(16 - len(prefix)), launch, **extra)
+        )
     return answers
 
 
@@ -133,7 +145,9 @@ def contexts_of(records: Sequence[Record], **changes: object) -> list[Context]:
     return [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in records)]
 
 
-def correlated(rng: np.random.Generator, count: int, relative: float, correlation: float = 0.0) -> np.ndarray:
+def correlated(
+    rng: np.random.Generator, count: int, relative: float, correlation: float = 0.0
+) -> np.ndarray:
     """Noise of successive windows (logarithms) with a lag-1 autocorrelation."""
     steps = rng.normal(0, relative, count)
     for i in range(1, count):
@@ -156,12 +170,12 @@ def together(
     prefix: str = "",
     first: int = 0,
 ) -> list[Record]:
-    """Cells run together in `count` launches, each at its true exposed cost in ns (back to back: its issue interval).
+    """Cells run together in `count` launches, each at its true exposed cost in ns (back to back:
+    its issue interval).
 
-    A launch has luck that falls on every cell of it (`shared`), luck of each cell's own (`own`), a drift from launch to
-    launch, and with `states` above 1 each cell is slower by that factor in half of the launches, by chance.  With work
-    the baseline loop takes `unit_ns` a unit.
-    """
+    A launch has luck that falls on every cell of it (`shared`), luck of each cell's own (`own`), a
+    drift from launch to launch, and with `states` above 1 each cell is slower by that factor in
+    half of the launches, by chance.  With work the baseline loop takes `unit_ns` a unit."""
     answers = []
     for launch in range(first, first + count):
         luck = drift * launch + rng.normal(0, shared)
@@ -186,30 +200,51 @@ def together(
 
 
 def points(
-    forms: Mapping[str, float], works: Sequence[int] = (0,), contended: Mapping[str, float] | None = None
+    forms: Mapping[str, float],
+    works: Sequence[int] = (0,),
+    contended: Mapping[str, float] | None = None,
 ) -> list[tuple[Cell, float]]:
-    """Cells of forms with their costs: alone at some work lengths, and with a second thread on the line."""
+    """Cells of forms with their costs: alone at some work lengths, and with a second thread on the
+    line."""
     cells = [(cell(form, work_iters=work), ns) for work in works for form, ns in forms.items()]
     shared = dict(contender="same_line", threads=2, lines=8)
-    return cells + [(cell(form, work_iters=w, **shared), ns) for w in works for form, ns in (contended or {}).items()]
+    return cells + [
+        (cell(form, work_iters=w, **shared), ns)
+        for w in works
+        for form, ns in (contended or {}).items()
+    ]
 
 
 def published() -> tuple[list[Context], list[Record]]:
     """The published arm64 server table as `linewright import published` makes records of it."""
-    return imported.from_table((DATA / "rmw-arm64-server-2025.csv").read_text(), "rmw-arm64-server-2025.csv")
+    return published_tables.from_table(
+        (DATA / "rmw-arm64-server-2025.csv").read_text(), "rmw-arm64-server-2025.csv"
+    )
 
 
-def constructed(medians_ns: dict[str, float], machine_id: str, seed: int = 1) -> tuple[list[Context], list[Record]]:
-    """A machine made of published medians alone, alone and contended alike: five launches with an assumed 1 % noise."""
+def constructed(
+    medians_ns: dict[str, float], machine_id: str, seed: int = 1
+) -> tuple[list[Context], list[Record]]:
+    """A machine made of published medians alone, alone and contended alike: five launches with an
+    assumed 1 % noise."""
     costs = points(medians_ns, contended=medians_ns)
-    records = together(costs, np.random.default_rng(seed), shared=0.01, own=0.005, within=0.01, prefix=machine_id[-2:])
+    records = together(
+        costs,
+        np.random.default_rng(seed),
+        shared=0.01,
+        own=0.005,
+        within=0.01,
+        prefix=machine_id[-2:],
+    )
     name = "constructed from published medians, assumed noise 1 %"
-    return contexts_of(records, machine_id=machine_id, target="constructed", cpu_model=name), records
+    return contexts_of(
+        records, machine_id=machine_id, target="constructed", cpu_model=name
+    ), records
 
 
 def slow_states(times_s: Sequence[float], dwell_s: float, rng: np.random.Generator) -> np.ndarray:
-    """State (0 or 1) at rising times of a machine that changes between two states, each lasting `dwell_s` on
-    average."""
+    """State (0 or 1) at rising times of a machine that changes between two states, each lasting
+    `dwell_s` on average."""
     gaps = np.diff(times_s, prepend=times_s[0])
     changed = rng.random(len(times_s)) < (1 - np.exp(-2 * gaps / dwell_s)) / 2
     changed[0] = rng.random() < 0.5
@@ -219,9 +254,12 @@ def slow_states(times_s: Sequence[float], dwell_s: float, rng: np.random.Generat
 def timed_launches(
     a_cell: Cell, medians_ns: Sequence[float], times_s: Sequence[float], rng: np.random.Generator
 ) -> list[Record]:
-    """One launch for each median, begun at the time beside it, with 2 % noise between its windows."""
+    """One launch for each median, begun at the time beside it, with 2 % noise between its
+    windows."""
     return [
-        record(a_cell, median * np.exp(rng.normal(0, 0.02, 12)), f"{i:016x}", i, started_s=float(time))
+        record(
+            a_cell, median * np.exp(rng.normal(0, 0.02, 12)), f"{i:016x}", i, started_s=float(time)
+        )
         for i, (median, time) in enumerate(zip(medians_ns, times_s, strict=True))
     ]
 

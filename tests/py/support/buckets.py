@@ -1,4 +1,5 @@
-"""The histogram as the probe fills it: the bucket of a value, and the buckets of a list of times."""
+"""The histogram as the probe fills it: the bucket of a value, and the buckets of a list of
+times."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from linewright.analysis.histogram import LINEAR, SUB_BITS
 
 
 def index_of(picoseconds: int) -> int:
-    """Bucket of a value: itself below 256, else (e << 7) + (value >> e) with e = floor(log2(value)) - 7."""
+    """Bucket of a value: itself below 256, else (e << 7) + (value >> e) with e = floor(log2(value))
+    - 7."""
     if picoseconds < LINEAR:
         return picoseconds
     exponent = picoseconds.bit_length() - 1 - SUB_BITS

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A probe that can fail in ways the real one cannot be made to: it dies in mid-line, babbles, hangs, or has other CPUs.
+"""A probe that can fail in ways the real one cannot be made to: it dies in mid-line, babbles,
+hangs, or has other CPUs.
 
-FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line), "signal" (it kills
-itself with this instead of exiting with 3), "garbage" (a line that is no record), "refuse" (a message for exit code 2),
-"skip" (cells left out), "pause_s" (before each record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores
-signals), "version", "other_probe", "other_load", "ns" (what an operation takes),
-"clock" (launches begin when they do).
+FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line),
+"signal" (it kills itself with this instead of exiting with 3), "garbage" (a line that is no
+record), "refuse" (a message for exit code 2), "skip" (cells left out), "pause_s" (before each
+record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals), "version",
+"other_probe", "other_load", "ns" (what an operation takes), "clock" (launches begin when they do).
 """
 
 import datetime
@@ -14,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 KNOBS = json.loads(os.environ.get("FAKE_PROBE", "{}"))
 CPUS = [
@@ -31,7 +33,14 @@ ARCH = KNOBS.get("arch", "x86_64")
 
 
 def form(name, operation, order="full", **more):
-    plain = {"arch": ARCH, "width_bits": 64, "needs": "none", "atomic": True, "available": True, "reason": ""}
+    plain = {
+        "arch": ARCH,
+        "width_bits": 64,
+        "needs": "none",
+        "atomic": True,
+        "available": True,
+        "reason": "",
+    }
     return {"name": name, "operation": operation, "order": order, **plain, **more}
 
 
@@ -47,7 +56,11 @@ FORMS = [
 
 def started():
     """One moment for every launch, or with the knob "clock" the present one."""
-    return datetime.datetime.now(datetime.UTC).isoformat() if KNOBS.get("clock") else "2026-01-01T00:00:00Z"
+    return (
+        datetime.datetime.now(datetime.UTC).isoformat()
+        if KNOBS.get("clock")
+        else "2026-01-01T00:00:00Z"
+    )
 
 
 def context(plan_name, launch, launches=1):
@@ -130,7 +143,10 @@ def record(cell, plan, context_id):
         "sum_found": 1000,
     }
     if cell["form"] == "stadd":
-        value = {key: value[key] for key in ("linewright_record", "context_id", "id", "cell", "plan", "launch")}
+        value = {
+            key: value[key]
+            for key in ("linewright_record", "context_id", "id", "cell", "plan", "launch")
+        }
         value |= {"status": "unavailable", "reason": "this CPU lacks lse"}
     return value
 
@@ -174,6 +190,10 @@ def main(option):
         "--topology": lambda: {"arch": ARCH, "cpus": CPUS, "pairs": {}},
         "--context": lambda: context("none", 0),
     }
+    if option == "--programs":  # trials are the real one's
+        real = Path(__file__).parents[3] / "build/native/probe/linewright-probe"
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")  # without Python's own locale
+        os.execve(real, [real, option], dict(a.split(b"=", 1) for a in given if b"=" in a))
     if option == "--version":
         say(KNOBS.get("version", "linewright-probe 0.1.0") + "\n")
         return 0

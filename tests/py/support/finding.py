@@ -10,6 +10,9 @@ SHARING = {
     "true": ("true_counter", "true"),
     "false": ("false_counters", "false"),
     "false_plain": ("plain_counters", "false"),
+    "fenced": ("fenced_words", "false"),
+    "sums": ("thread_sums", "false"),
+    "scattered": ("scattered_table", "true"),
     "reader_writer": ("flag_line", "true"),
     "mutex": ("planted_mutex", "true"),
     "rwlock": ("planted_rwlock", "true"),
@@ -27,5 +30,9 @@ SHARING = {
     "tls_library": ("plugin_own", "true"),
 }
 """Kinds of find_planted: what its shared line is called and how it is shared."""
-CONTROLS = ("private", "private_plain", "read_shared", "stack", "tls", "turns")
+CONTROLS = (
+    "private", "private_plain", "read_shared", "stack", "tls", "turns", "scattered_own",
+)  # fmt: skip
 """Kinds in which no line travels."""
+STAYING = ("percpu_counter", "slot_of_cpu", "one_cpu", "handed_over")
+"""Kinds in which every thread uses every line, and no two CPUs at a time."""

@@ -1,4 +1,5 @@
-"""The whole table of forms, as the probe built here lists it: `linewright-probe --list-forms=all`."""
+"""The whole table of forms, as the probe built here lists it: `linewright-probe
+--list-forms=all`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from linewright.target.probe import Form
+from linewright.forms import Form
 from support.places import ROOT
 
 PROBE = ROOT / "build" / "native" / "probe" / "linewright-probe"
@@ -16,7 +17,8 @@ PROBE = ROOT / "build" / "native" / "probe" / "linewright-probe"
 
 @cache
 def every_form() -> tuple[Form, ...]:
-    """Forms of every architecture, each as if the CPU had what it needs; skips where no probe is built."""
+    """Forms of every architecture, each as if the CPU had what it needs; skips where no probe is
+    built."""
     if not PROBE.exists():
         pytest.skip("no probe built here", allow_module_level=True)
     answer = subprocess.run([PROBE, "--list-forms=all"], capture_output=True)
@@ -32,5 +34,6 @@ def forms_of(arch: str) -> list[Form]:
     return [
         form
         for form in every_form()
-        if form.arch in (arch, "any", *wide_builtins) or (form.arch == "generic" and form.width_bits <= 32)
+        if form.arch in (arch, "any", *wide_builtins)
+        or (form.arch == "generic" and form.width_bits <= 32)
     ]

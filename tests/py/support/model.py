@@ -1,4 +1,5 @@
-"""What tests of the model share: the calibrated machine, a refusal's text, and damaged copies of a file."""
+"""What tests of the model share: the calibrated machine, a refusal's text, and damaged copies of a
+file."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def refusal(call: Callable, *arguments) -> str:
 
 
 def mangled(data: bytes, seed: int, count: int = 300) -> Iterator[bytes]:
-    """Copies with one to four damages each: a byte replaced, or up to 40 removed; the same for every run."""
+    """Copies with one to four damages each: a byte replaced, or up to 40 removed; the same for
+    every run."""
     chance = random.Random(seed)
     for _ in range(count):
         broken = bytearray(data)

@@ -1,5 +1,5 @@
-"""A network of its own for some tests: other tests' probes claim the machine by a name that reaches as far as a network
-does."""
+"""A network of its own for some tests: other tests' probes claim the machine by a name that reaches
+as far as a network does."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """For this thread and what it starts, with nothing but a loopback; that asks for root, and without it nothing
-    changes."""
+    """For this thread and what it starts, with nothing but a loopback; that asks for root, and
+    without it nothing changes."""
     libc = ctypes.CDLL(None, use_errno=True)
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,5 @@
-"""Opens a report in headless Chromium, uses it, and prints the outcome as one JSON object: for test_browser.py.
+"""Opens a report in headless Chromium, uses it, and prints the outcome as one JSON object: for
+test_browser.py.
 
 A process of its own, so that a browser that hangs can be ended and tried again.
 """
@@ -8,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from playwright.sync_api import BrowserContext, Page, sync_playwright
 PATIENCE_MS = 200_000
 """A loaded machine draws slowly."""
 OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-"""The page is our own and the machine perhaps a container, without a sandbox or much shared memory."""
+"""The page is our own and the machine perhaps a container, without a sandbox or much shared
+memory."""
 SERIOUS = ("serious", "critical")
 
 
@@ -32,10 +33,17 @@ class Watched:
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on(
+            "dialog",
+            lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+        )
         page.on(
             "request",
-            lambda request: self.asked.append(request.url) if not request.url.startswith(("data:", "blob:")) else None,
+            lambda request: (
+                self.asked.append(request.url)
+                if not request.url.startswith(("data:", "blob:"))
+                else None
+            ),
         )
         page.goto(Path(path).as_uri(), wait_until="load")
         self.drawn()
@@ -46,20 +54,24 @@ class Watched:
         return self.page.evaluate(ready)
 
 
-def until(page: Page, expression: str, argument: object = None, patience_s: float = PATIENCE_MS / 1000) -> bool:
-    """Whether an expression became true in time; asked from outside, since the page's policy forbids evaluation."""
-    end = time.monotonic() + patience_s
-    while not page.evaluate(expression, argument):
-        if time.monotonic() > end:
-            return False
+def until(page: Page, expression: str, argument: object = None, turns: int = 4000) -> bool:
+    """Whether an expression became true within so many turns of the page, which answers between
+    its tasks; asked from outside, since the page's policy forbids evaluation."""
+    for _ in range(turns):
+        if page.evaluate(expression, argument):
+            return True
         page.wait_for_timeout(50)
-    return True
+    return False
 
 
 def findings(page: Page) -> list[str]:
     """What axe calls serious or worse, with the first place of each."""
     found = Axe().run(page).response["violations"]
-    return [f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in SERIOUS]
+    return [
+        f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}"
+        for v in found
+        if v["impact"] in SERIOUS
+    ]
 
 
 def marks(page: Page) -> dict[str, int]:
@@ -73,7 +85,8 @@ def marks(page: Page) -> dict[str, int]:
 
 def pictures(page: Page, section: str) -> str:
     return page.evaluate(
-        "(id) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('')", section
+        "(id) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('')",
+        section,
     )
 
 
@@ -86,16 +99,20 @@ def controls(page: Page) -> dict[str, bool]:
         before = pictures(page, section)
         select.select_option(values[-1])
         other = (
-            "([id, old]) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('') !== old"
+            "([id, old]) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => "
+            "c.innerHTML).join('') !== old"
         )
-        changed[f"{section} {select.get_attribute('data-signal')}"] = until(page, other, [section, before], 30)
+        changed[f"{section} {select.get_attribute('data-signal')}"] = until(
+            page, other, [section, before], 600
+        )
     return changed
 
 
 def table(page: Page) -> dict:
     """Filtering, sorting with the keyboard, all columns."""
     rows = lambda: page.evaluate(
-        "[...document.querySelectorAll('#cell-table tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+        "[...document.querySelectorAll('#cell-table tbody tr')].map((r) => [...r.cells].map((c) "
+        "=> c.textContent))"
     )
     answer: dict = {"all": len(rows())}
     page.fill("#cell-filter", "ldadd placebo")
@@ -105,13 +122,17 @@ def table(page: Page) -> dict:
     page.select_option("#cell-contender", "same_line")
     answer["contended"] = len(rows())
     page.select_option("#cell-contender", "")
-    heads = page.evaluate("[...document.querySelectorAll('#cell-table th')].map((h) => h.textContent)")
+    heads = page.evaluate(
+        "[...document.querySelectorAll('#cell-table th')].map((h) => h.textContent)"
+    )
     place = heads.index("median ns")
     for direction in ("ascending", "descending"):
         page.focus(f"#cell-table th:nth-child({place + 1}) button")
         page.keyboard.press("Enter")
         answer[direction] = [float(row[place]) for row in rows()]
-        answer[f"{direction} said"] = page.get_attribute(f"#cell-table th:nth-child({place + 1})", "aria-sort")
+        answer[f"{direction} said"] = page.get_attribute(
+            f"#cell-table th:nth-child({place + 1})", "aria-sort"
+        )
     page.check("#cell-all")
     answer["columns"] = len(heads), len(rows()[0])
     return answer
@@ -128,17 +149,26 @@ def saved(page: Page, press: Callable[[], None], folder: Path) -> str:
 def use(report: str, hostile: str, folder: Path) -> dict:
     answer: dict = {}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=OPTIONS, timeout=PATIENCE_MS)
-        narrow = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme="dark", offline=True)
+        browser = playwright.chromium.launch(
+            executable_path=os.environ["CHROMIUM"], args=OPTIONS, timeout=PATIENCE_MS
+        )
+        narrow = browser.new_context(
+            viewport={"width": 400, "height": 800}, color_scheme="dark", offline=True
+        )
         watched = Watched(narrow, report)
         answer["theme of the system"] = watched.drawn()
         answer["axe, dark, narrow"] = findings(watched.page)
-        answer["overflow"] = watched.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        answer["overflow"] = watched.page.evaluate(
+            "document.documentElement.scrollWidth - innerWidth"
+        )
         answer["said, narrow"] = watched.said
         narrow.close()
 
         context = browser.new_context(
-            viewport={"width": 1600, "height": 1000}, color_scheme="light", offline=True, accept_downloads=True
+            viewport={"width": 1600, "height": 1000},
+            color_scheme="light",
+            offline=True,
+            accept_downloads=True,
         )
         watched = Watched(context, report)
         page = watched.page
@@ -146,7 +176,9 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["controls"] = controls(page)
         page.select_option("#theme", "dark")
         watched.drawn("dark")
-        answer["background when dark"] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        answer["background when dark"] = page.evaluate(
+            "getComputedStyle(document.body).backgroundColor"
+        )
         page.select_option("#theme", "light")
         watched.drawn("light")
         answer["table"] = table(page)
@@ -162,7 +194,8 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["slide"] = saved(page, lambda: page.click("#slide"), folder)
         page.emulate_media(media="print")
         answer["printed"] = page.evaluate(
-            "['nav', '.tools', '.save'].map((s) => getComputedStyle(document.querySelector(s)).display)"
+            "['nav', '.tools', '.save'].map((s) => "
+            "getComputedStyle(document.querySelector(s)).display)"
         )
         answer["said"], answer["asked"] = watched.said, watched.asked
 

@@ -1,4 +1,5 @@
-"""Small record files for the tests of the report: one for each plan, with known figures, and one that means harm."""
+"""Small record files for the tests of the report: one for each plan, with known figures, and one
+that means harm."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from linewright.schema import Cell, Context, Cpu, Discarded, Quantiles, Record
 from support.analysis_samples import context
 
 CPUS = [Cpu(cpu=i, core=i, l3=i // 2 * 2, socket=0, node=0) for i in range(4)]
-HARM = "</script><script>window.harm=1</script><img src=x onerror=window.harm=2>\"'`&{{7*7}}{%raw%}\u2028\u202e<!--"
+HARM = (
+    "</script><script>window.harm=1</script><img src=x "
+    "onerror=window.harm=2>\"'`&{{7*7}}{%raw%}\u2028\u202e<!--"
+)
 """What a record could say to a page that trusts it."""
 
 
@@ -29,13 +33,19 @@ def run(
     seed: int = 1,
     **fields,
 ) -> list:
-    """Contexts and records of some launches in which each cell has its time, give or take one percent."""
+    """Contexts and records of some launches in which each cell has its time, give or take one
+    percent."""
     rng = np.random.default_rng(seed)
     prefix = f"{abs(hash_of(plan + machine)) % 16**8:08x}"
     values: list[Context | Record] = []
     for launch in range(launches):
         name = f"{prefix}{seed:04x}{launch:04x}"
-        described = {"cpu_model": "Sample one", "cpus": CPUS, "plan": plan, "launch": launch} | fields
+        described = {
+            "cpu_model": "Sample one",
+            "cpus": CPUS,
+            "plan": plan,
+            "launch": launch,
+        } | fields
         values.append(context(name, machine, **described))
         values += [_record(cell, ns, name, plan, launch, rng) for cell, ns in cells]
     return values
@@ -46,7 +56,9 @@ def hash_of(text: str) -> int:
     return sum(ord(c) * 31**i for i, c in enumerate(text))
 
 
-def _record(cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.random.Generator) -> Record:
+def _record(
+    cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.random.Generator
+) -> Record:
     ns = float(ns)  # whole numbers would be written otherwise than they are read
     windows = [float(x) for x in ns * np.exp(rng.normal(0, 0.01, 12))]
     cpus = (
@@ -82,7 +94,9 @@ def _record(cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.ra
             max_ns=2 * ns,
             histogram=[],
         ),
-        thread_ops=[1000 + i * (cell.contender_iters + cell.work_iters) for i in range(cell.threads)],
+        thread_ops=[
+            1000 + i * (cell.contender_iters + cell.work_iters) for i in range(cell.threads)
+        ],
         thread_ns=[ns] * cell.threads,
         total_mops=1000 * cell.threads / ns,
         fairness=0.9 if cell.threads > 1 else 1.0,
@@ -90,7 +104,8 @@ def _record(cell: Cell, ns: float, name: str, plan: str, launch: int, rng: np.ra
 
 
 def matrix() -> list[tuple[Cell, float]]:
-    """Two forms of add that cross over between 20 and 200 iterations of work, under each contention."""
+    """Two forms of add that cross over between 20 and 200 iterations of work, under each
+    contention."""
     cells = []
     for work in (0, 20, 200):
         for form, ns in (
@@ -107,7 +122,9 @@ def matrix() -> list[tuple[Cell, float]]:
             cells.append((Cell(**shared), ns))
             cells.append((Cell(**shared, contender="placebo", threads=2), ns))
             if form != "plain_add":
-                cells.append((Cell(**shared, contender="same_line", threads=2, contender_iters=1000), 2 * ns))
+                cells.append(
+                    (Cell(**shared, contender="same_line", threads=2, contender_iters=1000), 2 * ns)
+                )
                 cells.append((Cell(**shared, contender="same_line", threads=2), 5 * ns))
     return cells
 
@@ -133,7 +150,16 @@ def handoff() -> list[tuple[Cell, float]]:
 
 def percpu() -> list[tuple[Cell, float]]:
     return [
-        (Cell(operation="percpu_add", form=form, work_iters=work, params={"slots": slots}, **threads), ns + 0.3 * work)
+        (
+            Cell(
+                operation="percpu_add",
+                form=form,
+                work_iters=work,
+                params={"slots": slots},
+                **threads,
+            ),
+            ns + 0.3 * work,
+        )
         for form, ns in (("percpu_rseq_add", 0.9), ("percpu_shared_lock_add", 5.0))
         for work in (0, 20)
         for slots in (1, 16)
@@ -157,7 +183,9 @@ def cache() -> list[tuple[Cell, float]]:
                 waits = entries if wait == "each" else 1
                 cells.append(
                     (
-                        Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params),
+                        Cell(
+                            operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params
+                        ),
                         size / 64 * entries * 2 + entries + waits * 100,
                     )
                 )
@@ -167,7 +195,13 @@ def cache() -> list[tuple[Cell, float]]:
 def wide() -> list[tuple[Cell, float]]:
     return [
         (
-            Cell(operation="wide_read", form=form, width_bits=128, params={"write_percent": share}, **threads),
+            Cell(
+                operation="wide_read",
+                form=form,
+                width_bits=128,
+                params={"write_percent": share},
+                **threads,
+            ),
             ns * (1 + share / 10),
         )
         for form, ns in (("ldp_read", 1.5), ("casp_read", 20.0))
@@ -200,20 +234,41 @@ def readers() -> list[tuple[Cell, float]]:
         shared = {"form": form, "width_bits": 8, "order": "acq_rel"}
         together = {"threads": 2, "contender": "same_line"}
         cells.append((Cell(operation="readers_pair", params={"read_delay": 0}, **shared), pair))
-        cells.append((Cell(operation="readers_pair", params={"read_delay": 0}, **shared, **together), pair))
         cells.append(
-            (Cell(operation="readers_grace", params={"read_delay": 0, "updater": "synchronize"}, **shared), grace)
+            (Cell(operation="readers_pair", params={"read_delay": 0}, **shared, **together), pair)
         )
         cells.append(
             (
                 Cell(
-                    operation="readers_grace", params={"read_delay": 0, "updater": "synchronize"}, **shared, **together
+                    operation="readers_grace",
+                    params={"read_delay": 0, "updater": "synchronize"},
+                    **shared,
+                ),
+                grace,
+            )
+        )
+        cells.append(
+            (
+                Cell(
+                    operation="readers_grace",
+                    params={"read_delay": 0, "updater": "synchronize"},
+                    **shared,
+                    **together,
                 ),
                 2 * grace,
             )
         )
     cells.append(
-        (Cell(operation="readers_floor", form="acqrel", width_bits=8, order="acq_rel", params={"read_delay": 0}), 1.0)
+        (
+            Cell(
+                operation="readers_floor",
+                form="acqrel",
+                width_bits=8,
+                order="acq_rel",
+                params={"read_delay": 0},
+            ),
+            1.0,
+        )
     )
     return cells
 
@@ -244,7 +299,8 @@ def sample(plan: str, **fields) -> list[Context | Record]:
 
 
 def hostile(most: float = 1e18) -> list[Context | Record]:
-    """Every free text says HARM; figures are as large as they may be; one cell is broken in each way."""
+    """Every free text says HARM; figures are as large as they may be; one cell is broken in each
+    way."""
     values = run(
         matrix(),
         "rmw",
@@ -279,9 +335,20 @@ def hostile(most: float = 1e18) -> list[Context | Record]:
     )
     for status in ("error", "unavailable"):
         broken = Cell(operation="add", form=f"form_{status}", work_iters=20)
-        values.append(Record(**worst, id=broken.id, cell=broken, status=status, reason=HARM, flags=["odd_flag"]))
+        values.append(
+            Record(
+                **worst, id=broken.id, cell=broken, status=status, reason=HARM, flags=["odd_flag"]
+            )
+        )
     below = Cell(operation="add", form="below_zero", work_iters=20)
     values.append(
-        Record(**worst, id=below.id, cell=below, status="ok", window_ns=[-5.0, 0.0, 1e-300] * 4, baseline_ns=[1.0] * 12)
+        Record(
+            **worst,
+            id=below.id,
+            cell=below,
+            status="ok",
+            window_ns=[-5.0, 0.0, 1e-300] * 4,
+            baseline_ns=[1.0] * 12,
+        )
     )
     return values

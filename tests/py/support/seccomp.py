@@ -1,5 +1,5 @@
-"""System calls refused as containers and services refuse them: filters from the profiles that Debian's packages
-hold."""
+"""System calls refused as containers and services refuse them: filters from the profiles that
+Debian's packages hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ctypes.util import find_library
 from pathlib import Path
 
 CONTAINERS = Path("/usr/share/containers/seccomp.json")
-"""The default profile of Docker's successors, made from Docker's own; package golang-github-containers-common."""
+"""The default profile of Docker's successors, made from Docker's own; package
+golang-github-containers-common."""
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 UNKNOWN = -1
 OPERATORS = {
@@ -57,32 +58,49 @@ def refusing(*names: str) -> Callable[[], None]:
 def containers() -> Callable[[], None]:
     """For a child: the profile of a container without capabilities."""
     profile = json.loads(CONTAINERS.read_text())
-    return _filter(_action(profile["defaultAction"], profile.get("defaultErrnoRet")), list(_of_profile(profile)))
+    return _filter(
+        _action(profile["defaultAction"], profile.get("defaultErrnoRet")),
+        list(_of_profile(profile)),
+    )
 
 
 def _of_profile(profile: dict) -> Iterator[Rule]:
     here = ARCHITECTURES[os.uname().machine]
     for group in profile["syscalls"]:
         wanted, unwanted = group.get("includes") or {}, group.get("excludes") or {}
-        if wanted.get("caps") or here not in wanted.get("arches", [here]) or here in unwanted.get("arches", []):
+        if (
+            wanted.get("caps")
+            or here not in wanted.get("arches", [here])
+            or here in unwanted.get("arches", [])
+        ):
             continue
-        tests = [Argument(a["index"], OPERATORS[a["op"]], a["value"], a["valueTwo"]) for a in group.get("args") or []]
+        tests = [
+            Argument(a["index"], OPERATORS[a["op"]], a["value"], a["valueTwo"])
+            for a in group.get("args") or []
+        ]
         for name in group["names"]:
             yield _action(group["action"], group.get("errnoRet")), name, tests
 
 
 def _action(name: str, number: int | None) -> int:
-    return ALLOW if name == "SCMP_ACT_ALLOW" else ERRNO | (errno.EPERM if number is None else number)
+    return (
+        ALLOW if name == "SCMP_ACT_ALLOW" else ERRNO | (errno.EPERM if number is None else number)
+    )
 
 
 def service() -> Callable[[], None]:
-    """For a child: SystemCallFilter=@system-service of a unit, what is not in it refused with EPERM."""
-    return _filter(ERRNO | errno.EPERM, [(ALLOW, name, []) for name in sorted(_members("@system-service"))])
+    """For a child: SystemCallFilter=@system-service of a unit, what is not in it refused with
+    EPERM."""
+    return _filter(
+        ERRNO | errno.EPERM, [(ALLOW, name, []) for name in sorted(_members("@system-service"))]
+    )
 
 
 def _members(group: str) -> set[str]:
     """System calls of a group of systemd's, and of the groups in it."""
-    done = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True
+    )
     words = [line.strip() for line in done.stdout.splitlines()[1:]]
     found = {word for word in words if word and not word.startswith(("#", "@"))}
     return found.union(*(_members(word) for word in words if word.startswith("@")))
@@ -98,8 +116,8 @@ def missing() -> str:
 
 
 def _filter(default: int, rules: list[Rule]) -> Callable[[], None]:
-    """Built here, before the fork; the child only loads it. System calls that this kernel's library does not know are
-    left out."""
+    """Built here, before the fork; the child only loads it. System calls that this kernel's library
+    does not know are left out."""
     library = _library()
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(default))

@@ -1,4 +1,5 @@
-"""A real sshd on the loopback interface, with keys, ports and configuration of its own, as ordinary user or root."""
+"""A real sshd on the loopback interface, with keys, ports and configuration of its own, as ordinary
+user or root."""
 
 from __future__ import annotations
 
@@ -10,16 +11,20 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
+
+from support import waiting
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
 class Sshd:
-    """One server; `environment` is what its sessions get. Called by the name `alias` through `ssh_command`."""
+    """One server; `environment` is what its sessions get. Called by the name `alias` through
+    `ssh_command`."""
 
-    def __init__(self, keys: Keys, alias: str, environment: dict[str, str], under: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, keys: Keys, alias: str, environment: dict[str, str], under: tuple[str, ...] = ()
+    ) -> None:
         self.alias, self.keys = alias, keys
         self.folder = keys.folder / alias
         self.temporary = self.folder / "tmp dir"
@@ -27,34 +32,34 @@ class Sshd:
         self.port = free_port()
         environment = {"TMPDIR": str(self.temporary), **environment}
         words = " ".join(
-            '"' + f"{k}={v}".replace("\\", "\\\\").replace('"', '\\"') + '"' for k, v in environment.items()
+            '"' + f"{k}={v}".replace("\\", "\\\\").replace('"', '\\"') + '"'
+            for k, v in environment.items()
         )
         (self.folder / "sshd_config").write_text(
-            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {keys.folder}/host\nPidFile none\nUsePAM no\n"
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {keys.folder}/host\nPidFile "
+            "none\nUsePAM no\n"
             f"AuthorizedKeysFile {keys.folder}/user.pub\nStrictModes no\nPermitRootLogin yes\n"
-            f"PasswordAuthentication yes\nKbdInteractiveAuthentication no\nMaxStartups 100\nSetEnv {words}\n"
+            "PasswordAuthentication yes\nKbdInteractiveAuthentication no\nMaxStartups "
+            f"100\nSetEnv {words}\n"
         )
         with (keys.folder / "config").open("a") as config:
             config.write(f"Host {alias}\n  Port {self.port}\n")
         with (keys.folder / "known").open("a") as known:
             known.write(f"[127.0.0.1]:{self.port} {(keys.folder / 'host.pub').read_text()}")
         if os.getuid() == 0:
-            os.makedirs("/run/sshd", exist_ok=True)  # Debian's sshd asks for it; a service manager makes it elsewhere
+            os.makedirs(
+                "/run/sshd", exist_ok=True
+            )  # Debian's sshd asks for it; a service manager makes it elsewhere
         command = [*under, SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")]
         self.log = (self.folder / "log").open("wb")
-        self.process = subprocess.Popen(command, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True)
-        self._wait_for_port()
+        self.process = subprocess.Popen(
+            command, stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        self.wait_for_port()
 
-    def _wait_for_port(self) -> None:
-        end = time.monotonic() + 120
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()
-                assert time.monotonic() < end, "sshd does not listen"
-                time.sleep(0.02)
+    def wait_for_port(self) -> None:
+        said = (self.folder / "log").read_text
+        waiting.wait_for(lambda: listens("127.0.0.1", self.port), self.process, said=said)
 
     def sessions(self) -> list[int]:
         """The server's processes for connections that stand."""
@@ -77,7 +82,7 @@ class Sshd:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait()
         self.log.close()
 
 
@@ -87,11 +92,15 @@ class Keys:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("host", "user"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True
+            )
         (folder / "config").write_text(
-            f"Host *\n  HostName 127.0.0.1\n  User {getpass.getuser()}\n  IdentityFile {folder}/user\n  IdentitiesOnly"
+            f"Host *\n  HostName 127.0.0.1\n  User {getpass.getuser()}\n  IdentityFile "
+            f"{folder}/user\n  IdentitiesOnly"
             " yes\n"
-            f"  UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n"
+            f"  UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile none\n  "
+            "StrictHostKeyChecking yes\n"
         )
 
     @property
@@ -106,6 +115,14 @@ def knobs(**values: object) -> dict[str, str]:
 
 def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def free_port() -> int:

@@ -1,7 +1,8 @@
-"""`linewright trial`: error rates and planted differences with a synthetic runner, plumbing with small real programs.
+"""`linewright trial`: error rates and planted differences with a synthetic runner, plumbing with
+small real programs.
 
-No test depends on how long a program takes: compared figures come from the program's output or from the runner.
-"""
+No test depends on how long a program takes: compared figures come from the program's output or from
+the runner."""
 
 from __future__ import annotations
 
@@ -13,28 +14,31 @@ import shlex
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 from scipy import stats
 
-from linewright.analysis import paired
-from linewright.analysis.paired import ALPHA
-from linewright.commands import _where
-from linewright.commands import trial as trial_command
-from linewright.commands._where import Here
+from linewright.analysis.hypothesis_tests import ALPHA
+from linewright.compare import boots
+from linewright.compare.comparison import CompareOptions
 from linewright.errors import RunError, UserError
-from linewright.target.here import here
-from linewright.target.interrupts import Interrupts
-from linewright.trial import boots, engine, files, runner
-from linewright.trial.files import Named, Sample, Session
-from linewright.trial.runner import Interrupted, Outcome
+from linewright.run.interrupts import Interrupts
+from linewright.say.sentence import render_all
+from linewright.trial import engine, named_settings, runner, trial_file, trial_place
+from linewright.trial.interim_analysis import fewest_rounds
+from linewright.trial.runner import Interrupted, RunOutcome
+from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
+from support import waiting
+from support.helper import here, runs
 from support.places import ROOT
 
-on_x86 = pytest.mark.skipif(platform.machine() == "aarch64", reason="tells what happens where settings have no effect")
+on_x86 = pytest.mark.skipif(
+    platform.machine() == "aarch64", reason="tells what happens where settings have no effect"
+)
 
 
 def session(names=("a", "b"), **changes) -> Session:
@@ -47,7 +51,7 @@ def session(names=("a", "b"), **changes) -> Session:
         metric="wall",
         unit="s",
         higher_is_better=False,
-        settings=[Named(name=n, environment={"WHICH": n}) for n in names],
+        settings=[TrialSetting(name=n, environment={"WHICH": n}) for n in names],
         planned_rounds=20,
         precision=1e-9,
         warmup_rounds=1,
@@ -62,15 +66,22 @@ def session(names=("a", "b"), **changes) -> Session:
     return Session(**(fields | changes))
 
 
-def outcome(value, reason="", code=0) -> Outcome:
-    return Outcome(value, reason, 1.0, 0.5, 4096, code)
+def outcome(value, reason="", code=0) -> RunOutcome:
+    return RunOutcome(value, reason, 1.0, 0.5, 4096, code)
 
 
 class Synthetic:
-    """A program whose truth is known: relative changes by setting, noise, a drift that all settings share, modes."""
+    """A program whose truth is known: relative changes by setting, noise, a drift that all settings
+    share, modes."""
 
     def __init__(self, rng, changes, noise=0.01, drift=0.003, modes=()):
-        self.rng, self.changes, self.noise, self.drift, self.modes = rng, changes, noise, drift, dict(modes)
+        self.rng, self.changes, self.noise, self.drift, self.modes = (
+            rng,
+            changes,
+            noise,
+            drift,
+            dict(modes),
+        )
         self.level, self.order = 0.0, []
 
     def __call__(self, environment):
@@ -83,7 +94,7 @@ class Synthetic:
         return outcome(float(value))
 
 
-# ------------------------------------------------------------------------------------------------ what is promised
+# ---- what is promised --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("names", ["ab", "abc"])
@@ -91,22 +102,30 @@ def test_a_program_against_itself_differs_at_most_as_often_as_promised(names):
     rng = np.random.default_rng(len(names))
     wrong, trials = 0, 150
     for number in range(trials):
-        finished = engine.run(session(names, seed=number), Synthetic(rng, dict.fromkeys(names, 0.0)))
+        finished = engine.run(
+            session(names, seed=number), Synthetic(rng, dict.fromkeys(names, 0.0))
+        )
         wrong += any(c.different for c in finished.verdict.comparisons)
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
 
 
 def test_a_planted_two_percent_is_found_and_a_planted_zero_is_not():
-    """Every planted 2 % is found and inside its interval; the planted 0 % beside it at most as often as promised."""
+    """Every planted 2 % is found and inside its interval; the planted 0 % beside it at most as
+    often as promised."""
     rng = np.random.default_rng(21)
     trials, wrong, outside = 40, 0, 0
     for number in range(trials):
         program = Synthetic(rng, {"a": 0.0, "b": 0.02, "c": 0.0}, noise=0.006)
-        slow, same = engine.run(session("abc", planned_rounds=40, seed=number), program).verdict.comparisons
+        slow, same = engine.run(
+            session("abc", planned_rounds=40, seed=number), program
+        ).verdict.comparisons
         assert slow.different and slow.better is False
         outside += not slow.change_percent.low < 2.0 < slow.change_percent.high
         wrong += same.different
-    assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3 and stats.binom.sf(outside - 1, trials, ALPHA) > 1e-3, (
+    assert (
+        stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3
+        and stats.binom.sf(outside - 1, trials, ALPHA) > 1e-3
+    ), (
         wrong,
         outside,
     )
@@ -114,47 +133,75 @@ def test_a_planted_two_percent_is_found_and_a_planted_zero_is_not():
 
 def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
     for settings in (2, 3, 5):
-        enough = paired.fewest_rounds(settings)
+        enough = fewest_rounds(settings)
         for planned in (enough - 1, enough):
             changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1), strict=False))
             program = Synthetic(np.random.default_rng(2), changes, noise=1e-4, drift=0)
             names = list(changes)[:settings]
             found = engine.run(session(names, planned_rounds=planned), program).verdict
-            assert all(c.different is (planned == enough) for c in found.comparisons), (settings, planned)
-    said = command("trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--metric", "([0-9])", "--", "echo", "3")
+            assert all(c.different is (planned == enough) for c in found.comparisons), (
+                settings,
+                planned,
+            )
+    said = command(
+        "trial",
+        "--env",
+        "A=1",
+        "--runs",
+        "2",
+        "--set",
+        "warmup=0",
+        "--metric",
+        "([0-9])",
+        "--",
+        "echo",
+        "3",
+    )
     assert "2 rounds cannot show a difference between 2 settings" in said.stderr
 
 
 def test_a_bimodal_program_is_recognised():
     finished = engine.run(
-        session(planned_rounds=40), Synthetic(np.random.default_rng(3), {"a": 0.0, "b": 0.0}, modes={"b": 1.7}.items())
+        session(planned_rounds=40),
+        Synthetic(np.random.default_rng(3), {"a": 0.0, "b": 0.0}, modes={"b": 1.7}.items()),
     )
     a, b = finished.verdict.settings
     assert len(a.modes) == 1 and len(b.modes) == 2
-    from linewright.trial import report
+    from linewright.say import trial_document
 
-    said = report.limits(session(), finished.verdict)
-    assert any(line.startswith("b: the program itself has several modes: ") and " s (" in line for line in said)
+    said = render_all(trial_document.limits(session(), finished.verdict))
+    assert any(
+        line.startswith("b: the program's runs fall into separate modes: ") and " s in " in line
+        for line in said
+    )
 
 
 def test_what_a_program_against_itself_gives_is_the_same_and_not_undecided():
-    from linewright.trial import report
+    from linewright.say import trial_document
 
-    finished = engine.run(session(planned_rounds=20), Synthetic(np.random.default_rng(3), {"a": 0.0, "b": 0.0}))
-    (said,) = report.decisions(finished.verdict)
-    assert re.match(r"b: the same as a within [0-4]\.\d %, ", said), said
-    named = [Named(name=name, environment={"LINEWRIGHT_ATOMICS": name}) for name in ("default", "prefetch")]
-    assert report.in_name_alone(session(settings=named)) and not report.in_name_alone(
-        session(settings=named, arch="arm64")
+    finished = engine.run(
+        session(planned_rounds=20), Synthetic(np.random.default_rng(3), {"a": 0.0, "b": 0.0})
     )
-    assert not report.in_name_alone(session())
+    (said,) = render_all(trial_document.decisions(finished.verdict))
+    assert re.match(r"b: the same as a within [0-4]\.\d %, ", said), said
+    named = [
+        TrialSetting(name=name, environment={"LINEWRIGHT_ATOMICS": name})
+        for name in ("default", "prefetch")
+    ]
+    assert trial_document.in_name_alone(
+        session(settings=named)
+    ) and not trial_document.in_name_alone(session(settings=named, arch="arm64"))
+    assert not trial_document.in_name_alone(session())
 
 
 def test_it_stops_early_when_clear_and_interleaves_at_random():
     program = Synthetic(np.random.default_rng(4), {"a": 0.0, "b": 0.5})
     finished = engine.run(session(planned_rounds=100), program)
     assert finished.verdict.why == "clear" and finished.verdict.rounds == 25
-    warm, rounds = program.order[:2], [program.order[i : i + 2] for i in range(2, len(program.order), 2)]
+    warm, rounds = (
+        program.order[:2],
+        [program.order[i : i + 2] for i in range(2, len(program.order), 2)],
+    )
     assert warm == ["a", "b"] and all(sorted(r) == ["a", "b"] for r in rounds)
     assert 3 < sum(r == ["a", "b"] for r in rounds) < 22, "the order within rounds is random"
     assert len(finished.samples) == 50, "warm-up is not counted"
@@ -163,7 +210,8 @@ def test_it_stops_early_when_clear_and_interleaves_at_random():
 def test_higher_is_better_turns_the_verdict():
     for higher in (False, True):
         finished = engine.run(
-            session(higher_is_better=higher), Synthetic(np.random.default_rng(5), {"a": 0.0, "b": 0.2})
+            session(higher_is_better=higher),
+            Synthetic(np.random.default_rng(5), {"a": 0.0, "b": 0.2}),
         )
         assert finished.verdict.comparisons[0].better is higher
 
@@ -177,19 +225,19 @@ def test_failed_runs_are_shown_and_never_averaged_in():
             return outcome(None, "exit code 7", 7)
         return outcome(1.0 + 1e-4 * (state["n"] % 5))
 
-    kept: list[Sample] = []
+    kept: list[ProgramRun] = []
     finished = engine.run(session(), program, keep=kept.append)
     b = finished.verdict.settings[1]
     assert b.failed > 0 and b.median == pytest.approx(1, rel=1e-3) and b.runs == 20
-    from linewright.trial import report
+    from linewright.say import trial_document
 
-    (line,) = report.failures(session(), finished.samples)
+    (line,) = trial_document.failures(session(), finished.samples)
     assert line == f"b: {b.failed} failed runs left out: exit code 7"
     assert sum(s.warm_up for s in kept) == 2 and len(kept) == 42
 
 
 def test_a_program_that_always_fails_is_told_at_once():
-    kept: list[Sample] = []
+    kept: list[ProgramRun] = []
     with pytest.raises(RunError, match="no figure under any setting: exit code 3"):
         engine.run(session(), lambda environment: outcome(None, "exit code 3", 3), keep=kept.append)
     assert len(kept) == 2
@@ -221,11 +269,11 @@ def test_the_time_left_is_an_upper_bound_from_the_pace():
     meter = engine.TrialMeter(10, clock=lambda: now["s"])
     for _ in range(4):
         now["s"] += 2.0
-        meter.take(engine.Step("a", 0))
+        meter.take(engine.RunStep("a", 0))
     assert meter.text("a", 0) == " 40%  4/10 runs, at most 12 s left  a"
 
 
-# ------------------------------------------------------------------------------------------------- metrics, processes
+# ---- metrics, processes ------------------------------------------------------------------------
 
 
 def test_metrics_from_output():
@@ -240,27 +288,33 @@ def test_metrics_from_output():
             runner.compile_metric(wrong)
 
 
-def process(command, metric="wall", limit_s=None):
-    return runner.Process(command[0], command, metric, Interrupts(), limit_s)
-
-
 def test_what_a_real_process_gives():
     python = sys.executable
-    one = process(["/bin/sh", "-c", "echo figure $WHICH"], r"figure (\d+)")({"WHICH": "42"})
+    one = runs(["/bin/sh", "-c", "echo figure $WHICH"], r"figure (\d+)")({"WHICH": "42"})
     assert (one.value, one.exit_code) == (42.0, 0) and one.wall_s > 0
-    failed = process(["/bin/sh", "-c", "echo first >&2; echo why it failed >&2; exit 5"])({})
-    assert (failed.value, failed.reason, failed.exit_code) == (None, "exit code 5: why it failed", 5)
-    killed = process(["/bin/sh", "-c", "kill -SEGV $$"])({})
-    assert (killed.value, killed.reason, killed.exit_code) == (None, "ended by SIGSEGV", -signal.SIGSEGV)
-    late = process(["/bin/sh", "-c", "sleep 600"], limit_s=0.1)({})
-    assert late.value is None and "--limit" in late.reason
-    big = process([python, "-S", "-c", "x = b'1' * 60_000_000"], "maxrss")({})
-    small = process([python, "-S", "-c", "pass"], "maxrss")({})
+    failed = runs(["/bin/sh", "-c", "echo first >&2; echo why it failed >&2; exit 5"])({})
+    assert (failed.value, failed.reason, failed.exit_code) == (
+        None,
+        "exited with 5: why it failed",
+        5,
+    )
+    killed = runs(["/bin/sh", "-c", "kill -SEGV $$"])({})
+    assert (killed.value, killed.reason, killed.exit_code) == (
+        None,
+        "ended by SIGSEGV",
+        -signal.SIGSEGV,
+    )
+    late = runs(["/bin/sh", "-c", "sleep 600"], limit_s=0.1)({})
+    assert late.value is None and "longer than its limit" in late.reason
+    big = runs([python, "-S", "-c", "x = b'1' * 60_000_000"], "maxrss")({})
+    small = runs([python, "-S", "-c", "pass"], "maxrss")({})
     assert big.value - small.value > 40e6
-    busy = process([python, "-S", "-c", "import time\nwhile time.process_time() < 0.1: pass"], "cpu")({})
+    busy = runs([python, "-S", "-c", "import time\nwhile time.process_time() < 0.1: pass"], "cpu")(
+        {}
+    )
     assert busy.value >= 0.1
     with pytest.raises(UserError, match="cannot run"):
-        process(["/etc/passwd"])({})
+        runs(["/etc/passwd"])({})
 
 
 def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
@@ -275,7 +329,7 @@ def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
     before = signal.signal(signal.SIGALRM, interrupts._note)
     try:
         with pytest.raises(Interrupted):
-            runner.Process("/bin/sh", ["sh", "-c", f"echo {'a' * 26}X"], r"(a+)+$b(\d)", interrupts)({})
+            runs(["sh", "-c", f"echo {'a' * 26}X"], r"(a+)+$b(\d)", interrupts=interrupts)({})
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -284,67 +338,65 @@ def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
 def test_output_that_is_not_searched_to_its_end_is_said_to_be(monkeypatch):
     monkeypatch.setattr(runner, "MOST_OUTPUT", 2**20)
     script = "head -c 1048576 /dev/zero; echo figure 7"
-    assert process(["/bin/sh", "-c", script], r"figure (\d)")({}).reason.startswith(
+    assert runs(["/bin/sh", "-c", script], r"figure (\d)")({}).reason.startswith(
         "nothing in the first 1 MiB of its output fits"
     )
-    assert process(["/bin/sh", "-c", "echo figure"], r"figure (\d)")({}).reason.startswith("nothing in its output fits")
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
-def until(what) -> bool:
-    """Whether it came true in a few minutes."""
-    for _ in range(8000):
-        if what():
-            return True
-        time.sleep(0.05)
-    return False
+    assert runs(["/bin/sh", "-c", "echo figure"], r"figure (\d)")({}).reason.startswith(
+        "nothing in its output fits"
+    )
 
 
 def test_nothing_of_a_run_that_was_ended_goes_on(tmp_path):
-    """A program may make a process group of its own, as timeout(1) does, and start others that do not end politely."""
+    """A program may make a process group of its own, as timeout(1) does, and start others that do
+    not end politely."""
     script = (
-        "import os, signal, time; os.setpgid(0, 0); signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork();"
+        "import os, signal, time; os.setpgid(0, 0); signal.signal(signal.SIGTERM, "
+        "signal.SIG_IGN); os.fork();"
         f"open(f'{tmp_path}/{{os.getpid()}}.pid', 'w').close(); time.sleep(600)"
     )
     interrupts = Interrupts()
 
     def twice() -> None:
-        if until(lambda: len(list(tmp_path.glob("*.pid"))) == 2):
-            for _ in range(2):
-                interrupts._note(signal.SIGINT, None)
+        waiting.wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+        for _ in range(2):
+            interrupts._note(signal.SIGINT, None)
 
     thread = threading.Thread(target=twice)
     thread.start()
     with pytest.raises(Interrupted):
-        runner.Process(sys.executable, [sys.executable, "-S", "-c", script], "wall", interrupts, limit_s=400)({})
+        runs([sys.executable, "-S", "-c", script], limit_s=400, interrupts=interrupts)({})
     thread.join()
     pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
-    assert len(pids) == 2 and until(lambda: not any(map(lives, pids)))
+    assert len(pids) == 2
+    waiting.wait_for(lambda: not any(map(waiting.lives, pids)))
 
 
-def test_a_program_that_is_stopped_ends_politely_too(tmp_path, monkeypatch):
-    interrupts, end, asked, pid = Interrupts(), runner._end, [], tmp_path / "pid"
-    monkeypatch.setattr(runner, "_end", lambda launcher, at_once: (asked.append(at_once), end(launcher, at_once)))
+def test_a_program_that_is_stopped_ends_politely_too(tmp_path):
+    interrupts, pid = Interrupts(), tmp_path / "pid"
 
     def stopped() -> bool:
         number = pid.read_text().strip() if pid.exists() else ""
-        return bool(number) and Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+        return (
+            bool(number)
+            and Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+        )
 
-    thread = threading.Thread(target=lambda: until(stopped) and interrupts._note(signal.SIGINT, None))
+    def ask() -> None:
+        waiting.wait_for(stopped)
+        interrupts._note(signal.SIGINT, None)
+
+    thread = threading.Thread(target=ask)
     thread.start()
+    run = runs(["sh", "-c", f"echo $$ > {pid}; kill -STOP $$"], limit_s=600, interrupts=interrupts)
+    asked, end = [], run._helper.end
+    run._helper.end = lambda how: (asked.append(how), end(how))
     with pytest.raises(Interrupted):
-        runner.Process("/bin/sh", ["sh", "-c", f"echo $$ > {pid}; kill -STOP $$"], "wall", interrupts, limit_s=600)({})
+        run({})
     thread.join()
-    assert asked == [False], "the limit had to end it"
+    assert asked == ["end"], "the limit had to end it"
 
 
-# -------------------------------------------------------------------------------------------------------- the command
+# ---- the command -------------------------------------------------------------------------------
 
 RATE = "echo rate $((1000 + STEP + $$ % 5))"
 
@@ -374,21 +426,41 @@ def test_the_command_finds_a_planted_difference(command, tmp_path):
         and "ended early because every setting differs" in answer.stdout
     )
     assert "every run is in t.jsonl" in answer.stderr
-    kept = files.read(str(tmp_path / "t.jsonl"))
+    kept = trial_file.read(str(tmp_path / "t.jsonl"))
     assert [s.name for s in kept.sessions[0].settings] == ["STEP=0", "STEP=100"]
-    assert all(s.value and s.exit_code == 0 for s in kept.samples) and sum(s.warm_up for s in kept.samples) == 2
+    assert (
+        all(s.value and s.exit_code == 0 for s in kept.samples)
+        and sum(s.warm_up for s in kept.samples) == 2
+    )
     resumed = command("trial", "--resume", "t.jsonl", "--json")
     assert resumed.returncode == 0 and json.loads(resumed.stdout)["verdict"]["why"] == "clear"
-    assert len(files.read(str(tmp_path / "t.jsonl")).samples) == len(kept.samples), "nothing was left to run"
+    assert len(trial_file.read(str(tmp_path / "t.jsonl")).samples) == len(kept.samples), (
+        "nothing was left to run"
+    )
 
 
 def test_no_figure_in_any_run_is_no_result(command):
     """Also when no warm-up tells beforehand; the runs are shown and kept nevertheless."""
     said = command(
-        "trial", "--env", "A=1", "--runs", "2", "--warmup", "0", "--save", "t.jsonl", "--", "sh", "-c", "exit 4"
+        "trial",
+        "--env",
+        "A=1",
+        "--runs",
+        "2",
+        "--set",
+        "warmup=0",
+        "--save",
+        "t.jsonl",
+        "--",
+        "sh",
+        "-c",
+        "exit 4",
     )
-    assert said.returncode == 3 and "sh gives no figure under any setting: exit code 4" in said.stderr
-    assert "2 failed runs left out: exit code 4" in said.stdout
+    assert (
+        said.returncode == 3
+        and "sh gives no figure under any setting: exited with 4" in said.stderr
+    )
+    assert "2 failed runs left out: exited with 4" in said.stdout
 
 
 def test_one_environment_is_held_against_the_one_as_it_is(command):
@@ -398,8 +470,8 @@ def test_one_environment_is_held_against_the_one_as_it_is(command):
         "STEP=7",
         "--runs",
         "2",
-        "--warmup",
-        "0",
+        "--set",
+        "warmup=0",
         "--json",
         "--metric",
         "([0-9]+)",
@@ -415,11 +487,23 @@ def test_one_environment_is_held_against_the_one_as_it_is(command):
 
 def test_boots_are_saved_and_compared(command, tmp_path):
     for name, step in (("before", 0), ("after", 50), ("same", 0)):
-        words = ["trial", "--save", f"{name}.jsonl", "--runs", "8", "--metric", r"rate (\d+)", "--", "sh", "-c", RATE]
+        words = [
+            "trial",
+            "--save",
+            f"{name}.jsonl",
+            "--runs",
+            "8",
+            "--metric",
+            r"rate (\d+)",
+            "--",
+            "sh",
+            "-c",
+            RATE,
+        ]
         command.patch.setenv("STEP", str(step))
         assert command(*words).returncode == 0
         assert command(*words).returncode == 0, "a second session goes into the same file"
-    assert len(files.read(str(tmp_path / "before.jsonl")).sessions) == 2
+    assert len(trial_file.read(str(tmp_path / "before.jsonl")).sessions) == 2
     changed = command("compare", "before.jsonl", "after.jsonl")
     assert changed.returncode == 1 and "1 worse" in changed.stdout and "% " in changed.stdout
     assert "a boot's own luck is not in the interval" in changed.stdout
@@ -430,41 +514,66 @@ def test_boots_are_saved_and_compared(command, tmp_path):
 
 
 def test_a_program_that_now_fails_in_every_run_fails_the_check(command):
-    words = ["--runs", "2", "--warmup", "0", "--metric", r"rate (\d+)", "--", "sh", "-c", "${FAIL:-true} && " + RATE]
+    words = [
+        "--runs",
+        "2",
+        "--set",
+        "warmup=0",
+        "--metric",
+        r"rate (\d+)",
+        "--",
+        "sh",
+        "-c",
+        "${FAIL:-true} && " + RATE,
+    ]
     command.patch.setenv("STEP", "0")
     assert command("trial", "--save", "works.jsonl", *words).returncode == 0
     command.patch.setenv("FAIL", "false")
     assert command("trial", "--save", "fails.jsonl", *words).returncode == 3
     said = command("compare", "works.jsonl", "fails.jsonl", "--fail-above", "90%")
-    assert said.returncode == 1 and "1 wrong now" in said.stdout and "every run fails now" in said.stdout
-    assert command.refused("compare", "fails.jsonl", "works.jsonl").count("nothing could be compared") == 1
+    assert (
+        said.returncode == 1
+        and "1 wrong now" in said.stdout
+        and "every run fails now" in said.stdout
+    )
+    assert (
+        command.refused("compare", "fails.jsonl", "works.jsonl").count("nothing could be compared")
+        == 1
+    )
 
 
-def file_of(boot_values, name) -> files.TrialFile:
+def file_of(boot_values, name) -> trial_file.TrialFile:
     """Boots with their runs' values, as a file that was read."""
     sessions, samples = [], []
     for number, values in enumerate(boot_values):
         one = session(["as is"], session=f"{number:016x}", boot_id=f"boot{number}")
         sessions.append(one)
-        samples += [engine._sample(one, one.settings[0], i, outcome(float(v))) for i, v in enumerate(values)]
-    return files.TrialFile(name, sessions, samples, 0)
+        samples += [
+            engine._sample(one, one.settings[0], i, outcome(float(v))) for i, v in enumerate(values)
+        ]
+    return trial_file.TrialFile(name, sessions, samples, 0)
 
 
 def test_several_boots_carry_their_own_luck():
-    """A/A over boots with 3 % luck each: called different at most as often as promised; few boots would not do."""
+    """A/A over boots with 3 % luck each: called different at most as often as promised; few boots
+    would not do."""
     rng = np.random.default_rng(8)
     trials = wrong = 0
     for _ in range(200):
         sides = [
-            file_of([np.exp(rng.normal(0, 0.03)) * np.exp(rng.normal(0, 0.003, 10)) for _ in range(4)], n) for n in "ab"
+            file_of(
+                [np.exp(rng.normal(0, 0.03)) * np.exp(rng.normal(0, 0.003, 10)) for _ in range(4)],
+                n,
+            )
+            for n in "ab"
         ]
-        ((found,),) = boots.across_boots(sides[0], sides[1:])
-        assert found.unit == "boot" and found.boots == (4, 4)
-        trials, wrong = trials + 1, wrong + found.different
+        found = boots.compare(sides, CompareOptions(False))
+        assert not found.others[0].few_boots
+        trials, wrong = trials + 1, wrong + (found.rows[0].finding in ("worse", "better"))
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
     far = file_of([1.3 * np.exp(rng.normal(0, 0.03, 10)) for _ in range(4)], "c")
-    ((found,),) = boots.across_boots(sides[0], [far])
-    assert found.different and found.better is False
+    (found,) = boots.compare([sides[0], far], CompareOptions(False)).rows
+    assert found.finding == "worse"
 
 
 @on_x86
@@ -475,8 +584,8 @@ def test_settings_without_effect_are_said_to_be(command):
         "default/prefetch/load",
         "--runs",
         "2",
-        "--warmup",
-        "0",
+        "--set",
+        "warmup=0",
         "--metric",
         r"(\d)",
         "--",
@@ -485,7 +594,10 @@ def test_settings_without_effect_are_said_to_be(command):
         "echo 1; echo $LINEWRIGHT_ATOMICS >> seen",
     )
     assert answer.returncode == 0 and "one form" in answer.stderr
-    assert sorted((command.directory / "seen").read_text().split()) == ["default"] * 2 + ["load"] * 2 + ["prefetch"] * 2
+    assert (
+        sorted((command.directory / "seen").read_text().split())
+        == ["default"] * 2 + ["load"] * 2 + ["prefetch"] * 2
+    )
 
 
 def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
@@ -494,9 +606,10 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(library))
     monkeypatch.delenv("LD_AUDIT", raising=False)
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    monkeypatch.setattr(_where, "warn_unswitched", lambda program: None)
-    named = trial_command._settings(None, None, "true", False, Here())
+    about = SimpleNamespace(about={"arch": "aarch64"})
+    monkeypatch.setattr(trial_place, "Helper", lambda place: about)
+    monkeypatch.setattr(trial_place, "warn_unswitched", lambda program, warn: None)
+    named = named_settings.named(None, None, "true", False, trial_place.TrialPlace(None))
     assert [(n.name, n.environment) for n in named] == [
         # without the third a program with jemalloc does not start under any auditing library
         (
@@ -514,7 +627,10 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "messages"),
     [
-        (["--settings", "default/near", "--", "true"], ["--settings", "'near' is unknown", "store|load|llsc"]),
+        (
+            ["--settings", "default/near", "--", "true"],
+            ["--settings", "'near' is unknown", "store|load|llsc"],
+        ),
         (["--settings", "default", "--", "true"], ["nothing to be compared with"]),
         (["--settings", "load/load", "--", "true"], ["setting named twice: load"]),
         (["--settings", "load/llsc", "--env", "A=1", "--", "true"], ["contradict"]),
@@ -525,17 +641,26 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         (["--env", "A=1"], ["no program named"]),
         (["--env", "A=1", "--runs", "1", "--", "true"], ["--runs", "2 to 100000"]),
         (["--env", "A=1", "--runs", "x", "--", "true"], ["--runs", "valid integer"]),
-        (["--env", "A=1", "--warmup", "-1", "--", "true"], ["--warmup"]),
-        (["--env", "A=1", "--precision", "0", "--", "true"], ["--precision", "out of range"]),
-        (["--env", "A=1", "--precision", "60%", "--", "true"], ["--precision", "50%"]),
+        (["--env", "A=1", "--set", "warmup=-1", "--", "true"], ["--set warmup"]),
+        (
+            ["--env", "A=1", "--set", "precision=0", "--", "true"],
+            ["--set precision", "out of range"],
+        ),
+        (["--env", "A=1", "--set", "precision=60%", "--", "true"], ["--set precision", "50%"]),
         (["--env", "A=1", "--metric", "rate [0-9]+", "--", "true"], ["--metric", "no group"]),
         (["--env", "A=1", "--metric", "(", "--", "true"], ["--metric", "not a regular expression"]),
-        (["--env", "A=1", "--limit", "soon", "--", "true"], ["--limit", "not a duration"]),
-        (["--env", "A=1", "--seed", "-4", "--", "true"], ["--seed"]),
-        (["--env", "A=1", "--save", "absent/t.jsonl", "--", "true"], ["--save", "no such directory"]),
+        (["--env", "A=1", "--set", "limit=soon", "--", "true"], ["--set limit", "not a duration"]),
+        (["--env", "A=1", "--set", "seed=-4", "--", "true"], ["--set seed"]),
+        (
+            ["--env", "A=1", "--save", "absent/t.jsonl", "--", "true"],
+            ["--save", "no such directory"],
+        ),
         (["--resume", "absent.jsonl"], ["absent.jsonl"]),
         (["--resume", "absent.jsonl", "--", "true"], ["--resume takes everything"]),
-        (["--resume", "absent.jsonl", "--runs", "50"], ["--resume takes everything", "--json, --limit"]),
+        (
+            ["--resume", "absent.jsonl", "--runs", "50"],
+            ["--resume takes everything", "--json, --set limit"],
+        ),
         (["--env", "A=\udcff", "--", "true"], ["not UTF-8", "A="]),
         (["--env", "A=1", "--", "echo", "\udcff"], ["not UTF-8"]),
         (["--bogus", "--", "true"], ["--bogus"]),
@@ -561,7 +686,8 @@ def test_without_a_setting_there_is_nothing_to_try(command):
         (b'{"linewright_trial": 2}\n', "version 2"),
         (b'{"linewright_trial": 1}\n', "missing required field"),
         (
-            b'{"linewright_trial_run": 1, "session": "x", "setting": "a", "round": 0, "wall_s": 1, "cpu_s": 1,'
+            b'{"linewright_trial_run": 1, "session": "x", "setting": "a", "round": 0, "wall_s": '
+            b'1, "cpu_s": 1,'
             b' "maxrss_bytes": 1}\n',
             "describes",
         ),
@@ -578,7 +704,10 @@ def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_pat
     whole = msgspec.json.encode(session(**here())) + b"\n"
     path.write_bytes(whole + b'{"linewright_trial_run": 1, "ses')
     warned: list[str] = []
-    assert files.read(str(path), warned.append).good_end == len(whole) and "truncated" in warned[0]
+    assert (
+        trial_file.read(str(path), warned.append).good_end == len(whole)
+        and "truncated" in warned[0]
+    )
     said = command("trial", "--env", "A=1", "--save", "t.jsonl", "--", "true")
     assert said.returncode == 2 and "holds another command" in said.stderr
     path.write_bytes(msgspec.json.encode(session(**(here() | {"boot_id": "earlier"}))) + b"\n")
@@ -589,14 +718,29 @@ def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_pat
 def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     script = "echo 5; echo x >> ran; test $(wc -l < ran) -lt 6 || { touch waiting; sleep 600; }"
     child = command.start(
-        "trial", "--env", "A=1", "--env", "A=2", "--save", "t.jsonl", "--metric", r"(\d)", "--", "sh", "-c", script
+        "trial",
+        "--env",
+        "A=1",
+        "--env",
+        "A=2",
+        "--save",
+        "t.jsonl",
+        "--metric",
+        r"(\d)",
+        "--",
+        "sh",
+        "-c",
+        script,
     )
-    assert until(lambda: (tmp_path / "waiting").exists() or child.poll() is not None)
+    waiting.wait_for((tmp_path / "waiting").exists, child)
     child.send_signal(getattr(signal, name))
-    out, err = child.communicate(timeout=400)
-    assert child.returncode == 3 and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in err, err
+    out, err = waiting.finish(child)
+    assert (
+        child.returncode == 3
+        and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in err
+    ), err
     assert b"2 runs" not in out
-    kept = files.read(str(tmp_path / "t.jsonl"))
+    kept = trial_file.read(str(tmp_path / "t.jsonl"))
     assert len(kept.samples) == 5 and sum(s.warm_up for s in kept.samples) == 2
     assert os.path.exists(tmp_path / "ran")
 

@@ -1,0 +1,157 @@
+"""Writes the texts that interleave.cpp explores: what is done to a lock's bias, its marks and their
+slots, and each mutant of it.
+
+    mutants.py ROOT OUT    every text in a namespace of its own, and the list TEXTS; beside it
+                           MUTANT.h, src/rwlock/revoke.h with a mistake that the torture sees
+    mutants.py --list      those mutants, for CMake
+
+Fails where a mutant's place is not found in the files."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+FILES = [
+    "include/linewright/rwlock_mark.h",
+    "src/rwlock/bias.h",
+    "src/rwlock/revoke.h",
+    "src/rwlock/slot.h",
+]
+END = "    LW_RW_STORE(&l->biased, 0, RELAXED); /* B; pairs with R */\n"
+HEAVY = "    int error = LW_RW_HEAVY_BARRIER(); /* F; pairs with M and R */\n"
+REVOKED = """    int error = end_bias(l);
+    if (error)
+        return error;
+    *ended = LW_RW_NOW(); /* waiting is no part of the price */
+    if (wait_for_marks(l, limit))
+        return 0;
+"""
+AGAIN = "    LW_RW_STORE(&l->biased, again, RELEASE); /* pairs with R */\n"
+SLOT = "    return !LW_RW_LOAD(&t->used, RELAXED) && LW_RW_TAKE(&t->used);"
+MARKED = "LW_RW_LOAD(&l->biased, ACQUIRE) == LW__RW_BIASED"
+# Name: replacements of the original text.
+MUTANTS = {
+    "no_barrier": [("int error = LW_RW_HEAVY_BARRIER();", "int error = 0;")],
+    "barrier_before_the_bias_ends": [
+        (END + HEAVY, "    int error = LW_RW_HEAVY_BARRIER();\n" + END),
+    ],
+    "scan_before_the_bias_ends": [
+        (
+            REVOKED,
+            """    bool none = wait_for_marks(l, limit);
+    int error = end_bias(l);
+    if (error)
+        return error;
+    *ended = LW_RW_NOW();
+    if (none)
+        return 0;
+""",
+        )
+    ],
+    "bias_does_not_end": [(END, "    ;\n")],
+    "no_wait": [("if (!wait_for_thread(t, l, limit))", "if (0 && !wait_for_thread(t, l, limit))")],
+    "reader_looks_before_it_marks": [
+        (
+            "    LW_RW_STORE(&self->mark[at], l, RELAXED); /* M; pairs with F and S in "
+            "src/rwlock/revoke.h */\n",
+            f"    bool still = {MARKED};\n"
+            "    LW_RW_STORE(&self->mark[at], l, RELAXED);\n    if (still)\n        return true;\n",
+        )
+    ],
+    "mark_is_taken_back_first": [
+        ("return 1ul + LW_RW_LOAD(&t->again[at], RELAXED);", "return 0ul;"),
+    ],
+    "one_handed_over_ends_the_wait": [("return sum != handed;", "return sum == 0 * handed;")],
+    "limit_reached_and_the_lock_left_plain": [(AGAIN, "    (void)again;\n")],
+    "barrier_refused_and_the_lock_left_plain": [
+        (
+            "        LW_RW_STORE(&l->biased, LW__RW_BIASED, RELEASE);\n    return error;",
+            "        return error;\n    return 0;",
+        ),
+    ],
+    "waiting_writer_is_passed": [
+        ("    (void)LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING);\n", "    (void)l;\n"),
+    ],
+    "waiting_writer_leaves_the_lock_plain": [
+        (
+            "LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING)",
+            "LW_RW_SWAP(&l->biased, LW__RW_BIASED, 0)",
+        ),
+    ],
+    "waiting_writer_looks_first": [("    LW_RW_FENCE(); /* W; pairs with G */\n", "")],
+    "bias_given_without_a_fence": [("    LW_RW_FENCE(); /* G; pairs with W */\n", "")],
+    "bias_given_without_a_look": [("    if (LW_RW_WRITER_WAITS(l))\n", "    if (0)\n")],
+    "reader_marks_while_the_bias_ends": [
+        (MARKED, "LW_RW_LOAD(&l->biased, ACQUIRE) != 0"),
+        (
+            "LW_RW_LOAD(&l->biased, RELAXED) != LW__RW_BIASED",
+            "LW_RW_LOAD(&l->biased, RELAXED) == 0",
+        ),
+    ],
+    "slot_given_back_early": [
+        ("LW_RW_STORE(&t->used, 0, RELEASE)", "LW_RW_STORE(&t->used, 0, RELAXED)"),
+    ],
+    "successor_clears_the_marks": [
+        (
+            SLOT,
+            "    if (LW_RW_LOAD(&t->used, RELAXED) || !LW_RW_TAKE(&t->used))\n        return false;\n"
+            "    struct lw_rwlock *none = 0;\n    LW_RW_STORE(&t->mark[0], none, RELAXED);\n"
+            "    return true;",
+        )
+    ],
+    "marks_of_ended_threads_are_passed_over": [
+        (
+            "if (!wait_for_thread(t, l, limit))",
+            "if (LW_RW_LOAD(&t->used, RELAXED) && !wait_for_thread(t, l, limit))",
+        )
+    ],
+}
+SEEN_BY_THE_TORTURE = ["bias_does_not_end", "no_wait"]
+"""Every time; the others want a moment of some ns."""
+_OPENING = re.compile(r"\A/\*.*?\*/\n", re.DOTALL)
+_GUARDED = re.compile(r"#define LINEWRIGHT_RWLOCK_MARK_H\n(.*)#endif\n\Z", re.DOTALL)
+_DEFAULTS = re.compile(r"#ifndef LW_RW_\w+\n.*?#endif\n", re.DOTALL)
+
+
+def texts(files: list[str]) -> dict[str, str]:
+    """The original and every mutant; ValueError where a mutant's place is not found once."""
+    mark, *rest = files
+    parts = [_GUARDED.search(mark)[1], *(_OPENING.sub("", part) for part in rest)]
+    whole = "".join(_DEFAULTS.sub("", part) for part in parts)
+    made = {"original": whole}
+    for name, replacements in MUTANTS.items():
+        text = whole
+        for before, after in replacements:
+            if text.count(before) != 1:
+                raise ValueError(
+                    f"mutant {name}: its text stands {text.count(before)} times, not once"
+                )
+            text = text.replace(before, after)
+        made[name] = text
+    return made
+
+
+def main() -> int:
+    """Write the file of all texts."""
+    if sys.argv[1:] == ["--list"]:
+        print(";".join(SEEN_BY_THE_TORTURE), end="")
+        return 0
+    root, out = map(Path, sys.argv[1:])
+    made = texts([(root / file).read_text() for file in FILES])
+    spaces = [
+        f"namespace {name} {{\n{text}}}\n#undef LIMIT_REACHED\n" for name, text in made.items()
+    ]
+    out.write_text(
+        "\n".join(spaces) + f"#define TEXTS {', '.join(f'LW_TEXT({n})' for n in made)}\n"
+    )
+    for name in SEEN_BY_THE_TORTURE:
+        ((before, after),) = MUTANTS[name]
+        text = (root / "src/rwlock/revoke.h").read_text()
+        (out.parent / f"{name}.h").write_text(text.replace(before, after))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

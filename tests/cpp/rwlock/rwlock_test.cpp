@@ -1,0 +1,331 @@
+// The readers-writer lock: exclusion, bias, waiting, recursion, hand-over, threads that end, fork, a sandbox, and the C++ class.
+#include <linewright/rwlock.h>
+
+#include <atomic>
+#include <cerrno>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <mutex>
+#include <shared_mutex>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+bool marked(const lw_rwlock &l) { return lw__rw_self && lw__rw_self->mark[lw__rw_position(&l)] == &l; }
+
+// Reads until readers mark; false where membarrier is missing.
+bool make_biased(lw_rwlock &l) {
+    for (int i = 0; i < 1'000'000 && !l.biased; i++)
+        if (lw_rwlock_read_lock(&l) || lw_rwlock_read_unlock(&l))
+            return false;
+    return l.biased;
+}
+
+#define BIASED(l) ASSERT_TRUE(make_biased(l)) << "no lock turns biased: is membarrier missing?"
+
+template <class F> int exit_code_of_child(F f) {
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(f());
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+}
+
+class Rwlock : public testing::TestWithParam<bool> {
+protected:
+    lw_rwlock l = LW_RWLOCK_INIT;
+    void SetUp() override {
+        if (GetParam()) {
+            BIASED(l);
+        }
+    }
+    void TearDown() override { EXPECT_EQ(lw_rwlock_destroy(&l), 0); }
+};
+INSTANTIATE_TEST_SUITE_P(, Rwlock, testing::Bool(), [](const auto &p) { return p.param ? "biased" : "plain"; });
+
+TEST_P(Rwlock, ReadersShareAndWritersExclude) {
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    EXPECT_EQ(marked(l), GetParam());
+    std::thread([&] {
+        EXPECT_EQ(lw_rwlock_try_read(&l), 0);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+        EXPECT_EQ(lw_rwlock_write_lock_timeout(&l, 2'000'000), -ETIMEDOUT);
+        EXPECT_EQ(lw_rwlock_destroy(&l), -EBUSY);
+    }).join();
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    ASSERT_EQ(lw_rwlock_try_write(&l), 0);
+    std::thread([&] {
+        EXPECT_EQ(lw_rwlock_try_read(&l), -EBUSY);
+        EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+        EXPECT_EQ(lw_rwlock_read_lock_timeout(&l, 2'000'000), -ETIMEDOUT);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), -EPERM);
+    }).join();
+    EXPECT_EQ(lw_rwlock_write_lock(&l), -EDEADLK);
+    EXPECT_EQ(lw_rwlock_read_lock(&l), -EDEADLK);
+    EXPECT_EQ(lw_rwlock_destroy(&l), -EBUSY);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), -EPERM);
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), -EPERM);
+}
+
+TEST_P(Rwlock, ATimeoutLeavesTheLockAsItWas) {
+    const bool biased = l.biased;
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    std::thread([&] { EXPECT_EQ(lw_rwlock_write_lock_timeout(&l, 1'000'000), -ETIMEDOUT); }).join();
+    EXPECT_EQ(bool(l.biased), biased);
+    ASSERT_EQ(lw_rwlock_try_read(&l), 0) << "the writer that gave up keeps readers out";
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    std::thread([&] { // holds no read lock, so a writer that waits would go before it
+        const bool entered = lw_rwlock_try_read(&l) == 0;
+        EXPECT_TRUE(entered) << "the writer that gave up keeps readers out";
+        EXPECT_TRUE(!entered || lw_rwlock_read_unlock(&l) == 0);
+    })
+        .join();
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+}
+
+// A writer that waits keeps new readers out, but not the reader that it waits for.
+TEST_P(Rwlock, AReaderThatIsInsideReadsAgainPastAWaitingWriter) {
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    std::atomic<bool> inside{false};
+    std::thread writer([&] {
+        EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+        inside = true;
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    });
+    int refused = 0;
+    std::thread([&] { // once the writer waits, a thread that holds nothing is refused
+        while (lw_rwlock_try_read(&l) == 0)
+            EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        refused = 1;
+    })
+        .join();
+    EXPECT_EQ(refused, 1);
+    for (int i = 0; i < 5; i++)
+        ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    EXPECT_FALSE(inside);
+    for (int i = 0; i < 6; i++)
+        ASSERT_EQ(lw_rwlock_read_unlock(&l), 0);
+    writer.join();
+    EXPECT_TRUE(inside);
+}
+
+// The lock turned biased while a reader was inside that had counted itself in the plain lock: a writer waits for that reader, and those
+// that mark must not pass it for as long as it stays.
+TEST_P(Rwlock, AWriterThatWaitsForAPlainReaderKeepsMarksOut) {
+    if (GetParam())
+        return; // the reader is to count itself
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    std::atomic<bool> inside{false}, is_biased{false};
+    std::thread([&] { is_biased = make_biased(l); }).join();
+    ASSERT_TRUE(is_biased);
+    std::thread writer([&] {
+        EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+        inside = true;
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    });
+    bool refused = false;
+    std::thread([&] {
+        for (int i = 0; i < 60'000 && !refused; i++) {
+            refused = lw_rwlock_try_read(&l) == -EBUSY;
+            if (!refused) {
+                EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+                std::this_thread::sleep_for(1ms); // the writer comes to sleep
+            }
+        }
+    }).join();
+    EXPECT_TRUE(refused);
+    EXPECT_FALSE(inside);
+    ASSERT_EQ(lw_rwlock_read_unlock(&l), 0);
+    writer.join();
+    EXPECT_TRUE(make_biased(l)) << "the bias comes back";
+}
+
+TEST_P(Rwlock, SleepersAreWoken) {
+    for (int round = 0; round < 200; round++) {
+        ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 3; i++)
+            threads.emplace_back([&, i] {
+                if (i == 0) {
+                    EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+                    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+                } else {
+                    EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+                    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+                }
+            });
+        if (round % 2)
+            std::this_thread::sleep_for(200us);
+        ASSERT_EQ(lw_rwlock_write_unlock(&l), 0);
+        for (std::thread &t : threads)
+            t.join(); // hangs where a wake-up is lost
+    }
+}
+
+TEST_P(Rwlock, AReadLockMayBeReleasedByAnotherThread) {
+    for (int i = 0; i < 1000; i++) {
+        ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+        std::thread([&] { EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); }).join();
+        if (i % 100 == 0) {
+            ASSERT_EQ(lw_rwlock_try_write(&l), 0) << i;
+            ASSERT_EQ(lw_rwlock_write_unlock(&l), 0);
+            if (GetParam()) {
+                BIASED(l);
+            }
+        }
+    }
+}
+
+TEST_P(Rwlock, AWriterThatSleepsNoticesAHandedOverRelease) {
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    std::atomic<bool> begun{false};
+    std::thread writer([&] {
+        begun = true;
+        EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    });
+    while (!begun)
+        std::this_thread::yield();
+    std::this_thread::sleep_for(5ms);
+    std::thread([&] { EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); }).join();
+    writer.join();
+}
+
+TEST_P(Rwlock, AThreadThatEndsInsideLeavesTheLockHeld) {
+    std::thread([&] { EXPECT_EQ(lw_rwlock_read_lock(&l), 0); }).join();
+    EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+}
+
+#ifndef LW_USER_EMULATION
+TEST_P(Rwlock, AChildHasTheLocksAsTheyWere) {
+    std::atomic<int> stage{0};
+    std::thread other([&] {
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        stage = 1;
+        while (stage != 2)
+            std::this_thread::sleep_for(1ms);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    });
+    while (stage != 1)
+        std::this_thread::yield();
+    EXPECT_EQ(exit_code_of_child(
+                  [&] { return lw_rwlock_try_write(&l) != -EBUSY || lw_rwlock_try_read(&l) || lw_rwlock_read_unlock(&l); }),
+              0);
+    stage = 2;
+    other.join();
+    ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+    EXPECT_EQ(exit_code_of_child([&] { return lw_rwlock_try_read(&l) != -EBUSY || lw_rwlock_write_unlock(&l); }), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+}
+
+int deny_membarrier() {
+    sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program = {4, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+TEST_P(Rwlock, WithoutMembarrierLocksStayPlainAndNoWriterEntersABiasedOne) {
+    const bool biased = l.biased;
+    EXPECT_EQ(exit_code_of_child([&] {
+                  if (deny_membarrier())
+                      return 77;
+                  if (biased)
+                      return lw_rwlock_write_lock(&l) != -EPERM || !l.biased || lw_rwlock_try_read(&l) ||
+                                     lw_rwlock_read_unlock(&l)
+                                 ? 1
+                                 : 0;
+                  return make_biased(l) || lw_rwlock_write_lock(&l) || lw_rwlock_write_unlock(&l) ? 1 : 0;
+              }),
+              0);
+}
+#endif
+
+// Two words that writers keep equal, and a count of writes: wrong as soon as any two meet.
+TEST(RwlockStress, ReadersNeverSeeHalfAWrite) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    volatile long first = 0, second = 0;
+    std::atomic<long> written{0};
+    std::atomic<bool> wrong{false};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; t++)
+        threads.emplace_back([&, t] {
+            unsigned random = t + 1;
+            for (int i = 0; i < 40'000; i++) {
+                random = random * 1664525 + 1013904223;
+                if (random >> 8 & (i & 4096 ? 3u : 1023u)) { // now many writes, now few
+                    wrong = wrong || lw_rwlock_read_lock(&l) || first != second || lw_rwlock_read_unlock(&l);
+                } else {
+                    wrong = wrong || lw_rwlock_write_lock(&l);
+                    first = first + 1;
+                    second = second + 1;
+                    written++;
+                    wrong = wrong || lw_rwlock_write_unlock(&l);
+                }
+                if (i % 8192 == 0) // threads come and go: their marks are taken over
+                    std::thread([&] { wrong = wrong || lw_rwlock_read_lock(&l) || lw_rwlock_read_unlock(&l); }).join();
+            }
+        });
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_FALSE(wrong);
+    EXPECT_EQ(first, written);
+    EXPECT_EQ(lw_rwlock_destroy(&l), 0);
+}
+
+TEST(RwlockPositions, LocksOfOnePositionCountInThePlainLock) {
+    std::vector<lw_rwlock> many(4 * LW__RW_MARKS, lw_rwlock LW_RWLOCK_INIT);
+    for (lw_rwlock &l : many)
+        BIASED(l);
+    for (lw_rwlock &l : many)
+        ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    for (lw_rwlock &l : many)
+        std::thread([&] { EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY); }).join();
+    for (lw_rwlock &l : many)
+        ASSERT_EQ(lw_rwlock_read_unlock(&l), 0);
+    for (lw_rwlock &l : many) {
+        EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    }
+}
+
+TEST(RwlockCpp, TheClassMeetsSharedTimedMutex) {
+    lw::shared_mutex m;
+    {
+        std::shared_lock a(m), b(m);
+        std::unique_lock w(m, std::try_to_lock);
+        EXPECT_FALSE(w);
+        EXPECT_FALSE(m.try_lock_for(1ms));
+    }
+    {
+        std::scoped_lock w(m);
+        EXPECT_THROW(m.lock(), std::system_error);
+        std::thread([&] {
+            EXPECT_FALSE(m.try_lock_shared());
+            EXPECT_FALSE(m.try_lock_shared_until(std::chrono::system_clock::now() + 1ms));
+            EXPECT_FALSE(m.try_lock_until(std::chrono::steady_clock::now() - 1h));
+        }).join();
+    }
+    EXPECT_TRUE(m.try_lock_for(std::chrono::hours::max()));
+    m.unlock();
+}
+
+} // namespace

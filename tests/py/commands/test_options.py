@@ -1,0 +1,335 @@
+"""Every option of every command with a value that is right and one that cannot be, and every
+command line that pages, results and messages print: none is refused, and none ends in an internal
+error."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linewright.run.programs import find_model, find_sampler, find_workload
+from linewright.say.phrases import plan_named
+from linewright.schema import Context, Record
+from linewright.trial import workload_sweep
+from support import analysis_samples, machines
+from support.analysis_samples import write
+from support.command_lines import COMMANDS, complaint, is_flag, options_of, refused, within
+from support.places import DATA, ROOT
+
+MOST = 79
+"""Options of all commands together. One more has to earn its place: another goes, or becomes a key
+of ``--set``."""
+CELL = "add/lock_add/u64/full/same_line/ci0/w0/auto/l8/t2"
+SIMULATED = "add/stadd/u64/relaxed/none/ci0/w0/auto/l1/t1"
+TABLE = DATA / "rmw-arm64-server-2025.csv"
+FUTEX = DATA / "futex-arm64-server-2025.csv"
+TRIAL = "trial --env A=1 --env A=2 --runs 2 --set warmup=0"
+CALIBRATE = f"calibrate {TABLE} --from arm64-server-2025 -o m.toml"
+LINES = {
+    "measure": "measure --only plain_add --set launches=1 -o new.jsonl {}",
+    "fleet": "fleet hosts.txt {}",
+    "show": "show r.jsonl {}",
+    "machines": "machines xeon-2009 {}",
+    "calibrate": f"{CALIBRATE} {{}}",
+    "explain": f"explain {SIMULATED} --on model:arm64-server-2025 {{}}",
+    "plans": "plans {}",
+    "report": "report r.jsonl -o new.html {}",
+    "advise": "advise r.jsonl {}",
+    "find": "find {} -- true",
+    "trial": f"{TRIAL} {{}} -- true",
+    "workload": "workload {} ticket --threads 1 --duration 10ms",
+    "sweep": "sweep futex-wake --set threads=1 --set duration=10ms {}",
+    "compare": "compare r.jsonl r2.jsonl {}",
+    "export": "export r.jsonl -o new.csv {}",
+    "import": f"import {TABLE} {{}}",
+    "run": "run {} true",
+    "inspect": "inspect /bin/true {}",
+    "torture": "torture srcu --set seconds=0 {}",
+    "probe": "probe --arch x86_64 -o new {}",
+}
+"""A line of each command that has options, with a place for another one. A whole line in place of
+a value stands for itself."""
+VALUES = {
+    "measure": {
+        "--plan": ("quick", "quik"),
+        "--on": ("local", "moon"),
+        "--output": ("other.jsonl", "absent/r.jsonl"),
+        "--budget": ("30s", "soon"),
+        "--only": ("lock_add", "nothing"),
+        "--set": ("lines=2", "colour=red"),
+        "--resume": ("measure --resume begun.jsonl", "absent.jsonl"),
+        "--from": ("measure --from begun.jsonl -o new.jsonl", "measure --from absent.jsonl"),
+        "--format": ("csv", "xml"),
+        "--against": ("begun.jsonl", "absent.jsonl"),
+    },
+    "fleet": {
+        "--plan": ("rmw", "quik"),
+        "--output": ("folder", "/proc/none"),
+        "--budget": ("30s", "soon"),
+        "--only": ("lock_add", None),
+        "--set": ("lines=2", None),
+    },
+    "show": {
+        "--why": (CELL, "nothing"),
+        "--matrix": ("add", "mul"),
+        "--format": ("json", "xml"),
+        "--only": ("lock_add", "nothing"),
+    },
+    "calibrate": {
+        "--from": ("xeon-2009", "nowhere"),
+        "--output": ("other.toml", "r.jsonl"),
+        "--only": ("*/none/*", "nothing"),
+        "--set": ("steps=0", "steps=many"),
+    },
+    "explain": {
+        "--on": ("model:arm64-server-2025", "model:nowhere"),
+        "--trace": ("t.json", "absent/t.json"),
+    },
+    "report": {"--output": ("other.html", "absent/r.html"), "--charts": ("folder", "/proc/none")},
+    "find": {
+        "--pid": (str(os.getpid()), "none"),
+        "--for": ("1s", "soon"),
+        "--prices": ("r.jsonl", "absent.jsonl"),
+        "--on": ("exec:env", "moon"),
+        "--import": ("find --import c2c.txt", "find --import absent.txt"),
+    },
+    "trial": {
+        "--settings": (
+            "trial --settings default/prefetch --runs 2 -- true",
+            "trial --settings near -- true",
+        ),
+        "--env": ("A=3", "A"),
+        "--pad": ("trial --pad main --runs 2 -- true", "trial --pad '' -- true"),
+        "--runs": ("3", "none"),
+        "--metric": ("cpu", "("),
+        "--on": ("exec:env", "moon"),
+        "--save": ("new.jsonl", "absent/t.jsonl"),
+        "--set": ("seed=1", "colour=red"),
+        "--resume": ("trial --resume t.jsonl", "trial --resume absent.jsonl"),
+    },
+    "workload": {"--on": ("exec:env", "moon")},
+    "sweep": {
+        "--settings": ("off:default", "default//x"),
+        "--save": ("runs.csv", "absent/runs.csv"),
+        "--beside": (str(FUTEX), "absent.csv"),
+        "--set": ("runs=2", "runs=none"),
+    },
+    "compare": {
+        "--measure": ("compare --measure 'a {output}' 'b {output}'", "true true"),
+        "--launches": ("5", "none"),
+        "--fail-above": ("5%,undecided", "much"),
+        "--format": ("csv", "xml"),
+        "--html": ("c.html", "absent/c.html"),
+        "--only": ("lock_add", "nothing"),
+    },
+    "export": {
+        "--format": ("google-benchmark", "xml"),
+        "--output": ("other.csv", "absent/r.csv"),
+        "--only": ("lock_add", "nothing"),
+    },
+    "import": {"--output": ("i.jsonl", "absent/i.jsonl")},
+    "run": {"--atomics": ("llsc", "near")},
+    "torture": {"--set": ("seed=2", "seed=none")},
+    "probe": {
+        "--arch": ("x86_64", "sparc"),
+        "--output": ("other", "absent/probe"),
+        "--plan": ("quick", "quik"),
+        "--set": ("probe --arch x86_64 -o new --plan quick --set lines=2", "colour=red --plan rmw"),
+    },
+}
+"""By command and option: a right value, and one that cannot be (None where only another machine
+can know)."""
+PARSED = {
+    *(("fleet", option) for option in VALUES["fleet"]),  # remote/test_fleet.py runs them
+    *(("calibrate", option) for option in VALUES["calibrate"]),  # model/test_calibration.py
+    ("find", "--on"),
+    ("find", "--pid"),
+    ("find", "--exact"),
+    ("trial", "--on"),
+    ("trial", "--pad"),
+    ("workload", "--on"),
+    ("compare", "--measure"),
+}
+"""Right values that are parsed here and run elsewhere: they take other machines, or minutes."""
+NEEDED = {"explain": find_model, "find": find_sampler, "sweep": find_workload}
+APART = ("run", "workload")
+"""A program takes the command's place."""
+EVERY = [
+    (name, max(parameter.opts, key=len))
+    for name, command in COMMANDS.items()
+    for parameter in command.params
+    if parameter.param_type_name == "option"
+]
+
+
+def line_of(name: str, option: str, value: str) -> str:
+    """A whole line with the option."""
+    if value.startswith(f"{name} "):
+        return value
+    return LINES[name].format(f"{option} {value if ' ' in value else shlex.quote(value)}".strip())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """What the lines name."""
+    made = tmp_path_factory.mktemp("files")
+    values = machines.records("x86-vm")
+    contexts = [value for value in values if isinstance(value, Context)]
+    rows = [value for value in values if isinstance(value, Record)]
+    write(made / "r.jsonl", contexts, rows)
+    shutil.copy(made / "r.jsonl", made / "r2.jsonl")
+    shutil.copy(DATA / "find" / "c2c-5.txt", made / "c2c.txt")
+    (made / "hosts.txt").write_text("exec:env\n")
+    run = workload_sweep.SweepRun("futex-wake", 1, "ms", False, "off", 0, 1.0)
+    (made / "runs.csv").write_text(workload_sweep.written([run]))
+    return made
+
+
+@pytest.fixture
+def here(command, folder: Path):
+    """The command in a folder with such files."""
+    shutil.copytree(folder, command.directory, dirs_exist_ok=True)
+    return command
+
+
+def test_there_are_no_more_options_than_pages_need():
+    assert len(EVERY) <= MOST, f"{len(EVERY)} options"
+
+
+def test_every_option_has_its_values_here():
+    valued = {(name, option) for name, option in EVERY if not is_flag(options_of(name)[option])}
+    assert valued == {(name, option) for name, options in VALUES.items() for option in options}
+    assert {name for name, _ in EVERY} == set(LINES)
+
+
+@pytest.mark.parametrize(("name", "option"), EVERY)
+def test_a_wrong_value_is_one_line(here, name: str, option: str):
+    flag = is_flag(options_of(name)[option])
+    wrong = f"{option}=x" if flag else VALUES[name][option][1]
+    if wrong is None:
+        pytest.skip("only another machine can know")
+    line = LINES[name].format(wrong) if flag else line_of(name, option, wrong)
+    said = here.refused(*shlex.split(line))
+    assert "unexpected" not in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(("name", "option"), EVERY)
+def test_a_right_value_is_taken(here, name: str, option: str):
+    flag = is_flag(options_of(name)[option])
+    line = LINES[name].format(option) if flag else line_of(name, option, VALUES[name][option][0])
+    assert complaint(f"linewright {line}") == ""
+    if (name, option) in PARSED:
+        return
+    if name in NEEDED:
+        try:
+            NEEDED[name]()
+        except Exception:
+            pytest.skip("its program is not built")
+    if name == "measure":
+        begun = ["measure", "--only", "plain_add", "--set", "launches=1", "--set", "seed=2"]
+        assert here(*begun, "-o", "begun.jsonl").returncode == 0
+    if line == "trial --resume t.jsonl":
+        assert here(*shlex.split(f"{TRIAL} --save t.jsonl -- true")).returncode == 0
+    words = shlex.split(line)
+    done = here.apart(*words) if name in APART else here(*words)
+    assert done.returncode in (0, 1), (line, done.stderr)
+    assert "unexpected" not in done.stderr and "Traceback" not in done.stderr
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text of the command's code that can be printed, with its file; what is put into one
+    when it is printed is left out. Of docstrings those of commands, which are their help."""
+    for path in sorted((ROOT / "linewright").rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        about = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        parts = {
+            id(part) for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for part in n.values
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                whole = (p.value if isinstance(p, ast.Constant) else "\0" for p in node.values)
+                yield str(path.relative_to(ROOT)), "".join(whole)
+            elif id(node) not in about | parts and isinstance(node, ast.Constant):
+                yield str(path.relative_to(ROOT)), str(node.value)
+    for name, command in COMMANDS.items():
+        yield f"help of {name}", command.help or ""
+        yield from ((f"help of {name}", getattr(p, "help", "") or "") for p in command.params)
+
+
+FOREIGN = {"--obj", "--output-style", "--preset", "--stdio"}
+"""Options of other programs: of cmake, llvm-symbolizer and perf."""
+OTHERS = (
+    "CMakePresets.json",
+    *(f"{room}/*.[ch]pp" for room in ("find", "probe", "model", "workload", "torture", "wire")),
+)
+
+
+def test_messages_name_commands_and_options_that_there_are():
+    """An option that has gone is named nowhere."""
+    ours = {option for name in COMMANDS for option in options_of(name)} | {"--help"}
+    programs = "".join(p.read_text() for pattern in OTHERS for p in ROOT.glob(pattern))
+    wrong = []
+    for where, text in texts():
+        for line in within(text):
+            if "\0" not in line and complaint(f"{line} …"):
+                wrong.append((where, line, complaint(f"{line} …")))
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text):
+            if (
+                option not in ours | FOREIGN
+                and f'"{option[2:]}' not in programs
+                and option not in programs
+            ):
+                wrong.append((where, option))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_what_a_result_says_to_type_can_be_typed(real, name: str):
+    """Of each example machine: the lines inside what `show`, `advise` and `compare` say; a
+    measurement is also planned."""
+    here = real
+    values = machines.records(name)
+    contexts = [value for value in values if isinstance(value, Context)]
+    rows = [value for value in values if isinstance(value, Record)]
+    write(here.directory / "r.jsonl", contexts, rows)
+    few = [c for c in contexts if c.launch < 2], [r for r in rows if r.launch < 2]
+    write(here.directory / "few.jsonl", *few)
+    said = ""
+    for words in (
+        *(("show", file, "--format", "json") for file in ("r.jsonl", "few.jsonl")),
+        *(("advise", file, "--json") for file in ("r.jsonl", "few.jsonl")),
+        ("compare", "r.jsonl", "few.jsonl", "--format", "json"),
+        *(("show", file) for file in ("r.jsonl", "few.jsonl")),
+    ):
+        answer = here(*words, columns=400)
+        assert answer.returncode in (0, 1), answer.stderr
+        said += json.dumps(json.loads(answer.stdout)) if "json" in words[-1][-4:] else answer.stdout
+    assert any("--set launches=" in line for line in within(said)), "few launches are too few"
+    assert refused(here, said) == {}
+
+
+def test_more_launches_are_taken_by_every_plan_and_machine_that_a_result_names(command):
+    """All of these were printed, and refused."""
+    mine = command.directory / "mine.toml"
+    shutil.copy(ROOT / "machines" / "arm64-server-2025.toml", mine)
+    simulated = ("measure", "--on", "model:mine", "--dry-run")
+    answer = command(*simulated, "--plan", "published", "--set", "launches=8")
+    assert answer.returncode == 0, answer.stderr
+    assert "each in 8 launches" in answer.stdout
+    (command.directory / "p.json").write_text(command("plans", "quick", "--json").stdout)
+    answer = command("measure", "--dry-run", "--plan", "p.json", "--set", "launches=3")
+    assert answer.returncode == 0 and "each in 3 launches" in answer.stdout, answer.stderr
+    context = dict(context_id="0" * 16, plan="own", command="--plan 'my plan.json' --budget 20s")
+    assert plan_named([analysis_samples.context(**context)]) == "'my plan.json'"

@@ -1,0 +1,207 @@
+"""Fields of C++, Rust and Go: what their compilers write of types, variables and pointers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from linewright.elf import types
+from linewright.elf.symbols import content, demangle, module
+from linewright.find.decode import DWARF_REGISTERS, Decoder
+
+CPP = r"""
+#include <array>
+#include <atomic>
+#include <memory>
+struct Base { std::atomic<long> calls; long old; };
+template <class T> struct Ring { T head; T tail; };
+namespace app {
+class Cache : public Base {
+  public:
+    virtual ~Cache() = default;
+    struct Slot { std::atomic<long> value; int kind; };
+    static std::atomic<long> all;
+    Ring<std::atomic<long>> ring{};
+    std::array<Slot, 3> slots{};
+};
+std::atomic<long> Cache::all;
+Cache cache;
+}
+namespace other { long cache[2]; }
+extern "C" [[gnu::noinline]] void fixed() { app::cache.ring.head++; app::Cache::all++; other::cache[1]++; }
+extern "C" [[gnu::noinline]] void pointed(app::Cache &c) { c.slots[1].value++; }
+extern "C" [[gnu::noinline]] long owned() {
+    auto made = std::make_unique<app::Cache>();
+    pointed(*made);
+    return made->old;
+}
+int main() { fixed(); return (int)owned(); }
+"""
+RUST = r"""
+use std::sync::{Arc, atomic::{AtomicU64, Ordering::Relaxed}};
+struct Inner { misses: AtomicU64, hits: AtomicU64 }
+struct Shard { kind: AtomicU64, s: Inner }
+static SHARDS: [Shard; 4] = [const { Shard { kind: AtomicU64::new(0),
+    s: Inner { misses: AtomicU64::new(0), hits: AtomicU64::new(0) } } }; 4];
+#[unsafe(no_mangle)] #[inline(never)]
+fn fixed(n: usize) { SHARDS[1].s.hits.fetch_add(n as u64, Relaxed);
+    SHARDS[2].s.misses.fetch_add(1, Relaxed); SHARDS[2].kind.fetch_add(1, Relaxed); }
+#[unsafe(no_mangle)] #[inline(never)]
+fn pointed(b: &Shard) { b.s.hits.fetch_add(1, Relaxed); }
+#[unsafe(no_mangle)] #[inline(never)]
+fn owned() -> Arc<Shard> { Arc::new(Shard { kind: AtomicU64::new(0),
+    s: Inner { misses: AtomicU64::new(0), hits: AtomicU64::new(0) } }) }
+fn main() { fixed(std::env::args().count()); let b = owned(); pointed(&b);
+    println!("{}", b.s.misses.load(Relaxed)); }
+"""
+GO = r"""
+package main
+import "sync/atomic"
+type inner struct{ misses, hits int64 }
+type shard struct { kind int64; s inner }
+var shards [8]shard
+//go:noinline
+func fixed() { atomic.AddInt64(&shards[1].s.hits, 1) }
+//go:noinline
+func pointed(b *shard) { atomic.AddInt64(&b.s.hits, 1) }
+func main() { fixed(); b := new(shard); pointed(b); println(b.s.hits) }
+"""
+COMPILERS = {
+    "g++": (CPP, "g++ -O2 -std=c++20 -gdwarf-5 -o program program.cpp"),
+    "g++, DWARF 4": (CPP, "g++ -O2 -std=c++20 -gdwarf-4 -o program program.cpp"),
+    "g++, split": (CPP, "g++ -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -o program program.cpp"),
+    "clang++": (CPP, "clang++-14 -O2 -std=c++20 -gdwarf-5 -o program program.cpp"),
+    "clang++, split": (
+        CPP,
+        "clang++-14 -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -o program program.cpp",
+    ),
+    "rustc": (RUST, "rustc --edition 2024 -g -O -o program program.rs"),
+    "go": (GO, "go build -o program program.go"),
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The program of a compiler, built once."""
+    known: dict[str, str] = {}
+
+    def build(compiler: str) -> str:
+        source, command = COMPILERS[compiler]
+        words = command.split()
+        if shutil.which(words[0]) is None:
+            pytest.skip(f"no {words[0]}")
+        if compiler not in known:
+            folder = tmp_path_factory.mktemp("language")
+            (folder / words[-1]).write_text(source)
+            subprocess.run(words, cwd=folder, check=True)
+            known[compiler] = str(folder / "program")
+        return known[compiler]
+
+    return build
+
+
+def symbol(program: str, name: str, kind: str = "functions"):
+    return next(s for s in getattr(module(program), kind) if demangle(s.name) == name)
+
+
+def atomic(program: str, function: str) -> tuple[int, int, int]:
+    """The function's first atomic access: its address, DWARF's number of its register, and its
+    displacement."""
+    arch = "x86_64"
+    found = symbol(program, function)
+    code = content(program, found.address, found.size)
+    for i in Decoder(arch, None)._arch.forwards(code, found.address, 64):
+        for operand in i.operands:
+            if operand.access == "atomic" and operand.base >= 0:
+                register = DWARF_REGISTERS[arch].index(operand.base)
+                return i.address, register, operand.displacement
+    raise AssertionError(function)
+
+
+CPPS = [name for name in COMPILERS if name.startswith(("g++", "clang"))]
+
+
+@pytest.mark.parametrize("compiler", CPPS)
+def test_a_class_is_named_by_its_members_and_its_bases(built, compiler) -> None:
+    program = built(compiler)
+    code = symbol(program, "fixed").address
+    at = symbol(program, "app::cache", "variables").address
+    layout = types.variable(program, code, "app::cache", at)
+    paths = [f.path for f in layout.fields(8, layout.size)]
+    assert paths == [
+        ".calls", ".old", ".ring.head", ".ring.tail", ".slots[0].value", ".slots[0].kind",
+        ".slots[1].value", ".slots[1].kind", ".slots[2].value", ".slots[2].kind",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("compiler", CPPS)
+def test_of_variables_with_one_name_the_one_at_the_address_counts(built, compiler) -> None:
+    program = built(compiler)
+    code = symbol(program, "fixed").address
+    sizes = {
+        name: types.variable(program, code, name, symbol(program, name, "variables").address).size
+        for name in ("app::cache", "other::cache", "app::Cache::all")
+    }
+    assert sizes == {"app::cache": 88, "other::cache": 16, "app::Cache::all": 8}
+
+
+@pytest.mark.parametrize("compiler", CPPS)
+def test_a_smart_pointer_leads_to_the_blocks_type(built, compiler) -> None:
+    program = built(compiler)
+    found = symbol(program, "owned")
+    layout = types.allocated(program, found.address + found.size // 2, 88)
+    assert layout is not None and layout.name == "Cache"
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_what_lies_behind_a_pointer_has_its_field(built, compiler) -> None:
+    """As on a stack or Go's heap: nothing but the accessing code says what it is."""
+    program = built(compiler)
+    if compiler == "go":
+        address, register, displacement = atomic(program, "main.pointed")
+    else:
+        address, register, displacement = atomic(program, "pointed")
+    layout, offset = types.pointed(program, address, register, displacement)
+    paths = [f.path for f in layout.fields(offset, offset + 8)]
+    wanted = {"rustc": ("Shard", ".s.hits"), "go": ("main.shard", ".s.hits")}
+    assert (layout.name, paths[0]) == wanted.get(compiler, ("Cache", ".slots[1].value"))
+    assert types.pointed(program, address, register, displacement + 4096) is None
+
+
+@pytest.mark.parametrize(
+    ("compiler", "variable", "function"),
+    [("rustc", "program::SHARDS", "fixed"), ("go", "main.shards", "main.fixed")],
+)
+def test_static_variables_of_other_languages(built, compiler, variable, function) -> None:
+    program = built(compiler)
+    at = symbol(program, variable, "variables").address
+    layout = types.variable(program, symbol(program, function).address, variable, at)
+    assert "[1].s.hits" in [f.path for f in layout.fields(24, 48)]
+
+
+def test_a_block_behind_an_arc_has_its_type(built) -> None:
+    program = built("rustc")
+    found = symbol(program, "owned")
+    assert "Shard" in types.allocated(program, found.address + found.size // 2, 40).name
+
+
+def test_a_split_file_that_is_another_builds_gives_no_types(built, tmp_path) -> None:
+    """The compiler's folder is gone, as where a program was installed."""
+    program = built("g++, split")
+    (dwo,) = Path(program).parent.glob("*.dwo")
+    moved = tmp_path / "program"
+    shutil.copy(program, moved)
+    dwo.rename(tmp_path / dwo.name)
+    code = symbol(program, "fixed").address
+    at = symbol(program, "app::cache", "variables").address
+    assert types.variable(str(moved), code, "app::cache", at), "found beside the program"
+    other = CPP.replace("long old", "long old, older")
+    (tmp_path / "program.cpp").write_text(other)
+    command = "g++ -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -o other program.cpp"
+    subprocess.run(command.split(), cwd=tmp_path, check=True)
+    (tmp_path / "other-program.dwo").rename(tmp_path / dwo.name)
+    types._whole.cache_clear()
+    assert types.variable(str(moved), code, "app::cache", at) is None

@@ -1,0 +1,160 @@
+"""The field that lies at an address, from a program's debug information, and the layout that is
+advised."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from linewright.elf import types
+from linewright.elf.symbols import module
+from linewright.find.evidence import Evidence, LinePlace
+from linewright.find.names import Names
+from linewright.find.result_document import advised_text, bytes_text, picture
+from linewright.find.sharing_result import _advised, _fields
+from linewright.find.sharing_schema import Advised, FieldBytes, Map, Touch
+from linewright.find.space import Spaces
+
+PROGRAM = r"""
+#include <stdlib.h>
+struct inner { long misses; _Atomic long hits; };
+struct shard { int kind; union { struct inner s; long raw[2]; }; };
+struct shard shard[8];
+struct pair { _Atomic long head, tail; long more[3]; };
+static __thread long own[4];
+__attribute__((noinline)) struct pair *make(void) {
+    struct pair *made = malloc(4 * sizeof *made);
+    made->head = own[1];
+    return made;
+}
+__attribute__((noinline)) void *untyped(void) { return malloc(40); }
+int main(int count, char **words) {
+    static long calls[3];
+    shard[count].s.hits += calls[count]++;
+    return (int)make()->head + (untyped() == words);
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["-gdwarf-5", "-gdwarf-4"])
+def program(request, tmp_path_factory):
+    if shutil.which("gcc") is None:
+        pytest.skip("no compiler")
+    folder = tmp_path_factory.mktemp("fields")
+    (folder / "a.c").write_text(PROGRAM)
+    command = ["gcc", "-O1", request.param, "-o", folder / "a", folder / "a.c"]
+    subprocess.run(command, check=True)
+    return str(folder / "a")
+
+
+def code(program: str, name: str) -> int:
+    return next(s.address for s in module(program).functions if s.name == name) + 4
+
+
+def test_a_field_is_named_with_its_path(program) -> None:
+    layout = types.variable(program, code(program, "main"), "shard")
+    assert (layout.name, layout.size, layout.element) == ("shard", 192, 24)
+    found = [(f.offset, f.size, f.path) for f in layout.fields(40, 72)]
+    assert found == [(40, 8, "[1].s.hits"), (48, 4, "[2].kind"), (56, 8, "[2].s.misses"),
+                     (64, 8, "[2].s.hits")]  # fmt: skip
+
+
+def test_statics_of_functions_and_thread_locals_have_types(program) -> None:
+    for name in ("calls.0", "calls", "own"):
+        function = "make" if name == "own" else "main"
+        fields = types.variable(program, code(program, function), name).fields(8, 16)
+        assert [f.path for f in fields] == ["[1]"]
+
+
+def test_a_block_has_the_type_that_its_function_points_to(program) -> None:
+    layout = types.allocated(program, code(program, "make"), 160)
+    assert (layout.name, layout.size) == ("pair", 40)
+    assert types.allocated(program, code(program, "make"), 41) is None
+    assert types.allocated(program, code(program, "untyped"), 40) is None
+
+
+def test_what_is_not_known_has_no_type(program, tmp_path) -> None:
+    assert types.variable(program, code(program, "main"), "nothing") is None
+    assert types.variable(program, 1, "shard") is None
+    bare = tmp_path / "bare"
+    subprocess.run(["strip", "-o", bare, program], check=True)
+    assert types.variable(str(bare), code(program, "main"), "shard") is None
+
+
+def test_debug_information_in_a_file_of_its_own_is_found(program, tmp_path) -> None:
+    bare = tmp_path / "bare"
+    keep = ["objcopy", "--only-keep-debug", program, tmp_path / "bare.debug"]
+    subprocess.run(keep, check=True)
+    link = ["objcopy", "--strip-debug", "--add-gnu-debuglink=bare.debug", program, bare]
+    subprocess.run(link, check=True, cwd=tmp_path)
+    assert types.variable(str(bare), code(program, "main"), "shard").size == 192
+    assert any(s.name == "shard" for s in module(str(bare)).variables), "and so are the symbols"
+
+
+@pytest.mark.parametrize("build_id", ["sha1", "none"])
+def test_debug_information_of_another_build_gives_no_names(tmp_path, build_id) -> None:
+    for name, text in (("one", PROGRAM), ("two", PROGRAM.replace("shard[8]", "shard[9]"))):
+        (tmp_path / f"{name}.c").write_text(text)
+        command = ["gcc", "-g", f"-Wl,--build-id={build_id}", "-o", name, f"{name}.c"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    for of in ("one", "two"):  # the link is made to the right file, which is then replaced
+        subprocess.run(["objcopy", "--only-keep-debug", of, "kept"], cwd=tmp_path, check=True)
+        if of == "one":
+            link = ["objcopy", "--strip-all", "--add-gnu-debuglink=kept", of, "bare"]
+            subprocess.run(link, cwd=tmp_path, check=True)
+            (tmp_path / "also").write_bytes((tmp_path / "bare").read_bytes())
+            assert any(s.name == "shard" for s in module(str(tmp_path / "bare")).variables)
+    assert not any(s.name == "shard" for s in module(str(tmp_path / "also")).variables)
+
+
+def evidence(*touched: tuple[int, int]) -> Evidence:
+    """A line of which thread 1 writes the first bytes, thread 2 the next ones."""
+    found = Evidence(LinePlace((1,), 1), 1, 64)
+    for tid, (at, size) in enumerate(touched, 1):
+        found.touch(tid, at, size, True, 0)
+    return found
+
+
+def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
+    layout = types.variable(program, code(program, "main"), "shard")
+    fields = _fields(layout, 64, "shard", 64)
+    assert fields[2] == FieldBytes(offset=16, bytes=8, name="shard[0].s.hits")
+    found = _advised(layout, fields, evidence((16, 8), (40, 8)))
+    assert found == Advised(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
+    assert advised_text(found) == (
+        "alignas(128) on shard: shard grows from 24 to 128 bytes, 8 elements, 832 bytes of memory "
+        "in all"
+    )
+
+
+def test_fields_of_one_structure_are_parted_where_the_thread_changes(program) -> None:
+    layout = types.allocated(program, code(program, "make"), 160)
+    fields = _fields(layout, 64, "pair", 64)
+    found = _advised(layout, fields, evidence((0, 8), (8, 8)))
+    assert (found.aligned, found.bytes_before, found.bytes_after) == (["pair.tail"], 40, 256)
+    assert _advised(layout, fields, evidence((0, 8), (24, 8))).aligned == ["pair.more[1]"]
+
+
+def test_the_picture_of_a_line() -> None:
+    one = Touch(thread=7, name="", bytes=[(0, 8)], writes=True, reads=False)
+    two = Touch(thread=8, name="", bytes=[(4, 8)], writes=False, reads=True)
+    assert picture([one, two]).startswith("1111**** 2222.... ........")
+    fields = [FieldBytes(offset=0, bytes=8, name="a.head")]
+    assert bytes_text([one], 1, fields) == ["bytes 0-7 (a.head): thread 7 writes"]
+
+
+def test_functions_of_a_jit_compiler_have_the_names_it_lists(monkeypatch, tmp_path) -> None:
+    spaces = Spaces()
+    where = dict(offset=0, device=0, inode=0, path="", executable=True, writable=True, shared=False)
+    spaces.mapping(Map(time_ns=0, pid=4711, start=0x10000, length=0x1000, **where))
+    listed = tmp_path / "perf-4711.map"
+    listed.write_text("10010 20 int Counter.add(int)\nno line\n10040 8 other\n")
+    monkeypatch.setattr(spaces.store, "here", lambda path: str(tmp_path / os.path.basename(path)))
+    assert Names(spaces).name(4711, 0x10018).function == "int Counter.add(int)"
+    assert Names(spaces).extent(4711, 0x10018) == ("", 0x10010)
+    assert "without a file" in Names(spaces).name(4711, 0x10050).function
+    spaces.began_s = listed.stat().st_mtime + 5  # left by an earlier process of that number
+    assert "without a file" in Names(spaces).name(4711, 0x10018).function

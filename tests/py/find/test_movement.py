@@ -1,0 +1,185 @@
+"""What may be said of a line's movement: for each answer, synthetic samples in which it must be
+given, and in which it would be false."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from linewright.find.line_prices import Prices, priced
+from linewright.find.movement import movement, share
+from linewright.find.remedies import advised
+from linewright.find.result_document import kind_text, movement_text
+from linewright.find.sharing_schema import Ceiling, Hot, Movement, Site, Touch
+from linewright.schema import Estimate, Interval
+
+MS = 1_000_000
+SECOND = 1000 * MS
+
+
+def samples(
+    rng: np.random.Generator,
+    uses: Callable[[np.ndarray, int], np.ndarray],
+    seconds: float = 5,
+    period_ns: float = 2 * MS,
+    cpus: int = 2,
+) -> list[tuple[int, int]]:
+    """What timers of slightly different periods on each CPU see of a line that a CPU uses at a time
+    with the probability that `uses` gives."""
+    found = []
+    for cpu in range(cpus):
+        own = period_ns * (1 + 0.03 * (0.618 * cpu % 1))
+        at = np.arange(rng.uniform(0, own), seconds * SECOND, own)
+        seen = rng.random(at.size) < uses(at, cpu)
+        found += [(int(time), cpu) for time in at[seen]]
+    return found
+
+
+def contended(at: np.ndarray, cpu: int) -> np.ndarray:
+    return np.full(at.size, 0.9)
+
+
+def handed_over_every(turn_ns: float, cpus: int = 2) -> Callable[[np.ndarray, int], np.ndarray]:
+    return lambda at, cpu: 0.9 * ((at // turn_ns) % cpus == cpu)
+
+
+def answers(uses, times: int = 100, **more) -> Counter[str]:
+    rng = np.random.default_rng(20261123)
+    return Counter(movement(samples(rng, uses, **more)).answer for _ in range(times))
+
+
+def test_cpus_that_use_it_at_the_same_time_move_it() -> None:
+    assert answers(contended)["moves"] >= 90
+
+
+def test_many_cpus_that_use_it_at_the_same_time_move_it() -> None:
+    assert answers(contended, times=20, cpus=16, seconds=2)["moves"] >= 18
+
+
+def test_seldom_used_lines_move_too() -> None:
+    def seldom(at: np.ndarray, cpu: int) -> np.ndarray:
+        return np.full(at.size, 0.1)
+
+    assert answers(seldom, times=20, seconds=30)["moves"] >= 14
+    short = answers(seldom)
+    assert short["by_turns"] + short["one_cpu"] <= 5
+
+
+def test_a_use_in_bursts_by_all_cpus_moves_it() -> None:
+    """Phases of a program in which the line is used, and others in which it is not."""
+
+    def bursts(at: np.ndarray, cpu: int) -> np.ndarray:
+        return 0.9 * ((at // (50 * MS)) % 4 == 0)
+
+    found = answers(bursts)
+    assert found["by_turns"] + found["one_cpu"] <= 5 and found["moves"] >= 70
+
+
+@pytest.mark.parametrize("turn_ms", [0.7, 3, 10, 100])
+def test_a_line_that_is_handed_over_does_not_move(turn_ms: float) -> None:
+    found = answers(handed_over_every(turn_ms * MS))
+    assert found["moves"] == 0 and found["by_turns"] >= 80
+
+
+def test_a_line_that_four_cpus_hand_on_does_not_move() -> None:
+    found = answers(handed_over_every(10 * MS, cpus=4), times=20, cpus=4)
+    assert found["moves"] == 0 and found["by_turns"] >= 16
+
+
+def test_turns_shorter_than_a_slow_samplers_period_are_not_called_movement() -> None:
+    """Turns of 10 ms seen every 20 ms: neighbouring samples alternate as under contention."""
+    assert answers(handed_over_every(10 * MS), period_ns=20 * MS)["moves"] == 0
+
+
+def test_turns_that_no_sample_resolves_look_like_movement_and_the_distance_says_so() -> None:
+    rng = np.random.default_rng(1)
+    found = movement(samples(rng, handed_over_every(10_000)))
+    assert found.answer == "moves" and found.close_ns > 1_000
+
+
+def test_one_cpu_alone_is_said_when_enough_samples_show_it() -> None:
+    assert movement([(at * MS, 3) for at in range(35)]).answer == "one_cpu"
+    assert movement([(at * MS, 3) for at in range(34)]).answer == "open"
+
+
+def test_a_thread_that_changed_its_cpu_once_does_not_move_the_line() -> None:
+    uses = [(at * MS, int(at >= 400)) for at in range(1000)]
+    assert movement(uses).answer == "by_turns"
+
+
+def test_few_samples_leave_it_open() -> None:
+    assert movement([(0, 0), (MS, 1)]).answer == "open"
+    assert movement([(0, 0)]).answer == "open"
+
+
+def hot(movement_: Movement, ceiling: Ceiling | None = None) -> Hot:
+    site = Site(
+        instruction="lock add",
+        module="a",
+        function="f",
+        offset=0,
+        access="atomic",
+        share=0.5,
+    )
+    touches = [
+        Touch(thread=tid, name="t", bytes=[(0, 8)], writes=True, reads=False) for tid in (1, 2)
+    ]
+    return Hot(
+        address=64,
+        pid=1,
+        line_bytes=64,
+        kind="true",
+        kind_128="true",
+        certainty="sampled",
+        object="counter",
+        object_kind="static",
+        share=share(50, 100),
+        movement=movement_,
+        touches=touches,
+        threads=2,
+        sites=[site],
+        ceiling=ceiling,
+    )
+
+
+STAYS = Movement(answer="one_cpu", samples=50, cpus=1)
+MOVES = Movement(
+    answer="moves",
+    samples=50,
+    cpus=2,
+    changes=Estimate(value=1.4, low=1.2, high=1.6),
+    close=Estimate(value=1.0, low=0.8, high=1.3),
+    close_ns=40_000,
+)
+
+
+def test_a_line_that_stays_gets_no_remedy_no_ceiling_and_no_next_command() -> None:
+    interval = Interval(median_ns=5, low_ns=4, high_ns=6, confidence=0.9)
+    prices = Prices([], [])
+    prices._alone = {"lock_add": interval}
+    prices._contended = {"lock_add": Interval(median_ns=50, low_ns=40, high_ns=60, confidence=0.9)}
+    for movement_, ends in ((STAYS, False), (MOVES, True)):
+        line = advised([hot(movement_)], ["./program"])[0]
+        assert bool(line.next_command) == ends
+        assert ("Count per CPU" in line.remedy) == ends
+        assert (priced([line], prices, "x86_64")[0].ceiling is not None) == ends
+
+
+def test_the_page_says_where_it_stays_and_how_it_moves() -> None:
+    assert kind_text(hot(STAYS)) == "shared, on one CPU"
+    assert movement_text(STAYS) == "One CPU alone uses the line: all 50 samples are on it"
+    assert kind_text(hot(MOVES)) == "true sharing"
+    assert movement_text(MOVES) == (
+        "The line moves between CPUs: pairs of samples of two CPUs within 40.0 µs occur "
+        "1 times (0.8 to 1.3) as often as with CPUs in random order"
+    )
+
+
+def test_the_order_in_which_samples_come_does_not_matter() -> None:
+    rng = np.random.default_rng(2)
+    uses = samples(rng, contended)
+    mixed = [uses[i] for i in rng.permutation(len(uses))]
+    assert movement(mixed) == movement(uses)

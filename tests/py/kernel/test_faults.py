@@ -1,0 +1,279 @@
+"""linewright.ko where memory is short, its PCI device goes away, or CPUs are taken from it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.places import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import kernels
+import machine
+from machine import Machine, cell, parsed
+from run_arm64 import Unavailable
+
+SERIES, ARCH = "6.1", "amd64"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the kernel is one for x86-64"),
+]
+
+FAULTS = {
+    "rmw.c": ("if (!pages[line])", "if (!pages[line] || line == 4000)"),
+    "percpu.c": ("if (!words[line])", "if (!words[line] || line == 250)"),
+    "readers.c": (
+        "int error = guard ? init_guard(",
+        "int error = line == 4000 ? -ENOMEM : guard ? init_guard(",
+    ),
+    "lookups.c": (
+        "struct object *object = kmem_cache_alloc(cache, LWK_GFP);\n\n\t\t\tif",
+        "struct object *object = line == 7 ? NULL : kmem_cache_alloc(cache, LWK_GFP);\n\n\t\t\tif",
+    ),
+    "dma.c": ("if (!list->pages[i])", "if (!list->pages[i] || i == 8)"),
+}
+"""An allocation of each family that fails when most of a cell's memory has been taken."""
+CELLS = {
+    "rmw.c": {"operation": "add", "form": "atomic_add", "lines": 4096},
+    "percpu.c": {"operation": "percpu_add", "form": "this_cpu_add", "lines": 256, "slots": 64},
+    "readers.c": {"operation": "readers_pair", "form": "srcu", "width": 8, "lines": 4096},
+    "lookups.c": {
+        "operation": "readers_lookup",
+        "form": "typesafe_ref",
+        "width": 8,
+        "lines": 8,
+        "instances": 16384,
+    },
+    "dma.c": {
+        "operation": "dma_map",
+        "form": "dma_sg",
+        "width": 8,
+        "entries": 16,
+        "entry_bytes": 4 << 20,
+    },
+}
+COUNTING = {
+    "main.c": (
+        'if (!strcmp(verb, "prepare"))',
+        """if (!strcmp(verb, "fail")) {
+			lwk_say(&session->text, "live %d left %d\\n", lwk_live, lwk_left);
+			lwk_left = id;
+			return 0;
+		}
+		if (!strcmp(verb, "prepare"))""",
+    ),
+    "run.c": ("enum phase {", "int lwk_left, lwk_live;\n\nenum phase {"),
+    "Kbuild": ("ccflags-y := ", "ccflags-y := -include $(src)/failing.h "),
+}
+"""A request `fail N`: the N-th allocation from then on fails; its answer says what is held."""
+SMALL_CELLS = [
+    {"operation": "add", "form": "atomic_add", "lines": 3, "threads": 2, "contender": "same_line"},
+    {"operation": "percpu_add", "form": "this_cpu_add", "lines": 2, "slots": 16},
+    {"operation": "readers_pair", "form": "rcu", "width": 8, "lines": 2},
+    {"operation": "readers_pair", "form": "srcu", "width": 8, "lines": 2},
+    {"operation": "readers_pair", "form": "percpu_rwsem", "width": 8, "lines": 2},
+    {"operation": "readers_lookup", "form": "typesafe_lock", "width": 8, "lines": 2}
+    | {"instances": 16},
+    {"operation": "dma_map", "form": "dma_sg", "width": 8, "entries": 20},
+]
+PLENTY = 3 << 29
+"""One and a half times the machine's memory."""
+
+
+def boot(
+    out: Path,
+    guest: list[str] | None,
+    *more: str,
+    changes: dict[str, tuple[str, str]] | None = None,
+) -> Machine:
+    """Debian's kernel with the module, or with a copy of it with changes."""
+    try:
+        tree = kernels.fetch(SERIES, ARCH, ROOT / "build")
+        if changes:
+            subprocess.run(
+                ["make", "-s", "-C", str(ROOT / "kmod"), "tree", f"DEST={out / 'module'}"],
+                check=True,
+            )
+            shutil.copy(ROOT / "tests/kernel/failing.h", out / "module")
+            for name, (right, wrong) in changes.items():
+                source = out / "module" / name
+                text = source.read_text()
+                assert text.count(right) == 1, name
+                source.write_text(text.replace(right, wrong))
+        kernels.build(SERIES, ARCH, out / "module")
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    init = machine.program(ROOT / "tests/system/init.c", ARCH, out)
+    if guest:
+        guest = [str(machine.program(ROOT / "tests/kernel/guest.c", ARCH, out)), *guest]
+    return Machine(tree / "vmlinuz", ARCH, out / "module", init, guest, more=more)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory) -> Iterator[Machine]:
+    booted = boot(tmp_path_factory.mktemp("short"), None, changes=FAULTS)
+    yield booted
+    booted.close()
+    assert not booted.warnings(), "\n".join(booted.log[-200:])
+
+
+def bytes_of(fields: dict[str, object]) -> int:
+    """About what the cell has taken when it fails: a lower bound."""
+    if "entry_bytes" in fields:
+        return 8 * fields["entry_bytes"]
+    if "instances" in fields:
+        return 7 * fields["instances"] * 136
+    return fields["lines"] * (64 * 256 * 2 if "slots" in fields else 2048)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_cell_that_fails_gives_its_memory_back(short, name):
+    """So often that the machine would have none left otherwise; then a cell of half of what is free
+    would be refused by name."""
+    fields = "".join(f"{key}={value}\n" for key, value in CELLS[name].items())
+    for _ in range(PLENTY // bytes_of(CELLS[name])):
+        answer = short.say(f"prepare 0\n{fields}")
+        assert answer == ["error the cell could not be prepared: -12"], answer
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory) -> Iterator[Machine]:
+    booted = boot(tmp_path_factory.mktemp("counting"), None, changes=COUNTING)
+    yield booted
+    booted.close()
+    assert not booted.warnings(), "\n".join(booted.log[-200:])
+
+
+def every_failure(machine: Machine, request: str, ends_with: str = "") -> int:
+    """Make a request again and again, each time with one allocation later failing, until it needs
+    none that late: it is done then. Whenever it is refused, it holds nothing; how often it was.
+    `ends_with` is a request that gives back what one that was done holds."""
+
+    def held(failing: int) -> tuple[int, int]:
+        (answer,) = machine.say(f"fail {failing}")
+        _, live, _, left = answer.split()
+        return int(live), int(left)
+
+    for number in range(1, 256):
+        before, _ = held(number)
+        refused = any(line.startswith("error ") for line in machine.say(request))
+        after, left = held(0)
+        assert not refused or after == before, (request, number, before, after)
+        if left:
+            assert not refused, (request, number)
+            if not ends_with:
+                assert after == before
+            return number - 1
+        if not refused and ends_with:
+            machine.say(ends_with)
+    raise AssertionError(f"more allocations than can be counted: {request}")
+
+
+@pytest.mark.parametrize("fields", SMALL_CELLS, ids=lambda cell: cell["form"])
+def test_any_allocation_may_fail_and_nothing_stays_behind(counting, fields):
+    """The first, the second and so on of all that preparing a cell and starting a window take, the
+    threads among them; the next attempt works, and what was taken is given back."""
+    (start,) = counting.say("fail 0")
+    lines = "".join(f"{key}={value}\n" for key, value in fields.items())
+    taken = every_failure(counting, f"prepare 0\n{lines}", "forget 0")
+    cpus = "0,1" if "threads" in fields else "0"
+    started = every_failure(counting, f"window 0\ncpus={cpus}\nwindow_us=1000\n")
+    assert taken >= 3 and started >= 3, (taken, started)
+    assert counting.say("forget 0") == []
+    assert counting.say("fail 0") == [start]
+
+
+def test_a_cell_beyond_the_memory_is_refused_by_name(short):
+    (refused,) = short.ask(cell(**CELLS["lookups.c"] | {"lines": 4096, "cpus": 0}))
+    assert "MiB, half of what is free, are allowed" in refused
+
+
+def test_what_cells_hold_together_is_bounded(short):
+    """Prepared cells, of which there may be many, leave memory to the machine: the last is
+    refused, and nothing is killed for it."""
+    fields = "".join(f"{key}={value}\n" for key, value in CELLS["rmw.c"].items())
+    small = fields.replace("4096", "4000")
+    answers = [short.say(f"prepare {number}\n{small}") for number in range(1, 200)]
+    assert answers[0] == [] and "half of what is free" in answers[-1][0]
+    for number in range(1, 200):
+        assert short.say(f"forget {number}") == []
+    assert short.say(f"prepare 1\n{small}") == []
+    assert not [line for line in short.log if "Out of memory" in line or "oom" in line]
+
+
+def test_a_pci_device_may_go_away_and_come_back(tmp_path):
+    booted = boot(tmp_path, ["/linewright.ko", "1234:11e8"], "-device", "edu")
+    try:
+        assert "@@exit 0 0" in booted.before, "\n".join(booted.before[-30:])
+        assert not booted.warnings(), "\n".join(booted.log[-60:])
+    finally:
+        booted.close()
+
+
+@pytest.mark.parametrize("limit_ms", [1, 300])
+def test_every_window_ends_on_a_machine_whose_cpus_are_taken(starved, limit_ms):
+    """Two virtual CPUs share a host CPU that is busy. A window of ten seconds ends at its limit,
+    says so, and its sum is right: this test ends because windows do."""
+    forms = [parsed(line) for line in starved.ask("forms") if line.startswith("form ")]
+    wanted = ("atomic_add", "llsc_add", "spinlock", "mutex", "rwsem", "srcu", "typesafe_lock")
+    ran = 0
+    for form in forms:
+        if form["name"] not in wanted or form["missing"]:
+            continue
+        asked = {"operation": form["operation"], "form": form["name"], "width": form["width"]}
+        beside = {"threads": 2, "contender": "same_line", "contender_iters": 1000}
+        window = {"cpus": "0,1", "window_us": 10_000_000, "limit_ms": limit_ms, "windows": 1}
+        answer = starved.ask(cell(**asked, **beside, **window))
+        assert "end stop=time" in answer, (form, answer)
+        total = next(parsed(line) for line in answer if line.startswith("sum "))
+        assert total["expected"] == total["found"] and total["wrong"] == "0", (form, total)
+        ran += 1
+    assert ran > 5
+
+
+@pytest.fixture(scope="module")
+def starved(tmp_path_factory) -> Iterator[Machine]:
+    host = min(os.sched_getaffinity(0))
+    busy = subprocess.Popen(["taskset", "-c", str(host), sys.executable, "-c", "while True: pass"])
+    try:
+        booted = boot(tmp_path_factory.mktemp("starved"), None)
+        subprocess.run(
+            ["taskset", "-a", "-c", "-p", str(host), str(booted.process.pid)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        yield booted
+        booted.close()
+    finally:
+        busy.kill()
+        busy.wait()
+    assert not booted.warnings(), "\n".join(booted.log[-200:])
+
+
+def test_the_baseline_runs_beside_as_many_threads(short):
+    lines = "operation=add\nform=atomic_add\nthreads=2\ncontender=same_line\n"
+    assert short.say(f"prepare 0\n{lines}") == []
+    for baseline in (0, 1):
+        answer = short.say(f"window 0\ncpus=0,1\nwindow_us=300000\nbaseline={baseline}\n")
+        threads = [parsed(line) for line in answer if line.startswith("thread ")]
+        assert [thread["cpu"] for thread in threads] == ["0", "1"], answer
+        assert all(int(thread["ops"]) > 0 for thread in threads), answer
+        said = parsed(answer[0])
+        assert said["expected"] == said["found"] and (said["found"] == "0") == bool(baseline)
+
+
+@pytest.mark.parametrize("form", ["spinlock_irq", "irqsave", "incpercpu_irqsave"])
+def test_interrupts_stay_off_for_a_bounded_time_only(short, form):
+    operation = "readers_pair" if form == "spinlock_irq" else "readers_floor"
+    asked = {"operation": operation, "form": form, "width": 8, "threads": 2, "cpus": "0,1"}
+    beside = {"contender": "same_line", "delay": 500_001}
+    (refused,) = short.ask(cell(**asked, **beside))
+    assert "keeps interrupts off" in refused and refused.endswith("allowed: up to 500000")

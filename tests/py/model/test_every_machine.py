@@ -1,0 +1,106 @@
+"""Every described machine runs a sample of every built-in plan, every page that is made of the
+records is whole, and the commands that it names can be typed."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linewright import plans
+from linewright.model import machine_file
+from support.command_lines import refused
+
+CELLS = 3
+"""Cells of each plan that are simulated: the first, one in the middle and the last."""
+INTERVAL = re.compile(
+    r"(?<![\w.+-])([0-9.]+)(?: ns)? (?:\(|[^.]*? error, )([0-9.]+) to ([0-9.]+)\b"
+)
+"""A figure and its interval: ``20.8 ns (19 to 23)``, and the band of ``explain``."""
+ROUNDED = 0.95
+"""An interval is shown with two digits."""
+BROKEN = re.compile(r"Traceback|internal error|\b[Nn]a[Nn]\b|\binf\b|\de[+-]\d|\bNone\b")
+
+
+@pytest.mark.parametrize("plan", plans.built_in())
+@pytest.mark.parametrize("machine", machine_file.known())
+def test_every_machine_runs_every_plan(command, machine: str, plan: str) -> None:
+    on = ("measure", "--on", f"model:{machine}", "--plan", plan, "--set", "launch=0")
+    listed = command(*on, "--dry-run")
+    if listed.returncode == 2:
+        assert "has no operations for" in command.refused(*on)
+        return
+    ids = [line.split()[0] for line in listed.stdout.splitlines() if line.count("/") >= 9]
+    chosen = sorted({ids[at * (len(ids) - 1) // (CELLS - 1)] for at in range(CELLS)})
+    only = [word for cell in chosen for word in ("--only", cell)]
+    whole(command, *on, *only, "--set", "draws=20", "-o", "sample.jsonl")
+    for page in (
+        ("show", "sample.jsonl"),
+        ("show", "--all", "sample.jsonl"),
+        ("advise", "sample.jsonl"),
+        ("report", "sample.jsonl", "-o", "page.html"),
+        ("explain", chosen[-1], "--on", f"model:{machine}"),
+    ):
+        said = whole(command, *page)
+        check_sentences(said)
+        assert refused(command, said) == {}, page
+    page = (command.directory / "page.html").read_text()
+    words = re.sub("<script.*?</script>|<[^>]*>", " ", page, flags=re.DOTALL)
+    assert refused(command, html.unescape(words)) == {}
+    assert (command.directory / "page.html").stat().st_size > 0
+    check_intervals(json.loads(command("show", "sample.jsonl", "--format", "json").stdout))
+    check_records(command.directory / "sample.jsonl")
+
+
+def whole(command, *words: str) -> str:
+    """What a command that must succeed says."""
+    answer = command(*words)
+    said = answer.stdout + answer.stderr
+    assert answer.returncode == 0, (words, said)
+    assert not BROKEN.search(said), (words, said)
+    return said
+
+
+def check_sentences(said: str) -> None:
+    """What is said agrees with itself: an interval holds the figure in front of it, as far as both
+    are rounded, and no thread starves among equals."""
+    words = " ".join(said.split())
+    assert not ("Jain's index) is 1.00" in words and "starve" in words), said
+    for found in INTERVAL.finditer(words):
+        middle, low, high = (float(part) for part in found.groups())
+        assert ROUNDED * low <= middle <= high / ROUNDED, (found[0], said)
+
+
+def structs(value: Any) -> Iterator[dict]:
+    """Every object inside a JSON value."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from structs(part)
+
+
+def check_intervals(shown: Any) -> None:
+    """An interval that is shown contains the figure that it is of."""
+    for found in structs(shown):
+        for middle in ("median", "median_ns", "value", "estimate"):
+            if all(isinstance(found.get(name), int | float) for name in ("low", middle, "high")):
+                assert found["low"] <= found[middle] <= found["high"], found
+
+
+def check_records(path: Path) -> None:
+    """Bounds are in order, and no thread starves where every thread had the same share."""
+    for record in filter(lambda line: "cell" in line, map(json.loads, path.open())):
+        metrics = record.get("metrics", {})
+        for names in (("bound_low_ns", "bound_high_ns"), ("p05_ns", "p50_ns", "p95_ns")):
+            values = [metrics[name] for name in names if name in metrics]
+            assert values == sorted(values), record
+        if "starved" in record.get("flags", []) and record["status"] == "ok":
+            ops = record["thread_ops"]
+            assert min(ops) < max(ops), record

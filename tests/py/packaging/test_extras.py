@@ -1,0 +1,58 @@
+"""Where a library of an extra is missing, one line names what installs it, and the core works."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+
+import pytest
+
+from linewright.extras import EXTRAS
+from support.places import DATA, ROOT
+
+TABLE = str(DATA / "rmw-arm64-server-2025.csv")
+NEEDED = {
+    "images": ("report", TABLE),
+    "parquet": ("export", TABLE, "--format", "parquet", "-o", "r.parquet"),
+    "fleet": ("fleet", "hosts.txt"),
+    "calibration": ("calibrate", TABLE, "--from", "arm64-server-2025", "-o", "m.toml"),
+}
+"""A command of each extra; what it is given need not be right, since the refusal comes first."""
+
+
+@pytest.mark.parametrize(("extra", "module"), [(e, m) for e in EXTRAS for m in EXTRAS[e]])
+def test_a_missing_library_is_named_with_its_extra(command, extra, module):
+    command.patch.setitem(sys.modules, module, None)
+    said = command.refused(*NEEDED[extra])
+    assert module in said and f"pip install 'linewright[{extra}]'" in said
+
+
+def test_a_scheduler_needs_the_fleet(command):
+    command.patch.setitem(sys.modules, "distributed", None)
+    said = command.refused(
+        "measure",
+        "--on",
+        "model:arm64-server-2025",
+        "--set",
+        "scheduler=tcp://x:1",
+        "--format",
+        "none",
+    )
+    assert "pip install 'linewright[fleet]'" in said
+
+
+def test_the_package_declares_the_same_extras():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = project["optional-dependencies"]
+    assert set(EXTRAS) == set(declared) - {"check", "test", "package"}
+    for extra, modules in EXTRAS.items():
+        assert len(declared[extra]) == len(modules)
+
+
+def test_the_core_runs_without_any_of_them(command):
+    for modules in EXTRAS.values():
+        for module in modules:
+            command.patch.setitem(sys.modules, module, None)
+    assert command("import", TABLE, "-o", "table.jsonl").returncode == 0
+    for name in ("show", "advise"):
+        assert command(name, "table.jsonl").returncode == 0

@@ -1,0 +1,42 @@
+"""A class name and a file name have one meaning each in the package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from linewright.wings import PACKAGE
+
+
+def several_meanings(files: Iterable[Path]) -> dict[str, list[str]]:
+    """Names of classes that more than one file defines, with the files."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.name)
+    return {name: where for name, where in places.items() if len(where) > 1}
+
+
+def test_no_class_name_has_two_meanings():
+    assert several_meanings(PACKAGE.rglob("*.py")) == {}
+
+
+def test_no_file_name_stands_for_two_things():
+    """Commands are named by what the user types, sections of the report by what they show, and
+    each wing has its `wing.py`."""
+    named = [
+        path.name
+        for path in PACKAGE.rglob("*.py")
+        if path.parent.name not in ("commands", "sections")
+        and path.name not in ("__init__.py", "__main__.py", "wing.py")
+    ]
+    assert sorted(set(named)) == sorted(named)
+
+
+def test_a_second_meaning_is_found(tmp_path: Path):
+    (tmp_path / "a.py").write_text("class Machine: ...\nclass Line: ...\n")
+    (tmp_path / "b.py").write_text("def f():\n    class Machine: ...\n")
+    assert several_meanings(sorted(tmp_path.glob("*.py"))) == {"Machine": ["a.py", "b.py"]}

@@ -1,0 +1,75 @@
+"""The core works with a wing's folder removed, and the wings that are present bring what they
+have."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from linewright.run.programs import find_probe
+from linewright.wings import PACKAGE, wings
+from support.places import DATA
+
+COMMANDS = {"find": "find", "fleet": "fleet", "model": "calibrate", "kernel": None}
+"""A command of each wing that brings one."""
+
+
+def test_every_wing_is_known_here():
+    assert set(wings()) == set(COMMANDS)
+
+
+@pytest.fixture
+def command(tmp_path: Path):
+    """Runs the command from a copy of the package; `without` names the folders to remove first."""
+
+    def run(without: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+        if not (tmp_path / "linewright").exists():
+            shutil.copytree(PACKAGE, tmp_path / "linewright")
+            shutil.copytree(PACKAGE.parent / "wire" / "forms", tmp_path / "wire" / "forms")
+            for wing in without:
+                shutil.rmtree(tmp_path / "linewright" / wing)
+        # Without `site` nothing of an editable installation is found instead.
+        places = os.pathsep.join([str(tmp_path), sysconfig.get_path("purelib")])
+        environment = os.environ | {"PYTHONPATH": places, "LINEWRIGHT_PROBE": str(find_probe())}
+        program = [sys.executable, "-S", "-m", "linewright", *arguments]
+        return subprocess.run(
+            program, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("gone", [*([wing] for wing in COMMANDS), list(COMMANDS)], ids="+".join)
+def test_the_core_works_without_wings(command, gone: list[str]):
+    """Without each of the four, and without all of them."""
+    table = DATA / "rmw-arm64-server-2025.csv"
+    for arguments in (
+        ("--help",),
+        ("measure", "--dry-run"),
+        ("import", str(table), "-o", "table.jsonl"),
+        ("show", "table.jsonl"),
+        ("advise", "table.jsonl"),
+        ("report", "table.jsonl", "-o", "report.html"),
+    ):
+        done = command(gone, *arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+    for missing in filter(None, map(COMMANDS.get, gone)):
+        assert "No such command" in command(gone, missing).stderr
+
+
+def test_what_a_missing_wing_brings_is_refused_in_one_line(command):
+    done = command(["model"], "measure", "--on", "model:x", "--dry-run")
+    assert done.returncode == 2 and "no target 'model:x'" in done.stderr
+    assert "model:NAME" not in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_several_machines_want_the_fleet(command):
+    done = command(["fleet"], "measure", "--on", "local", "--on", "local")
+    assert done.returncode == 2 and "several machines" in done.stderr

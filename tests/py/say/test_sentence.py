@@ -1,0 +1,37 @@
+"""Figures in sentences: a bound that is rounded must still be one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linewright import numbers
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0404, "4.1 %"), (0.04, "4.0 %"), (0.0, "0.0 %"), (0.1201, "13 %")]
+)
+def test_a_share_is_rounded_up(share: float, text: str) -> None:
+    assert numbers.at_most(share) == text
+
+
+@pytest.mark.parametrize(("ns", "text"), [(0.04, "0.1 ns"), (0.3, "0.3 ns"), (0.0, "0.0 ns")])
+def test_a_time_is_rounded_up(ns: float, text: str) -> None:
+    assert numbers.at_most_ns(ns) == text
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    assert numbers.figure(-0.004) == "0.00" and numbers.percent(
+        -0.0004
+    ) == "0.0 %" == numbers.percent(0.0002)
+    assert (
+        numbers.rounded(-0.04, 1, signed=True) == "0.0"
+        and numbers.rounded(-0.06, 1, signed=True) == "-0.1"
+    )
+
+
+@given(st.floats(0, 100))
+def test_no_bound_is_below_what_it_bounds(value: float) -> None:
+    assert float(numbers.at_most(value).removesuffix(" %")) >= 100 * value - 1e-6
+    assert float(numbers.at_most_ns(value).removesuffix(" ns")) >= value - 1e-6

@@ -1,0 +1,149 @@
+"""The report in headless Chromium: charts, controls, no request, no hostile script, no complaint of
+axe."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from linewright.show.report import report_page
+from linewright.show.report.material import gather
+from linewright.show.report.sections import sections
+from support import report_samples as samples
+from support import waiting
+from support.places import HERE
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ATTEMPTS = 3
+"""Chromium may hang when it starts on a machine that is short of time; what it finds is never tried
+again."""
+
+
+def made(path: Path, *files: str) -> str:
+    material = gather(files, lambda text: None)
+    path.write_text(report_page.render(material, sections(material)), encoding="utf-8")
+    return str(path)
+
+
+def attempt(chromium: str, *words: str) -> subprocess.CompletedProcess[str] | None:
+    """One run of the browser in a process group of its own; None when it had to be ended."""
+    script = HERE / "support" / "report_in_browser.py"
+    process = subprocess.Popen(
+        [sys.executable, str(script), *words],
+        env=os.environ | {"CHROMIUM": chromium},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, error = waiting.finish(process)
+    except AssertionError:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None
+    return subprocess.CompletedProcess(words, process.returncode, out, error)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory) -> dict:
+    """What happened in the browser, once for all tests here."""
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    assert chromium, "no Chromium to test the report with; scripts/setup.sh test installs it"
+    folder = tmp_path_factory.mktemp("report")
+    files = [
+        samples.write(folder / f"{plan}.jsonl", samples.sample(plan)) for plan in samples.PLANS
+    ]
+    report = made(folder / "report.html", *files)
+    hostile = made(
+        folder / "hostile.html", samples.write(folder / "hostile.jsonl", samples.hostile())
+    )
+    for _ in range(ATTEMPTS):
+        done = attempt(chromium, report, hostile, str(folder))
+        if done is not None:
+            assert done.returncode == 0 or done.stdout.endswith("}\n"), done.stderr[-3000:]
+            return json.loads(done.stdout) | {
+                "folder": folder,
+                "records": b"".join(Path(f).read_bytes() for f in files),
+            }
+    pytest.fail(f"Chromium hung in {ATTEMPTS} attempts")
+
+
+def test_every_chart_is_drawn(seen):
+    assert len(seen["marks"]) > 15
+    assert [figure for figure, count in seen["marks"].items() if count == 0] == []
+
+
+def test_every_control_changes_a_chart(seen):
+    assert len(seen["controls"]) >= 8
+    assert [control for control, changed in seen["controls"].items() if not changed] == []
+
+
+def test_nothing_is_said_on_the_console_and_nothing_fetched(seen):
+    assert seen["said"] == seen["said, narrow"] == []
+    assert len(seen["asked"]) == 1 and seen["asked"][0].startswith("file:")
+
+
+@pytest.mark.parametrize("how", ["axe, light, wide", "axe, dark, narrow"])
+def test_axe_has_no_serious_finding(how, seen):
+    assert seen[how] == []
+
+
+def test_the_page_never_scrolls_sideways(seen):
+    assert seen["overflow"] <= 0
+
+
+def test_colours_follow_the_system_and_the_reader(seen):
+    assert seen["theme of the system"] == "dark"
+    assert (
+        sum(map(int, seen["background when dark"].removeprefix("rgb(").rstrip(")").split(", ")))
+        < 120
+    )
+
+
+def test_the_table_filters_and_sorts(seen):
+    table = seen["table"]
+    assert table["filtered"] == [["ldadd"], 3]
+    assert table["count"].startswith("3 of ")
+    assert 0 < table["contended"] < table["all"]
+    assert (
+        table["ascending"] == sorted(table["ascending"]) and table["ascending said"] == "ascending"
+    )
+    assert (
+        table["descending"] == sorted(table["descending"], reverse=True)
+        and table["descending said"] == "descending"
+    )
+    assert table["columns"][1] > table["columns"][0]
+    assert seen["data rows"] > 10
+
+
+def test_pictures_records_and_rows_can_be_saved(seen):
+    svg, png, records, rows = (seen["folder"] / name for name in seen["saved"])
+    assert svg.read_bytes().startswith(b"<svg") and png.read_bytes().startswith(b"\x89PNG")
+    assert records.read_bytes() == seen["records"]
+    assert rows.read_text().startswith("machine,machine_id,id,operation,")
+
+
+def test_the_page_saves_one_image_for_a_slide(seen):
+    image = (seen["folder"] / seen["slide"]).read_bytes()
+    assert image.startswith(b"\x89PNG") and struct.unpack(">II", image[16:24]) == (3200, 1800)
+    assert len(image) > 50_000, "text and a chart are on it"
+
+
+def test_print_leaves_the_tools_out(seen):
+    assert set(seen["printed"]) == {"none"}
+
+
+def test_nothing_in_a_record_runs(seen):
+    assert seen["harm"] is None
+    assert seen["hostile, said"] == []
+    assert len(seen["hostile, asked"]) == 1
+    assert seen["hostile, images"] == 0

@@ -1,0 +1,570 @@
+"""The report: which sections appear, what is escaped, how large it is, what is refused."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html.parser
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linewright.errors import UserError
+from linewright.find.sharing_schema import Hot, Result
+from linewright.records import files as records
+from linewright.schema import Estimate
+from linewright.show.report import charts, report_page
+from linewright.show.report.material import gather
+from linewright.show.report.sections import sections
+from support import machines, waiting
+from support import report_samples as samples
+from support.places import HERE, ROOT
+
+VEGA = "/* stands for Vega */"
+
+
+class Page(html.parser.HTMLParser):
+    """A page as a browser's parser would see it: sections, scripts, everything that could run or
+    fetch."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source, self.sections, self.figures, self.scripts, self.handlers, self.fetched = (
+            text,
+            [],
+            [],
+            [],
+            [],
+            [],
+        )
+        self.words: list[str] = []
+        self.data: dict[str, str] = {}
+        self.policy = ""
+        self._open = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        given = dict(attributes)
+        self.handlers += [name for name in given if name.startswith("on")]
+        self.fetched += [
+            value
+            for name, value in given.items()
+            if name in ("src", "href", "action", "data") and not (value or "").startswith("#")
+        ]
+        if tag == "meta" and given.get("http-equiv") == "Content-Security-Policy":
+            self.policy = given["content"]
+        if tag == "section":
+            self.sections.append(given["id"])
+        if tag == "figure":
+            self.figures.append(given["data-figure"])
+        if tag in ("script", "style"):
+            self._open = given.get("id") or given.get("type") or tag
+            self.scripts.append(given.get("type", "text/javascript")) if tag == "script" else None
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, text: str) -> None:
+        if self._open:
+            self.data[self._open] = self.data.get(self._open, "") + text
+        else:
+            self.words.append(text)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def content(self) -> dict:
+        def refuse(name: str) -> None:
+            raise AssertionError(f"{name} is no JSON")
+
+        return json.loads(self.data["data"], parse_constant=refuse)
+
+    @property
+    def records(self) -> bytes:
+        return gzip.decompress(base64.b64decode(self.data["records"]))
+
+
+@pytest.fixture(autouse=True)
+def without_vega(monkeypatch):
+    """Bundling Vega takes seconds and is tested with the browser."""
+    monkeypatch.setattr(report_page, "_vega", lambda: VEGA)
+
+
+def made(*paths: str) -> Page:
+    material = gather(paths, lambda text: None)
+    return Page(report_page.render(material, sections(material)))
+
+
+@pytest.fixture
+def files(tmp_path) -> dict[str, str]:
+    return {
+        plan: samples.write(tmp_path / f"{plan}.jsonl", samples.sample(plan))
+        for plan in samples.PLANS
+    }
+
+
+@pytest.mark.parametrize("plan", samples.PLANS)
+def test_a_section_appears_only_when_its_plan_was_run(plan, files):
+    sections = samples.SECTIONS[plan]
+    priced = [name for name in sections if name == "prices"]
+    expected = [
+        "verdict",
+        *priced,
+        "findings",
+        *(name for name in sections if name != "prices"),
+        "context",
+        "cells",
+    ]
+    assert made(files[plan]).sections == expected
+
+
+def test_everything_in_one_report(files):
+    report = made(*files.values())
+    order = [
+        "verdict",
+        "prices",
+        "findings",
+        "forms",
+        "matrix",
+        "exposed",
+        "threads",
+        "fairness",
+        "handoff",
+        "readers",
+        "percpu",
+        "cache",
+        "wide",
+        "operations",
+        "context",
+        "cells",
+    ]
+    assert report.sections == order
+    assert len(report.figures) == len(set(report.figures)) == len(report.content["figures"])
+    assert report.content["cells"] and len(report.content["columns"]) == len(
+        report.content["cells"][0]
+    )
+
+
+def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
+    hot = Hot(
+        address=64,
+        pid=1,
+        line_bytes=64,
+        kind="true",
+        kind_128="true",
+        certainty="sampled",
+        object="counter<b>",
+        object_kind="static",
+        share=Estimate(value=0.5, low=0.4, high=0.6),
+        touches=[],
+        threads=2,
+        sites=[],
+    )
+    result = Result(
+        linewright_find_result=2,
+        source="timer",
+        program="server",
+        arch="x86_64",
+        seconds=1.0,
+        samples=100,
+        lost=0,
+        threads=2,
+        lines=[hot],
+        alone=[],
+        overhead=0.01,
+        blind=["what it cannot see"],
+    )
+    path = tmp_path / "find.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+    report = made(files["rmw"], str(path))
+    assert (
+        "lines" in report.sections
+        and "counter<b>" in report.text
+        and "50 % (40 to 60)" in report.text
+    )
+    assert "blind to: what it cannot see" in report.text
+    with pytest.raises(UserError, match="no records"):
+        gather([str(path)], lambda text: None)
+    path.write_bytes(path.read_bytes().replace(b'"timer"', b"timer"))
+    with pytest.raises(UserError, match="no result of find"):
+        gather([files["rmw"], str(path)], lambda text: None)
+
+
+def test_the_decision_comes_first_then_prices_then_what_was_found_by_area(files):
+    report = made(files["rmw"], files["percpu"])
+    text = report.text
+    order = [
+        report.source.index(f'<section id="{name}"')
+        for name in ("verdict", "prices", "findings", "matrix")
+    ]
+    assert order == sorted(order)
+    assert text.index("Atomics on one line") < text.index("Back to back, percpu_add")
+    assert "percpu_rseq_add takes 0.90 ns" in text
+
+
+def test_the_matrix_of_the_page_is_that_of_the_screen(tmp_path):
+    """Which names another form only where it is shown to cost less."""
+    for name in ("arm64-far", "x86-vm"):
+        path = samples.write(tmp_path / f"{name}.jsonl", machines.records(name))
+        text = made(path).text
+        for line in (HERE / f"show/golden/{name}.txt").read_text().splitlines():
+            if line.startswith(("add ", "exchange ", "CAS, reads")):
+                assert " ".join(line.split()) in text
+
+
+def test_the_crossover_is_marked_and_told(files):
+    report = made(files["rmw"])
+    rules = [
+        row
+        for data in report.content["figures"]["exposed-add"]["spec"]["datasets"].values()
+        for row in data
+        if "change" in row
+    ]
+    assert {(row["change"], row["from"], row["x"], row["to"]) for row in rules} == {
+        ("ldadd → stadd", 20, 110, 200)
+    }
+    assert {row["contention"] for row in rules} == {
+        "alone",
+        "with a second CPU",
+        "with a second CPU, spacing 1000",
+    }
+    assert "add alone ldadd stadd 20 200" in report.text
+
+
+def test_the_fit_says_what_was_put_in(files):
+    words = made(files["cache"]).text
+    found = re.search(
+        r"dirty, beyond the caches 0 ([0-9.]+) \(.*?\) ([0-9.-]+) \(.*?\) ([0-9.]+) \(", words
+    )
+    assert found, words
+    line, entry, wait = map(float, found.groups())
+    assert (
+        line == pytest.approx(2, rel=0.05)
+        and wait == pytest.approx(100, rel=0.05)
+        and abs(entry - 1) < 2
+    )
+
+
+def test_readers_stand_beside_what_they_cost_the_updater(files):
+    spec = made(files["readers"]).content["figures"]["readers-both"]["spec"]
+    points = {
+        row["form"]: (round(row["pair"]), round(row["grace"], -2))
+        for data in spec["datasets"].values()
+        for row in data
+    }
+    assert set(points) == {"srcu_fast", "srcu"}
+    assert points["srcu_fast"][0] == 2 and points["srcu_fast"][1] == pytest.approx(70_000, rel=0.05)
+
+
+def test_size_without_the_data(files, monkeypatch):
+    monkeypatch.undo()
+    report = made(files["rmw"])
+    assert len(report.source) - len(report.data["data"]) - len(report.data["records"]) < 2_000_000
+    assert len(report.scripts) == 4 and "vegaEmbed" in report.source
+
+
+def test_the_records_inside_are_the_records(files):
+    report = made(files["rmw"], files["handoff"])
+    assert report.records == b"".join(Path(files[plan]).read_bytes() for plan in ("rmw", "handoff"))
+
+
+def test_the_same_input_gives_the_same_page(files, tmp_path):
+    """Also in another process with another order of its sets."""
+    first = made(files["rmw"], files["percpu"]).source
+    assert made(files["rmw"], files["percpu"]).source == first
+    program = (
+        "import sys; from linewright.show.report import report_page; from "
+        "linewright.show.report.material import "
+        "gather\n"
+        "from linewright.show.report.sections import sections\n"
+        f"report_page._vega = lambda: {VEGA!r}\n"
+        "material = gather(sys.argv[1:], print); sys.stdout.write(report_page.render(material, "
+        "sections(material)))"
+    )
+    again = waiting.run(
+        [sys.executable, "-c", program, files["rmw"], files["percpu"]],
+        env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        check=True,
+    )
+    assert again.stdout == first
+
+
+# ---- several runs ------------------------------------------------------------------------------
+
+
+def test_machines_are_overlaid(tmp_path):
+    one = samples.write(tmp_path / "one.jsonl", samples.sample("rmw"))
+    two = samples.write(
+        tmp_path / "two.jsonl",
+        samples.sample("rmw", machine="00000000000000cc", cpu_model="Sample two"),
+    )
+    report = made(one, two)
+    figure = report.content["figures"]["exposed-add"]["spec"]
+    rows = [row for data in figure["datasets"].values() for row in data if "exposed" in row]
+    assert {row["series"] for row in rows} == {"Sample one", "Sample two"}
+    assert {"matrix-0", "matrix-1"} <= set(report.figures)
+    assert "cells of 2 machines or runs" in report.text
+
+
+def test_two_runs_of_one_plan_on_one_machine_are_told_apart_by_their_files(tmp_path):
+    before = samples.write(tmp_path / "before.jsonl", samples.sample("rmw"))
+    after = samples.write(tmp_path / "after.jsonl", samples.sample("rmw", seed=2))
+    assert [series.label for series in gather([before, after], print).series] == ["before", "after"]
+
+
+def test_different_plans_on_one_machine_are_one_series(files):
+    material = gather([files["rmw"], files["handoff"]], print)
+    assert [series.label for series in material.series] == ["Sample one"]
+    assert material.plans == ["rmw", "handoff"]
+
+
+def test_a_file_given_twice_counts_once(files):
+    once, twice = gather([files["rmw"]], print), gather([files["rmw"], files["rmw"]], print)
+    assert [s.launches for s in twice.series[0].summaries] == [
+        s.launches for s in once.series[0].summaries
+    ]
+    assert twice.archive == once.archive
+
+
+@pytest.mark.parametrize(
+    "target, kind", [("simulated:server", "simulated"), ("published", "published")]
+)
+def test_figures_that_were_not_measured_are_marked(target, kind, tmp_path):
+    report = made(samples.write(tmp_path / "a.jsonl", samples.sample("rmw", target=target)))
+    assert f"Sample one {kind}" in report.text
+    assert {
+        "simulated": "Simulated: ",
+        "published": "Target published",
+    }[kind] in report.text
+
+
+def test_doubts_are_told(tmp_path):
+    values = samples.sample("rmw", virtualised="yes", governor="powersave")
+    lost = [
+        msgspec.structs.replace(v, discarded=msgspec.structs.replace(v.discarded, stolen=2))
+        if isinstance(v, records.Record)
+        else v
+        for v in values
+    ]
+    text = made(samples.write(tmp_path / "a.jsonl", lost)).text
+    for words in (
+        "A virtual machine",
+        "governor was powersave",
+        "Hardware counters unavailable",
+        "because the hypervisor took a CPU away (stolen time)",
+    ):
+        assert words in text
+
+
+# ---- safety ------------------------------------------------------------------------------------
+
+
+def test_text_of_records_stays_text(tmp_path):
+    report = made(samples.write(tmp_path / "<img src=x onerror=alert(1)>.jsonl", samples.hostile()))
+    assert report.scripts == [
+        "application/json",
+        "application/octet-stream",
+        "text/javascript",
+        "text/javascript",
+    ]
+    assert report.handlers == []
+    assert report.fetched == []
+    assert "window.harm=1" in report.text, "it is shown as what it is"
+    assert "{{7*7}}" in report.text, "nor is it a template"
+    assert [
+        raw for raw in ("<img", "<script>window", "\u2028", "\u202e") if raw in report.source
+    ] == []
+    assert all(c not in report.data["data"] for c in "<>&'")
+
+
+def test_only_the_pages_own_scripts_may_run(files):
+    policy = made(files["rmw"]).policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    script = policy.split("script-src")[1].split(";")[0]
+    assert "unsafe" not in script and script.count("sha256-") == 2
+
+
+def test_figures_that_overflow_are_left_out(tmp_path):
+    """NaN never comes out of a record file; figures whose statistics overflow are not shown."""
+    content = made(samples.write(tmp_path / "a.jsonl", samples.hostile(1.7e308))).content
+    names = [column["name"] for column in content["columns"]]
+    row = next(row for row in content["cells"] if row[names.index("form")] == "x" * 64)
+    assert row[names.index("issue_median_ns")] is None
+    assert row[names.index("status")] == "unreliable"
+
+
+def test_json_in_a_page_cannot_end_its_element():
+    assert (
+        report_page.safe_json({"a": "</script><!--'&\u2028"})
+        == '{"a":"\\u003c/script\\u003e\\u003c!--\\u0027\\u0026\\u2028"}'
+    )
+    with pytest.raises(ValueError):
+        report_page.safe_json(float("nan"))
+
+
+# ---- the command -------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_page_and_pictures(command, tmp_path):
+    samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
+    done = command("report", "a.jsonl", "-o", "a.html", "--charts", "pictures")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "3 charts are in pictures" in done.stderr and "the report is a.html" in done.stderr
+    assert Page((tmp_path / "a.html").read_text()).sections[1:3] == ["findings", "handoff"]
+    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "pictures").glob("*.svg")}
+    assert (
+        set(drawn)
+        == {path.stem for path in (tmp_path / "pictures").glob("*.png")}
+        == {"handoff", "handoff-map", "handoff-map-store-load"}
+    )
+    assert all(b"<svg" in svg and svg.count(b"<path") > 4 for svg in drawn.values())
+    assert drawn["handoff-map"] != drawn["handoff-map-store-load"]
+    assert all(
+        path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "pictures").glob("*.png")
+    )
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (None, "No such file"),
+        (b"", "empty file"),
+        (b"hello\n", "not a record file"),
+        (b'{"benchmarks": []}\n', "not a line of records"),
+        (b"\x00\xff" * 99, "not a record file"),
+    ],
+)
+def test_input_that_is_no_record_file_is_refused(content, said, command, tmp_path):
+    if content is not None:
+        (tmp_path / "a.jsonl").write_bytes(content)
+    assert said in command.refused("report", "a.jsonl")
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(210, 524), (240, 1050), (118, 470), (5, 5.1), (0.26, 0.31), (1, 1500), (1, 1e6), (400, 9800)],
+)
+def test_a_logarithmic_axis_shows_two_places_at_least(low, high):
+    places = charts.ticks([low, None, -1, high])
+    assert places == sorted(places) and sum(low <= place <= high for place in places) >= 2
+
+
+def test_a_wide_matrix_is_laid_out_in_rows(tmp_path):
+    """Nine classes of contention abreast are wider than screens and paper; the script needs the
+    size of one."""
+    material = gather(
+        [samples.write(tmp_path / "a.jsonl", samples.sample("rmw"))], lambda text: None
+    )
+    spec = next(f for s in sections(material) if s.id == "matrix" for f in s.figures).spec
+    assert (
+        spec["columns"] <= 3 and spec["usermeta"]["abreast"] > 40 and spec["usermeta"]["left"] > 100
+    )
+
+
+def test_a_run_without_a_finished_cell_is_refused(command, tmp_path):
+    samples.write(tmp_path / "a.jsonl", samples.sample("rmw")[:1])
+    assert "no finished cell" in command.refused("report", "a.jsonl")
+
+
+def test_places_that_cannot_be_written_are_refused(command, tmp_path):
+    samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert "it is a directory" in command.refused("report", "a.jsonl", "-o", "folder")
+    assert "no such directory" in command.refused("report", "a.jsonl", "-o", "nowhere/a.html")
+    assert "one of the record files" in command.refused("report", "a.jsonl", "-o", "./a.jsonl")
+    assert "cannot write file" in command.refused("report", "a.jsonl", "--charts", "file")
+    assert "it is no regular file" in command.refused("report", "a.jsonl", "-o", "/dev/null")
+
+
+def test_an_interrupted_report_leaves_the_older_one_alone(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    """Ctrl-C between writing and replacing: nothing lies beside the page."""
+    from linewright.commands import report
+
+    def interrupted(*paths: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "r.html").write_text("old")
+    monkeypatch.setattr(report.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        report._write(str(tmp_path / "r.html"), "new")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_an_older_report_is_replaced_and_records_are_left_alone(command, tmp_path):
+    path = samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
+    before = Path(path).read_bytes()
+    (tmp_path / "report.html").write_text("old")
+    assert command("report", "a.jsonl").returncode == 0
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert Path(path).read_bytes() == before
+
+
+# ---- make measure ------------------------------------------------------------------------------
+
+
+def measure(folder: Path, report: str) -> subprocess.CompletedProcess[str]:
+    """scripts/measure.sh in a checkout whose command measures nothing and reports as told."""
+    (folder / "scripts").mkdir()
+    for name in ("measure.sh", "lib.sh"):
+        (folder / "scripts" / name).write_bytes((ROOT / "scripts" / name).read_bytes())
+    (folder / "scripts/measure.sh").chmod(0o755)
+    (folder / "build/native").mkdir(parents=True)
+    (folder / "build/native/build.ninja").touch()
+    tools = folder / "tools"
+    tools.mkdir()
+    (folder / ".venv/bin").mkdir(parents=True)
+    for path, text in (
+        (tools / "cmake", "exit 0"),
+        (
+            folder / ".venv/bin/linewright",
+            f'case $1 in measure) echo record >"$5"; exit 3 ;; report) {report} ;; esac',
+        ),
+    ):
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PLAN": "quick"}
+    return waiting.run(["scripts/measure.sh"], cwd=folder, env=env)
+
+
+def test_measuring_ends_with_a_report_and_with_the_codes_of_measuring(tmp_path):
+    done = measure(tmp_path, 'echo "reported $2 in $4"')
+    assert done.returncode == 3
+    assert "reported results/quick.jsonl in results/quick.html" in done.stdout
+
+
+def test_measuring_survives_a_report_that_fails(tmp_path):
+    done = measure(tmp_path, "exit 2")
+    assert done.returncode == 3
+    assert "the records are whole" in done.stderr
+    assert (tmp_path / "results/quick.jsonl").read_text() == "record\n"
+
+
+def test_more_records_than_a_page_can_hold_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = samples.write(tmp_path / "r.jsonl", samples.sample("rmw"))
+    size = Path(path).stat().st_size
+    monkeypatch.setattr("linewright.show.report.material.MOST_BYTES", 2 * size)
+    assert gather([path, path], lambda _: None).series  # the same lines count once
+    monkeypatch.setattr("linewright.show.report.material.MOST_BYTES", size // 2)
+    with pytest.raises(UserError, match="too many records for one page"):
+        gather([path], lambda _: None)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_charts_are_drawn(command):
+    """Drawing them takes a minute on a busy machine."""
+    answer = command("report", "no-such-records", "--charts", "/proc/none")
+    assert answer.returncode == 2 and "--charts: cannot write /proc/none" in answer.stderr
