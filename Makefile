@@ -17,14 +17,15 @@ help: ## what can be made
 setup: ## install what measuring needs: packages by apt (as root), Python parts into .venv
 	@scripts/setup.sh measure
 
-measure: setup ## build the probe, run a plan on this machine, show the table; keeps results/PLAN.jsonl
+measure: ## set up, build the probe, run a plan on this machine, show the table; keeps results/PLAN.jsonl
+	@scripts/setup.sh measure scripts/probe.sh
 	@scripts/measure.sh $(ARGS)
 
 check: ## format, lint, lengths, documentation, commit subjects: under a minute; ARGS names parts
 	@scripts/setup.sh check
 	@scripts/check.sh $(ARGS)
 
-test: ## every test: the check first, Python, native, i386, arm64 (emulated), sanitizers; ARGS names steps
+test: ## the tests of a change: check, native, Python, library for i386, arm64 and under ASan; ARGS=all: every test; or steps
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
 

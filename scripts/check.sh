@@ -4,7 +4,7 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-parts=(python-format python-lint c-format shell lengths circles openings words documentation subjects c-lint)
+parts=(python-format python-lint c-format shell workflows lengths imports openings words documentation subjects c-lint)
 PATH=$root/.venv/bin:$PATH
 
 # The last commit whose subject may be longer than 72 characters; later ones may not.
@@ -20,8 +20,10 @@ part() { # part NAME
         python-lint) ruff check --quiet . ;;
         c-format) c_files | xargs clang-format --dry-run -Werror ;;
         shell) bash_parses ;;
+        # No package that we can install brings it; where it is on the PATH, it looks.
+        workflows) ! command -v actionlint || actionlint ;;
         lengths) python scripts/check/function_length.py ;;
-        circles) python scripts/check/circles.py ;;
+        imports) lint-imports --no-cache ;;
         openings) python scripts/check/openings.py ;;
         words) python scripts/check/words.py ;;
         # Pages that are run as a whole want what the builds make: they are pytest's.
@@ -47,7 +49,7 @@ subjects() {
 
 # The library's C files alone: they need no build tree, and half a minute is what a check may take.
 c_lint() {
-    git ls-files -- 'src/common/*.c' 'src/atomic/*.c' 'src/percpu/*.c' 'src/srcu/*.c' 'src/cache/*.c' |
+    git ls-files -- 'src/common/*.c' 'src/atomic/*.c' 'src/percpu/*.c' 'src/srcu/*.c' 'src/rwlock/*.c' 'src/cache/*.c' |
         xargs -P "$(nproc)" -n 3 sh -c \
             'out=$(clang-tidy --quiet "$@" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc 2>&1) || { printf "%s\n" "$out"; exit 255; }' clang-tidy
 }

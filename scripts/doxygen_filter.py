@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints a header with its block comments as Doxygen reads them: the first one describes the file, the others what
-follows."""
+"""Prints a header with its block comments as Doxygen reads them: the first one describes the file,
+the others what follows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ COMMENT = re.compile(r"^([ \t]*)/\*(?!\*)(.*?)\*/[ \t]*$", re.MULTILINE | re.DOT
 
 
 def escaped(text: str) -> str:
-    """Comments are plain text with aligned tables: nothing in them is a command, a tag or a list."""
+    """Comments are plain text with aligned tables: nothing in them is a command, a tag or a
+    list."""
     for sign in '\\@<>&#%$"':
         text = text.replace(sign, "\\" + sign) if sign != "\\" else text.replace(sign, "\\\\")
     return text

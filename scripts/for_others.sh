@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # for_others.sh ARCH: what the command sends to other machines of an architecture: per line the CMake target, the name that
-# linewright/target/programs.py looks for beside the Python code, and the path in a build folder.
+# linewright/run/programs.py looks for beside the Python code, and the path in a build folder.
 set -euo pipefail
 
 arch=${1:?usage: for_others.sh ARCH}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes PACKAGE.md, the page that a package index shows: README.md without what works in the repository only.
+"""Writes PACKAGE.md, the page that a package index shows: README.md without what works in the
+repository only.
 
-The picture becomes its text, and a link to a file becomes the file's name or the link's words: an index has neither
-file.
-"""
+The picture becomes its text, and a link to a file becomes the file's name or the link's words: an
+index has neither file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ LAST = "## Where to go next"
 
 def made(readme: str, screen: str) -> str:
     """The page from README's text and the text of the screen that its picture shows."""
-    text = PICTURE.sub(lambda found: "".join(f"    {line}\n" for line in screen.splitlines()).rstrip("\n"), readme)
+    text = PICTURE.sub(
+        lambda found: "".join(f"    {line}\n" for line in screen.splitlines()).rstrip("\n"), readme
+    )
     before, heading, after = text.partition(LAST)
     before = LINK.sub(r"\1", before)
-    after = LINK.sub(r"\1: `\2`", re.sub(r"\]\(([^)]*)\)\s*·\s*\[", r"](\1)\n- [", after).replace("\n[", "\n- [", 1))
+    after = LINK.sub(
+        r"\1: `\2`",
+        re.sub(r"\]\(([^)]*)\)\s*·\s*\[", r"](\1)\n- [", after).replace("\n[", "\n- [", 1),
+    )
     return before + heading + after
 
 

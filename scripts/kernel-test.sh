@@ -19,7 +19,7 @@ if (($# == 0)); then
             kernels+=("$series:$arch:gcc" "$series:$arch:clang")
         done
     done
-    kernels+=(6.1:i386:gcc)
+    kernels+=(6.1:i386:gcc 6.1-rt:amd64:gcc)
     small=(6.1 6.12 7.3)
 fi
 

@@ -7,6 +7,7 @@ cd "$root"
 
 python=${PYTHON:-python3}
 logs=build/setup
+lock=build/lock
 
 say() {
     printf 'linewright: %s\n' "$*" >&2
@@ -21,27 +22,46 @@ stop() { # stop CODE MESSAGE…
 
 # Two runs at once in one checkout take turns where they install or build.
 alone() { # alone COMMAND…
-    { mkdir -p build && : >>build/lock; } 2>/dev/null ||
+    { mkdir -p build && : >>"$lock"; } 2>/dev/null ||
         stop 2 "$root/build cannot be written, and everything is built there: use a checkout of your own"
-    if command -v flock >/dev/null; then flock -o build/lock "$@"; else "$@"; fi
+    if command -v flock >/dev/null; then flock -o "$lock" "$@"; else "$@"; fi
 }
 
 # Why a log ends in failure, where it is something outside the checkout; empty when it is not.
 outside_reason() { # outside_reason LOG
     grep -m 1 -oE "No space left on device|Temporary failure (in name resolution|resolving '[^']*')|\
-Name or service not known|Network is unreachable|Connection (refused|timed out)|Read timed out" "$1" || true
+Name or service not known|Network is unreachable|Connection (refused|timed out)|Read timed out|\
+Couldn't download [^ ]*|Failed getting release file [^ ]*" "$1" || true
 }
 
 # Runs a command with its output in a log; on failure shows the log's end and stops.
 logged() { # logged NAME COMMAND…
-    local log=$logs/$1.log reason
+    local log=$logs/$1.log reason code=0
     shift
     mkdir -p "$logs"
-    if ! "$@" >"$log" 2>&1 </dev/null; then
+    "$@" >"$log" 2>&1 </dev/null || code=$?
+    if ((code)); then
         reason=$(outside_reason "$log")
         tail -n 15 "$log" >&2
-        stop 3 "failed: $*${reason:+: $reason} (the whole output is in $log)"
+        stop 3 "failed with exit code $code: $*${reason:+: $reason} (the whole output is in $log)"
     fi
+}
+
+# What runs beside this script. Each is a process group of its own, and a whole group can be ended: by Ctrl-C, or because another failed.
+companions=()
+end_companions() {
+    local group
+    for group in "${companions[@]}"; do kill -TERM -- "-$group" 2>/dev/null || true; done
+    wait
+}
+beside() { # beside COMMAND…; its process is $!
+    trap 'end_companions 2>/dev/null; exit 129' HUP
+    trap 'end_companions 2>/dev/null; exit 130' INT
+    trap 'end_companions 2>/dev/null; exit 143' TERM
+    set -m
+    "$@" </dev/null &
+    companions+=($!)
+    set +m
 }
 
 # In a network namespace of its own, which has no network.

@@ -1,4 +1,5 @@
-"""Writes the manual pages: one for each command, from its help, and one for each public header, from its comments.
+"""Writes the manual pages: one for each command, from its help, and one for each public header,
+from its comments.
 
 Usage: man.py FOLDER. The pages go into FOLDER/man1 and FOLDER/man3.
 """
@@ -26,7 +27,11 @@ FIRST = ["atomic", "percpu", "srcu", "cache", "policy", "wide"]
 def escaped(text: str) -> str:
     """Text as roff prints it unchanged."""
     text = (
-        text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
+        text.replace("\\", "\\e")
+        .replace("-", "\\-")
+        .replace("`", "\\(ga")
+        .replace("^", "\\(ha")
+        .replace("~", "\\(ti")
     )
     return "".join(f"\\[u{ord(c):04X}]" if ord(c) > 126 else c for c in text)
 
@@ -39,11 +44,15 @@ def line(text: str) -> str:
 
 def plain(text: str) -> str:
     """Markdown of one table cell as text."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("\\|", "|").strip()
+    return (
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("\\|", "|").strip()
+    )
 
 
 def head(name: str, section: int) -> str:
-    return f'.TH "{name.upper()}" "{section}" "" "Linewright {__version__}" "Linewright"\n.nh\n.ad l\n'
+    return (
+        f'.TH "{name.upper()}" "{section}" "" "Linewright {__version__}" "Linewright"\n.nh\n.ad l\n'
+    )
 
 
 def named(name: str, about: str) -> str:
@@ -65,8 +74,8 @@ def tagged(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def value_of(parameter: typer.core.TyperOption) -> str:
-    """What stands behind an option: nothing for a flag. Newer versions of Typer know a Python type, older ones
-    Click's."""
+    """What stands behind an option: nothing for a flag. Newer versions of Typer know a Python type,
+    older ones Click's."""
     if getattr(parameter, "is_flag", False) or getattr(parameter, "bare_type", None) is bool:
         return ""
     number = getattr(parameter, "min", None) is not None or isinstance(parameter.default, int)
@@ -95,7 +104,10 @@ def command_page(name: str, command: typer.core.TyperCommand) -> str:
     about, _, more = " ".join((command.help or "").split()).partition(". ")
     arguments, options = parameters(command)
     page = head(f"linewright-{name}", 1) + named(f"linewright-{name}", about)
-    page += f".SH SYNOPSIS\n.B linewright {escaped(name)}\n{line(' '.join(['[OPTIONS]', *arguments]))}\n"
+    page += (
+        ".SH SYNOPSIS\n.B linewright "
+        f"{escaped(name)}\n{line(' '.join(['[OPTIONS]', *arguments]))}\n"
+    )
     page += f".SH DESCRIPTION\n{line(about.rstrip('.') + '. ' + more)}\n"
     for inner, sub in sorted(getattr(command, "commands", {}).items()):
         given, inner_options = parameters(sub)
@@ -117,8 +129,15 @@ def main_page(commands: dict[str, typer.core.TyperCommand]) -> str:
     page += ".SH COMMANDS\n" + tagged(
         (name, " ".join((c.help or "").split(". ")[0].split())) for name, c in commands.items()
     )
-    page += ".SH OPTIONS\n" + tagged([("--version", "Print the version."), ("--help", "Show the commands, and exit.")])
-    page += ".SH EXIT STATUS\n" + tagged(rows("Exit codes")) + ".SH ENVIRONMENT\n" + tagged(rows("Environment"))
+    page += ".SH OPTIONS\n" + tagged(
+        [("--version", "Print the version."), ("--help", "Show the commands, and exit.")]
+    )
+    page += (
+        ".SH EXIT STATUS\n"
+        + tagged(rows("Exit codes"))
+        + ".SH ENVIRONMENT\n"
+        + tagged(rows("Environment"))
+    )
     also = ",\n".join(f".BR linewright\\-{escaped(name)} (1)" for name in commands)
     return page + f".SH SEE ALSO\n{also}\n"
 
@@ -135,7 +154,8 @@ def comment_lines(text: str) -> list[str]:
 
 
 def prose(lines: list[str]) -> str:
-    """Paragraphs filled; tables, code and lists, which are indented or hold runs of spaces, as they are."""
+    """Paragraphs filled; tables, code and lists, which are indented or hold runs of spaces, as they
+    are."""
     page = ""
     for block in "\n".join(lines).split("\n\n"):
         inner = [piece for piece in block.split("\n") if piece.strip()]
@@ -152,7 +172,9 @@ def declarations(text: str) -> list[str]:
     """What stands directly below a comment, up to a body, each on one line."""
     found = []
     for statement in re.findall(r"((?:LW_API|static inline)[^;{]*)[;{]", text):
-        found.append(" ".join(statement.replace("LW_API", "").replace("static inline", "").split()) + ";")
+        found.append(
+            " ".join(statement.replace("LW_API", "").replace("static inline", "").split()) + ";"
+        )
     return found
 
 
@@ -177,16 +199,23 @@ def header_page(path: Path) -> str:
     for match in others:
         declared = declarations(match[2])
         if declared:
-            functions += ".PP\n.nf\n" + "".join(f"\\fB{escaped(one)}\\fR\n" for one in declared) + ".fi\n"
+            functions += (
+                ".PP\n.nf\n" + "".join(f"\\fB{escaped(one)}\\fR\n" for one in declared) + ".fi\n"
+            )
             functions += ".RS\n" + prose(comment_lines(match[1])) + ".RE\n"
     page += ".SH FUNCTIONS\n" + functions.removeprefix(".PP\n") if functions else ""
     also = [stem for stem in FIRST if stem != path.stem]
-    return page + ".SH SEE ALSO\n" + ",\n".join(f".BR linewright_{stem} (3)" for stem in also) + "\n"
+    return (
+        page + ".SH SEE ALSO\n" + ",\n".join(f".BR linewright_{stem} (3)" for stem in also) + "\n"
+    )
 
 
 def main(folder: str) -> int:
     commands = dict(sorted(typer.main.get_command(app).commands.items()))
-    pages = {f"man1/linewright-{name}.1": command_page(name, command) for name, command in commands.items()}
+    pages = {
+        f"man1/linewright-{name}.1": command_page(name, command)
+        for name, command in commands.items()
+    }
     pages["man1/linewright.1"] = main_page(commands)
     for path in sorted(HEADERS.glob("*.h")):
         opening = COMMENT.search(path.read_text())

@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
-# measure.sh [option…]: builds the probe for this machine and runs a plan with it.
+# measure.sh [option…]: runs a plan with the probe of build/native and makes a page of its records.
 # PLAN names the plan (quick); everything else is for `linewright measure`.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 plan=${PLAN:-quick}
-
-[[ -e build/native/build.ninja ]] || logged configure alone cmake --preset native
-say 'building the probe'
-logged build alone cmake --build --preset native --target linewright-probe
 
 # Earlier results are never overwritten; --resume names the file that is continued.
 mkdir -p results

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what `linewright show RECORDS` prints for README: picture.py RECORDS [FOLDER] writes SVG, light and dark, and
-text.
+"""Draws what `linewright show RECORDS` prints for README: picture.py RECORDS [FOLDER] writes SVG,
+light and dark, and text.
 
-The text is for readers without pictures: the front page of the package (scripts/front_page.py) shows it.
+The text is for readers without pictures: the front page of the package (scripts/front_page.py)
+shows it.
 
-The window's title says what was run, on which machine and when, so that the picture cannot pass for another machine's.
-"""
+The window's title says what was run, on which machine and when, so that the picture cannot pass for
+another machine's."""
 
 from __future__ import annotations
 
@@ -17,16 +18,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
 
-from linewright.advice.screen import screens
 from linewright.analysis import loading
 from linewright.errors import LinewrightError
-from linewright.output.console import note
-from linewright.output.one_screen import WIDEST
-from linewright.output.screen import print_screens
+from linewright.say.machine_document import documents
+from linewright.show.console import note
+from linewright.show.one_screen import WIDEST
+from linewright.show.terminal import print_documents
 
 THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
-"""Rich's picture fetches its font; the picture must fetch nothing, and every line's length is fixed without it."""
+"""Rich's picture fetches its font; the picture must fetch nothing, and every line's length is fixed
+without it."""
 
 
 def recorded(records: str) -> tuple[Console, str]:
@@ -34,11 +36,17 @@ def recorded(records: str) -> tuple[Console, str]:
     loaded = loading.load([records], note)
     contexts = list(loaded.contexts.values())
     console = Console(
-        file=io.StringIO(), record=True, width=WIDEST, force_terminal=True, color_system="truecolor", highlight=False,
-        markup=False, emoji=False,
-    )  # fmt: skip
-    made = screens(loaded.summaries, contexts)
-    print_screens(made, console)
+        file=io.StringIO(),
+        record=True,
+        width=WIDEST,
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    made = documents(loaded.summaries, contexts)
+    print_documents(made, console)
     day = min(context.started_utc for context in contexts)[:10]
     return console, f"linewright measure · {made[0].title} · {day}"
 
@@ -61,7 +69,9 @@ def main(arguments: list[str]) -> int:
         return error.exit_code
     folder.mkdir(parents=True, exist_ok=True)
     files = {f"screen-{name}.svg": drawn(console, title, theme) for name, theme in THEMES.items()}
-    files["screen.txt"] = "".join(f"{line.rstrip()}\n" for line in console.export_text(clear=False).splitlines())
+    files["screen.txt"] = "".join(
+        f"{line.rstrip()}\n" for line in console.export_text(clear=False).splitlines()
+    )
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
         print(folder / name)

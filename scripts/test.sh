@@ -1,67 +1,96 @@
 #!/usr/bin/env bash
-# test.sh [step…]: builds and runs every test, one headed step after the other, and sums up.
+# test.sh [quick|rest|all|step…]: builds and runs tests, one headed step after the other, and sums up. Without words: quick.
 # A failing step does not keep the later ones from running.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# The quick lane is what a change is tested by; the rest is whole builds, emulated kernels, packages, browsers, and what
+# else takes minutes. `all` is both. CONTRIBUTING.md says what belongs where.
+quick=(check native library-i386 library-arm64 library-asan pytest)
+rest=(i386 arm64 asan native-long pytest-long tsan)
+# What needs the network for minutes: of `all`, and not of what continuous integration waits for.
+network=(roots)
+
 jobs=$(nproc)
 passed=() failed=() skipped=()
 
-configure_and_build() { # configure_and_build PRESET
-    local launcher=()
+build() { # build PRESET [target…]
+    local preset=$1 launcher=()
+    shift
     # Named, not left to the environment: a tree configured before ccache came takes it up too.
     if [[ -n ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER="$CMAKE_C_COMPILER_LAUNCHER"
             -DCMAKE_CXX_COMPILER_LAUNCHER="$CMAKE_CXX_COMPILER_LAUNCHER")
     fi
-    alone cmake --preset "$1" -DLINEWRIGHT_TESTS=ON "${launcher[@]}" >"$logs/configure-$1.log" 2>&1 ||
-        { cat "$logs/configure-$1.log"; return 1; }
-    alone cmake --build --preset "$1"
+    alone cmake --preset "$preset" -DLINEWRIGHT_TESTS=ON -DLINEWRIGHT_WERROR=ON "${launcher[@]}" \
+        >"$logs/configure-$preset.log" 2>&1 || { cat "$logs/configure-$preset.log"; return 1; }
+    alone cmake --build --preset "$preset" ${1:+--target "$@"}
 }
 
-run_ctest() { # run_ctest PRESET [prefix…]
-    local preset=$1
-    shift
-    "$@" ctest --preset "$preset" --no-tests=error -j "$jobs"
+# Labels of the tests that the quick lane leaves to the other.
+long='^(slow|system|packages)$'
+long_or_program='^(slow|system|packages|program)$'
+
+run_ctest() { # run_ctest PRESET [option…]
+    ctest --preset "$@" --no-tests=error -j "$jobs"
 }
 
 # ThreadSanitizer wants its shadow where address randomisation may have put something else.
 run_tsan() {
     local fixed=(setarch "$(uname -m)" -R)
     "${fixed[@]}" true 2>/dev/null || fixed=()
-    run_ctest tsan "${fixed[@]}"
+    "${fixed[@]}" ctest --preset tsan --no-tests=error -j "$jobs"
 }
 
 # By file: what a file sets up once is set up once. In the order of tests/py/conftest.py, not by the number of tests.
-run_pytest() {
-    .venv/bin/python -m pytest -n "$jobs" --dist loadfile --no-loadscope-reorder tests/py
+run_pytest() { # run_pytest MARKERS
+    .venv/bin/python -m pytest -n "$jobs" --dist loadfile --no-loadscope-reorder --durations 10 -m "$1" tests/py
+}
+
+# pytest waits much and the library's steps compute: once the native programs stand, they run beside each other.
+early=
+start_early() {
+    run_pytest 'not slow' >"$logs/pytest.log" 2>&1
+}
+await_early() {
+    local code=0
+    wait "$early" || code=$?
+    cat "$logs/pytest.log"
+    return "$code"
 }
 
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
-# The probes of every architecture are built before pytest, which tries each that it finds.
-steps=(check build-native build-i386 build-arm64 pytest native i386 arm64 build-asan asan build-tsan tsan)
-
 heading() {
     case $1 in
         check) echo 'check: format, lint, lengths, documentation, commit subjects' ;;
-        build-*) echo "build for ${1#build-}" ;;
+        native) echo 'this machine: build, ctest' ;;
+        native-long) echo 'this machine: ctest of what takes long' ;;
+        library-asan) echo 'AddressSanitizer and UBSan: library and readers of plans' ;;
+        library-arm64) echo 'arm64 under qemu-user, with and without LSE: library' ;;
+        library-*) echo "${1#library-}: library" ;;
+        i386) echo 'i386: whole build, ctest of the programs' ;;
+        arm64) echo 'arm64: whole build, ctest of the programs, and under an emulated kernel' ;;
+        asan) echo 'AddressSanitizer and UBSan: whole build, ctest of the programs' ;;
+        tsan) echo 'ThreadSanitizer: build, ctest' ;;
         pytest) echo 'pytest: the command, with the native probe' ;;
-        native) echo 'ctest: this machine' ;;
-        i386) echo 'ctest: i386, run natively' ;;
-        arm64) echo 'ctest: arm64 under qemu-user, with and without LSE' ;;
-        asan) echo 'ctest: AddressSanitizer and UBSan' ;;
-        tsan) echo 'ctest: ThreadSanitizer' ;;
+        roots) echo 'a clean root of another distribution, which one by the day' ;;
+        pytest-long) echo 'pytest: what takes long, and what wants the programs of other architectures' ;;
     esac
 }
 
 one() { # one STEP
     case $1 in
         check) scripts/check.sh ;;
-        build-*) configure_and_build "${1#build-}" ;;
-        pytest) run_pytest ;;
-        tsan) run_tsan ;;
-        *) run_ctest "$1" ;;
+        native) build native && run_ctest native -LE "$long" ;;
+        native-long) build native && run_ctest native -L "$long" ;;
+        library-*) build "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_or_program" ;;
+        pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow'; fi ;;
+        pytest-long) run_pytest 'slow or cross' ;;
+        tsan) build tsan && run_tsan ;;
+        # What most strangers do; all steps are for a release.
+        roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip} tests/packages/roots/run ;;
+        *) build "$1" && run_ctest "$1" -L "$long_or_program" ;;
     esac
 }
 
@@ -69,8 +98,14 @@ one() { # one STEP
 obstacle() {
     case $1 in
         *i386 | *arm64) [[ $(uname -m) == x86_64 ]] || echo "only built on x86-64 machines" ;;
+        roots)
+            if [[ $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
+                echo "asks for root and debootstrap"
+            elif ! unshare --mount --pid --fork mount -t tmpfs none /mnt 2>/dev/null; then
+                echo "nothing may be mounted here"
+            fi
+            ;;
     esac
-    [[ " ${failed[*]} " == *" build-$1 "* ]] && echo "its build failed"
     return 0
 }
 
@@ -78,10 +113,7 @@ run_step() { # run_step STEP
     local step=$1 why start=$SECONDS
     why=$(obstacle "$step")
     printf '\n=== %s\n' "$(heading "$step")"
-    if [[ $why == *failed ]]; then
-        echo "not run: $why"
-        failed+=("$step")
-    elif [[ -n $why ]]; then
+    if [[ -n $why ]]; then
         echo "not run: $why"
         skipped+=("$step")
     elif one "$step"; then
@@ -94,11 +126,25 @@ run_step() { # run_step STEP
 }
 
 mkdir -p "$logs"
-for step in "$@"; do
-    [[ " ${steps[*]} " == *" $step "* ]] || stop 2 "no test step '$step': ${steps[*]}"
+chosen=()
+for word in "${@:-quick}"; do
+    case $word in
+        quick) chosen+=("${quick[@]}") ;;
+        rest) chosen+=("${rest[@]}") ;;
+        all) chosen+=("${quick[@]}" "${rest[@]}" "${network[@]}") ;;
+        *)
+            [[ " ${quick[*]} ${rest[*]} ${network[*]} " == *" $word "* ]] ||
+                stop 2 "no test step '$word': quick, rest, all, ${quick[*]} ${rest[*]} ${network[*]}"
+            chosen+=("$word")
+            ;;
+    esac
 done
-for step in "${@:-${steps[@]}}"; do
-    run_step "$step" </dev/null
+for i in "${!chosen[@]}"; do
+    if [[ -z $early && ${chosen[i]} == library-* && " ${chosen[*]:i} " == *" pytest "* ]]; then
+        beside start_early
+        early=$!
+    fi
+    run_step "${chosen[i]}" </dev/null
 done
 
 printf '\n=== summary, after %d s\n' "$SECONDS"

@@ -1,4 +1,5 @@
-"""Completes a wheel: adds programs for other machines and manual pages, and names the oldest manylinux that it runs on.
+"""Completes a wheel: adds programs for other machines and manual pages, and names the oldest
+manylinux that it runs on.
 
 Usage: wheel.py WHEEL FOLDER --man MAN [NAME=PROGRAM …]
 """
@@ -18,20 +19,30 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from linewright.target.remote.place import loadable
+from linewright.elf.loadable import loadable
 
 OLDEST = 17
 """manylinux_2_17 is the oldest platform tag that installers still meet."""
-LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6"}
+LIBRARIES = {
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+}
 """What every platform of the tag has (PEP 600); anything else would have to come along."""
 GLIBCXX = {"3.4.19": 17, "3.4.24": 27, "3.4.26": 31, "3.4.28": 31, "3.4.29": 34, "3.4.30": 35}
-"""glibc of the manylinux platform whose libstdc++ has these symbol versions, from the policies of auditwheel."""
+"""glibc of the manylinux platform whose libstdc++ has these symbol versions, from the policies of
+auditwheel."""
 EPOCH = (2020, 1, 1, 0, 0, 0)
 """The files' time, so that the same input gives the same wheel."""
 
 
 def needs(data: bytes) -> tuple[set[str], int]:
-    """Libraries and the minor version of glibc that a program or library needs; static programs need nothing."""
+    """Libraries and the minor version of glibc that a program or library needs; static programs
+    need nothing."""
     try:
         image = ELFFile(io.BytesIO(data))
     except ELFError:
@@ -39,7 +50,11 @@ def needs(data: bytes) -> tuple[set[str], int]:
     dynamic = image.get_section_by_name(".dynamic")
     libraries = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")} if dynamic else set()
     versions = image.get_section_by_name(".gnu.version_r")
-    names = [aux.name for _, auxiliaries in versions.iter_versions() for aux in auxiliaries] if versions else []
+    names = (
+        [aux.name for _, auxiliaries in versions.iter_versions() for aux in auxiliaries]
+        if versions
+        else []
+    )
     minor = [int(name.split(".")[1]) for name in names if re.fullmatch(r"GLIBC_2\.[0-9.]+", name)]
     for name in names:
         if name.startswith("GLIBCXX_"):
@@ -65,7 +80,10 @@ def platform_tag(files: dict[str, bytes], machine: str) -> str:
     for name, data in files.items():
         libraries, minor = needs(data)
         if not libraries <= LIBRARIES | {f"ld-linux-{machine.replace('_', '-')}.so.2"}:
-            sys.exit(f"wheel: {name} needs {', '.join(sorted(libraries - LIBRARIES))}, which not every platform has")
+            sys.exit(
+                f"wheel: {name} needs {', '.join(sorted(libraries - LIBRARIES))}, which not "
+                "every platform has"
+            )
         least = max(least, minor)
     return f"manylinux_2_{least}_{machine}"
 
@@ -94,12 +112,15 @@ def complete(wheel: Path, folder: Path, man: Path, others: dict[str, Path]) -> P
         files[name] = loadable(path)
         programs.add(name)
     for page in sorted(man.rglob("*.[13]")):
-        files[f"{stem}-{version}.data/data/share/man/{page.parent.name}/{page.name}"] = page.read_bytes()
+        files[f"{stem}-{version}.data/data/share/man/{page.parent.name}/{page.name}"] = (
+            page.read_bytes()
+        )
     tag = platform_tag(files, machine)
     info = f"{stem}-{version}.dist-info"
     text = files[f"{info}/WHEEL"].decode()
     files[f"{info}/WHEEL"] = (
-        re.sub(r"^Tag: .*\n", "", text, flags=re.M).rstrip("\n").encode() + f"\nTag: {python}-{abi}-{tag}\n".encode()
+        re.sub(r"^Tag: .*\n", "", text, flags=re.M).rstrip("\n").encode()
+        + f"\nTag: {python}-{abi}-{tag}\n".encode()
     )
     del files[f"{info}/RECORD"]
     files[f"{info}/RECORD"] = record(files, f"{info}/RECORD")

@@ -11,7 +11,10 @@ mkdir -p "$folder"
 import tomllib
 
 with open("pyproject.toml", "rb") as file:
-    print(*tomllib.load(file)["project"]["dependencies"], sep="\n")
+    project = tomllib.load(file)["project"]
+# What is packaged without pip beside it carries the extras, too, but for clusters and Parquet.
+extras = project["optional-dependencies"]
+print(*project["dependencies"], *extras["images"], *extras["calibration"], sep="\n")
 PYTHON
 logged wheelhouse "$interpreter" -m pip download --disable-pip-version-check --no-input --only-binary :all: \
     --dest "$folder" --requirement "$folder/requirements.txt"

@@ -1,11 +1,11 @@
-"""Lists functions of more than 60 lines in Python, C and C++ files; exit code 1 if there is one that is not excused.
+"""Lists functions of more than 60 lines in Python, C and C++ files; exit code 1 if there is one
+that is not excused.
 
     function_length.py [--limit 60] [FILE…]         without files: every tracked one
 
-A function's lines run from its signature to its closing brace or last statement. C and C++ are read without a compiler:
-comments, literals and preprocessor lines are blanked, then a brace counts as a function's if a parameter list stands
-before it.
-"""
+A function's lines run from its signature to its closing brace or last statement. C and C++ are read
+without a compiler: comments, literals and preprocessor lines are blanked, then a brace counts as a
+function's if a parameter list stands before it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _AFTER_PARAMETERS = re.compile(
     r"->[^{;]*|__attribute__\s*\(\(.*?\)\)|LW_[A-Z_]+)\s*)*$",
     re.DOTALL,
 )
-_CONTROL = re.compile(r"^(?:else\s+)?(?:if|for|while|switch|catch|do|else|return|namespace|struct|class|union|enum)\b")
+_CONTROL = re.compile(
+    r"^(?:else\s+)?(?:if|for|while|switch|catch|do|else|return|namespace|struct|class|union|enum)\b"
+)
 _LAMBDA = re.compile(
     r"\]\s*(?:<[^<>]*>\s*)?(?:\((?:[^()]|\([^()]*\))*\)\s*)?(?:mutable|noexcept|constexpr|->[^{;]*|\s)*$"
 )
@@ -44,7 +46,8 @@ _INITIALISERS = re.compile(r"\)\s*(?:noexcept\s*)?:\s*[^;]*$", re.DOTALL)
 
 
 def blanked(text: str) -> str:
-    """The text with comments, literals and preprocessor lines made of spaces, so that offsets and lines stay."""
+    """The text with comments, literals and preprocessor lines made of spaces, so that offsets and
+    lines stay."""
     return _NO_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), _DIGITS.sub(" ", text))
 
 
@@ -54,7 +57,8 @@ def _head(code: str, start: int, brace: int) -> str:
 
 
 def c_functions(text: str) -> Iterator[tuple[str, int, int]]:
-    """Name, first and last line of each function with a body; what is nested in one belongs to it."""
+    """Name, first and last line of each function with a body; what is nested in one belongs to
+    it."""
     code = blanked(text)
     depth = 0
     inside: tuple[str, int, int] | None = None  # name, first line, depth at its brace
@@ -64,7 +68,9 @@ def c_functions(text: str) -> Iterator[tuple[str, int, int]]:
         if sign == "{":
             head = _head(code, start, at)
             if inside is None and _is_function(head):
-                first = code.count("\n", 0, at - len(head) - (len(code[start:at]) - len(code[start:at].rstrip())))
+                first = code.count(
+                    "\n", 0, at - len(head) - (len(code[start:at]) - len(code[start:at].rstrip()))
+                )
                 inside = (_name(head), first + 1, depth)
             depth += 1
         elif sign == "}":
@@ -86,7 +92,12 @@ def c_functions(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_function(head: str) -> bool:
-    if not head or _CONTROL.match(head) or head.endswith("=") or (_LAMBDA.search(head) and "=" in head):
+    if (
+        not head
+        or _CONTROL.match(head)
+        or head.endswith("=")
+        or (_LAMBDA.search(head) and "=" in head)
+    ):
         return False
     if _AFTER_PARAMETERS.search(head):
         return True
@@ -100,12 +111,18 @@ def _name(head: str) -> str:
         return ".".join(part.strip() for part in test[1].split(","))
     names = re.findall(r"(?<![.>])\b([A-Za-z_]\w*(?:::~?\w+)*|operator\S+)\s*\(", head)
     return next(
-        (name for name in names if name not in ("__attribute__", "alignas", "decltype", "requires", "noexcept")), "?"
+        (
+            name
+            for name in names
+            if name not in ("__attribute__", "alignas", "decltype", "requires", "noexcept")
+        ),
+        "?",
     )
 
 
 def python_functions(text: str) -> Iterator[tuple[str, int, int]]:
-    """Name, first and last line of every function, nested ones and methods included; decorators do not count."""
+    """Name, first and last line of every function, nested ones and methods included; decorators do
+    not count."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node.lineno, node.end_lineno or node.lineno
@@ -117,15 +134,23 @@ def functions(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def tracked() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.split("\n")
-    return [Path(name) for name in listed if name.endswith((".py", *C_SUFFIXES)) and Path(name).exists()]
+    listed = subprocess.run(
+        ["git", "ls-files"], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    return [
+        Path(name) for name in listed if name.endswith((".py", *C_SUFFIXES)) and Path(name).exists()
+    ]
 
 
 def excused() -> set[str]:
     """`path: name` of functions that may still be long: the list may only shrink."""
     if not EXCUSED.exists():
         return set()
-    return {line.strip() for line in EXCUSED.read_text().splitlines() if line.strip() and not line.startswith("#")}
+    return {
+        line.strip()
+        for line in EXCUSED.read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    }
 
 
 def main() -> int:
@@ -143,7 +168,10 @@ def main() -> int:
             key = f"{path}: {name}"
             used.add(key)
             if key not in allowed:
-                print(f"{path}:{first}: {name} has {last - first + 1} lines, the limit is {request.limit}")
+                print(
+                    f"{path}:{first}: {name} has {last - first + 1} lines, the limit is "
+                    f"{request.limit}"
+                )
                 failed = True
     for key in sorted(allowed - used) if not request.files else []:
         print(f"{EXCUSED.name}: {key} is no longer too long: remove it from the list")

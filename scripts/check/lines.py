@@ -1,5 +1,5 @@
-"""Counts lines of source and prose per room in two commits: `lines.py BASE [HEAD]`. Blank lines count; generated files
-do not exist."""
+"""Counts lines of source and prose per room in two commits: `lines.py BASE [HEAD]`. Blank lines
+count; generated files do not exist."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ def room(path: str) -> str:
         return "docs"
     if path.startswith("tests/") and "/examples/" not in path and path.endswith(ENDINGS):
         return "tests/" + path.split("/")[1]
-    return first if first in ROOMS and (path.endswith(ENDINGS) or "." not in path.split("/")[-1]) else ""
+    return (
+        first
+        if first in ROOMS and (path.endswith(ENDINGS) or "." not in path.split("/")[-1])
+        else ""
+    )
 
 
 def lines(commit: str) -> Counter[str]:
@@ -70,7 +74,10 @@ def main() -> int:
     for where in sorted({*before, *after}):
         change = (after[where] / before[where] - 1) if before[where] else 0
         print(f"{where:14}{before[where]:8}{after[where]:8}  {change:+.1%}")
-    for title, kept in (("outside tests", lambda w: w != "docs" and "tests/" not in w), ("all", lambda w: True)):
+    for title, kept in (
+        ("outside tests", lambda w: w != "docs" and "tests/" not in w),
+        ("all", lambda w: True),
+    ):
         b, a = (sum(n for w, n in side.items() if kept(w)) for side in (before, after))
         print(f"{title:14}{b:8}{a:8}  {a / b - 1:+.1%}")
     return 0

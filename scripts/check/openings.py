@@ -1,10 +1,9 @@
-"""Checks that every source file opens with a comment or docstring that says what it is for; exit code 1 if one does
-not.
+"""Checks that every source file opens with a comment or docstring that says what it is for; exit
+code 1 if one does not.
 
-What opens a file is its first text after an interpreter line, include guard or licence tag: a module docstring in
-Python, a comment in C, C++, assembly, CMake, shell and TOML. Whether the sentence is a good one is for a reader to
-judge.
-"""
+What opens a file is its first text after an interpreter line, include guard or licence tag: a
+module docstring in Python, a comment in C, C++, assembly, CMake, shell and TOML. Whether the
+sentence is a good one is for a reader to judge."""
 
 from __future__ import annotations
 
@@ -40,11 +39,16 @@ def wanted(path: Path) -> bool:
 
 
 def main() -> int:
-    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.split("\n")
+    listed = subprocess.run(
+        ["git", "ls-files"], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
     silent = [
         path
         for path in map(Path, listed)
-        if path.is_file() and wanted(path) and path.stat().st_size and len(_WORDS.findall(opening(path))) < 3
+        if path.is_file()
+        and wanted(path)
+        and path.stat().st_size
+        and len(_WORDS.findall(opening(path))) < 3
     ]
     for path in silent:
         print(f"{path}: does not open with a sentence that says what it is for")

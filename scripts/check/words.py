@@ -1,5 +1,5 @@
-"""Refuses words that docs/glossary.md replaces by others: private ones, and subjects that hide who acts; exit code 1 if
-there is one."""
+"""Refuses words that docs/glossary.md replaces by others: private ones, and subjects that hide who
+acts; exit code 1 if there is one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ INSTEAD = {
     r"(is|are|was|were|be|been) told(?! apart)": "is reported; the caller knows",
     r"times as (dear|much dear)": "times the cost",
 }
-_REFUSED = re.compile("|".join(rf"(?P<w{n}>\b{word}\b)" for n, word in enumerate(INSTEAD)), re.IGNORECASE)
+_REFUSED = re.compile(
+    "|".join(rf"(?P<w{n}>\b{word}\b)" for n, word in enumerate(INSTEAD)), re.IGNORECASE
+)
 _MEANT = re.compile(r'"nobody"|as_nobody|\bnobody = |\{nobody\}|user nobody\b|\bNOBODY\b')
 """The user of that name."""
 SKIPPED = (
@@ -33,7 +35,10 @@ SKIPPED = (
 def main() -> int:
     pattern = r"dear|hurried| had|twin|nobody|somebody|whoever|told"
     listed = subprocess.run(
-        ["git", "grep", "-niIE", pattern, "--", ".", *SKIPPED], capture_output=True, text=True, check=False
+        ["git", "grep", "-niIE", pattern, "--", ".", *SKIPPED],
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.splitlines()
     failed = False
     for line in listed:
