@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How often a repeat of a measurement has its median inside the interval that the first one stated, on simulated
-launches.
+"""How often a repeat of a measurement has its median inside the interval that the first one stated,
+on simulated launches.
 
     bench/claims/coverage.py [--pairs N] [--seed N]
 
-A measurement has some launches of 40 windows with 2 % noise; how launches differ is the column.  In percent of repeats.
-"""
+A measurement has some launches of 40 windows with 2 % noise; how launches differ is the column.  In
+percent of repeats."""
 
 from __future__ import annotations
 
@@ -50,14 +50,19 @@ def covered(launches: int, luck: Luck, pairs: int, rng: np.random.Generator) -> 
     """Share of pairs in which the second measurement's median lies in the first one's interval."""
     hits = 0
     for _ in range(pairs):
-        first, again = ([25 * m * np.exp(rng.normal(0, 0.02, 40)) for m in luck(launches, rng)] for _ in range(2))
+        first, again = (
+            [25 * m * np.exp(rng.normal(0, 0.02, 40)) for m in luck(launches, rng)]
+            for _ in range(2)
+        )
         found = repeat_interval(first)
         hits += found.low_ns <= median(medians_of(again)) <= found.high_ns
     return hits / pairs
 
 
 def main(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(words)
@@ -67,7 +72,10 @@ def main(words: Sequence[str]) -> int:
     for launches in LAUNCHES:
         shares = {name: covered(launches, luck, given.pairs, rng) for name, luck in KINDS.items()}
         missed |= launches >= 5 and min(shares.values()) < 0.94
-        print(f"| {launches} | {' | '.join(f'{100 * share:.1f}' for share in shares.values())} |", flush=True)
+        print(
+            f"| {launches} | {' | '.join(f'{100 * share:.1f}' for share in shares.values())} |",
+            flush=True,
+        )
     return int(missed)
 
 

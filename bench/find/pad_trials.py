@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help, and of a case that it
-must.
+"""Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help,
+and of a case that it must.
 
     pad_trials [--trials N] [--runs N] [--kinds A/B] [--operations N]
 
-Every trial is the command's own: unpadded and padded launches in turns, in random order within each round, four interim
-analyses that share an error rate of 5 %. Of a decoy each difference is false; the case with two counters of false
-sharing must be found. Rates have exact intervals (Clopper-Pearson, 95 %). The mean change over trials, with Student's
-t, shows an effect too small to be called.
+Every trial is the command's own: unpadded and padded launches in turns, in random order within each
+round, four interim analyses that share an error rate of 5 %. Of a decoy each difference is false;
+the case with two counters of false sharing must be found. Rates have exact intervals
+(Clopper-Pearson, 95 %). The mean change over trials, with Student's t, shows an effect too small to
+be called.
 
-Exit 1 when more decoys are called different than 5 % makes likely, or when the planted case is found in less than 95 %.
-"""
+Exit 1 when more decoys are called different than 5 % makes likely, or when the planted case is
+found in less than 95 %."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
+ROOT = next(
+    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
+)
 VENV = ROOT / ".venv" / "bin" / "python"
 if sys.prefix == sys.base_prefix and VENV.exists():
     os.execv(VENV, [str(VENV), *sys.argv])
@@ -32,13 +35,14 @@ sys.path[:0] = [str(ROOT)]
 import numpy as np  # noqa: E402
 from scipy import stats  # noqa: E402
 
-from linewright.analysis.paired import ALPHA, Paired  # noqa: E402
-from linewright.target.here import here  # noqa: E402
-from linewright.target.interrupts import Interrupts  # noqa: E402
-from linewright.target.programs import find_preload  # noqa: E402
-from linewright.trial import engine, pad  # noqa: E402
-from linewright.trial.files import Named, Session  # noqa: E402
-from linewright.trial.runner import Process  # noqa: E402
+from linewright.analysis.hypothesis_tests import ALPHA  # noqa: E402
+from linewright.run.interrupts import Interrupts  # noqa: E402
+from linewright.run.place import Place  # noqa: E402
+from linewright.run.programs import find_preload  # noqa: E402
+from linewright.trial import engine, heap_padding  # noqa: E402
+from linewright.trial.interim_analysis import AgainstBaseline  # noqa: E402
+from linewright.trial.runner import Helper, Runs  # noqa: E402
+from linewright.trial.trial_file import Session, TrialSetting  # noqa: E402
 
 SAME = "counter, the same setting twice"
 DECOYS = (SAME, "counter", "fields", "mutex", "told", "apart")
@@ -46,21 +50,28 @@ PLANTED = "neighbours"
 FOUND = 0.95
 
 
+HELPER = Helper(Place())
+
+
 def program() -> Path:
-    candidates = (ROOT / f"build/{preset}/bench/find/programs/pad_decoys" for preset in ("bench", "native"))
+    candidates = (
+        ROOT / f"build/{preset}/bench/find/programs/pad_decoys" for preset in ("bench", "native")
+    )
     return next(path for path in candidates if path.exists())
 
 
-def padded_and_not(path: Path) -> list[Named]:
+def padded_and_not(path: Path) -> list[TrialSetting]:
     """The settings that the command compares."""
-    return pad.settings(["make"], str(path), str(find_preload("heap")), os.environ.get("LD_PRELOAD", ""))
+    return heap_padding.settings(
+        ["make"], str(path), str(find_preload("heap")), os.environ.get("LD_PRELOAD", "")
+    )
 
 
 def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
     """One trial as the command plans it."""
     settings = padded_and_not(path)
     if kind == SAME:
-        settings = [settings[0], Named(name="again", environment=settings[0].environment)]
+        settings = [settings[0], TrialSetting(name="again", environment=settings[0].environment)]
     return Session(
         linewright_trial=1,
         session=secrets.token_hex(8),
@@ -75,27 +86,37 @@ def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
         precision=0.01,
         warmup_rounds=1,
         seed=secrets.randbits(53),
-        **here(),
+        **HELPER.about,
     )
 
 
-def trial(kind: str, options: argparse.Namespace, path: Path, interrupts: Interrupts) -> Paired:
+def trial(
+    kind: str, options: argparse.Namespace, path: Path, interrupts: Interrupts
+) -> AgainstBaseline:
     about = session(kind, options, path)
-    finished = engine.run(about, Process(str(path), about.command, "wall", interrupts))
+    finished = engine.run(about, Runs(HELPER, about.command, "wall", interrupts))
     if finished.interrupted:
         raise KeyboardInterrupt
     return finished.verdict.comparisons[0]
 
 
 def check_planted(path: Path) -> None:
-    """The planted words share a line of 64 bytes until they are padded: a control without its cause would prove
-    nothing."""
+    """The planted words share a line of 64 bytes until they are padded: a control without its cause
+    would prove nothing."""
     unpadded, padded = padded_and_not(path)
     for setting, wanted in ((unpadded, "lines 1\n"), (padded, "lines 2\n")):
         command = [str(path), PLANTED, "1000"]
-        done = subprocess.run(command, env=os.environ | setting.environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command,
+            env=os.environ | setting.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         if done.stdout != wanted:
-            sys.exit(f"{PLANTED}, {setting.name}: {done.stdout.strip()!r} instead of {wanted.strip()!r}")
+            sys.exit(
+                f"{PLANTED}, {setting.name}: {done.stdout.strip()!r} instead of {wanted.strip()!r}"
+            )
 
 
 def rate(hits: int, trials: int) -> str:
@@ -103,16 +124,19 @@ def rate(hits: int, trials: int) -> str:
     return f"{hits} of {trials} (exact 95 % interval {100 * low:.1f} to {100 * high:.1f} %)"
 
 
-def mean_change(found: list[Paired]) -> str:
+def mean_change(found: list[AgainstBaseline]) -> str:
     """Over trials: each trial's estimate is one figure."""
     logs = np.log1p([c.change_percent.value / 100 for c in found if c.change_percent])
     if logs.size < 2:
         return "no mean"
     half = stats.t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size)
     middle, low, high = (100 * np.expm1(logs.mean() + d) for d in (0.0, -half, half))
-    wide = statistics.median(c.change_percent.high - c.change_percent.low for c in found if c.change_percent)
+    wide = statistics.median(
+        c.change_percent.high - c.change_percent.low for c in found if c.change_percent
+    )
     return (
-        f"mean change {middle:+.2f} % ({low:+.2f} to {high:+.2f}), median width of a trial's interval {wide:.1f} points"
+        f"mean change {middle:+.2f} % ({low:+.2f} to {high:+.2f}), median width of a trial's "
+        f"interval {wide:.1f} points"
     )
 
 
@@ -120,12 +144,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20, help="trials of each kind")
     parser.add_argument("--runs", type=int, default=20, help="rounds of each trial")
-    parser.add_argument("--kinds", default="", help="only these, separated by /: " + "/".join((*DECOYS, PLANTED)))
+    parser.add_argument(
+        "--kinds", default="", help="only these, separated by /: " + "/".join((*DECOYS, PLANTED))
+    )
     parser.add_argument("--operations", type=int, default=5_000_000, help="of each thread")
     options = parser.parse_args()
     path, wrong, total, found = program(), 0, 0, []
-    os.environ.setdefault("LINEWRIGHT_FIND_HEAP_LIBRARY", str(path.parents[3] / "find" / "liblinewright_find_heap.so"))
-    print(f"{options.trials} trials of {options.runs} rounds each, {options.operations} operations a thread,"
+    os.environ.setdefault(
+        "LINEWRIGHT_FIND_HEAP_LIBRARY", str(path.parents[3] / "find" / "liblinewright_find_heap.so")
+    )
+    print(f"{options.trials} trials of {options.runs} rounds each, {options.operations} "
+"operations a thread,"
           f" {os.cpu_count()} CPUs,"
           f" load {os.getloadavg()[0]:.1f} at the beginning")  # fmt: skip
     with Interrupts() as interrupts:
@@ -136,8 +165,11 @@ def main() -> int:
                 check_planted(path)
             began = time.monotonic()
             answers = [trial(kind, options, path, interrupts) for _ in range(options.trials)]
-            better, worse = (sum(a.different and a.better is side for a in answers) for side in (True, False))
-            print(f"{kind:32s} better {better}, worse {worse} of {len(answers)}; {mean_change(answers)};"
+            better, worse = (
+                sum(a.different and a.better is side for a in answers) for side in (True, False)
+            )
+            print(f"{kind:32s} better {better}, worse {worse} of {len(answers)}; "
+f"{mean_change(answers)};"
                   f" {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
             if kind == PLANTED:
                 found = [a.different and a.better for a in answers]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How much of what is planted does `linewright find` report, and how much of what it reports is planted? Counts with
-exact intervals.
+"""How much of what is planted does `linewright find` report, and how much of what it reports is
+planted? Counts with exact intervals.
 
     recall [--repeats N] [--seconds S] [--threads N] [--sources timer,signal,exact] [--only WORD]
 
-Recall: runs in which the planted line is named and its kind is right. Precision: reported lines that are planted, among
-all that are reported; in the controls nothing may be. The table is Markdown, as docs/guide/find.md has it.
-"""
+Recall: runs in which the planted line is named and its kind is right. Precision: reported lines
+that are planted, among all that are reported; in the controls nothing may be. The table is
+Markdown, as docs/guide/find.md has it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
+ROOT = next(
+    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
+)
 VENV = ROOT / ".venv" / "bin" / "python"
 if sys.prefix == sys.base_prefix and VENV.exists():
     os.execv(VENV, [str(VENV), *sys.argv])
@@ -33,7 +35,8 @@ BESIDE = {
     "mutex": ("planted_",),
     "std_mutex": ("planted_",),
 }
-"""Lines that a kind shares truly besides the named one: the queue's own memory, the neighbours of a lock."""
+"""Lines that a kind shares truly besides the named one: the queue's own memory, the neighbours of a
+lock."""
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
     "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
 
@@ -42,7 +45,9 @@ def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[
     """Object and kind of every line that one run reports as travelling."""
     before = [str(PLANTED.with_name("find_deny_perf"))] if source == "signal" else []
     more = ["--exact"] if source == "exact" else []
-    seconds = options.seconds if source != "signal" else 2 * options.seconds  # it has a quarter of the samples
+    seconds = (
+        options.seconds if source != "signal" else 2 * options.seconds
+    )  # it has a quarter of the samples
     command = [
         *before,
         sys.executable,
@@ -78,8 +83,16 @@ class Counts:
 
     def take(self, kind: str, lines: list[tuple[str, str]]) -> None:
         name, wanted = SHARING.get(kind, ("", ""))
-        hits = [said for said in lines if name and any(n in said[0] for n in _names(name)) and said[1] == wanted]
-        beside = [said for said in lines if said not in hits and any(b in said[0] for b in BESIDE.get(kind, ()))]
+        hits = [
+            said
+            for said in lines
+            if name and any(n in said[0] for n in _names(name)) and said[1] == wanted
+        ]
+        beside = [
+            said
+            for said in lines
+            if said not in hits and any(b in said[0] for b in BESIDE.get(kind, ()))
+        ]
         self.runs[kind] += 1
         self.found[kind] += bool(hits) if name else not lines
         self.reported += len(lines)
@@ -103,7 +116,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kinds that hold this word")
     options = parser.parse_args()
     if not (PLANTED.exists() and SAMPLER.exists()):
-        print("not run: the planted programs are the tests' (cmake --preset native -DLINEWRIGHT_TESTS=ON)")
+        print(
+            "not run: the planted programs are the tests' (cmake --preset native "
+            "-DLINEWRIGHT_TESTS=ON)"
+        )
         return 0
     sources = options.sources.split(",")
     counts = {source: Counts() for source in sources}
@@ -114,15 +130,25 @@ def main() -> int:
             for _ in range(options.repeats):
                 counts[source].take(kind, reported(source, kind, options))
         cells = [f"{counts[s].found[kind]} of {counts[s].runs[kind]}" for s in sources]
-        print(f"| {kind if kind in SHARING else kind + ' (nothing)'} | {' | '.join(cells)} |", flush=True)
+        print(
+            f"| {kind if kind in SHARING else kind + ' (nothing)'} | {' | '.join(cells)} |",
+            flush=True,
+        )
     for title, members in (("recall", SHARING), ("controls without a report", CONTROLS)):
         some = [k for k in kinds if k in members]
         if some:
-            cells = [rate(sum(counts[s].found[k] for k in some), sum(counts[s].runs[k] for k in some)) for s in sources]
+            cells = [
+                rate(sum(counts[s].found[k] for k in some), sum(counts[s].runs[k] for k in some))
+                for s in sources
+            ]
             print(f"| **{title}** | {' | '.join(cells)} |")
     print(
         "| **precision** |"
-        f" {' | '.join(rate(c.right, c.reported) if c.reported else 'nothing reported' for c in counts.values())} |"
+        " "
+        + " | ".join(
+            rate(c.right, c.reported) if c.reported else "nothing reported" for c in counts.values()
+        )
+        + " |"
     )
     for source, found in counts.items():
         for said, number in found.wrong.most_common():

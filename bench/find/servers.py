@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What does `linewright find` say of real servers under load? Debian's redis, memcached, PostgreSQL and nginx, each
-with two workers.
+"""What does `linewright find` say of real servers under load? Debian's redis, memcached, PostgreSQL
+and nginx, each with two workers.
 
     servers [--seconds S] [NAME…]
 
-Needs redis-server redis-tools memcached libmemcached-tools postgresql-15 nginx-light apache2-utils, and root. A server
-that is not installed is skipped. Every server listens on this machine alone, in a folder of its own that is removed.
-"""
+Needs redis-server redis-tools memcached libmemcached-tools postgresql-15 nginx-light apache2-utils,
+and root. A server that is not installed is skipped. Every server listens on this machine alone, in
+a folder of its own that is removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
+ROOT = next(
+    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
+)
 VENV = ROOT / ".venv" / "bin" / "python"
 PORT = 17_760
 POSTGRES = "/usr/lib/postgresql/15/bin"
@@ -63,7 +65,20 @@ SERVERS = {
             "--dir",
             "{folder}",
         ),
-        ("redis-benchmark", "-p", "{port}", "-c", "32", "-P", "8", "-n", "100000000", "-t", "set,get", "-q"),
+        (
+            "redis-benchmark",
+            "-p",
+            "{port}",
+            "-c",
+            "32",
+            "-P",
+            "8",
+            "-n",
+            "100000000",
+            "-t",
+            "set,get",
+            "-q",
+        ),
     ),
     "memcached": Server(
         ("memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", "{port}", "-t", "2"),
@@ -85,7 +100,8 @@ SERVERS = {
         (
             "sh",
             "-c",
-            "pgbench -h 127.0.0.1 -p {port} -U postgres -i -q postgres && exec pgbench -h 127.0.0.1 -p {port}"
+            "pgbench -h 127.0.0.1 -p {port} -U postgres -i -q postgres && exec pgbench -h "
+            "127.0.0.1 -p {port}"
             " -U postgres -S -c 8 -j 1 -T 600 postgres",
         ),
         prepare=(f"{POSTGRES}/initdb", "-D", "{folder}/data", "-A", "trust", "-N"),
@@ -126,7 +142,8 @@ def look_at(server: Server, port: int, seconds: float, folder: Path) -> None:
     """Starts one server and its load, and prints find's page."""
     fill = {"folder": str(folder), "port": port}
     start, load, prepare = (
-        [word.format(**fill) for word in words] for words in (server.start, server.load, server.prepare)
+        [word.format(**fill) for word in words]
+        for words in (server.start, server.load, server.prepare)
     )
     (folder / "conf").write_text(NGINX.format(**fill))
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
@@ -137,7 +154,9 @@ def look_at(server: Server, port: int, seconds: float, folder: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     if server.heap:  # time for the load to begin is part of the run
         command = find(["--heap", "--for", f"{seconds + 3:g}s", "--", *start])
-        page = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        page = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
         wait_for(port)
         client = subprocess.Popen(load, **quiet)
         print(page.communicate()[0])
@@ -147,7 +166,11 @@ def look_at(server: Server, port: int, seconds: float, folder: Path) -> None:
         client = subprocess.Popen(load, **quiet)
         time.sleep(3)
         command = find(["--pid", str(process.pid), "--for", f"{seconds:g}s"])
-        print(subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout)
+        print(
+            subprocess.run(
+                command, capture_output=True, text=True, env=environment, check=False
+            ).stdout
+        )
         end(process)
     end(client)
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Does a repeat fall where the first run said it would? Measures a few cells again and again and counts.
+"""Does a repeat fall where the first run said it would? Measures a few cells again and again and
+counts.
 
-Uncontended: the spread of medians over runs. Contended: launches one after the other for LINEWRIGHT_MINUTES (default
-20), of which runs are then made as different plans spread theirs: five in a row, five 10 s apart (`quick`), eight 30 s
-apart (`rmw`). For each way: how often one run's interval covers the median of another run that does not overlap it in
-time. Exit 1 when intervals that promise a repeat cover fewer than they promise (docs/reference/method.md); those that
-hold for their own run only are counted beside them.
-LINEWRIGHT_TRACE names a file of earlier launches to count instead of measuring.
-"""
+Uncontended: the spread of medians over runs. Contended: launches one after the other for
+LINEWRIGHT_MINUTES (default 20), of which runs are then made as different plans spread theirs: five
+in a row, five 10 s apart (`quick`), eight 30 s apart (`rmw`). For each way: how often one run's
+interval covers the median of another run that does not overlap it in time. Exit 1 when intervals
+that promise a repeat cover fewer than they promise (docs/reference/method.md); those that hold for
+their own run only are counted beside them. LINEWRIGHT_TRACE names a file of earlier launches to
+count instead of measuring."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-ROOT = next(parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists())
+ROOT = next(
+    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
+)
 VENV = ROOT / ".venv" / "bin" / "python"
 if sys.prefix == sys.base_prefix and VENV.exists():
     os.execv(VENV, [str(VENV), *sys.argv])
@@ -45,7 +48,14 @@ ALONE = [
 ]
 SHARED = [
     Cell(operation="add", form="lock_add", order="full", contender="same_line", threads=2, lines=8),
-    Cell(operation="cmpxchg", form="cmpxchg_loop_read_first", order="full", contender="same_line", threads=2, lines=8),
+    Cell(
+        operation="cmpxchg",
+        form="cmpxchg_loop_read_first",
+        order="full",
+        contender="same_line",
+        threads=2,
+        lines=8,
+    ),
     Cell(
         operation="fetch_add",
         form="lock_xadd",
@@ -69,16 +79,25 @@ def probe() -> Path:
 
 def parse(lines: list[bytes]) -> tuple[list[Context], list[Record]]:
     values = [decode_line(line, "probe") for line in lines]
-    return [x for x in values if isinstance(x, Context)], [x for x in values if isinstance(x, Record)]
+    return [x for x in values if isinstance(x, Context)], [
+        x for x in values if isinstance(x, Record)
+    ]
 
 
 def launch(cells: list[Cell], number: int) -> list[bytes]:
     """Run the probe once."""
     plan = Plan(
-        linewright_plan=2, name="repeatability", cells=cells, seed=number, launch=number % 1000, budget_s=20.0,
-        min_windows=12 if cells is SHARED else 6, max_windows=12 if cells is SHARED else 64, window_ms=2.0,
+        linewright_plan=2,
+        name="repeatability",
+        cells=cells,
+        seed=number,
+        launch=number % 1000,
+        budget_s=20.0,
+        min_windows=12 if cells is SHARED else 6,
+        max_windows=12 if cells is SHARED else 64,
+        window_ms=2.0,
         contended_window_ms=15.0,
-    )  # fmt: skip
+    )
     return subprocess.run(
         [probe()], input=msgspec.json.encode(plan), capture_output=True, check=True
     ).stdout.splitlines()
@@ -106,7 +125,8 @@ def uncontended() -> bool:
 
 
 def trace() -> list[Launch]:
-    """Launches of the contended cells one after the other, also kept in a file; or those of such a file."""
+    """Launches of the contended cells one after the other, also kept in a file; or those of such a
+    file."""
     launches: list[Launch] = []
     if TRACE:
         lines = Path(TRACE).read_bytes().splitlines()
@@ -116,7 +136,9 @@ def trace() -> list[Launch]:
             lines += launch(SHARED, number)
             number += 1
             print(
-                f"contended: {(time.monotonic() - start) / 60:.1f} of {MINUTES:g} minutes", file=sys.stderr, flush=True
+                f"contended: {(time.monotonic() - start) / 60:.1f} of {MINUTES:g} minutes",
+                file=sys.stderr,
+                flush=True,
             )
         Path(KEPT).write_bytes(b"\n".join(lines) + b"\n")
     contexts, records = parse(lines)
@@ -132,8 +154,8 @@ def trace() -> list[Launch]:
 def runs(
     launches: list[Launch], count: int, apart_s: float, every_s: float
 ) -> list[tuple[float, float, list[Summary]]]:
-    """Runs of `count` launches, each begun at least `apart_s` after the one before; a run begins `every_s` after the
-    last."""
+    """Runs of `count` launches, each begun at least `apart_s` after the one before; a run begins
+    `every_s` after the last."""
     made, begin = [], launches[0][0]
     while True:
         chosen: list[Launch] = []
@@ -151,12 +173,14 @@ def runs(
 def covers(first: list[Summary], second: list[Summary]) -> list[bool]:
     """Per cell: is the second run's median inside the first one's interval?"""
     again = {s.id: s.issue.median_ns for s in second if s.issue}
-    return [s.issue.low_ns <= again[s.id] <= s.issue.high_ns for s in first if s.issue and s.id in again]
+    return [
+        s.issue.low_ns <= again[s.id] <= s.issue.high_ns for s in first if s.issue and s.id in again
+    ]
 
 
 def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
-    """Whether too few repeats were covered, over all pairs of runs apart in time; exact bounds over runs in
-    succession."""
+    """Whether too few repeats were covered, over all pairs of runs apart in time; exact bounds over
+    runs in succession."""
     apart = [(a, b) for a in made for b in made if b[0] > a[1] or a[0] > b[1]]
     pairs = [c for a, b in apart for c in covers(a[2], b[2])]
     after, following = [], made[:1]
@@ -168,9 +192,14 @@ def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
     if not pairs:
         print(f"{name}: too few launches to make two runs of")
         return False
-    low, high = stats.binomtest(sum(after), len(after)).proportion_ci(0.95, "exact") if after else (0.0, 1.0)
+    low, high = (
+        stats.binomtest(sum(after), len(after)).proportion_ci(0.95, "exact")
+        if after
+        else (0.0, 1.0)
+    )
     print(
-        f"{name}: {len(made)} runs, promise {'/'.join(promised)}; the interval covered {np.mean(pairs):.1%} of"
+        f"{name}: {len(made)} runs, promise {'/'.join(promised)}; the interval covered "
+        f"{np.mean(pairs):.1%} of"
         f" {len(pairs)} pairs,"
         f" {sum(after)} of {len(after)} in succession (exact 95 % bounds {low:.1%} to {high:.1%})"
     )
@@ -178,10 +207,15 @@ def count(name: str, made: list[tuple[float, float, list[Summary]]]) -> bool:
 
 
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     failed = False if TRACE else uncontended()
     launches = trace()
-    print(f"contended: {len(launches)} launches within {(launches[-1][0] - launches[0][0]) / 60:.1f} minutes")
+    print(
+        f"contended: {len(launches)} launches within "
+        f"{(launches[-1][0] - launches[0][0]) / 60:.1f} minutes"
+    )
     for name, number, apart_s, every_s in (
         ("in a row", 5, 0.0, 20.0),
         ("10 s apart", 5, 10.0, 20.0),

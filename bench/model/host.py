@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Sets what a calibrated x86-64 machine predicts of a contended matrix against records of it, by where its CPUs really
-were.
+"""Sets what a calibrated x86-64 machine predicts of a contended matrix against records of it, by
+where its CPUs really were.
 
     bench/model/host.py RECORDS [MACHINE]      # plan quick of the machine; default x86-server-2025
 
-A hypervisor moves virtual CPUs between cores under one last-level cache and cores under two, and the guest does not see
-it. Each launch's cells of one point (they are interleaved) are taken to have been in the one placement that fits them
-all better: one bit for fifteen figures.
-"""
+A hypervisor moves virtual CPUs between cores under one last-level cache and cores under two, and
+the guest does not see it. Each launch's cells of one point (they are interleaved) are taken to have
+been in the one placement that fits them all better: one bit for fifteen figures."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ import msgspec  # noqa: E402
 from linewright.model import machine_file  # noqa: E402
 from linewright.model.simulator import Simulator  # noqa: E402
 from linewright.records import files  # noqa: E402
+from linewright.run.programs import find_model  # noqa: E402
 from linewright.schema import Plan, Record  # noqa: E402
-from linewright.target.programs import find_model  # noqa: E402
 
 PLACEMENTS = ("same_l3", "other_l3")
 RATIOS = (
@@ -64,7 +63,10 @@ def predictions(name: str, records: list[Record]) -> dict[tuple[str, str], float
     plan = Plan(
         linewright_plan=2,
         name="host",
-        cells=[msgspec.structs.replace(cells[cell_id], placement=placement) for cell_id, placement in keys],
+        cells=[
+            msgspec.structs.replace(cells[cell_id], placement=placement)
+            for cell_id, placement in keys
+        ],
     )
     with Simulator(find_model()) as simulator:
         figures = simulator.ask(machine_file.resolve(machine), plan)
@@ -72,7 +74,9 @@ def predictions(name: str, records: list[Record]) -> dict[tuple[str, str], float
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("records", nargs="?", help="record file; without one nothing is compared")
     parser.add_argument("machine", nargs="?", default="x86-server-2025")
     given = parser.parse_args()
@@ -94,10 +98,13 @@ def main() -> int:
             placement: {record.cell.form: predicted[record.id, placement] for record in block}
             for placement in PLACEMENTS
         }
-        misses = {p: sum(abs(math.log(of[p][form] / ns)) for form, ns in seen.items()) for p in PLACEMENTS}
+        misses = {
+            p: sum(abs(math.log(of[p][form] / ns)) for form, ns in seen.items()) for p in PLACEMENTS
+        }
         where = min(misses, key=misses.get)
         print(
-            f"launch {launch}, work {work}: {where}, {100 * math.expm1(misses[where] / len(seen)):.0f} % off on average"
+            f"launch {launch}, work {work}: {where}, "
+            f"{100 * math.expm1(misses[where] / len(seen)):.0f} % off on average"
         )
         for record in block:
             form = record.cell.form
@@ -105,7 +112,9 @@ def main() -> int:
             fitting[record.id].append(of[where][form])
             errors[record.id].append(abs(of[where][form] / seen[form] - 1))
         ratios += [
-            (of[where][a] / of[where][b]) / (seen[a] / seen[b]) - 1 for a, b in RATIOS if a in seen and b in seen
+            (of[where][a] / of[where][b]) / (seen[a] / seen[b]) - 1
+            for a, b in RATIOS
+            if a in seen and b in seen
         ]
     print(f"\n{'cell':72} {'measured':>9} {'model':>9} {'error':>7}")
     for cell_id, values in measured.items():
@@ -113,18 +122,22 @@ def main() -> int:
         print(f"{cell_id:72} {a:9.2f} {b:9.2f} {100 * (b / a - 1):+6.0f} %")
     every = [error for values in errors.values() for error in values]
     of_medians = [
-        abs(statistics.median(fitting[cell_id]) / statistics.median(values) - 1) for cell_id, values in measured.items()
+        abs(statistics.median(fitting[cell_id]) / statistics.median(values) - 1)
+        for cell_id, values in measured.items()
     ]
     print(
-        f"\n{len(of_medians)} cells, medians over launches: error {100 * statistics.median(of_medians):.0f} % median,"
+        f"\n{len(of_medians)} cells, medians over launches: error "
+        f"{100 * statistics.median(of_medians):.0f} % median,"
         f" {100 * max(of_medians):.0f} % worst"
     )
     print(
-        f"{len(every)} cells of single launches: error {100 * statistics.median(every):.0f} % median,"
+        f"{len(every)} cells of single launches: error {100 * statistics.median(every):.0f} % "
+        "median,"
         f" {100 * max(every):.0f} % worst"
     )
     print(
-        f"load first over guess first, {len(ratios)} pairs: error {100 * statistics.median(map(abs, ratios)):.0f} %"
+        f"load first over guess first, {len(ratios)} pairs: error "
+        f"{100 * statistics.median(map(abs, ratios)):.0f} %"
         " median,"
         f" {100 * max(map(abs, ratios)):.0f} % worst"
     )

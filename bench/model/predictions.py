@@ -23,16 +23,35 @@ import numpy as np  # noqa: E402
 from linewright.model import machine_file  # noqa: E402
 from linewright.model.ensemble import bands, draws  # noqa: E402
 from linewright.model.simulator import Simulator  # noqa: E402
+from linewright.run.programs import find_model  # noqa: E402
 from linewright.schema import Cell, Plan  # noqa: E402
-from linewright.target.programs import find_model  # noqa: E402
 
 DRAWS = 60
 ENTRY_BYTES = (64, 256, 1024, 4096, 16384, 65536, 2097152)
 
 
-def cell(operation: str, form: str, threads: int = 1, spacing: int = 0, work: int = 0, order: str = "relaxed") -> Cell:
-    shared = {"contender": "same_line", "contender_iters": spacing, "threads": threads} if threads > 1 else {}
-    return Cell(operation=operation, form=form, order=order, work="nop_loop", work_iters=work, lines=1, **shared)
+def cell(
+    operation: str,
+    form: str,
+    threads: int = 1,
+    spacing: int = 0,
+    work: int = 0,
+    order: str = "relaxed",
+) -> Cell:
+    shared = (
+        {"contender": "same_line", "contender_iters": spacing, "threads": threads}
+        if threads > 1
+        else {}
+    )
+    return Cell(
+        operation=operation,
+        form=form,
+        order=order,
+        work="nop_loop",
+        work_iters=work,
+        lines=1,
+        **shared,
+    )
 
 
 ARM = [
@@ -57,8 +76,15 @@ ARM = [
 ]
 
 
-def on_x86(operation: str, form: str, threads: int, placement: str, spacing: int = 0, work: int = 0) -> Cell:
-    shared = {"contender": "same_line", "contender_iters": spacing, "threads": threads, "placement": placement}
+def on_x86(
+    operation: str, form: str, threads: int, placement: str, spacing: int = 0, work: int = 0
+) -> Cell:
+    shared = {
+        "contender": "same_line",
+        "contender_iters": spacing,
+        "threads": threads,
+        "placement": placement,
+    }
     return Cell(operation=operation, form=form, order="full", work_iters=work, lines=1, **shared)
 
 
@@ -78,7 +104,10 @@ def simulated(name: str, cells: list[Cell]) -> list[list]:
     machine = machine_file.find(name)
     plan = Plan(linewright_plan=2, name="predictions", cells=cells)
     with Simulator(find_model(), windows=4, ops=600) as simulator:
-        return [simulator.ask(machine_file.resolve(machine, draw), plan) for draw in draws(machine, DRAWS)]
+        return [
+            simulator.ask(machine_file.resolve(machine, draw), plan)
+            for draw in draws(machine, DRAWS)
+        ]
 
 
 def listed(name: str, cells: list[Cell]) -> None:
@@ -87,15 +116,23 @@ def listed(name: str, cells: list[Cell]) -> None:
         remark = ""
         if band.modes:
             remark = (
-                f"metastable in {100 * band.metastable_share:.0f} % of the draws: {band.modes[0]:.3g} to"
+                f"metastable in {100 * band.metastable_share:.0f} % of the draws: "
+                f"{band.modes[0]:.3g} to"
                 f" {band.modes[1]:.3g} ns"
             )
         print(f"| `{c.id}` | {band.p05:.3g} | {band.p50:.3g} | {band.p95:.3g} | {remark} |")
 
 
 def xeon() -> None:
-    # The experiment of 2009 in 16 bytes: no core writes, so that no compare fails. The list of operations is the same.
-    wide = {"operation": "wide_read", "width_bits": 128, "order": "full", "lines": 1, "params": {"write_percent": 0}}
+    # The experiment of 2009 in 16 bytes: no core writes, so that no compare fails. The list of
+    # operations is the same.
+    wide = {
+        "operation": "wide_read",
+        "width_bits": 128,
+        "order": "full",
+        "lines": 1,
+        "params": {"write_percent": 0},
+    }
     cells = [
         Cell(form=form, contender="same_line", threads=8, **wide)
         for form in ("read_twice_cmpxchg16b_verify", "cmpxchg16b_read_once")
@@ -117,8 +154,16 @@ def phone() -> None:
     for size in ENTRY_BYTES:
         entries = max(1, min(2560, (1 << 26) // size))
         for wait in ("each", "once"):
-            params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": "dirty_beyond", "align_bytes": 0}
-            cells.append(Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params))
+            params = {
+                "wait": wait,
+                "entry_bytes": size,
+                "entries": entries,
+                "state": "dirty_beyond",
+                "align_bytes": 0,
+            }
+            cells.append(
+                Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=params)
+            )
     rows = simulated("phone-2025", cells)
     for index, size in enumerate(ENTRY_BYTES):
         saved = [100 * (1 - row[2 * index + 1].p50 / row[2 * index].p50) for row in rows]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Time of the published matrix on its simulated machine: once, and over 200 draws of the constants on two processes."""
+"""Time of the published matrix on its simulated machine: once, and over 200 draws of the constants
+on two processes."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ if BUILT.exists():
 
 from linewright.model import calibration, machine_file, observations  # noqa: E402
 from linewright.model.ensemble import draws  # noqa: E402
+from linewright.model.simulated_target import ModelTarget  # noqa: E402
 from linewright.model.simulator import Simulator  # noqa: E402
-from linewright.target.model import ModelTarget  # noqa: E402
-from linewright.target.programs import find_model  # noqa: E402
+from linewright.run.programs import find_model  # noqa: E402
 
 NAME = "arm64-server-2025"
 DRAWS = 200

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Executed arm64 instructions per operation, with the policy word and with LW_NO_POLICY, counted under qemu-user.
+"""Executed arm64 instructions per operation, with the policy word and with LW_NO_POLICY, counted
+under qemu-user.
 
-A free-standing program performs N operations and exits; qemu logs every instruction executed. The difference between
-two N, divided by the difference of N, is exact: loop control (the same in all columns) included.
-"""
+A free-standing program performs N operations and exits; qemu logs every instruction executed. The
+difference between two N, divided by the difference of N, is exact: loop control (the same in all
+columns) included."""
 
 from __future__ import annotations
 
@@ -27,7 +28,13 @@ OPERATIONS = {
     "lw_fetch_add_u8": "keep(lw_fetch_add_u8((uint8_t *)p, 1))",
 }
 # setting -> the policy word it gives on a CPU with LSE
-WORDS = {"default": 0x0000, "store": 0x0004, "store,prefetch": 0x1115, "prefetch": 0x1111, "llsc": 0x2222}
+WORDS = {
+    "default": 0x0000,
+    "store": 0x0004,
+    "store,prefetch": 0x1115,
+    "prefetch": 0x1111,
+    "llsc": 0x2222,
+}
 PROGRAM = """
 #include <linewright/atomic.h>
 #ifndef LW_NO_POLICY
@@ -70,7 +77,18 @@ def executed(compiler: list[str], folder: Path, defines: dict[str, str], flags: 
         check=True,
     )
     subprocess.run(
-        ["qemu-aarch64", "-cpu", "max", "-singlestep", "-d", "exec,nochain", "-D", str(log), str(program)], check=True
+        [
+            "qemu-aarch64",
+            "-cpu",
+            "max",
+            "-singlestep",
+            "-d",
+            "exec,nochain",
+            "-D",
+            str(log),
+            str(program),
+        ],
+        check=True,
     )
     return sum(1 for line in log.open() if line.startswith("Trace"))
 
@@ -78,27 +96,40 @@ def executed(compiler: list[str], folder: Path, defines: dict[str, str], flags: 
 def per_operation(compiler: list[str], folder: Path, operation: str, word: int | None) -> float:
     flags = ["-DLW_NO_POLICY", "-march=armv8-a+lse"] if word is None else []
     few, many = (
-        executed(compiler, folder, {"WORD": str(word), "TIMES": str(n), "OPERATION": operation}, flags)
+        executed(
+            compiler, folder, {"WORD": str(word), "TIMES": str(n), "OPERATION": operation}, flags
+        )
         for n in (100, 300)
     )
     return (many - few) / 200
 
 
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     if not shutil.which("qemu-aarch64"):
         print("qemu-aarch64 is not installed: nothing was counted")
         return 0
-    print(f"{'instructions per operation':28} {'no policy':>10}" + "".join(f"{name:>16}" for name in WORDS))
+    print(
+        f"{'instructions per operation':28} {'no policy':>10}"
+        + "".join(f"{name:>16}" for name in WORDS)
+    )
     with tempfile.TemporaryDirectory() as temporary:
         for name, compiler in COMPILERS.items():
             if not shutil.which(compiler[0]):
                 continue
             for operation, call in OPERATIONS.items():
-                cells = [per_operation(compiler, Path(temporary), call, word) for word in (None, *WORDS.values())]
+                cells = [
+                    per_operation(compiler, Path(temporary), call, word)
+                    for word in (None, *WORDS.values())
+                ]
                 shown = "".join(f"{c:>10g} ({c - cells[0]:+g})" for c in cells[1:])
                 print(f"{name:6} {operation:21} {cells[0]:>10g}{shown}")
-    print("two of each count are the loop; what an instruction costs on arm64 hardware is not known here")
+    print(
+        "two of each count are the loop; what an instruction costs on arm64 hardware is not "
+        "known here"
+    )
     return 0
 
 

@@ -27,9 +27,10 @@
 #if LGPL
 LOOP(empty, , )
 LOOP(memb, urcu_memb_read_lock(), urcu_memb_read_unlock())
-LOOP(fast, lw_srcu_index c = lw_srcu_read_lock_fast(domain), lw_srcu_read_unlock_fast(domain, c))
-LOOP(updown, lw_srcu_index c = lw_srcu_read_lock_fast_updown(domain), lw_srcu_read_unlock_fast_updown(domain, c))
-LOOP(normal, lw_srcu_index c = lw_srcu_read_lock(domain), lw_srcu_read_unlock(domain, c))
+#define SRCU(type) ((struct lw_srcu_##type *)domain)
+LOOP(fast, lw_srcu_index c = lw_srcu_read_lock_fast(SRCU(fast)), lw_srcu_read_unlock_fast(SRCU(fast), c))
+LOOP(updown, lw_srcu_index c = lw_srcu_down_read_fast(SRCU(fast_updown)), lw_srcu_up_read_fast(SRCU(fast_updown), c))
+LOOP(normal, lw_srcu_index c = lw_srcu_read_lock(SRCU(normal)), lw_srcu_read_unlock(SRCU(normal), c))
 /* What the normal flavour's pair is made of on x86, and what it would be with full barriers on both sides. */
 static __thread unsigned long words[2];
 #if LW_HAVE_THREAD_WORDS

@@ -1,4 +1,5 @@
-"""The command `persistent_log` with several processes: one appends at a time, and printing changes nothing.
+"""The command `persistent_log` with several processes: one appends at a time, and printing changes
+nothing.
 
 usage: command_test.py PROGRAM [EMULATOR…]
 """
@@ -17,7 +18,9 @@ PROGRAM: list[str] = []
 
 
 def run(*arguments: str | Path, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *map(str, arguments)], input=lines, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        [*PROGRAM, *map(str, arguments)], input=lines, capture_output=True, text=True, timeout=300
+    )
 
 
 class Command(unittest.TestCase):
@@ -67,7 +70,8 @@ class Command(unittest.TestCase):
         self.assertFalse(self.log.with_name("absent").exists())
 
     def test_a_creation_that_did_not_end_is_begun_again(self) -> None:
-        """A kill in the middle of it leaves a file of any length under the other name, and none under the log's."""
+        """A kill in the middle of it leaves a file of any length under the other name, and none
+        under the log's."""
         self.log.with_name("log.new").write_bytes(os.urandom(5000))
         self.assertEqual(run("append", self.log, lines="one\n").returncode, 0)
         self.assertEqual(self.log.stat().st_size, 1 << 20)

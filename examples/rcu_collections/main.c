@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-LW_DEFINE_SRCU(domain, LW_SRCU_FAST);
+LW_DEFINE_SRCU(struct lw_srcu_fast, domain);
 
 enum { KEYS = 512, LIVE = 0x11fe, GONE = 0x90e }; /* even keys are there all the time, odd ones come and go */
 
@@ -62,7 +62,7 @@ static void count(struct rcu_map_node *node, void *argument)
 
 static void search(uint64_t key)
 {
-    lw_srcu_guard_fast(&domain);
+    lw_srcu_guard(&domain);
     struct rcu_map_node *node = rcu_map_find(&map, key);
 
     if (!node && key % 2 == 0)
@@ -78,7 +78,7 @@ static void walk(void)
 {
     struct counted in_list = {0, 0}, in_map = {0, 0};
 
-    lw_srcu_guard_fast(&domain);
+    lw_srcu_guard(&domain);
     rcu_list_for_each(node, &sessions) count(&rcu_list_entry(node, struct session, node)->by_key, &in_list);
     rcu_map_visit(&map, count, &in_map);
     if (in_list.even != KEYS / 2 || in_map.even != KEYS / 2)
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
         return 2;
     }
     with_grace_periods = argc == 2;
-    if (rcu_map_init(&map, &domain, 3))
+    if (rcu_map_init(&map, &domain.srcu, 3))
         return 3;
     for (uint64_t key = 0; key < KEYS; key += 2) {
         struct session *s = new_session(key, 0);

@@ -30,11 +30,14 @@ struct rcu_map_node {
     uint64_t key;
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic" /* C++ has no flexible array member, but as an extension of gcc and clang */
 struct rcu_map_table {
     unsigned link;
     unsigned bits; /* there are 1 << bits chains */
     struct rcu_map_node *first[];
 };
+#pragma GCC diagnostic pop
 
 struct rcu_map {
     struct lw_srcu *domain;
@@ -77,7 +80,7 @@ static inline void rcu_map_visit(const struct rcu_map *map, void (*visit)(struct
 
 static inline struct rcu_map_table *rcu_map_new_table(unsigned bits, unsigned link)
 {
-    struct rcu_map_table *table = calloc(1, sizeof *table + (sizeof table->first[0] << bits));
+    struct rcu_map_table *table = (struct rcu_map_table *)calloc(1, sizeof *table + (sizeof table->first[0] << bits));
 
     if (table) {
         table->bits = bits;
@@ -89,11 +92,11 @@ static inline struct rcu_map_table *rcu_map_new_table(unsigned bits, unsigned li
 /* A map of 1 << bits chains; bits at most 30. 0, -EINVAL or -ENOMEM. */
 static inline int rcu_map_init(struct rcu_map *map, struct lw_srcu *domain, unsigned bits)
 {
-    *map = (struct rcu_map){.domain = domain};
-    if (bits > 30)
-        return -EINVAL;
-    map->table = rcu_map_new_table(bits, 0);
-    return map->table ? 0 : -ENOMEM;
+    map->domain = domain;
+    map->retired = NULL;
+    map->count = 0;
+    map->table = bits > 30 ? NULL : rcu_map_new_table(bits, 0);
+    return map->table ? 0 : bits > 30 ? -EINVAL : -ENOMEM;
 }
 
 /* Frees the tables. No reader uses the map any more; its nodes are the caller's. */

@@ -12,7 +12,7 @@ struct item {
 };
 
 static struct item items[64];
-static struct lw_srcu domain;
+static struct lw_srcu_fast domain;
 
 static struct item *item(uint64_t key)
 {
@@ -77,8 +77,8 @@ static void map_steps(void)
     const unsigned sizes[] = {0, 5, 2, 10, 10, 0, 3};
     uint64_t expected = 0;
 
-    assert(!lw_srcu_init(&domain, LW_SRCU_FAST));
-    assert(rcu_map_init(&map, &domain, 31) == -EINVAL && !rcu_map_init(&map, &domain, 1));
+    assert(!lw_srcu_init(&domain));
+    assert(rcu_map_init(&map, &domain.srcu, 31) == -EINVAL && !rcu_map_init(&map, &domain.srcu, 1));
     for (uint64_t key = 0; key < 60; key++) {
         assert(!rcu_map_find(&map, key) && !rcu_map_insert(&map, &item(key)->by_key));
         expected += key;
