@@ -118,13 +118,20 @@ class MachineAnswers:
         return setting_choice.core_types(self.findings, self.contexts, self.default)
 
     @cached_property
+    def unsettled_launches(self) -> int:
+        """Launches that a supported setting rests on, where they are so few that they can miss a
+        state of the machine; 0 where they are enough, and of a model, whose launches differ by
+        their random numbers alone."""
+        launches = setting_choice.launches_behind(self.choices)
+        return 0 if self.simulated or launches >= setting_choice.SETTLED else launches
+
+    @cached_property
     def launches_asked(self) -> int:
         """Launches that would probably decide what is open, and show a supported setting's other
         states: the one number that every sentence and command suggests."""
-        few = 0 < setting_choice.launches_behind(self.choices) < setting_choice.SETTLED
         rows = [r.judgement for f in self.findings for r in f.of("undecided")]
         rows += [j for c in self.choices for j in c.still_open]
-        asked = [setting_choice.SETTLED if few else FEWEST_LAUNCHES]
+        asked = [setting_choice.SETTLED if self.unsettled_launches else FEWEST_LAUNCHES]
         for judgement in rows:
             wanted = launches_needed(judgement)
             # What even the most would not decide is worth no more than a second look.

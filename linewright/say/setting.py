@@ -81,8 +81,8 @@ def setting(machine: MachineAnswers) -> Decision:
 
 def _unseen(machine: MachineAnswers) -> str:
     """What the launches behind a supported setting can miss."""
-    launches = setting_choice.launches_behind(machine.choices)
-    if launches >= setting_choice.SETTLED:
+    launches = machine.unsettled_launches
+    if not launches:
         return ""
     share = setting_choice.unseen_share(launches)
     return (

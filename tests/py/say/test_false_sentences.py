@@ -306,6 +306,21 @@ def test_a_state_that_the_launches_cannot_exclude_is_said(count):
     assert stats.binom.sf(harmful - 1, 60, unseen) > 1e-3, f"{harmful} of 60"
 
 
+def test_a_simulation_has_no_state_that_its_launches_can_miss():
+    """Launches of a model differ by their random numbers alone."""
+    said = {"simulated:arm64-server-2025": 0, "local": 0}
+    for seed in range(20):
+        records = in_states(np.random.default_rng([5, seed]), 5)
+        for target in said:
+            known = contexts_of(records, features=["lse"], target=target)
+            (answer,) = advise(known, summarise(known, records))
+            text = answer.decision.sentence
+            said[target] += answer.decision.supported
+            assert ("can miss a state" in text) == (answer.decision.supported and target == "local")
+            assert target == "local" or "--set launches=11" not in text
+    assert min(said.values()) > 0
+
+
 def test_of_two_settings_that_are_as_good_the_simpler_is_advised():
     """Store and load forms behind a prefetch cost the same: `void=prefetch` changes one thing."""
     chosen = set()
