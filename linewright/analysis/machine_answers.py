@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from linewright import architectures
-from linewright.analysis import across, setting_choice
+from linewright.analysis import across, cache_fit, setting_choice
+from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
+from linewright.analysis.crossovers import Crossover, crossovers
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, MOST_LAUNCHES, launches_needed
 from linewright.analysis.near_far import CoreClass, near_far
@@ -84,6 +86,23 @@ class MachineAnswers:
     def of_width(self) -> list[Finding]:
         """The findings of that width."""
         return [f for f in self.findings if f.situation.width_bits == self.width_bits]
+
+    @cached_property
+    def crossovers(self) -> list[Crossover]:
+        """Where one form overtakes the default."""
+        return crossovers(self.findings)
+
+    @property
+    def line_bytes(self) -> int:
+        return self.context.line_bytes if self.context else 64
+
+    @cached_property
+    def cache_fits(self) -> list[Fit]:
+        return cache_fit.fits(self.summaries, self.line_bytes)
+
+    @cached_property
+    def cache_savings(self) -> list[Saving]:
+        return cache_fit.savings(self.summaries)
 
     @cached_property
     def across(self) -> list[across.Across]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from linewright import numbers
 from linewright.analysis import code_advice
-from linewright.analysis.crossovers import crossovers
 from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import grouped
@@ -23,7 +22,7 @@ from linewright.say.phrases import (
 
 def overtaking(m: MachineAnswers) -> Topic | None:
     """Where one form overtakes the default."""
-    found = crossovers([f for f in m.findings if not family_of(f.operation).advice])
+    found = [c for c in m.crossovers if not family_of(c.operation).advice]
     lines = [crossing_text(c, m.context) for c in found]
     title = "Where one form overtakes another"
     return Topic(name="crossovers", title=title, lines=lines, data=found) if lines else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linewright.analysis import cache_fit, reader_cost
+from linewright.analysis import reader_cost
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import CACHE, READERS, Family
 from linewright.say import compile_time, cores, form_sentences, limits, setting, verdict
@@ -48,11 +48,7 @@ def _data(family: Family, m: MachineAnswers) -> Any:
     """The same for programs."""
     found = m.of_family(family.name)
     if family is CACHE:
-        line_bytes = m.context.line_bytes if m.context else 64
-        return {
-            "terms": cache_fit.fits(m.summaries, line_bytes),
-            "savings": cache_fit.savings(m.summaries),
-        }
+        return {"terms": m.cache_fits, "savings": m.cache_savings}
     if family is READERS:
         own = [s for s in m.summaries if reader_cost.concerns(s.cell)]
         scaling, trades = reader_cost.both_sides(own)

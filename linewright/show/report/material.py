@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from linewright import wings
-from linewright.analysis import cache_fit, summarise
+from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError, nothing_finished, one_line
@@ -258,13 +258,3 @@ def _kind(contexts: list[Context]) -> str:
     if target == "published":
         return "published"
     return "emulated" if any(c.emulated for c in contexts) else "measured"
-
-
-def line_bytes(series: Series) -> int:
-    """Bytes of a cache line on the series' machine."""
-    return series.contexts[0].line_bytes
-
-
-def passes(series: Series) -> list[Summary]:
-    """The passes of cache maintenance in a series."""
-    return [s for s in series.summaries if cache_fit.concerns(s.cell)]

@@ -13,7 +13,7 @@ from linewright.analysis.summary import Summary
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.columns import table_of
 from linewright.show.report import charts, facts
-from linewright.show.report.material import Material, Series, line_bytes, passes
+from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
 HEIGHT = 280
@@ -21,7 +21,7 @@ WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
 
 
 def section(material: Material) -> Section | None:
-    usable = [(s, series) for series in material.series for s in cache_fit.usable(passes(series))]
+    usable = [(s, of) for of in material.series for s in cache_fit.usable(of.summaries)]
     if not usable:
         return None
     found = facts.once(cache_fit.group_of(s.cell).state for s, _ in usable)
@@ -31,16 +31,8 @@ def section(material: Material) -> Section | None:
     control = Control(
         signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states]
     )
-    fits = [
-        (fit, series)
-        for series in material.series
-        for fit in cache_fit.fits(passes(series), line_bytes(series))
-    ]
-    savings = [
-        (saving, series)
-        for series in material.series
-        for saving in cache_fit.savings(passes(series))
-    ]
+    fits = [(fit, of) for of in material.series for fit in of.answers.cache_fits]
+    savings = [(saving, of) for of in material.series for saving in of.answers.cache_savings]
     forms = facts.once(s.cell.form for s, _ in usable)
     rows = [_row(s, series, fits) for s, series in usable]
     figures = [_per_line(rows, forms, material, control)]
@@ -67,7 +59,7 @@ def section(material: Material) -> Section | None:
 
 
 def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str, Any]:
-    lines, entries, waits = cache_fit.terms_of(s.cell, line_bytes(series))
+    lines, entries, waits = cache_fit.terms_of(s.cell, series.answers.line_bytes)
     group = cache_fit.group_of(s.cell)
     fit = next((fit for fit, of in fits if of is series and fit.group == group), None)
     per_line = {

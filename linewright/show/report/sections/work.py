@@ -7,8 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright import numbers
-from linewright.analysis.crossovers import Crossover, crossovers
-from linewright.analysis.findings import findings
+from linewright.analysis.crossovers import Crossover
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.say.columns import Column, table_of
@@ -45,8 +44,8 @@ def section(material: Material) -> Section | None:
     crossed = [
         (c, series)
         for series in material.series
-        for c in crossovers(findings([s for s, of in cells if of is series]))
-        if c.axis == "work_iters"
+        for c in series.answers.crossovers
+        if c.axis == "work_iters" and c.operation in OPERATIONS
     ]
     operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
     iteration = ", ".join(

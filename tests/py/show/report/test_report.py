@@ -13,15 +13,20 @@ import sys
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
+from linewright.analysis import summarise
+from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import UserError
 from linewright.find.sharing_schema import Hot, Result
 from linewright.records import files as records
-from linewright.schema import Estimate
+from linewright.say.machine_document import advise
+from linewright.schema import Cell, Estimate
 from linewright.show.report import charts, report_page
 from linewright.show.report.material import gather
 from linewright.show.report.sections import sections
+from support import analysis_samples as analysis
 from support import machines, waiting
 from support import report_samples as samples
 from support.places import HERE, ROOT
@@ -238,6 +243,28 @@ def test_the_crossover_is_marked_and_told(files):
         "with a second CPU, spacing 1000",
     }
     assert "add alone ldadd stadd 20 200" in report.text
+
+
+def test_the_page_names_the_crossovers_of_the_advice_and_no_others(tmp_path):
+    """One correction covers all of a machine's comparisons. With the chart's cells alone a form
+    would seem to overtake another that, among all cells, is undecided."""
+    costs = analysis.points({"stadd": 8.0, "ldadd": 4.0}, (0, 20))
+    costs += analysis.points({"stadd": 8.0, "ldadd": 16.0}, (200,))
+    costs += [
+        (Cell(operation="wide_read", form=form, width_bits=128, params={"write_percent": share}), 9)
+        for form in ("ldp_read", "casp_read")
+        for share in range(40)
+    ]
+    rows = analysis.together(costs, np.random.default_rng(1), own=0.2)
+    contexts = analysis.contexts_of(rows)
+    summaries = summarise(contexts, rows)
+    shown = [s for s in summaries if s.cell.operation in ("add", "fetch_add")]
+    assert len(MachineAnswers(contexts, shown).crossovers) == 1, "which the page once showed"
+    (advice,) = advise(contexts, summaries)
+    assert not [topic for topic in advice.topics if topic.name == "crossovers"]
+    report = made(samples.write(tmp_path / "many.jsonl", [*contexts, *rows]))
+    assert "Exposed cost over work" in report.text
+    assert "Crossovers, by units of work" not in report.text
 
 
 def test_the_fit_says_what_was_put_in(files):
