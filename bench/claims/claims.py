@@ -145,7 +145,7 @@ def compared(sides):
 
 def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> bool:
     return any(
-        c.finding in ("slower", "faster") for c in compared(two_runs(noise, rng, in_turns, {}))
+        c.finding in ("worse", "better") for c in compared(two_runs(noise, rng, in_turns, {}))
     )
 
 
@@ -171,7 +171,7 @@ def compare_is_false_of_unequal_runs(noise: Noise, rng: np.random.Generator, aft
     costs = equal_costs(plan)
     before = run(plan, costs, noise, rng, "x86_64", range(40), "a")
     sides = before, run(plan, costs, after, rng, "x86_64", range(40, 45), "b")
-    return any(c.finding in ("slower", "faster") for c in compared(sides))
+    return any(c.finding in ("worse", "better") for c in compared(sides))
 
 
 def price_is_false(noise: Noise, rng: np.random.Generator) -> bool:
@@ -221,7 +221,7 @@ def compare_finds(noise: Noise, rng: np.random.Generator, times: float, in_turns
         if (c.form, c.contender, c.work_iters) == ("prefetchw_lock_xadd", "same_line", 0)
     )
     found = compared(two_runs(noise, rng, in_turns, {planted: times}))
-    return next(c for c in found if c.id == planted).finding == "slower"
+    return next(c for c in found if c.id == planted).finding == "worse"
 
 
 # ---- report ------------------------------------------------------------------------------------

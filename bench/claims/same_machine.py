@@ -58,9 +58,8 @@ def pair(number: int) -> Counter[str]:
     for row in found.rows:
         if row.finding in ("worse", "better"):
             print(
-                f"  pair {number + 1}: {row.label}: {row.finding}, {row.before:.4g} and "
-                f"{row.after:.4g} ns, p"
-                f" {row.p:.2g}"
+                f"  pair {number + 1}: {row.label}: {row.finding}, {row.before.median_ns:.4g} and "
+                f"{row.after.median_ns:.4g} ns, p {row.judgement.p:.2g}"
             )
     return Counter(row.finding for row in found.rows)
 

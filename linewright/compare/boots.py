@@ -21,6 +21,7 @@ from linewright.compare.comparison import (
 )
 from linewright.compare.conditions import ConditionDifference
 from linewright.errors import UserError
+from linewright.schema import Interval
 from linewright.trial.trial_file import Session, TrialFile, check_same
 
 ONE_BOOT = 0.01
@@ -44,6 +45,7 @@ def compare(files: Sequence[TrialFile], options: CompareOptions) -> Comparison:
     names = [s.name for s in baseline.sessions[0].settings]
     return Comparison(
         higher_is_better=baseline.sessions[0].higher_is_better,
+        unit=baseline.sessions[0].unit,
         same=SAME_ALONE,
         baseline=ComparedFile.of(baseline.path, names, names, sessions=baseline.sessions),
         others=[
@@ -55,13 +57,9 @@ def compare(files: Sequence[TrialFile], options: CompareOptions) -> Comparison:
                 unlike=unlike,
                 failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
                 few_boots=not all(pair.by_boot for pair in pairs),
+                rows=[_row(pair, baseline.sessions[0], next(ps)) for pair in pairs],
             )
             for other, unlike, pairs in zip(others, differing, found, strict=True)
-        ],
-        rows=[
-            _row(pair, other.path, baseline.sessions[0], next(ps))
-            for other, pairs in zip(others, found, strict=True)
-            for pair in pairs
         ],
         fail_above=options.fail_above,
         undecided_fails=options.undecided_fails,
@@ -137,28 +135,30 @@ def _values(file: TrialFile, setting: str) -> list[list[float]]:
     return list(answer.values())
 
 
-def _row(pair: _SettingInBoth, path: str, session: Session, p: float | None) -> ComparisonRow:
-    c, figures = pair.contrast, {}
-    finding, obstacle = "not_comparable", Obstacle("few_runs")
-    if c:
-        figures = {"ratio": c.value, "ratio_low": c.low, "ratio_high": c.high}
-        figures["difference"] = pair.after - pair.before
-    if p is not None:
-        judgement = judge(c, p, alpha=ALPHA, same=SAME_ALONE, fewest=2, small=True)
-        finding, obstacle = judgement.answer, None
-        if finding == "different":
-            finding = "better" if judgement.slower == session.higher_is_better else "worse"
-    elif pair.before is not None and pair.after is None and pair.failed[1]:
-        finding, obstacle = "error", Obstacle("runs_fail")
+def _row(pair: _SettingInBoth, session: Session, p: float | None) -> ComparisonRow:
+    c, a, b = pair.contrast, pair.before, pair.after
+    judgement = judge(c, p, alpha=ALPHA, same=SAME_ALONE, fewest=2, small=True)
+    finding, obstacle = judgement.answer, None
+    if finding == "different":
+        finding = "better" if judgement.slower == session.higher_is_better else "worse"
+    if c is None:
+        fails = a is not None and b is None and pair.failed[1]
+        finding = "error" if fails else "not_comparable"
+        obstacle = Obstacle("runs_fail" if fails else "few_runs")
     return ComparisonRow(
-        file=path,
         id=pair.setting,
         label=pair.setting,
-        unit=session.unit,
-        before=pair.before,
-        after=pair.after,
-        p=p,
+        figure="",
+        before=_median(a),
+        after=_median(b),
+        difference=_median(b - a) if c else None,
+        judgement=judgement,
         finding=finding,
         obstacle=obstacle,
-        **figures,
     )
+
+
+def _median(value: float | None) -> Interval | None:
+    if value is None:
+        return None
+    return Interval(median_ns=value, low_ns=value, high_ns=value, confidence=0.0)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.contrast import Contrast, ancova, difference_ns, paired_t, welch_t
 from linewright.analysis.control import condition_of, identical_contrasts, kind_of
 from linewright.analysis.hypothesis_tests import ALPHA, IN_SEQUENCE, SAME_NS, Judgement, holm, judge
@@ -23,9 +24,9 @@ from linewright.analysis.variance_components import (
     heterogeneities,
     pool_components,
 )
-from linewright.compare.comparison import Obstacle
+from linewright.compare.comparison import CERTAIN, ComparisonRow, Obstacle
 from linewright.compare.conditions import simulated
-from linewright.schema import Cell, Context, Interval
+from linewright.schema import Context
 
 SAME = 0.05
 """Relative difference below which a cell is called unchanged, where no limit is asked for."""
@@ -35,25 +36,6 @@ EXACTLY_SAME, EXACTLY_SAME_NS = 0.001, 0.05
 
 Turns = Mapping[str, str]
 """Launches of the second side by the launch of the first beside which each ran, by context."""
-
-
-class Change(Struct, frozen=True, kw_only=True):
-    """One cell in two runs."""
-
-    id: str
-    cell: Cell
-    figure: str
-    """``issue`` or ``exposed``: what was compared."""
-    before: Interval | None
-    after: Interval | None
-    difference: Interval | None
-    """After minus before, ns."""
-    judgement: Judgement
-    """After over before (issue intervals) or after minus before in ns (exposed costs)."""
-    finding: str
-    """``slower``, ``faster``, ``same``, ``undecided`` or ``not_comparable``."""
-    obstacle: Obstacle | None
-    """Why a cell is not comparable."""
 
 
 class _CellInBoth(Struct, frozen=True):
@@ -146,17 +128,15 @@ def _exact(before: Summary, after: Summary, known: Mapping[str, Context]) -> Con
     )  # fmt: skip
 
 
-def _exact_change(pair: _CellInBoth) -> Change:
-    """The change of a cell between two simulations, which needs no launches: the same, or not."""
-    change, c = _change(pair, None, 0.0, 1.0), pair.contrast
+def _exact_row(pair: _CellInBoth, label: str) -> ComparisonRow:
+    """A cell of two simulations, which needs no launches: the same, or not."""
+    row, c = _row(pair, label), pair.contrast
     if c is None:
-        return change
+        return row
     same = abs(c.value - c.neutral) <= (EXACTLY_SAME if c.scale == "ratio" else EXACTLY_SAME_NS)
-    finding = "same" if same else "slower" if c.value > c.neutral else "faster"
-    judgement = Judgement(
-        answer="same" if same else "different", why="", contrast=c, p=None, within=None
-    )
-    return msgspec.structs.replace(change, judgement=judgement, finding=finding)
+    answer = "same" if same else "different"
+    judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None)
+    return replace(row, judgement=judgement, finding=_finding(judgement))
 
 
 def compare(
@@ -165,22 +145,28 @@ def compare(
     contexts: Iterable[Context] = (),
     same: float = SAME,
     alpha: float = ALPHA,
-) -> list[list[Change]]:
+) -> list[list[ComparisonRow]]:
     """Every cell that the baseline and a run both have, run by run, corrected over all cells of all
     runs together.
 
     `contexts` of both sides say which launches ran in turns.  Cells are matched by id; a side that
-    holds several machines must be split by the caller (ValueError otherwise).  The largest changes
-    come first, then the others by id."""
+    holds several machines must be split by the caller (ValueError otherwise).  What has
+    become wrong comes first, then the largest changes, then the others by id."""
     known = {c.context_id: c for c in contexts}
     left = _by_id(before, "before")
     sides = [_pairs(left, _by_id(after, "after"), known) for after in afters]
     ps = iter(holm(pair.contrast for side in sides for pair in side))
-    if simulated(known.values()):
-        changes = [[_exact_change(pair) for pair in side] for side in sides]
-    else:
-        changes = [[_change(pair, next(ps), same, alpha) for pair in side] for side in sides]
-    return [sorted(side, key=_weight) for side in changes]
+    labels = unique_labels([s.cell for s in before])
+    exact = simulated(known.values())
+    rows = [
+        [
+            _exact_row(pair, name) if exact else _row(pair, name, next(ps), same, alpha)
+            for pair in side
+            for name in [labels[pair.before.id]]
+        ]
+        for side in sides
+    ]
+    return [sorted(side, key=_weight) for side in rows]
 
 
 def _pairs(
@@ -232,7 +218,9 @@ def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]
     }
 
 
-def _change(pair: _CellInBoth, p: float | None, same: float, alpha: float) -> Change:
+def _row(
+    pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.0, alpha: float = 1.0
+) -> ComparisonRow:
     a, b, c = pair.before, pair.after, pair.contrast
     figure = figure_of(a)
     shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
@@ -241,24 +229,27 @@ def _change(pair: _CellInBoth, p: float | None, same: float, alpha: float) -> Ch
     one_machine = a.machine_id == b.machine_id
     alpha *= IN_SEQUENCE if c and one_machine and not c.paired else 1.0
     judgement = judge(c, p, alpha=alpha, same=bound, why=why)
-    finding = "slower" if judgement.slower else "faster" if judgement.cheaper else judgement.answer
-    return Change(
-        id=a.id, cell=a.cell, figure=figure, before=shown[0], after=shown[1],
+    row = ComparisonRow(
+        id=a.id, label=label, figure=figure, before=shown[0], after=shown[1],
         difference=difference_ns(c, shown[0].median_ns) if c else None, judgement=judgement,
-        finding="not_comparable" if pair.obstacle else finding, obstacle=pair.obstacle,
+        finding=_finding(judgement),
     )  # fmt: skip
+    if not pair.obstacle:
+        return row
+    finding = "error" if (a.status, b.status) == ("ok", "error") else "not_comparable"
+    return replace(row, before=None, after=None, finding=finding, obstacle=pair.obstacle)
 
 
-def _weight(change: Change) -> tuple:
-    certain = change.finding in ("slower", "faster")
-    c = change.judgement.contrast
-    size = (
-        (abs(np.log(c.value)) if c.scale == "ratio" and c.value > 0 else abs(c.value))
-        if certain
-        else 0.0
-    )
-    rank = {"undecided": 1, "same": 2, "not_comparable": 3}
-    return (rank.get(change.finding, 0), -float(size), change.id)
+def _finding(judgement: Judgement) -> str:
+    return "worse" if judgement.slower else "better" if judgement.cheaper else judgement.answer
+
+
+def _weight(row: ComparisonRow) -> tuple:
+    size, c = 0.0, row.judgement.contrast
+    if row.finding in CERTAIN:
+        size = abs(np.log(c.value)) if c.scale == "ratio" and c.value > 0 else abs(c.value)
+    rank = {"error": 0, "undecided": 2, "same": 3, "not_comparable": 4}
+    return (rank.get(row.finding, 1), -float(size), row.id)
 
 
 def _by_id(summaries: Iterable[Summary], side: str) -> dict[str, Summary]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
 from linewright.compare.conditions import ConditionDifference
 from linewright.errors import UserError
-from linewright.schema import Context
+from linewright.schema import Context, Interval
 from linewright.trial.trial_file import Session
 
 FAILED = ("error",)
@@ -49,56 +49,41 @@ class Obstacle(Struct, frozen=True):
 class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One cell, or one setting of a trial, in the baseline and in one other file."""
 
-    file: str
     id: str
     label: str
-    unit: str
-    """Of `before`, `after` and `difference`: ``ns``, ``s``, ``bytes`` or nothing."""
-    before: float | None = None
-    before_low: float | None = None
-    before_high: float | None = None
-    after: float | None = None
-    after_low: float | None = None
-    after_high: float | None = None
-    ratio: float | None = None
-    """After over before, with its own 95 % interval; None of exposed costs, which are compared by
-    their difference."""
-    ratio_low: float | None = None
-    ratio_high: float | None = None
-    difference: float | None = None
-    difference_low: float | None = None
-    difference_high: float | None = None
-    p: float | None
-    """Of 'no difference', corrected over every row of every file (Holm)."""
-    finding: str
-    """``worse``, ``better``, ``same``, ``undecided``, ``not_comparable``; ``error``: right before,
-    wrong now."""
-    why: str = ""
-    """Why an undecided row is undecided, see `linewright.analysis.hypothesis_tests.Judged`."""
+    figure: Literal["issue", "exposed", ""]
+    """What is compared of a cell; empty of a trial, whose figures are medians without an
+    interval."""
+    before: Interval | None
+    after: Interval | None
+    difference: Interval | None
+    """After minus before."""
+    judgement: Judgement
+    """After over before, or of exposed costs after minus before in ns."""
+    finding: Literal["worse", "better", "same", "undecided", "not_comparable", "error"]
+    """``error``: right before, wrong now."""
     obstacle: Obstacle | None = None
-    """Why a row is not comparable, or is an error."""
+    """Why it is not comparable, or is an error."""
 
     @property
     def few_launches(self) -> bool:
-        """Whether it has too few launches on a side for a claim."""
-        return self.why in ("one_launch", "few_launches")
+        """Whether it is a cell with too few launches on a side for a claim."""
+        few = self.judgement.why in ("one_launch", "few_launches")
+        return bool(self.figure) and self.finding == "undecided" and few
 
     def exceeds(self, share: float, higher_is_better: bool, surely: bool = True) -> bool:
         """Whether the whole interval shows the row to be worse by more than a share; not `surely`:
         whether the interval leaves that possible."""
+        c = self.judgement.contrast
         if self.few_launches and not surely:
             return True
-        if self.ratio is not None:
-            if higher_is_better:
-                return (self.ratio_high if surely else self.ratio_low) < 1 / (1 + share)
-            return (self.ratio_low if surely else self.ratio_high) > 1 + share
-        if (
-            self.difference is not None and self.before is not None
-        ):  # exposed costs: a share of nothing is nothing
-            return (self.difference_low if surely else self.difference_high) > max(
-                SAME_NS, share * self.before
-            )
-        return self.finding in ("worse", "undecided")
+        if c is None:
+            return self.finding in ("worse", "undecided")
+        if c.scale == "ns":  # exposed costs: a share of nothing is nothing
+            return (c.low if surely else c.high) > max(SAME_NS, share * self.before.median_ns)
+        if higher_is_better:
+            return (c.high if surely else c.low) < 1 / (1 + share)
+        return (c.low if surely else c.high) > 1 + share
 
 
 class ComparedFile(Struct, frozen=True, kw_only=True):
@@ -113,13 +98,14 @@ class ComparedFile(Struct, frozen=True, kw_only=True):
     """Ids that the baseline has and this file lacks."""
     added: list[str]
     """Ids that only this file has."""
+    rows: list[ComparisonRow] = []
+    """The largest certain changes first, then the undecided, then what cannot be compared; none of
+    the baseline."""
     unlike: list[ConditionDifference] = []
     """Conditions that differ from the baseline's and were allowed to."""
     order: LaunchOrder = ""
     cycle_ns: tuple[float, float] | None = None
     """A core cycle of the baseline and of this file, where the frequency was another."""
-    undecided: list[Judgement] = []
-    """Answers that stay open although there are enough launches for a claim."""
     failed: dict[str, tuple[int, int]] = {}
     """Of a trial, the failed runs of each setting that has any, in the baseline and here."""
     few_boots: bool = False
@@ -136,55 +122,48 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """A baseline and the files held against it."""
 
     higher_is_better: bool
+    unit: str
+    """Of every figure: ``ns``, ``s``, ``bytes`` or nothing."""
     same: float
     """Share below which two figures are called the same."""
     same_ns: float | None = None
     """The same of exposed costs; None of a trial."""
     baseline: ComparedFile
     others: list[ComparedFile]
-    rows: list[ComparisonRow]
-    """By file in the order given, the largest certain changes first, then the undecided, then what
-    cannot be compared."""
     fail_above: float | None
     undecided_fails: bool = False
     """Whether a check with undecided rows counts as failed."""
     exact: bool = False
     """Whether both sides are simulations: what differs, differs, and there is no interval."""
 
-    def of(self, file: str) -> list[ComparisonRow]:
-        return [row for row in self.rows if row.file == file]
+    @property
+    def rows(self) -> list[ComparisonRow]:
+        """Those of every file, in the order given."""
+        return [row for side in self.others for row in side.rows]
+
+    def fails(self, row: ComparisonRow) -> bool:
+        """Whether the check fails for a row: it has become wrong, or is certainly worse than
+        allowed, called so after the correction and with the whole interval beyond the limit.
+
+        Without a limit every difference counts, for the better too."""
+        if self.fail_above is None or row.finding in FAILED:
+            return row.finding in (*CERTAIN, *FAILED)
+        return row.finding == "worse" and row.exceeds(self.fail_above, self.higher_is_better)
+
+    def unclear(self, row: ComparisonRow) -> bool:
+        """Whether a row is neither shown to be worse than the limit allows nor shown not to be;
+        never without a limit."""
+        if self.fail_above is None or row.finding == "not_comparable" or self.fails(row):
+            return False
+        return row.exceeds(self.fail_above, self.higher_is_better, surely=False)
 
     @property
     def failing(self) -> list[ComparisonRow]:
-        """Rows for which the check fails: cells that have become wrong, and those certainly worse
-        than allowed.
-
-        Certainly: called worse after the correction, and the whole interval beyond the limit.
-        Without a limit every difference counts, for the better too."""
-        if self.fail_above is None:
-            return [row for row in self.rows if row.finding in (*CERTAIN, *FAILED)]
-        return [
-            row
-            for row in self.rows
-            if row.finding in FAILED
-            or (row.finding == "worse" and row.exceeds(self.fail_above, self.higher_is_better))
-        ]
+        return list(filter(self.fails, self.rows))
 
     @property
     def undecided(self) -> list[ComparisonRow]:
-        """Rows that are neither shown to be worse than the limit allows nor shown not to be; none
-        without a limit."""
-        if self.fail_above is None:
-            return []
-        failing = {id(row) for row in self.failing}
-        compared = (
-            row for row in self.rows if row.finding != "not_comparable" and id(row) not in failing
-        )
-        return [
-            row
-            for row in compared
-            if row.exceeds(self.fail_above, self.higher_is_better, surely=False)
-        ]
+        return list(filter(self.unclear, self.rows))
 
     @property
     def failed(self) -> bool:

@@ -6,23 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
-from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.hypothesis_tests import SAME_NS
 from linewright.compare import boots
-from linewright.compare.changes import EXACTLY_SAME, EXACTLY_SAME_NS, SAME, Change, turns
+from linewright.compare.changes import EXACTLY_SAME, EXACTLY_SAME_NS, SAME, turns
 from linewright.compare.changes import compare as compare_cells
 from linewright.compare.comparison import (
     ComparedFile,
     CompareOptions,
     Comparison,
-    ComparisonRow,
     LaunchOrder,
     refuse_unlike,
 )
 from linewright.compare.conditions import cycles, differences, simulated
 from linewright.errors import UserError, nothing_finished
 from linewright.records.files import LONGEST_LINE
-from linewright.schema import Context, Interval
+from linewright.schema import Context
 from linewright.trial import trial_file
 
 
@@ -87,14 +85,11 @@ def _records(files: Sequence[SummarisedRun], options: CompareOptions) -> Compari
     exact = simulated(contexts)
     same = SAME if options.fail_above is None else options.fail_above
     same, same_ns = (EXACTLY_SAME, EXACTLY_SAME_NS) if exact else (same, SAME_NS)
-    changes = compare_cells(
-        baseline.summaries, [other.summaries for other in others], contexts, same
-    )
-    labels = unique_labels([s.cell for s in baseline.summaries])
-    wrong = [_went_wrong(baseline, other) for other in others]
+    rows = compare_cells(baseline.summaries, [other.summaries for other in others], contexts, same)
     ids = [s.id for s in baseline.summaries]
     return Comparison(
         higher_is_better=False,
+        unit="ns",
         same=same,
         same_ns=same_ns,
         baseline=ComparedFile.of(baseline.path, ids, ids, contexts=baseline.contexts),
@@ -107,14 +102,9 @@ def _records(files: Sequence[SummarisedRun], options: CompareOptions) -> Compari
                 unlike=unlike,
                 order=_order(baseline, other),
                 cycle_ns=cycles(baseline.contexts, other.contexts),
-                undecided=[c.judgement for c in found if c.judgement.why == "wide"],
+                rows=found,
             )
-            for other, unlike, found in zip(others, differing, changes, strict=True)
-        ],
-        rows=[
-            _row(change, other.path, labels[change.id], change.id in now)
-            for other, found, now in zip(others, changes, wrong, strict=True)
-            for change in sorted(found, key=lambda c: c.id not in now)
+            for other, unlike, found in zip(others, differing, rows, strict=True)
         ],
         fail_above=options.fail_above,
         undecided_fails=options.undecided_fails,
@@ -154,39 +144,3 @@ def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> Su
             f"holds records of {len(machines)} machines or kernels", path, "compare one at a time"
         )
     return SummarisedRun(path, contexts, loaded.summaries)
-
-
-def _went_wrong(before: SummarisedRun, after: SummarisedRun) -> set[str]:
-    """Ids of cells that were right before and are wrong now."""
-    right = {s.id for s in before.summaries if s.status == "ok"}
-    return {s.id for s in after.summaries if s.status == "error" and s.id in right}
-
-
-def _times(name: str, interval: Interval | None) -> dict[str, float]:
-    """A time's fields of a row."""
-    if not interval:
-        return {}
-    ends = {f"{name}_low": interval.low_ns, f"{name}_high": interval.high_ns}
-    return {name: interval.median_ns, **ends}
-
-
-_FINDINGS = {"slower": "worse", "faster": "better"}
-
-
-def _row(change: Change, file: str, label: str, wrong: bool) -> ComparisonRow:
-    figures, c = _times("difference", change.difference), change.judgement.contrast
-    if change.finding != "not_comparable":
-        figures |= _times("before", change.before) | _times("after", change.after)
-    if c and c.scale == "ratio":
-        figures |= {"ratio": c.value, "ratio_low": c.low, "ratio_high": c.high}
-    return ComparisonRow(
-        file=file,
-        id=change.id,
-        label=f"{label}, exposed" if change.figure == "exposed" else label,
-        unit="ns",
-        p=change.judgement.p,
-        finding="error" if wrong else _FINDINGS.get(change.finding, change.finding),
-        why=change.judgement.why if change.finding == "undecided" else "",
-        obstacle=change.obstacle,
-        **figures,
-    )

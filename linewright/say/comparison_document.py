@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec.structs import asdict
-
 from linewright import numbers
+from linewright.analysis.contrast import Contrast
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
 from linewright.compare.comparison import (
@@ -25,6 +24,7 @@ from linewright.say.document import Document, TextTable
 from linewright.say.machine_lines import EMULATED, describe, frequency_text
 from linewright.say.phrases import more_text
 from linewright.say.sentence import Sentence, render, render_all, said, verbatim
+from linewright.schema import Interval
 
 _STYLES = {"worse": "bad", "better": "good", "error": "alarm"}
 _CALLED = {"same": "the same", "error": "wrong now", "not_comparable": "not comparable"}
@@ -97,11 +97,11 @@ def _called(comparison: Comparison, finding: str) -> str:
 
 def result(comparison: Comparison, side: ComparedFile) -> Sentence:
     """How many rows of one file have each finding."""
-    rows = comparison.of(side.file)
+    rows = side.rows
     seen = Counter(row.finding for row in rows)
     order = (*FAILED, *CERTAIN, "same", "undecided", "not_comparable")
     found = [f"{seen[name]} {_called(comparison, name)}" for name in order if seen[name]]
-    family = sum(row.p is not None for row in comparison.rows)
+    family = sum(row.judgement.p is not None for row in comparison.rows)
     without = "exactly" if comparison.exact else "nothing is claimed"
     surely = f"95 %, corrected for {numbers.count(family, 'comparison')}" if family else without
     text = (
@@ -114,12 +114,12 @@ def result(comparison: Comparison, side: ComparedFile) -> Sentence:
 def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     """What the undecided rows of one file could still hide, what was not compared, and how the two
     were taken."""
-    open_rows = [row for row in comparison.of(side.file) if row.finding == "undecided"]
+    open_rows = [row for row in side.rows if row.finding == "undecided"]
     few = [row for row in open_rows if row.few_launches]
-    ratios = [row for row in open_rows if row.ratio is not None]
+    ratios = [row for row in open_rows if _ratio(row)]
     answer = []
     if ratios:
-        low, high = min(row.ratio_low for row in ratios), max(row.ratio_high for row in ratios)
+        low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
         span = numbers.change(low, high, "ratio")
         text = f"what the widest interval of the undecided leaves possible: {span}"
         answer.append(said(text, cells=_ids(ratios)))
@@ -142,14 +142,13 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
 def _remarks(comparison: Comparison, side: ComparedFile) -> list[str]:
     """How a file and the baseline were taken, and what would decide what is undecided."""
     order = _ORDERS[side.order]
+    wide = [row.judgement for row in side.rows if row.judgement.why == "wide" and side.contexts]
     if side.order == "sequence":  # of several files once
         order *= next(other for other in comparison.others if other.order == "sequence") is side
     return [
         order,
         frequency_text(*side.cycle_ns, ("before", "after")) if side.cycle_ns else "",
-        f"undecided with enough launches, {len(side.undecided)}: {more_text(side.undecided)}"
-        if side.undecided
-        else "",
+        f"undecided with enough launches, {len(wide)}: {more_text(wide)}" if wide else "",
         "the two files are of different commands"
         if [s.command for s in side.sessions[:1]]
         != [s.command for s in comparison.baseline.sessions[:1]]
@@ -204,16 +203,25 @@ def for_programs(comparison: Comparison) -> dict[str, Any]:
         for other in comparison.others
         for sentence in (result(comparison, other), *limits(comparison, other))
     ]
-    named = ("higher_is_better", "fail_above", "undecided_fails", "exact")
+
+    def named(chosen: Callable[[ComparisonRow], bool]) -> list[dict[str, str]]:
+        return [
+            {"file": side.file, "id": row.id}
+            for side in comparison.others
+            for row in side.rows
+            if chosen(row)
+        ]
+
+    fields = ("higher_is_better", "fail_above", "undecided_fails", "exact")
     return {
         "what": _what(comparison),
-        **{name: getattr(comparison, name) for name in named},
+        **{name: getattr(comparison, name) for name in fields},
         "rows": rows_for_programs(comparison),
         "baseline": side(comparison.baseline),
         "others": list(map(side, comparison.others)),
         "verdict": render_all([*sentences, *check_sentences(comparison)]),
-        "failing": [{"file": row.file, "id": row.id} for row in comparison.failing],
-        "undecided": [{"file": row.file, "id": row.id} for row in comparison.undecided],
+        "failing": named(comparison.fails),
+        "undecided": named(comparison.unclear),
     }
 
 
@@ -248,8 +256,8 @@ def _page_tables(comparison: Comparison, side: ComparedFile) -> list[TextTable]:
     """A table of each kind of finding; those without a difference open when they are asked for."""
     tables = []
     for title, kinds in _PARTS.items():
-        rows = [row for row in comparison.of(side.file) if row.finding in kinds]
-        spans = [(r.ratio_low, r.ratio, r.ratio_high) if r.ratio else None for r in rows]
+        rows = [row for row in side.rows if row.finding in kinds]
+        spans = [(c.low, c.value, c.high) if (c := _ratio(row)) else None for row in rows]
         notes = [] if tables else [*_conditions(side), *render_all(limits(comparison, side))]
         columns = _columns(comparison, p=True, page=True)
         more = dict(spans=spans, notes=notes, closed=bool(tables))
@@ -266,16 +274,19 @@ def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column
         called = called.upper() if row.finding in FAILED else called
         return f"{called}: {why}" if why else called
 
+    def median(found: Interval | None) -> str:
+        return numbers.quantity(found and found.median_ns, comparison.unit)
+
     columns: list[Column[ComparisonRow]] = [
-        Column("what", lambda row: row.label, text=True, folds=True),
-        Column("before", lambda row: numbers.quantity(row.before, row.unit)),
-        Column("after", lambda row: numbers.quantity(row.after, row.unit)),
+        Column("what", label, text=True, folds=True),
+        Column("before", lambda row: median(row.before)),
+        Column("after", lambda row: median(row.after)),
         Column("change" if comparison.exact else "change, 95 %", change_text),
     ]
     if page:
-        columns.append(Column("difference", lambda row: numbers.quantity(row.difference, row.unit)))
+        columns.append(Column("difference", lambda row: median(row.difference)))
     if p:
-        columns.append(Column("p", lambda row: numbers.ABSENT if row.p is None else f"{row.p:.2g}"))
+        columns.append(Column("p", _p))
     return [*columns, Column("finding", finding, text=True)]
 
 
@@ -286,10 +297,51 @@ def _table_of(
     return table_of(title, columns, rows, styles=styles, what="cell", **more)
 
 
+def label(row: ComparisonRow) -> str:
+    """A row's cell or setting in a few words."""
+    return f"{row.label}, exposed" if row.figure == "exposed" else row.label
+
+
+def _ratio(row: ComparisonRow) -> Contrast | None:
+    """After over before; None of exposed costs, which are compared by their difference."""
+    c = row.judgement.contrast
+    return c if c and c.scale == "ratio" else None
+
+
+def _p(row: ComparisonRow) -> str:
+    return numbers.ABSENT if row.judgement.p is None else f"{row.judgement.p:.2g}"
+
+
 def rows_for_programs(comparison: Comparison) -> list[dict[str, Any]]:
-    """Each row's fields, with the reason why it is not compared in words."""
-    rows = [asdict(row) | {"reason": obstacle_text(row)} for row in comparison.rows]
-    return [{name: row[name] for name in row if name != "obstacle"} for row in rows]
+    """Each row's figures, with the reason why it is not compared in words."""
+    return [
+        {
+            "file": side.file,
+            "id": row.id,
+            "label": label(row),
+            "unit": comparison.unit,
+            **_ends("before", row.before, row),
+            **_ends("after", row.after, row),
+            **{f"ratio{end}": getattr(_ratio(row), name, None) for end, name in _ENDS.items()},
+            **_ends("difference", row.difference, row),
+            "p": row.judgement.p,
+            "finding": row.finding,
+            "why": row.judgement.why if row.finding == "undecided" else "",
+            "reason": obstacle_text(row),
+        }
+        for side in comparison.others
+        for row in side.rows
+    ]
+
+
+_ENDS = {"": "value", "_low": "low", "_high": "high"}
+
+
+def _ends(name: str, found: Interval | None, row: ComparisonRow) -> dict[str, float | None]:
+    """A figure's fields; of a trial's medians without the ends of an interval."""
+    known = (None,) * 3 if found is None else (found.median_ns, found.low_ns, found.high_ns)
+    shown = known if row.figure else (known[0], None, None)
+    return {f"{name}{end}": value for end, value in zip(_ENDS, shown, strict=True)}
 
 
 _OBSTACLES = {
@@ -319,8 +371,8 @@ def check_comparable(comparison: Comparison) -> None:
     first = comparison.rows[0]
     if all(row.finding == "not_comparable" for row in comparison.rows):
         raise UserError(
-            f"nothing could be compared: {first.label}: {obstacle_text(first)}",
-            first.file,
+            f"nothing could be compared: {label(first)}: {obstacle_text(first)}",
+            comparison.others[0].file,
             "both sides with figures of the same cells",
         )
 
@@ -330,15 +382,14 @@ def change_text(row: ComparisonRow) -> str:
 
     The interval alone: it is of the launches, pair by pair, and its middle need not be what the two
     medians differ by."""
-    if row.difference_low is not None and row.ratio is None and row.unit == "ns":
-        return numbers.change(row.difference_low, row.difference_high, "ns")
-    return numbers.change(row.ratio_low, row.ratio_high, "ratio") or numbers.ABSENT
+    c = row.judgement.contrast
+    return numbers.change(c.low, c.high, c.scale) if c else numbers.ABSENT
 
 
 def _table(comparison: Comparison, side: ComparedFile, every: bool) -> TextTable:
     """The rows that differ or have become wrong, and with `every` all, with their p values; below
     them what limits the answer of this file."""
-    own = comparison.of(side.file)
+    own = side.rows
     rows = [row for row in own if every or row.finding in (*CERTAIN, *FAILED)]
     # How many rows were left out for each reason, numbers in it aside.
     reasons = Counter(

@@ -272,7 +272,7 @@ def test_two_machines_share_no_drift():
         (knew, before), (now, after) = sides
         ((change,),) = compare(before, [after], [*knew, *now])
         c = change.judgement.contrast
-        assert change.finding == ("slower" if slow > 1 else "faster")
+        assert change.finding == ("worse" if slow > 1 else "better")
         assert c.low < slow < c.high and c.high / c.low < 1.25
 
 
