@@ -16,6 +16,7 @@ import pytest
 
 from linewright.plans import built_in
 from linewright.schema import Context, Record
+from linewright.wings import PACKAGE
 from support import machines
 from support.analysis_samples import write
 from support.command_lines import COMMAND, COMMANDS, complaint
@@ -130,6 +131,23 @@ def test_every_link_leads_somewhere(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_named_exists(name):
     assert list(missing_files((ROOT / name).read_text())) == []
+
+
+def unknown_classes(text: str) -> list[str]:
+    """Spans with a class's name that no module of the package defines."""
+    defined = {
+        name
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+    }
+    named = (span for span in SPAN.findall(text) if re.fullmatch(r"([A-Z][a-z]+)+", span))
+    return [span for span in named if span not in defined]
+
+
+def test_the_classes_that_the_house_names_exist():
+    page = (ROOT / "docs/house.md").read_text()
+    assert unknown_classes(page) == []
+    assert unknown_classes(page.replace("`Judgement`", "`Judged`")) == ["Judged"]
 
 
 @pytest.mark.parametrize("name", NAMES)
