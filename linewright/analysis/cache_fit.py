@@ -13,6 +13,7 @@ says by how much the worst cell misses."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +28,8 @@ from linewright.schema import Cell, Estimate
 
 NEGLIGIBLE_PERCENT = 2.0
 """A saving below this does not matter."""
+TRAPPED_NS = 200.0
+"""Per line on clean lines: more than any processor takes, as much as a system call does."""
 
 
 class Group(Struct, frozen=True, order=True):
@@ -130,6 +133,35 @@ def _fit(group: Group, members: Sequence[Summary], line_bytes: int) -> Fit | Non
     )  # fmt: skip
 
 
+class Cheapest(NamedTuple):
+    """The cheapest instruction of several, those shown to cost more, and the others."""
+
+    best: Fit
+    slower: list[Fit]
+    undecided: list[Fit]
+
+
+def on_dirty_lines(found: Iterable[Fit]) -> list[Fit]:
+    """The fits for lines that lie dirty beyond the caches, at their usual alignment."""
+    return [f for f in found if f.group.state == "dirty_beyond" and f.group.align_bytes == 0]
+
+
+def cheapest(found: Iterable[Fit]) -> Cheapest | None:
+    """Which instruction writes dirty lines back in the least time; None of fewer than two."""
+    ranked = sorted(on_dirty_lines(found), key=lambda f: f.per_line.value)
+    if len(ranked) < 2:
+        return None
+    best, *others = ranked
+    slower = [f for f in others if f.per_line.low > best.per_line.high]
+    return Cheapest(best, slower, [f for f in others if f not in slower])
+
+
+def trapped(found: Iterable[Fit]) -> list[Fit]:
+    """Fits in which lines without anything to write back take as long as a system call."""
+    idle = (f for f in found if f.group.state in ("absent", "clean"))
+    return [f for f in idle if f.per_line.low > TRAPPED_NS]
+
+
 def savings(summaries: Iterable[Summary]) -> list[Saving]:
     """Every list that was measured with both kinds of wait, by instruction, state, alignment and
     entry size."""
@@ -152,6 +184,36 @@ def _saving(key: tuple[Group, int, int], once: Summary, each: Summary) -> Saving
         group=key[0], entry_bytes=key[1], entries=key[2],
         each_ns=each.issue.median_ns, once_ns=once.issue.median_ns, percent=percent,
     )  # fmt: skip
+
+
+class OneWait(NamedTuple):
+    """What one wait for the whole list is worth with one instruction on dirty lines."""
+
+    form: str
+    answer: Literal["saves", "negligible", "too_few", "undecided"]
+    clearest: Saving | None
+    """Where most is shown to be saved; of what is undecided the widest interval."""
+    vanishes_at: int | None
+    """Smallest entry size in bytes from which on nothing that matters is saved."""
+
+
+def one_wait(every: Sequence[Saving]) -> list[OneWait]:
+    """The answer of each instruction over all sizes of entries."""
+    dirty = (s for s in every if s.group.state == "dirty_beyond" and s.group.align_bytes == 0)
+    return [
+        OneWait(group.form, *_worth(own), vanishes_at(own))
+        for group, own in sorted(grouped(dirty, lambda s: s.group).items())
+    ]
+
+
+def _worth(own: Sequence[Saving]) -> tuple[str, Saving | None]:
+    if gains := [s for s in own if s.matters]:
+        return "saves", max(gains, key=lambda s: s.percent.low)
+    if all(s.negligible for s in own):
+        return "negligible", None
+    if any(s.percent is None for s in own):
+        return "too_few", None
+    return "undecided", max(own, key=lambda s: s.percent.high - s.percent.low)
 
 
 def vanishes_at(of_group: Sequence[Saving]) -> int | None:

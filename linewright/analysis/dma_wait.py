@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
+from linewright.families import DMA
 
 INSTRUCTIONS = {"to_device": "clean", "from_device": "clean_invalidate"}
 """The operation of the explicit pass that stands for what the kernel does in a direction."""
@@ -22,6 +23,28 @@ def _passes(members: Iterable[Summary], mapping: Summary) -> dict[str, Summary]:
     wanted = INSTRUCTIONS.get(str(mapping.cell.params.get("direction")), "")
     same = (s for s in members if s.cell.operation == wanted and lists(s) == lists(mapping))
     return {str(s.cell.params.get("wait")): s for s in same if s.issue is not None}
+
+
+def by_operation(members: Sequence[Summary]) -> dict[str, str]:
+    """What the lists of each operation say together: ``once``, ``each``, or nothing where they do
+    not tell or contradict each other; empty where none was measured."""
+    mappings = [s for s in members if s.cell.operation in DMA.operations and s.exposed is not None]
+    answers = {}
+    for operation, own in sorted(grouped(mappings, lambda s: s.cell.operation).items()):
+        found = {waits(members, s) for s in own} - {""}
+        answers[operation] = found.pop() if len(found) == 1 else ""
+    return answers
+
+
+def longest(members: Iterable[Summary]) -> Summary | None:
+    """The mapping of the most entries, whose time is what maintenance costs."""
+    mappings = (s for s in members if s.cell.operation in DMA.operations and s.exposed is not None)
+    return max(mappings, key=lambda s: int(s.cell.params.get("entries", 0)), default=None)
+
+
+def coherent(members: Iterable[Summary]) -> bool:
+    """Whether the architecture is one whose devices see the caches."""
+    return any(s.cell.form in ("clwb", "clflushopt", "clflush") for s in members)
 
 
 def waits(members: Sequence[Summary], mapping: Summary) -> str:

@@ -111,6 +111,34 @@ class Finding(Point, frozen=True, kw_only=True):
         return [r for r in self.rows if answer_of(r.judgement) == answer]
 
 
+class OpenQuestion(Struct, frozen=True, kw_only=True):
+    """Comparisons without an answer, for one reason."""
+
+    why: str
+    """As `Judgement.why`."""
+    rows: list[tuple[Finding, Against]]
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        return [row.judgement for _, row in self.rows]
+
+    @property
+    def possible(self) -> tuple[float, float, str]:
+        """What the widest of the intervals leaves possible, with its scale: of the ratios, or where
+        there are none of the first difference."""
+        contrasts = [j.contrast for j in self.judgements]
+        ratios = [c for c in contrasts if c.scale == "ratio"] or contrasts[:1]
+        return min(c.low for c in ratios), max(c.high for c in ratios), ratios[0].scale
+
+
+def open_questions(found: Iterable[Finding]) -> list[OpenQuestion]:
+    """What was compared without an answer, by reason; published percentiles, which claim nothing,
+    aside."""
+    rows = [(f, row) for f in found if not f.published for row in f.of("undecided")]
+    by_reason = grouped(rows, lambda pair: pair[1].judgement.why)
+    return [OpenQuestion(why=why, rows=own) for why, own in by_reason.items()]
+
+
 def plainest(form: str, judgements: Mapping[str, Judgement]) -> str:
     """`form`, or the same form without its prefetch where the intervals of both against the default
     overlap."""

@@ -131,6 +131,20 @@ class MachineAnswers:
         return setting_choice.choices(self.findings, self.default) if self.forms_differ else []
 
     @cached_property
+    def setting(self) -> tuple[str, str]:
+        """The value of LINEWRIGHT_ATOMICS that is supported, and why: as `Choice.why`, or
+        ``emulated``, ``architecture`` (one form for each operation there), ``not_measured``."""
+        if self.emulated:
+            return "default", "emulated"
+        if not self.forms_differ:
+            return "default", "architecture"
+        if not self.choices:
+            return "default", "not_measured"
+        return setting_choice.setting_of(self.choices), setting_choice.why_this_setting(
+            self.choices
+        )
+
+    @cached_property
     def core_types(self) -> list[setting_choice.CoreType]:
         if not self.choices:
             return []

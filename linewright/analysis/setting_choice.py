@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from linewright import policy
 from linewright.analysis.findings import Against, Finding, Point
 from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
 from linewright.analysis.summary import grouped
@@ -253,10 +254,70 @@ def choices(found: Sequence[Finding], default: str) -> list[Choice]:
 
 
 def setting_of(chosen: Iterable[Choice]) -> str:
-    """The value of LINEWRIGHT_ATOMICS that makes these choices; ``default`` where none differs from
-    the default."""
+    """The value of LINEWRIGHT_ATOMICS that makes these choices, checked by the same reader as a
+    user's own; ``default`` where none differs from the default."""
     items = [item for c in chosen for item in _items(c.operations, c.choice, c.default)]
-    return ",".join(items) or "default"
+    return policy.check(",".join(items) or "default", "advice")
+
+
+def why_this_setting(chosen: Sequence[Choice]) -> str:
+    """Why one setting holds for all classes, as `Choice.why`: where none is supported, the
+    weightiest of their reasons."""
+    if setting_of(chosen) != "default":
+        return "better"
+    reasons = {c.why for c in chosen}
+    return next(why for why in _WEIGHTIEST if why in reasons)
+
+
+_WEIGHTIEST = ("depends", "measure_more", "default_unmeasured", "published", "default_best")
+
+
+def clearest(points: Iterable[SettingPoint], cheaper: bool) -> SettingPoint | None:
+    """The point at which a candidate is shown to be cheaper (or slower) by most of the default's
+    cost."""
+
+    def size(p: SettingPoint) -> float:
+        return abs(p.ns.median_ns - p.default_ns.median_ns) / max(p.default_ns.median_ns, 1e-9)
+
+    shown = [p for p in points if (p.judgement.cheaper if cheaper else p.judgement.slower)]
+    return max(shown, key=size, default=None)
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """Where one candidate is better than the default, or worse, of a class in which it is both."""
+
+    setting: str
+    cheaper: bool
+    points: list[SettingPoint]
+    clearest: SettingPoint
+
+
+def turns(c: Choice) -> list[Turn]:
+    """Where each candidate with both answers is better and where it is worse, the larger of the two
+    first: a gain of a few percent is not to hide a loss of ten times."""
+    answers = []
+    for name, rows in grouped(c.points, lambda p: p.choice).items():
+        setting = setting_of([msgspec.structs.replace(c, choice=name)])
+        sides = [
+            Turn(
+                setting=setting,
+                cheaper=cheaper,
+                points=[
+                    p for p in rows if (p.judgement.cheaper if cheaper else p.judgement.slower)
+                ],
+                clearest=most,
+            )
+            for cheaper in (True, False)
+            if (most := clearest(rows, cheaper))
+        ]
+        if len(sides) == 2:
+            answers += sorted(sides, key=lambda turn: _apart(turn.clearest), reverse=True)
+    return answers
+
+
+def _apart(p: SettingPoint) -> float:
+    """How many times one of a point's costs is the other, as a logarithm."""
+    return abs(math.log(max(p.ns.median_ns, 0.01) / max(p.default_ns.median_ns, 0.01)))
 
 
 def _items(operations: str, choice: str, default: str) -> list[str]:

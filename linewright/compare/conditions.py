@@ -9,9 +9,6 @@ from msgspec import Struct
 
 from linewright.schema import Context
 
-FREQUENCY_SHARE = 0.05
-"""Relative difference of the core's cycle from which a comparison says so."""
-
 
 class ConditionDifference(Struct, frozen=True, kw_only=True):
     """One condition that differs."""
@@ -98,12 +95,3 @@ def differences(before: Iterable[Context], after: Iterable[Context]) -> list[Con
         if one != two:
             found.append(ConditionDifference(field="machine_id", before=one, after=two))
     return found
-
-
-def cycles(before: Iterable[Context], after: Iterable[Context]) -> tuple[float, float] | None:
-    """A core cycle before and after, in ns, where the core ran at another frequency."""
-    one, two = (sorted(c.cycle_ns for c in side if c.cycle_ns > 0) for side in (before, after))
-    if not one or not two:
-        return None
-    a, b = one[len(one) // 2], two[len(two) // 2]
-    return (a, b) if abs(b / a - 1) >= FREQUENCY_SHARE else None

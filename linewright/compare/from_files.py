@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
+from linewright.analysis.disturbance import cycles_of_two
 from linewright.analysis.hypothesis_tests import SAME_NS
 from linewright.compare import boots
 from linewright.compare.changes import EXACTLY_SAME, EXACTLY_SAME_NS, SAME, turns
@@ -17,7 +18,7 @@ from linewright.compare.comparison import (
     LaunchOrder,
     refuse_unlike,
 )
-from linewright.compare.conditions import cycles, differences, simulated
+from linewright.compare.conditions import differences, simulated
 from linewright.errors import UserError, nothing_finished
 from linewright.records.files import LONGEST_LINE
 from linewright.schema import Context
@@ -101,7 +102,7 @@ def _records(files: Sequence[SummarisedRun], options: CompareOptions) -> Compari
                 contexts=other.contexts,
                 unlike=unlike,
                 order=_order(baseline, other),
-                cycle_ns=cycles(baseline.contexts, other.contexts),
+                cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
                 rows=found,
             )
             for other, unlike, found in zip(others, differing, rows, strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from linewright import numbers
 from linewright.analysis import cache_fit, dma_wait
-from linewright.analysis.cache_fit import Fit, Saving
+from linewright.analysis.cache_fit import Cheapest, Fit, OneWait
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
@@ -19,9 +19,6 @@ from linewright.say.sentence import (
 )
 from linewright.schema import Context
 
-TRAPPED_NS = 200.0
-"""Per line on clean lines: more than any processor takes, as much as a system call does."""
-
 
 def cache_sentences(
     summaries: Iterable[Summary], contexts: Sequence[Context] = ()
@@ -32,11 +29,12 @@ def cache_sentences(
     passes = cache_fit.usable(lists)
     found = cache_fit.fits(passes, contexts[0].line_bytes if contexts else 64)
     arch = passes[0].arch if passes else ""
+    cheapest = cache_fit.cheapest(found)
     texts = [
-        *_instruction(found),
+        *([_instruction(cheapest)] if cheapest else []),
         *_wait(found),
-        *_end(cache_fit.savings(passes)),
-        *_trapped(found, arch),
+        *map(_one_wait, cache_fit.one_wait(cache_fit.savings(passes))),
+        *(_trapped(f, arch) for f in cache_fit.trapped(found)),
     ]
     if not texts and any(summary.status != "unavailable" for summary in lists):
         texts = [
@@ -49,25 +47,12 @@ def cache_sentences(
     ]
 
 
-def _dirty(found: Iterable[Fit]) -> list[Fit]:
-    return [f for f in found if f.group.state == "dirty_beyond" and f.group.align_bytes == 0]
-
-
-def _instruction(found: Sequence[Fit]) -> list[str]:
-    """The cheapest instruction that keeps lines and the cheapest of all, on dirty lines, where they
-    are apart."""
-    here = _dirty(found)
-    if len(here) < 2:
-        return []
-    best, *others = sorted(here, key=lambda f: f.per_line.value)
-    slower = [f for f in others if f.per_line.low > best.per_line.high]
+def _instruction(found: Cheapest) -> str:
+    """The cheapest instruction on dirty lines, against the others."""
+    best = found.best
     text = f"{best.group.form} writes dirty lines back in {numbers.of(best.per_line, 'ns')} each"
-    if slower:
-        text += f", less than {_each(slower)}"
-    rest = [f for f in others if f not in slower]
-    if rest:
-        text += f"; undecided against {_each(rest)}"
-    return [text]
+    text += f", less than {_each(found.slower)}" if found.slower else ""
+    return text + (f"; undecided against {_each(found.undecided)}" if found.undecided else "")
 
 
 def _each(found: Iterable[Fit]) -> str:
@@ -78,7 +63,7 @@ def _wait(found: Sequence[Fit]) -> list[str]:
     return [
         f"a wait behind {f.group.form} costs {numbers.of(f.per_wait, 'ns')} on "
         f"{f.group.state} lines, {_in_lines(f)}"
-        for f in _dirty(found)
+        for f in cache_fit.on_dirty_lines(found)
         if f.per_line.low > 0 and f.per_wait.low > 0
     ]
 
@@ -93,104 +78,59 @@ def _in_lines(f: Fit) -> str:
     )
 
 
-def _end(every: Sequence[Saving]) -> list[str]:
-    texts = []
-    groups = sorted(
-        {s.group for s in every if s.group.state == "dirty_beyond" and s.group.align_bytes == 0}
+def _one_wait(found: OneWait) -> str:
+    """What one wait for the whole list saves with one instruction."""
+    saving = "one wait for the list saves"
+    percent = found.clearest and found.clearest.percent
+    if found.answer == "saves":
+        end = found.vanishes_at
+        return (
+            f"{found.form}: {saving} {percent.value:.0f} % at {found.clearest.entry_bytes} bytes "
+            f"({percent.low:.0f} to {percent.high:.0f} %)"
+            + (f"; from entries of {end} bytes on nothing that matters" if end else "")
+        )
+    if found.answer == "negligible":
+        share = f"{cache_fit.NEGLIGIBLE_PERCENT:g}"
+        return f"{found.form}: {saving} less than {share} % at every size measured"
+    if found.answer == "too_few":
+        return f"{found.form}: whether {saving} anything needs {FEWEST_LAUNCHES} launches"
+    return (
+        f"{found.form}: undecided whether {saving} anything: {percent.low:.0f} to "
+        f"{percent.high:.0f} % remains possible"
     )
-    for group in groups:
-        own = [s for s in every if s.group == group]
-        gains = [s for s in own if s.matters]
-        if gains:
-            most = max(gains, key=lambda s: s.percent.low)
-            text = (
-                f"{group.form}: one wait for the list saves {most.percent.value:.0f} % at "
-                f"{most.entry_bytes} bytes ({most.percent.low:.0f} to {most.percent.high:.0f} %)"
-            )
-            end = cache_fit.vanishes_at(own)
-            texts.append(
-                text + (f"; from entries of {end} bytes on nothing that matters" if end else "")
-            )
-        elif all(s.negligible for s in own):
-            texts.append(
-                f"{group.form}: one wait for the list saves less than "
-                f"{cache_fit.NEGLIGIBLE_PERCENT:g} % at every size measured"
-            )
-        elif any(s.percent is None for s in own):
-            texts.append(
-                f"{group.form}: whether one wait for the list saves anything needs "
-                f"{FEWEST_LAUNCHES} launches"
-            )
-        else:
-            widest = max(own, key=lambda s: s.percent.high - s.percent.low).percent
-            texts.append(
-                f"{group.form}: undecided whether one wait for the list saves anything:"
-                f" {widest.low:.0f} to {widest.high:.0f} % remains possible"
-            )
-    return texts
 
 
-def _trapped(found: Sequence[Fit], arch: str) -> list[str]:
+def _trapped(f: Fit, arch: str) -> str:
     """Only arm64 kernels trap cache maintenance, for errata; on other architectures a long time has
     other causes."""
-    slow = [
-        f for f in found if f.group.state in ("absent", "clean") and f.per_line.low > TRAPPED_NS
-    ]
     cause = ": as much as a system call, so the kernel may trap it" if arch == "arm64" else ""
-    return [
-        f"{f.group.form} takes {numbers.of(f.per_line, 'ns')} on {f.group.state} lines{cause}"
-        for f in slow
-    ]
+    return f"{f.group.form} takes {numbers.of(f.per_line, 'ns')} on {f.group.state} lines{cause}"
+
+
+_WAITS = {
+    "once": "this kernel waits once per list in {}",
+    "each": "this kernel waits behind each entry in {}",
+    "": "whether this kernel waits once per list in {} is undecided",
+}
 
 
 def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
     """For each operation what its lists tell, and the time of the longest list of small entries."""
-    mappings = [s for s in members if s.cell.operation in DMA.operations and s.exposed is not None]
-    if not mappings:
+    longest = dma_wait.longest(members)
+    if longest is None:
         return []
-    if any(s.cell.form in ("clwb", "clflushopt", "clflush") for s in members):
-        return [
-            said(
-                "this kernel maintains no caches for DMA: devices of this architecture see them",
-                DMA.name,
-            )
-        ]
-    answers = []
-    for found, words in (
-        ("once", "waits once per list"),
-        ("each", "waits behind each entry"),
-        ("", "undecided"),
-    ):
-        named = sorted(
-            {s.cell.operation for s in mappings if _of_operation(members, mappings, s) == found}
-        )
-        if named and found:
-            answers.append(said(f"this kernel {words} in {numbers.join(named)}", DMA.name))
-        elif named:
-            answers.append(
-                said(
-                    f"whether this kernel waits once per list in {numbers.join(named)} "
-                    "is undecided",
-                    DMA.name,
-                )
-            )
-    longest = max(mappings, key=lambda s: int(s.cell.params.get("entries", 0)))
-    params = longest.cell.params
-    answers.append(
-        said(
-            f"a list of {params.get('entries')} entries of {params.get('entry_bytes')} bytes costs "
-            f"{numbers.figure(longest.exposed.median_ns)} ns more in {longest.cell.operation} than "
-            "for a coherent device",
-            DMA.name,
-            ns=longest.exposed.median_ns,
-        )
+    if dma_wait.coherent(members):
+        text = "this kernel maintains no caches for DMA: devices of this architecture see them"
+        return [said(text, DMA.name)]
+    found = dma_wait.by_operation(members)
+    texts = [
+        text.format(numbers.join(named))
+        for answer, text in _WAITS.items()
+        if (named := [operation for operation, own in found.items() if own == answer])
+    ]
+    params, ns = longest.cell.params, longest.exposed.median_ns
+    cost = (
+        f"a list of {params.get('entries')} entries of {params.get('entry_bytes')} bytes costs "
+        f"{numbers.figure(ns)} ns more in {longest.cell.operation} than for a coherent device"
     )
-    return answers
-
-
-def _of_operation(members: Sequence[Summary], mappings: Sequence[Summary], one: Summary) -> str:
-    """What the lists of one operation say together; contradictions are undecided."""
-    found = {
-        dma_wait.waits(members, s) for s in mappings if s.cell.operation == one.cell.operation
-    } - {""}
-    return found.pop() if len(found) == 1 else ""
+    return [*(said(text, DMA.name) for text in texts), said(cost, DMA.name, ns=ns)]

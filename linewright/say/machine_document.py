@@ -69,7 +69,7 @@ def document(m: MachineAnswers) -> Document:
         headline=_headline(m, conditions),
         uses=use(m),
         settings=[said(decision.sentence + where)] if conditions else [],
-        undecided=undecided_sentences([f for f in m.of_width if not f.published], m),
+        undecided=undecided_sentences(m.of_width, m),
         limits=limits(m),
         width_bits=m.width_bits,
         conditions=conditions,

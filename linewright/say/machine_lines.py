@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from linewright import __version__, numbers
+from linewright.analysis.disturbance import changed_cycle_ns, disturbing_load
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
@@ -18,11 +19,6 @@ from linewright.say.sentence import render, said
 from linewright.schema import Context, Record
 from linewright.units import cpu_text
 
-LEAST_LOAD = 0.25
-"""CPUs kept busy by others, mean of the launches, that are worth a line: counting in clock ticks
-alone gives up to a tenth."""
-LEAST_SHARE = 0.02
-"""The same as a share of all CPUs: a large machine is never quite idle."""
 MOST_FORMS = 4
 """Forms named in one line before the rest is only counted."""
 _DISCARDED = {
@@ -77,10 +73,8 @@ def remarks(contexts: Sequence[Context]) -> list[str]:
         f"the frequency governor was {name}: clocks may have changed between windows"
         for name in sorted(governors)
     ]
-    cycles = [c.cycle_ns for c in contexts if c.cycle_ns > 0]
-    if cycles and max(cycles) > 1.05 * min(cycles):
-        when = "in one launch", "in another"
-        lines.append(frequency_text(min(cycles), max(cycles), when))
+    if cycles := changed_cycle_ns(contexts):
+        lines.append(frequency_text(*cycles, ("in one launch", "in another")))
     return lines
 
 
@@ -190,11 +184,9 @@ def company(contexts: Sequence[Context]) -> list[str]:
         lines.append(
             "another run was measuring on this machine at the same time: each disturbs the other"
         )
-    loads = [context.other_load for context in contexts if context.other_load is not None]
-    mean = sum(loads) / len(loads) if loads else 0.0
-    if loads and mean >= max(LEAST_LOAD, LEAST_SHARE * len(contexts[0].cpus)):
+    if load := disturbing_load(contexts):
         lines.append(
-            f"other programs kept {mean:.1f} CPUs busy meanwhile: figures may be disturbed"
+            f"other programs kept {load:.1f} CPUs busy meanwhile: figures may be disturbed"
         )
     return lines
 

@@ -3,15 +3,19 @@ against the default."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from linewright import numbers, policy
+from linewright import numbers
 from linewright.analysis import setting_choice
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.setting_choice import NOT_WORSE, Choice, SettingPoint
+from linewright.analysis.setting_choice import (
+    NOT_WORSE,
+    Choice,
+    SettingPoint,
+    Turn,
+    clearest,
+    turns,
+)
 from linewright.analysis.summary import grouped
 from linewright.say.document import Decision, Topic
 from linewright.say.machine_lines import EMULATED
@@ -43,24 +47,11 @@ _SILENT = {
     "equal conditions",
 }
 """Why nothing is to be set."""
-_WEIGHTIEST = ("depends", "measure_more", "default_unmeasured", "published", "default_best")
-"""Of several classes of operations the reason that is said."""
 
 
 def setting(machine: MachineAnswers) -> Decision:
-    """The value for a process, checked by the same reader as a user's own, and one sentence that
-    says why."""
-    value, why = "default", ""
-    if machine.emulated:
-        why = "emulated"
-    elif not machine.forms_differ:
-        why = "architecture"
-    elif not machine.choices:
-        why = "not_measured"
-    else:
-        value = policy.check(setting_choice.setting_of(machine.choices), "advice")
-        reasons = {c.why for c in machine.choices}
-        why = "better" if value != "default" else next(w for w in _WEIGHTIEST if w in reasons)
+    """The value for a process, and one sentence that says why."""
+    value, why = machine.setting
     if why == "better":
         sentence = (
             f"LINEWRIGHT_ATOMICS={value}: shown to be better than the default at one measured "
@@ -108,17 +99,6 @@ def point_text(p: SettingPoint, machine: MachineAnswers) -> str:
     )
 
 
-def clearest(points: Iterable[SettingPoint], cheaper: bool) -> SettingPoint | None:
-    """The point at which a candidate is shown to be cheaper (or slower) by most of the default's
-    cost."""
-
-    def size(p: SettingPoint) -> float:
-        return abs(p.ns.median_ns - p.default_ns.median_ns) / max(p.default_ns.median_ns, 1e-9)
-
-    shown = [p for p in points if (p.judgement.cheaper if cheaper else p.judgement.slower)]
-    return max(shown, key=size, default=None)
-
-
 def classes(m: MachineAnswers) -> Topic | None:
     """Each class of operations against the default."""
     lines = [line for c in m.choices for line in _choice_lines(c, m)]
@@ -155,7 +135,10 @@ def _choice_lines(c: Choice, machine: MachineAnswers) -> list[str]:
         )
         return [f"{what}: no form measured is shown to be better than the default{shown}"]
     if c.why == "depends":
-        return [f"{what}: no one setting: it depends on the program", *_turns(c, machine)]
+        return [
+            f"{what}: no one setting: it depends on the program",
+            *[_turn(t, machine) for t in turns(c)],
+        ]
     if c.why == "measure_more":
         return [f"{what}: undecided: {_missing(c, machine)}"]
     return [f"{what}: {_SILENT[c.why].removeprefix('nothing: ')}"]
@@ -182,29 +165,13 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
     )
 
 
-def _turns(c: Choice, machine: MachineAnswers) -> list[str]:
-    """Where each candidate with both answers is better and where it is worse, the larger of the two
-    first: a gain of a few percent is not to hide a loss of ten times."""
-    lines = []
-    for name in dict.fromkeys(p.choice for p in c.points):
-        rows = [p for p in c.points if p.choice == name]
-        better, worse = clearest(rows, cheaper=True), clearest(rows, cheaper=False)
-        if better and worse:
-            value = policy.check(setting_choice.setting_of([replace(c, choice=name)]), "advice")
-            both = ((better, "better"), (worse, "worse"))
-            for most, word in sorted(both, key=lambda pair: _apart(pair[0]), reverse=True):
-                answer = "cheaper" if word == "better" else "slower"
-                shown = [p for p in rows if getattr(p.judgement, answer)]
-                lines.append(
-                    f"  LINEWRIGHT_ATOMICS={value} is {word} than the default {_places(shown)}; "
-                    f"most: {point_text(most, machine)}"
-                )
-    return lines
-
-
-def _apart(p: SettingPoint) -> float:
-    """How many times one of a point's costs is the other, as a logarithm."""
-    return abs(math.log(max(p.ns.median_ns, 0.01) / max(p.default_ns.median_ns, 0.01)))
+def _turn(turn: Turn, machine: MachineAnswers) -> str:
+    """Where a candidate is better or worse than the default, and where most."""
+    word = "better" if turn.cheaper else "worse"
+    return (
+        f"  LINEWRIGHT_ATOMICS={turn.setting} is {word} than the default {_places(turn.points)}; "
+        f"most: {point_text(turn.clearest, machine)}"
+    )
 
 
 def _places(points: Sequence[SettingPoint]) -> str:

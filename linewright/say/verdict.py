@@ -4,7 +4,6 @@ Nothing measured is left out of it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +11,8 @@ import msgspec
 from linewright import numbers
 from linewright.analysis.control import Floor
 from linewright.analysis.crossovers import crossovers
-from linewright.analysis.findings import Finding
+from linewright.analysis.findings import Finding, OpenQuestion, open_questions
+from linewright.analysis.handoffs import Handoff, handoffs
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import (
     MachineAnswers,
@@ -44,9 +44,6 @@ from linewright.say.sentence import (
     said,
 )
 from linewright.schema import Context
-
-FEW_PAIRS = 2
-"""Pairs of cores above which a handoff is spoken of by the distance of the cores, not by pair."""
 
 
 def _span(run: Sequence[Finding]) -> str:
@@ -90,33 +87,24 @@ def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
     ]
 
 
-def _handoffs(cells: Sequence[Summary]) -> list[Sentence]:
-    """For each distance the middle pair's time by each definition, and the range over the pairs;
-    nothing for few pairs, of which each is spoken of."""
-    if len({s.cell.placement for s in cells}) <= FEW_PAIRS:
-        return []
-    answers = []
-    usable = [s for s in cells if s.status == "ok" and s.issue and not s.cell.work_iters]
-    for distance, apart in grouped(usable, lambda s: s.placement_class).items():
-        clauses = []
-        for form, own in grouped(apart, lambda s: s.cell.form).items():
-            ns = sorted(s.issue.median_ns / 2 for s in own)
-            clauses.append(
-                Clause(
-                    text=f"a handoff by {form} takes {numbers.figure(median(ns))} ns "
-                    f"({numbers.figure(ns[0])} to {numbers.figure(ns[-1])} over {len(ns)} pairs)"
-                )
-            )
-        where = DISTANCES.get(distance, distance.replace("_", " ") or "any distance")
-        answers.append(Sentence(lead=where, clauses=clauses, family=HANDOFF.name))
-    return answers
+def _handoffs(distance: str, found: Sequence[Handoff]) -> Sentence:
+    """For one distance the middle pair's time by each form, and the range over the pairs."""
+    where = DISTANCES.get(distance, distance.replace("_", " ") or "any distance")
+    clauses = [
+        Clause(
+            text=f"a handoff by {h.form} takes {numbers.figure(h.median_ns)} ns "
+            f"({numbers.figure(h.least_ns)} to {numbers.figure(h.most_ns)} over {h.pairs} pairs)"
+        )
+        for h in found
+    ]
+    return Sentence(lead=where, clauses=clauses, family=HANDOFF.name)
 
 
 def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
     own = [s for s in m.summaries if family_of(s.cell.operation) is family]
     found = m.of_family(family.name)
-    if family is HANDOFF and (answers := _handoffs(own)):
-        return answers
+    if family is HANDOFF and (by_distance := handoffs(own)):
+        return [_handoffs(distance, members) for distance, members in by_distance.items()]
     if family.verdict == "cache":
         return cache_sentences(own, m.contexts) if own else []
     if family.verdict == "dma":
@@ -139,34 +127,21 @@ _OPEN = {
 
 def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sentence]:
     """What was compared without an answer, by reason, with what the intervals leave possible."""
-    open_rows = [(f, r) for f in found if not f.published for r in f.of("undecided")]
-    answers = []
-    for why in dict.fromkeys(r.judgement.why for _, r in open_rows):
-        rows = [(f, r) for f, r in open_rows if r.judgement.why == why]
-        where = (
-            numbers.join(list(dict.fromkeys(f"{caller_of(f)} {condition(f)}" for f, _ in rows)))
-            if len(rows) <= 3
-            else ""
-        )
-        count = f"{len(rows)} comparison{'s' if len(rows) > 1 else ''}"
-        text = f"undecided: {where or count}: "
-        if why == "wide":
-            ratios = [
-                r.judgement.contrast for _, r in rows if r.judgement.contrast.scale == "ratio"
-            ]
-            first = rows[0][1].judgement.contrast
-            span = numbers.change(first.low, first.high, first.scale)
-            if ratios:
-                span = numbers.change(
-                    min(c.low for c in ratios), max(c.high for c in ratios), "ratio"
-                )
-            text += f"{span} remains possible; "
-            text += more_text([r.judgement for _, r in rows], m.launches_asked)
-        else:
-            on = measure_on(m.contexts)
-            text += _OPEN[why].format(measure=on, again=measure_again(m))
-        answers.append(said(text, count=len(rows)))
-    return answers
+    return [_undecided(question, m) for question in open_questions(found)]
+
+
+def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
+    rows = question.rows
+    what = numbers.count(len(rows), "comparison")
+    if len(rows) <= 3:
+        what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {condition(f)}" for f, _ in rows)))
+    if question.why == "wide":
+        more = more_text(question.judgements, m.launches_asked)
+        rest = f"{numbers.change(*question.possible)} remains possible; {more}"
+    else:
+        on = measure_on(m.contexts)
+        rest = _OPEN[question.why].format(measure=on, again=measure_again(m))
+    return said(f"undecided: {what}: {rest}", count=len(rows))
 
 
 def places(members: Sequence[Summary]) -> list[Sentence]:
