@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from linewright.schema import MadeOf
+from linewright.schema import FormParts
 
 PREFETCHES = {"prefetchw": "PREFETCHW", "prfm_keep": "PRFM keep", "prfm_strm": "PRFM strm"}
 """Prefetches for write, with how people write them."""
@@ -21,7 +21,7 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 """A row of wire/forms/*.def; wire/forms.def explains the columns."""
-_LEARNT: dict[str, MadeOf] = {}
+_LEARNT: dict[str, FormParts] = {}
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -37,14 +37,14 @@ class Form(Struct, frozen=True, kw_only=True):
     """Whether concurrent operations on one line all count."""
     available: bool = True
     reason: str = ""
-    made_of: MadeOf = MadeOf(base="")
+    made_of: FormParts = FormParts(base="")
 
 
-def made_of(form: str) -> MadeOf:
+def made_of(form: str) -> FormParts:
     """What a form is made of; of a name that neither the table nor a record knows, the name
     alone."""
     known = listed(form)
-    return known.made_of if known else _LEARNT.get(form) or MadeOf(base=form)
+    return known.made_of if known else _LEARNT.get(form) or FormParts(base=form)
 
 
 def listed(form: str) -> Form | None:
@@ -52,7 +52,7 @@ def listed(form: str) -> Form | None:
     return _table().get(form)
 
 
-def learn(form: str, made: MadeOf) -> None:
+def learn(form: str, made: FormParts) -> None:
     """What a record says of its form: that of a newer probe is in no table here."""
     _LEARNT.setdefault(form, made)
 
@@ -81,9 +81,9 @@ def _table() -> dict[str, Form]:
     }
 
 
-def _resolved(name: str, rows: dict[str, re.Match[str]]) -> MadeOf:
+def _resolved(name: str, rows: dict[str, re.Match[str]]) -> FormParts:
     if name not in rows:
-        return MadeOf(base=name)
+        return FormParts(base=name)
     row = rows[name]
     kind, of = row["kind"] or "", row["of"] or ""
     if kind in PREFETCHES:
@@ -93,7 +93,7 @@ def _resolved(name: str, rows: dict[str, re.Match[str]]) -> MadeOf:
         instruction = row["instruction"] or found.instruction
         return replace(found, base=name, word=of, whose=kind, instruction=instruction)
     known = kind not in ("", "retries", "racy") and row["arch"] != "generic"
-    return MadeOf(
+    return FormParts(
         base=name,
         loop={"llsc_read_first": "read_first", "read_first": kind, "guess_first": kind}.get(
             kind, ""

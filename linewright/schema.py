@@ -56,7 +56,7 @@ ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$", max_length=64)] | C
 Params = dict[Name, ParamValue]
 
 
-Event = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
+CounterName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
 """A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of
 the CPU's own list."""
 
@@ -212,7 +212,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     launch: Annotated[int, Meta(ge=0, le=1000)] = 0
     """Which launch this is; in a plan of several the first one's number. Placement of code and the
     seed's order follow it."""
-    counters: Annotated[list[Event], Meta(max_length=16)] = []
+    counters: Annotated[list[CounterName], Meta(max_length=16)] = []
     """Events to count; empty: cycles, instructions and what the CPU names for snoops and
     exclusives; ``none``: nothing."""
 
@@ -255,7 +255,7 @@ class Estimate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     confidence: float = 0.95
 
 
-class MadeOf(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FormParts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a form is made of, from the form table (wire/forms.def). A form that is one piece has
     its name as base and nothing else."""
 
@@ -281,7 +281,7 @@ class MadeOf(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Whether the probe counts its rounds that failed."""
 
 
-class Discarded(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Discards(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Windows thrown away, by cause. docs/reference/method.md states each rule."""
 
     switched: Count = 0
@@ -303,7 +303,7 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     context_id: str
     id: str
     cell: Cell
-    made_of: MadeOf | None = None
+    made_of: FormParts | None = None
     """What the cell's form is made of; None in records of version 2."""
     plan: Name
     launch: Count = 0
@@ -353,7 +353,7 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sum_expected: U64 = 0
     sum_found: U64 = 0
     """Final value of the lines against what the operations add up to; unequal: status ``error``."""
-    discarded: Discarded = Discarded()
+    discarded: Discards = Discards()
     flags: list[Name] = []
     """Warnings: see docs/reference/records.md for each name."""
     metrics: dict[Name, float] = {}

@@ -219,7 +219,7 @@ private:
     void keep(const Taken &taken, bool stolen) {
         Cell_run &run = taken.run;
         const Window_result &window = taken.window;
-        wire::Discarded &discarded = run.record.discarded;
+        wire::Discards &discarded = run.record.discarded;
         const bool itself = disturbed(window) || taken.baseline.disturbed;
         run.lost += itself;
         if (itself || stolen) {

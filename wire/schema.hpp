@@ -79,7 +79,7 @@ struct Interval {
     double median_ns = 0, low_ns = 0, high_ns = 0, confidence = 0.95;
 };
 
-struct Discarded {
+struct Discards {
     std::uint64_t switched = 0, stolen = 0, long_batch = 0;
     std::uint64_t total() const { return switched + stolen + long_batch; }
 };
@@ -109,7 +109,7 @@ struct Record {
     double total_mops = 0;
     double fairness = 1;
     std::uint64_t sum_expected = 0, sum_found = 0;
-    Discarded discarded;
+    Discards discarded;
     std::vector<std::string> flags;
     std::map<std::string, double> metrics;
 };

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from linewright.analysis.contrast import Contrast
-from linewright.analysis.control import condition_of, contrast_of, identical_contrasts
+from linewright.analysis.control import contrast_of, identical_contrasts, noise_group_of
 from linewright.analysis.findings import comparable, compare_pairs, tolerance
 from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.summary import Summary, grouped
@@ -33,7 +33,7 @@ READERS = ("srcu_fast", "rwlock")
 """A reader that writes to no shared word, and one that does."""
 
 
-class Across(Struct, frozen=True):
+class OperationPair(Struct, frozen=True):
     """One cell over another of a different operation, under one condition."""
 
     first: Cell
@@ -63,7 +63,7 @@ def back_to_back(cell: Cell) -> bool:
     return plain and not cell.work_iters and cell.contender != "placebo"
 
 
-def across(summaries: Iterable[Summary]) -> list[Across]:
+def across(summaries: Iterable[Summary]) -> list[OperationPair]:
     """Every such comparison of one machine, back to back."""
     members = list(summaries)
     identical = identical_contrasts(members, next((s.arch for s in members), ""))
@@ -74,7 +74,7 @@ def across(summaries: Iterable[Summary]) -> list[Across]:
     pairs = [pair for own in situations.values() for pair in _pairs(own)]
     answers = compare_pairs(pairs, "across", tolerance, identical)
     return [
-        Across(a.cell, b.cell, _figures(a), _figures(b), judgement)
+        OperationPair(a.cell, b.cell, _figures(a), _figures(b), judgement)
         for (a, b), judgement in zip(pairs, answers, strict=True)
     ]
 
@@ -91,7 +91,7 @@ def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
 
 
 def over_one_atomic(
-    priced: Iterable[tuple[Summary, Summary]], known: Iterable[Across]
+    priced: Iterable[tuple[Summary, Summary]], known: Iterable[OperationPair]
 ) -> dict[tuple[str, str], Contrast | None]:
     """Each price over that of the atomic add beside it, by both ids; nothing is claimed of it but
     its interval.
@@ -101,7 +101,7 @@ def over_one_atomic(
     pairs = list(priced)
     found = pool_components(
         [contrast_of(own, base, "issue") for own, base in pairs],
-        [condition_of(own.cell) for own, _ in pairs],
+        [noise_group_of(own.cell) for own, _ in pairs],
     )
     contrasts = {(own.id, base.id): c for (own, base), c in zip(pairs, found, strict=True)}
     return contrasts | {a.ids: a.judgement.contrast for a in known if a.ids in contrasts}

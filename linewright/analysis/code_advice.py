@@ -9,9 +9,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from linewright.analysis.across import READERS, Across, defaults
+from linewright.analysis.across import READERS, OperationPair, defaults
 from linewright.analysis.control import pooled_interval
-from linewright.analysis.findings import Against, Finding, answer_of
+from linewright.analysis.findings import Alternative, Finding, answer_of
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.families import ONE_LINE
@@ -22,7 +22,7 @@ LEAST_TRADED = 0.10
 """A form that saves less than this here and costs more elsewhere is not named."""
 
 
-FormRow = tuple[Finding, Against]
+FormRow = tuple[Finding, Alternative]
 """A form against the default, with the point at which it is."""
 
 
@@ -31,7 +31,7 @@ class FormAdvice(Struct, frozen=True):
     the other way: a caller has one form for all."""
 
     finding: Finding
-    row: Against
+    row: Alternative
     elsewhere: FormRow | None
 
     @property
@@ -57,7 +57,7 @@ def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interva
     return alone, contended, pooled_interval(contended, both) if one_figure else None
 
 
-def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> Across | None:
+def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> OperationPair | None:
     """The comparison in which the first of two forms, or operations, is shown to be cheaper than
     the second (an empty name: whatever stands for one atomic word): contended, or where `alone`
     allows without contention."""
@@ -132,7 +132,7 @@ def cheaper_forms(m: MachineAnswers) -> list[FormAdvice]:
     ]
 
 
-def times_the_form(f: Finding, row: Against) -> float:
+def times_the_form(f: Finding, row: Alternative) -> float:
     """How many times as much the default takes as the form."""
     return f.default_ns.median_ns / max(row.ns.median_ns, 1e-9)
 
@@ -154,7 +154,7 @@ def _elsewhere(
 
 def useless_prefetch(
     m: MachineAnswers, prefetches: Sequence[str]
-) -> tuple[list[FormRow], tuple[Against, Against] | None]:
+) -> tuple[list[FormRow], tuple[Alternative, Alternative] | None]:
     """One of these prefetches in front of the default at every point, where it is shown to gain
     nothing alone, else nothing; and another form alone, which costs more than the default, and the
     same behind the prefetch, which does not."""
@@ -171,7 +171,7 @@ def useless_prefetch(
 
 def _gain_of_another(
     found: Sequence[Finding], prefetches: Sequence[str]
-) -> tuple[Against, Against] | None:
+) -> tuple[Alternative, Alternative] | None:
     for f in found:
         if f.situation.contender == "none":
             rows = {r.form: r for r in f.rows}

@@ -79,7 +79,7 @@ class NoiseGroup(NamedTuple):
     loads: bool
 
 
-def condition_of(cell: Cell) -> NoiseGroup:
+def noise_group_of(cell: Cell) -> NoiseGroup:
     situation = cell.situation.without("lines", "width_bits", "params")
     return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
 
@@ -104,7 +104,7 @@ def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
     known = [
         (t, t.issue)
         for t in members
-        if condition_of(t.cell) == condition_of(s.cell) and t.machine_id == s.machine_id
+        if noise_group_of(t.cell) == noise_group_of(s.cell) and t.machine_id == s.machine_id
         if t.status == "ok" and t.issue and t.issue.confidence > 0 and t.issue.low_ns > 0
     ]
     key = _of_code(s, s.arch)
@@ -126,14 +126,14 @@ def _of_code(s: Summary, arch: str) -> tuple:
     """What cells of identical machine code have in common, their condition first and their forms
     last."""
     where = s.cell.width_bits, s.cell.lines, s.machine_id
-    return condition_of(s.cell), *where, identical_to(s.cell.form, arch)
+    return noise_group_of(s.cell), *where, identical_to(s.cell.form, arch)
 
 
 def identical_contrasts(
     summaries: Iterable[Summary], arch: str
 ) -> dict[NoiseGroup, list[Contrast]]:
     """What cells with identical machine code differed by under each condition, by
-    `condition_of`."""
+    `noise_group_of`."""
     groups: dict[tuple, dict[str, Summary]] = {}
     for s in summaries:
         key = _of_code(s, arch)
@@ -162,7 +162,7 @@ def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None
 
 def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
     """What identical forms differed by under each condition that they were measured under, by
-    `condition_of`: shown, and no threshold of anything."""
+    `noise_group_of`: shown, and no threshold of anything."""
     found = identical_contrasts(summaries, arch)
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {

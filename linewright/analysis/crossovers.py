@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.findings import Against, Finding
+from linewright.analysis.findings import Alternative, Finding
 from linewright.schema import Situation
 
 AXES = ("work_iters", "contender_iters")
@@ -38,9 +38,9 @@ def crossovers(findings: Sequence[Finding]) -> list[Crossover]:
     return [c for axis in AXES for sweep in _sweeps(findings, axis) for c in _along(sweep, axis)]
 
 
-def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, Against]]]:
+def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, Alternative]]]:
     """Rows of one form and default that differ in `axis` only."""
-    answer: dict[tuple, list[tuple[Finding, Against]]] = {}
+    answer: dict[tuple, list[tuple[Finding, Alternative]]] = {}
     for f in findings:
         if axis == "contender_iters" and not f.situation.contended:
             continue
@@ -52,11 +52,11 @@ def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, 
     return [sorted(sweep, key=along) for sweep in answer.values()]
 
 
-def _margin(f: Finding, row: Against) -> float:
+def _margin(f: Finding, row: Alternative) -> float:
     return abs(row.ns.median_ns - f.default_ns.median_ns)
 
 
-def _along(sweep: Sequence[tuple[Finding, Against]], axis: str) -> list[Crossover]:
+def _along(sweep: Sequence[tuple[Finding, Alternative]], axis: str) -> list[Crossover]:
     answers: list[Crossover] = []
     decided = [(f, row) for f, row in sweep if row.judgement.answer == "different"]
     for (f0, row0), (f1, row1) in itertools.pairwise(decided):

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from linewright.analysis.contrast import Contrast, paired_t
 from linewright.analysis.control import (
-    condition_of,
     contrast_of,
     identical_contrasts,
     identical_to,
     kind_of,
+    noise_group_of,
 )
 from linewright.analysis.hypothesis_tests import (
     QUESTIONS,
@@ -49,7 +49,7 @@ _MAY_USE = {"add": ("add", "fetch_add")}
 round."""
 
 
-class Against(Struct, frozen=True, kw_only=True):
+class Alternative(Struct, frozen=True, kw_only=True):
     """One form against the default at one point."""
 
     form: str
@@ -89,7 +89,7 @@ class Finding(Point, frozen=True, kw_only=True):
     default: str
     default_id: str
     default_order: str
-    rows: list[Against]
+    rows: list[Alternative]
     """Every other form, in the order of the records."""
     withheld: str
     """Why exposed costs are not shown; the figures are issue intervals then, and nothing is
@@ -98,7 +98,7 @@ class Finding(Point, frozen=True, kw_only=True):
     """Percentiles only: forms differ where these do not overlap."""
 
     @property
-    def best(self) -> Against | None:
+    def best(self) -> Alternative | None:
         """The cheapest form that is shown to cost less than the default; None where none is."""
         cheaper = {r.form: r for r in self.rows if r.judgement.cheaper}
         if not cheaper:
@@ -106,7 +106,7 @@ class Finding(Point, frozen=True, kw_only=True):
         first = min(cheaper.values(), key=lambda r: r.ns.median_ns)
         return cheaper[plainest(first.form, {form: r.judgement for form, r in cheaper.items()})]
 
-    def of(self, answer: str) -> list[Against]:
+    def of(self, answer: str) -> list[Alternative]:
         """The rows with one answer: ``cheaper``, ``slower``, ``same`` or ``undecided``."""
         return [r for r in self.rows if answer_of(r.judgement) == answer]
 
@@ -116,7 +116,7 @@ class OpenQuestion(Struct, frozen=True, kw_only=True):
 
     why: str
     """As `Judgement.why`."""
-    rows: list[tuple[Finding, Against]]
+    rows: list[tuple[Finding, Alternative]]
 
     @property
     def judgements(self) -> list[Judgement]:
@@ -192,7 +192,7 @@ def _point(cell: Cell) -> tuple[Situation, str]:
     return cell.situation, cell.form if policy_of(cell) else ""
 
 
-class _Choice(Struct, frozen=True):
+class _Candidates(Struct, frozen=True):
     """A caller's forms at one point, the default first."""
 
     operation: str
@@ -201,10 +201,10 @@ class _Choice(Struct, frozen=True):
     others: list[Summary]
 
 
-def _callers(members: Sequence[Summary], arch: str) -> list[_Choice]:
+def _callers(members: Sequence[Summary], arch: str) -> list[_Candidates]:
     """For each operation and each distinct set of forms that serve an order: the default and what
     it is compared with."""
-    answers: list[_Choice] = []
+    answers: list[_Candidates] = []
     for operation in dict.fromkeys(s.cell.operation for s in members):
         allowed = _MAY_USE.get(operation, (operation,))
         serving = [s for s in members if s.cell.operation in allowed]
@@ -218,7 +218,7 @@ def _callers(members: Sequence[Summary], arch: str) -> list[_Choice]:
         apart = (s for s in serving if s is not default and s.cell.form not in same_code)
         others = [s for s in apart if not _is_copy(s, named, arch)]
         if others:
-            answers.append(_Choice(operation, weakest, default, others))
+            answers.append(_Candidates(operation, weakest, default, others))
     return answers
 
 
@@ -276,7 +276,7 @@ def compare_pairs(
     `identical`: contrasts of identical machine code; `figure`: what is compared with that cell."""
     contrasts = pool_components(
         [contrast_of(first, second, figure(second)) for first, second in pairs],
-        [condition_of(first.cell) for first, _ in pairs],
+        [noise_group_of(first.cell) for first, _ in pairs],
         identical,
         kind_of,
     )
@@ -314,13 +314,13 @@ def _of_machine(summaries: Sequence[Summary]) -> list[Finding]:
 
 
 def _finding(
-    choice: _Choice,
+    choice: _Candidates,
     judgements: Mapping[tuple[str, str], Judgement],
     slower: Mapping[tuple[str, str], tuple[float, float]],
 ) -> Finding:
     default, figure = choice.default, figure_of(choice.default)
     rows = [
-        Against(
+        Alternative(
             form=name_of(other.cell),
             id=other.id,
             order=other.cell.order,

@@ -23,7 +23,7 @@ MANY_GROUPS = 12
 UNLIKELY = 0.01
 """Chance below which a repeat's median is not expected in a mode."""
 
-Groups = Sequence[np.ndarray]
+ValueGroups = Sequence[np.ndarray]
 
 
 def finite(values: Sequence[float]) -> np.ndarray:
@@ -71,7 +71,7 @@ def order_ranks(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float
     return k, n - 1 - k, max(0.0, 1 - 2 * distributions.binomial_cdf(k, n))
 
 
-def medians_of(groups: Groups) -> np.ndarray:
+def medians_of(groups: ValueGroups) -> np.ndarray:
     """Each group's median."""
     sizes = {values.size for values in groups}
     if len(sizes) > 1:
@@ -108,7 +108,7 @@ def _median_variance(medians: np.ndarray) -> float:
 
 
 def repeat_interval(
-    groups: Groups, confidence: float = CONFIDENCE, logarithmic: bool = True
+    groups: ValueGroups, confidence: float = CONFIDENCE, logarithmic: bool = True
 ) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at
     `confidence`.

@@ -11,20 +11,22 @@ from linewright.records.store import Store
 from linewright.schema import Context
 
 
-class Loaded(NamedTuple):
+class Measurements(NamedTuple):
     """Record files as analysis wants them."""
 
     contexts: dict[str, Context]
     summaries: list[Summary]
 
 
-def load(paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = ()) -> Loaded:
+def load(
+    paths: Sequence[str], warn: Callable[[str], None], only: Sequence[str] = ()
+) -> Measurements:
     """Summaries of record files in bounded memory; files without a record give none."""
     with Store(paths, warn, only) as store:
         return load_from(store)
 
 
-def load_from(store: Store) -> Loaded:
+def load_from(store: Store) -> Measurements:
     """The same from a store that was not read yet."""
     store.read()
-    return Loaded(store.contexts, summarise_groups(store.contexts, store.groups()))
+    return Measurements(store.contexts, summarise_groups(store.contexts, store.groups()))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from linewright import architectures
 from linewright.analysis.across import across
-from linewright.analysis.control import condition_of, identical_to
+from linewright.analysis.control import identical_to, noise_group_of
 from linewright.analysis.findings import findings
 from linewright.analysis.hypothesis_tests import QUESTIONS, Judgement, judge
 from linewright.analysis.summarise import summarise
@@ -47,11 +47,11 @@ def open_cells(summaries: Sequence[Summary]) -> set[str]:
     if not compared:
         return {s.id for s in summaries}
     left = {i for ids, judgement in compared if _is_open(*judgement) for i in ids}
-    conditions = {condition_of(s.cell) for s in summaries if s.id in left}
+    conditions = {noise_group_of(s.cell) for s in summaries if s.id in left}
     return left | {
         s.id
         for s in summaries
-        if condition_of(s.cell) in conditions and len(identical_to(s.cell.form, s.arch)) > 1
+        if noise_group_of(s.cell) in conditions and len(identical_to(s.cell.form, s.arch)) > 1
     }
 
 

@@ -105,7 +105,7 @@ class MachineAnswers:
         return cache_fit.savings(self.summaries)
 
     @cached_property
-    def across(self) -> list[across.Across]:
+    def across(self) -> list[across.OperationPair]:
         """Operation against operation."""
         return across.across(self.summaries)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from linewright.analysis.across import defaults
-from linewright.analysis.control import condition_of, pooled_interval
+from linewright.analysis.control import noise_group_of, pooled_interval
 from linewright.analysis.findings import answer_of, distrust_of, plainest
 from linewright.analysis.hypothesis_tests import SAME_ALONE, SAME_CONTENDED, SAME_NS
 from linewright.analysis.machine_answers import MachineAnswers
@@ -43,7 +43,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     """False where too many windows were disturbed."""
 
 
-class Versus(Struct, frozen=True, kw_only=True):
+class BestAlternative(Struct, frozen=True, kw_only=True):
     """The best alternative to a row's default form, and what is known of it."""
 
     form: str
@@ -62,7 +62,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     default: Figure | None
     """The form that a compiler emits, which the others are compared with; None where it has no
     figure."""
-    versus: Versus | None = None
+    versus: BestAlternative | None = None
     """The cheapest form that is shown to cost less; where none is, the one that might save most;
     None without any."""
     why: str = ""
@@ -130,7 +130,7 @@ _KEYS = ("alone", "work", "contended")
 def _condition(key: str, own: Sequence[Summary], m: MachineAnswers) -> Condition:
     example = min(own, key=lambda s: (s.cell.threads, s.cell.work_iters, s.cell.contender_iters))
     exposed, cell = figure_of(example) == "exposed", example.cell
-    floor = m.floors.get(condition_of(cell))
+    floor = m.floors.get(noise_group_of(cell))
     loop = m.work_loop if cell.work_iters else None
     return Condition(
         key=key,
@@ -221,7 +221,9 @@ def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
     return defaults(usable).get(operation, usable[0])
 
 
-def _versus(default: Summary, c: Condition, operation: str, m: MachineAnswers) -> Versus | None:
+def _versus(
+    default: Summary, c: Condition, operation: str, m: MachineAnswers
+) -> BestAlternative | None:
     """The alternative that saves most, or that might."""
     judgements = [
         (row.form, row.judgement)
@@ -239,7 +241,7 @@ def _versus(default: Summary, c: Condition, operation: str, m: MachineAnswers) -
         return (
             None
             if not judgements
-            else Versus(
+            else BestAlternative(
                 form=judgements[0][0], answer="undecided", scale=c.scale, low=None, high=None
             )
         )
@@ -252,7 +254,7 @@ def _versus(default: Summary, c: Condition, operation: str, m: MachineAnswers) -
     if cheaper:
         form = plainest(form, dict(cheaper))
         best = dict(cheaper)[form]
-    return Versus(
+    return BestAlternative(
         form=form,
         answer=answer_of(best),
         scale=best.contrast.scale,

@@ -12,7 +12,7 @@ import numpy as np
 
 from linewright.analysis import histogram
 from linewright.analysis.intervals import (
-    Groups,
+    ValueGroups,
     between,
     finite,
     median,
@@ -61,7 +61,7 @@ def _by_line(values: np.ndarray, lines: np.ndarray) -> list[np.ndarray]:
     return [ordered[low:high] for low, high in itertools.pairwise(cuts)] if values.size else []
 
 
-def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[Groups, str]:
+def _grouped(values: np.ndarray, lines: np.ndarray) -> tuple[ValueGroups, str]:
     """Split one launch's windows by line, else into blocks of consecutive windows, else one by
     one."""
     if lines.size == values.size and len(by_line := _by_line(values, lines)) >= FEWEST_LINES:
@@ -128,7 +128,7 @@ def _joined(
     return joined
 
 
-def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Groups, str]:
+def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[ValueGroups, str]:
     """Launches as groups; a single launch by what varies inside it."""
     launches = [(values, lines) for values, lines in launches if values.size]
     if not launches:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from linewright import policy
-from linewright.analysis.findings import Against, Finding, Point
+from linewright.analysis.findings import Alternative, Finding, Point
 from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
 from linewright.analysis.summary import grouped
 from linewright.families import LIBRARY
@@ -117,7 +117,7 @@ def choice_of(name: str, operations: str, library: bool, default: str) -> str:
     return form and form + (",prefetch" if made.prefetch else "")
 
 
-def _not_worse(row: Against, f: Finding) -> bool:
+def _not_worse(row: Alternative, f: Finding) -> bool:
     c = row.judgement.contrast
     # Of a published table one run is known, which settles nothing for other launches.
     if c is None or c.launches < 2 or row.judgement.why == "few_launches":
@@ -132,7 +132,9 @@ def bearable(at: Point) -> float:
     return max(SAME_NS, NOT_WORSE * at.default_ns.median_ns)
 
 
-def _point(f: Finding, row: Against, operations: str, choice: str, default: str) -> SettingPoint:
+def _point(
+    f: Finding, row: Alternative, operations: str, choice: str, default: str
+) -> SettingPoint:
     library = f.operation in LIBRARY.operations
     unset = f.default if library else choice_of(f.default, operations, False, default)
     name = f"{f.default_id.split('/')[1]}_u{f.situation.width_bits} under " if library else ""

@@ -22,7 +22,7 @@ Only = Annotated[
     list[str] | None,
     typer.Option(help="Cells whose id, or parts of it, fit a shell glob; repeatable."),
 ]
-Program = Annotated[
+ProgramArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="-- PROGRAM [ARGS…]", help="The program and its arguments.", show_default=False

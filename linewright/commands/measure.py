@@ -196,7 +196,7 @@ def _on_one(
                 resume, lambda known: _check_machine(known, resume, target), note, not dry_run
             )
             if resume is not None
-            else records.Unfinished([], [], None)
+            else records.PartialFile([], [], None)
         )
         if kept.writer:
             stack.callback(kept.writer.close)
@@ -350,7 +350,7 @@ def _run(
     plan: Plan,
     launches: list[Plan],
     beyond: tuple[Done, Looks | None],
-    kept: records.Unfinished,
+    kept: records.PartialFile,
     target: Target,
     form: str,
     again: dict[str, object],

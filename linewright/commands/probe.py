@@ -71,9 +71,9 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str]) -> int
     program = loadable(find_probe(arch))
     text = b""
     if plan is not None:
-        from linewright.run.unseen import Unseen
+        from linewright.run.unprobed_machine import UnprobedMachine
 
-        built = build(Request(plan=plan, settings=settings), Unseen(arch))
+        built = build(Request(plan=plan, settings=settings), UnprobedMachine(arch))
         # The probe runs one launch at a time: each gets its share.
         text = (
             msgspec.json.encode(

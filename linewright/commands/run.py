@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from linewright import policy
-from linewright.commands._options import Program, become
+from linewright.commands._options import ProgramArgument, become
 from linewright.say.switch_words import problem_text
 from linewright.show.console import note
 from linewright.trial import switching
@@ -19,7 +19,7 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 def run(
-    command: Program,
+    command: ProgramArgument,
     atomics: Annotated[
         str, typer.Option(help="The setting, as in LINEWRIGHT_ATOMICS.")
     ] = "prefetch",

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from linewright import __version__
-from linewright.commands._options import AsJson, Elsewhere, Program, set_option
+from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, set_option
 from linewright.errors import DONE, RunError, UserError, check_range
 from linewright.plans.definition import Parameter, values_of
 from linewright.say.switch_words import problem_text
@@ -72,7 +72,9 @@ SaveOption = Annotated[
         show_default="results/trial-TIME.jsonl",
     ),
 ]
-ResumeOption = Annotated[str | None, typer.Option(help="Continue this trial file's last session.")]
+ResumeTrialOption = Annotated[
+    str | None, typer.Option(help="Continue this trial file's last session.")
+]
 
 PadOption = Annotated[
     list[str] | None,
@@ -86,7 +88,7 @@ PadOption = Annotated[
 
 def trial(
     context: typer.Context,
-    command: Program = None,
+    command: ProgramArgument = None,
     settings: SettingsOption = None,
     env: EnvOption = None,
     pad: PadOption = None,
@@ -96,7 +98,7 @@ def trial(
     on: Elsewhere = None,
     save: SaveOption = None,
     more: set_option(PARAMETERS) = None,
-    resume: ResumeOption = None,
+    resume: ResumeTrialOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Run your own program under each setting and say what differs, with an interval."""

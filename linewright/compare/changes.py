@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.contrast import Contrast, ancova, difference_ns, paired_t, welch_t
-from linewright.analysis.control import condition_of, identical_contrasts, kind_of
+from linewright.analysis.control import identical_contrasts, kind_of, noise_group_of
 from linewright.analysis.hypothesis_tests import ALPHA, IN_SEQUENCE, SAME_NS, Judgement, holm, judge
 from linewright.analysis.summary import Summary, figure_of
 from linewright.analysis.variance_components import (
@@ -188,7 +188,7 @@ def _pairs(
             _CellInBoth(a, b, found, None if found else _exact(a, b, known))
             for (a, b), found in zip(shared, obstacles, strict=True)
         ]
-    conditions = [condition_of(a.cell) for a, _ in shared]
+    conditions = [noise_group_of(a.cell) for a, _ in shared]
     made = [
         None if found else _contrast(a, b, beside, order)
         for (a, b), found in zip(shared, obstacles, strict=True)

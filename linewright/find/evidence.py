@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from linewright.find.decode import NEAR, Decoder, Operand
-from linewright.find.sharing_schema import Kind, Sample
+from linewright.find.sharing_schema import Sample, SharingKind
 from linewright.find.space import Spaces
 
 LINE = 64
@@ -161,11 +161,11 @@ def runs(mask: int) -> list[tuple[int, int]]:
     return found
 
 
-def judge(threads: Iterable[Thread]) -> Kind:
+def sharing_kind(threads: Iterable[Thread]) -> SharingKind:
     """The kind of sharing that masks and times show; `alone` where no two threads used the line
     together."""
     known = list(threads)
-    kind: Kind = "alone"
+    kind: SharingKind = "alone"
     for at, one in enumerate(known):
         for two in known[at + 1 :]:
             if not one.together(two):

@@ -32,7 +32,7 @@ from linewright.find.sharing_schema import (
     Watch,
 )
 from linewright.find.space import PAGE, Spaces
-from linewright.find.stream import Damaged
+from linewright.find.stream import StreamError
 from linewright.find.watching import Watcher
 from linewright.run.place import LOST, Place
 from linewright.run.process import end, start
@@ -43,7 +43,7 @@ FIRST_ASK = 100
 """Samples before the first look: what is hot is known by then."""
 
 
-class Refused(RunError):
+class SamplingRefusal(RunError):
     """perf_event_open is not allowed here; the text names the setting."""
 
 
@@ -53,11 +53,11 @@ def fail(line: Failure) -> None:
         raise UserError(
             line.why, "find", "allowed: a program that can be run, or --pid of a running process"
         )
-    raise {4: Refused}.get(line.code, RunError)(line.why)
+    raise {4: SamplingRefusal}.get(line.code, RunError)(line.why)
 
 
 @dataclass
-class Gathered:
+class SamplerOutput:
     """Everything that one run of the sampler said."""
 
     start: Start
@@ -105,7 +105,7 @@ class Gathered:
             case Failure():
                 fail(line)
             case _:
-                raise Damaged(
+                raise StreamError(
                     f"the sampler wrote a {type(line).__name__} line, which no live run has"
                 )
         return []
@@ -122,7 +122,7 @@ def gather(
     send=lambda request: None,
     watch: bool = True,
     files: Files | None = None,
-) -> Gathered:
+) -> SamplerOutput:
     """Read a stream to its end.  `send` gets requests for watchpoints as they become worth
     while."""
     parsed = stream.read(lines)
@@ -133,7 +133,7 @@ def gather(
         raise RunError(
             "the sampler wrote nothing" if first is None else "the sampler's first line is no start"
         )
-    gathered = Gathered(first, files or Files())
+    gathered = SamplerOutput(first, files or Files())
     try:
         for line in parsed:
             for request in gathered.take(line):
@@ -142,7 +142,7 @@ def gather(
             if watch and isinstance(line, Sample) and count >= FIRST_ASK and count % ASK_EVERY == 0:
                 for request in gathered.watcher.requests():
                     send(request)
-    except Damaged as error:
+    except StreamError as error:
         gathered.damaged = str(error)
     return gathered
 
@@ -175,7 +175,7 @@ def run(
     watch: bool,
     files: Files,
     output: TextIO | None = None,
-) -> Gathered:
+) -> SamplerOutput:
     """Run the sampler at a place, and that the program with our standard output (or another one)
     and error: here with our input too, elsewhere with an empty one."""
     words = [*arguments, *(["--", *program] if program else [])]

@@ -61,7 +61,7 @@ class Files:
             return 0
 
 
-class Fetched(Files):
+class RemoteFiles(Files):
     """Files of another machine, fetched when they are first asked for, and kept by build ID for
     later runs.
 

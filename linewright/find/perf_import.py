@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from linewright.find.evidence import Thread, byte_mask, judge, runs
+from linewright.find.evidence import Thread, byte_mask, runs, sharing_kind
 from linewright.find.perf_text import PerfRow, PerfTable
 from linewright.find.sharing_result import MOST_LISTED, MOST_SITES, MOST_TOUCHES
-from linewright.find.sharing_schema import Hot, Kind, Result, Site, Touch
+from linewright.find.sharing_schema import Hot, Result, SharingKind, Site, Touch
 
 BLIND = (
     "sizes of accesses: only where each begins, so that overlaps of unequal accesses pass for "
@@ -60,7 +60,7 @@ def _stores(table: PerfTable) -> bool:
 def _hot(line: int, rows: list[PerfRow], table: PerfTable) -> Hot:
     threads = _threads(rows)
     moved = sum(row.moved for row in rows)
-    kind = judge(threads.values()) if table.knows_threads and len(threads) > 1 else "alone"
+    kind = sharing_kind(threads.values()) if table.knows_threads and len(threads) > 1 else "alone"
     if moved and kind not in ("true", "false"):
         kind = _by_offsets(rows, _stores(table))
     touches = [
@@ -90,7 +90,7 @@ def _hot(line: int, rows: list[PerfRow], table: PerfTable) -> Hot:
     )
 
 
-def _by_offsets(rows: list[PerfRow], stores_known: bool) -> Kind:
+def _by_offsets(rows: list[PerfRow], stores_known: bool) -> SharingKind:
     """Without threads: bytes that are stored and also loaded from elsewhere are shared truly; other
     bytes falsely."""
     loaded = {row.offset for row in rows if row.moved}

@@ -79,14 +79,14 @@ def parse(text: str, where: str = "perf's text") -> PerfTable:
 # perf c2c report --stdio
 
 
-class _Column(NamedTuple):
+class _TextColumn(NamedTuple):
     begin: int
     end: int
     group: str
     name: str
 
 
-def _columns(ruler: str, names: str, groups: str) -> list[_Column]:
+def _columns(ruler: str, names: str, groups: str) -> list[_TextColumn]:
     """Columns by the ruler's runs of dots, with their heading and the one above it that spans
     several."""
     found = []
@@ -96,7 +96,7 @@ def _columns(ruler: str, names: str, groups: str) -> list[_Column]:
         group = " ".join(
             groups[a:b] for a, b in _joined(spans, groups) if a < end and b > begin
         ).strip("- ")
-        found.append(_Column(begin, end, group.lower(), names[begin:end].strip("# ").lower()))
+        found.append(_TextColumn(begin, end, group.lower(), names[begin:end].strip("# ").lower()))
     return found
 
 
@@ -115,7 +115,7 @@ def _joined(spans: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     return found
 
 
-def _cells(columns: list[_Column], line: str) -> list[str]:
+def _cells(columns: list[_TextColumn], line: str) -> list[str]:
     """A row's cells.  A value wider than its column pushes the rest to the right: each cell grows
     to the next space."""
     cells, shift = [], 0
@@ -133,7 +133,7 @@ def _cells(columns: list[_Column], line: str) -> list[str]:
 _MOVED = re.compile(r"^(rmt|lcl)?\s*(hitm|peer)?$")
 
 
-def _role(column: _Column) -> str:
+def _role(column: _TextColumn) -> str:
     """What a column of the distribution table is to us, by its headings; empty for one that is not
     needed."""
     name, group = column.name, column.group
@@ -183,7 +183,7 @@ def _c2c(lines: list[str]) -> PerfTable:
     return PerfTable(layout, rows, "store" in roles, "tid" in roles)
 
 
-def _pareto(lines: list[str], columns: list[_Column], roles: list[str]) -> Iterator[PerfRow]:
+def _pareto(lines: list[str], columns: list[_TextColumn], roles: list[str]) -> Iterator[PerfRow]:
     totals: list[float] = []
     address = 0
     ruled = False

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from linewright import numbers
 from linewright.find.sharing_schema import (
-    Advised,
     Ceiling,
     FieldBytes,
     Hot,
+    LayoutAdvice,
     Movement,
     Result,
     Site,
@@ -93,7 +93,7 @@ def picture(touches: list[Touch]) -> str:
     return " ".join("".join(marks[at : at + 8]) for at in range(0, 64, 8))
 
 
-def advised_text(advised: Advised) -> str:
+def advised_text(advised: LayoutAdvice) -> str:
     """What the separation does to the type, and what memory it takes."""
     what = f"on {', '.join(advised.aligned)}" if advised.aligned else f"on {advised.type}"
     more = (advised.bytes_after - advised.bytes_before) * advised.count

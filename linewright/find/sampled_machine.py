@@ -15,8 +15,8 @@ from typing import TextIO
 from linewright.errors import LinewrightError, UserError
 from linewright.find import heap, line_prices, live
 from linewright.find.line_prices import Prices
-from linewright.find.live import Gathered
-from linewright.find.mapped_files import Fetched, Files
+from linewright.find.live import SamplerOutput
+from linewright.find.mapped_files import Files, RemoteFiles
 from linewright.find.space import Spaces
 from linewright.run import probe_questions
 from linewright.run.place import open_place
@@ -38,7 +38,7 @@ class SamplerPlace:
             if self._place.far:
                 folder = tempfile.TemporaryDirectory(prefix="linewright-find-")
                 self._local = self._stack.enter_context(folder)
-                self._files = Fetched(self._place.look, self._local)
+                self._files = RemoteFiles(self._place.look, self._local)
             self.cpus = len(probe_questions.read_topology(self._place.answer("--topology")).cpus)
         except BaseException:
             self.close()
@@ -54,7 +54,7 @@ class SamplerPlace:
         """What programs there preload anyway."""
         return "" if self._place.far else os.environ.get("LD_PRELOAD", "")
 
-    def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> Gathered:
+    def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> SamplerOutput:
         return live.run(
             self._place, self._sampler, arguments, program, watch, self._files, self._output
         )

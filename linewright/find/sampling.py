@@ -10,7 +10,7 @@ import msgspec
 
 from linewright.errors import RunError
 from linewright.find import line_prices, live, sources
-from linewright.find.live import Gathered
+from linewright.find.live import SamplerOutput
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.sharing_schema import Result
 
@@ -42,7 +42,7 @@ class SampleRequest(NamedTuple):
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 
 
-def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[Gathered, Result]:
+def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Result]:
     """Sample a program or process and judge what was seen."""
     preload, environment, table = [], [], None
     if request.heap:
@@ -55,7 +55,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[Gathered, Resu
             given + _environment(environment, preload, there.preloaded), request.command, True
         )
         return gathered, _result_of(request, gathered, there, table, [])
-    except live.Refused as refused:
+    except live.SamplingRefusal as refused:
         if request.pid:
             raise RunError(
                 f"{refused}; a running process cannot be sampled otherwise: start the program "
@@ -88,7 +88,7 @@ def _environment(assignments: list[str], preload: list[str], before: str) -> lis
 
 def _result_of(
     request: SampleRequest,
-    gathered: Gathered,
+    gathered: SamplerOutput,
     there: SamplerPlace,
     table: str | None,
     notes: list[str],

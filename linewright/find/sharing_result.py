@@ -19,22 +19,22 @@ from linewright.find.evidence import (
     LinePlace,
     SiteKey,
     byte_mask,
-    judge,
     paired,
     runs,
+    sharing_kind,
 )
 from linewright.find.movement import movement, share, table_movement
 from linewright.find.names import FileAddress, Names
 from linewright.find.objects import Objects, stem, variable_of
 from linewright.find.sharing_schema import (
-    Advised,
     FieldBytes,
     Hot,
-    Kind,
+    LayoutAdvice,
     Movement,
     Sample,
+    SharingKind,
     Site,
-    Slowed,
+    ThreadShare,
     Touch,
 )
 from linewright.find.space import Spaces
@@ -90,11 +90,11 @@ class Judge:
         then by cost."""
         tables = self._tables()
         summed = {id(e) for _, _, some in tables for e in some}
-        found: list[tuple[Evidence, Kind, Kind]] = []
+        found: list[tuple[Evidence, SharingKind, SharingKind]] = []
         for place, evidence in self._lines.known.items():
             if id(evidence) in summed:
                 continue
-            kind = judge(evidence.threads.values())
+            kind = sharing_kind(evidence.threads.values())
             wide = self._wide(place)
             if kind in ("true", "false") or wide in ("true", "false"):
                 if self._enough(evidence):
@@ -116,7 +116,7 @@ class Judge:
             lines.sort(key=lambda hot: (hot.kind not in ("true", "false"), -hot.share.value))
         return sorted(lines[:MOST_LISTED], key=lambda hot: hot.stays)
 
-    def _tables(self) -> list[tuple[Kind, Evidence, list[Evidence]]]:
+    def _tables(self) -> list[tuple[SharingKind, Evidence, list[Evidence]]]:
         """Lines of objects of one type, or of one object that one instruction uses, each too seldom
         to be judged by itself, and all together: shared where two threads were seen on enough of
         them."""
@@ -139,7 +139,7 @@ class Judge:
         found = []
         for some in groups.values():
             repeated = [e for e in some if e.samples > 1]
-            met = [judge(t.at_once() for t in e.threads.values()) for e in repeated]
+            met = [sharing_kind(t.at_once() for t in e.threads.values()) for e in repeated]
             kinds = Counter(kind for kind in met if kind in ("true", "false"))
             enough = max(FEWEST_MET, FEWEST_MET_SHARE * len(repeated))
             if len(some) >= FEWEST_LINES and kinds.total() >= enough:
@@ -150,7 +150,7 @@ class Judge:
                 found.append((kinds.most_common(1)[0][0], whole, some))
         return found
 
-    def _table(self, kind: Kind, whole: Evidence, some: list[Evidence]) -> Hot:
+    def _table(self, kind: SharingKind, whole: Evidence, some: list[Evidence]) -> Hot:
         """Lines that are hot together, as one."""
         hot = self._hot(whole, kind, kind)
         return msgspec.structs.replace(
@@ -184,7 +184,7 @@ class Judge:
             e
             for place, e in self._lines.known.items()
             if e.samples >= max(FEWEST_SAMPLES, SMALL * self._total)
-            and judge(e.threads.values()) in ("alone", "read")
+            and sharing_kind(e.threads.values()) in ("alone", "read")
             and self._wide(place) not in ("true", "false")
         ]
         return sorted(found, key=lambda e: -e.samples)[:MOST_LISTED]
@@ -200,8 +200,8 @@ class Judge:
             self._lines.known.get(LinePlace(place.space, place.line & ~1 | half)) for half in (0, 1)
         ]
 
-    def _wide(self, place: LinePlace) -> Kind:
-        return judge(paired(*self._halves(place)))
+    def _wide(self, place: LinePlace) -> SharingKind:
+        return sharing_kind(paired(*self._halves(place)))
 
     def _movement(self, e: Evidence, line_bytes: int) -> Movement | None:
         """Of the line, or of the pair where only that is shared."""
@@ -231,7 +231,7 @@ class Judge:
         ]
         self._names.prepare(above)
 
-    def _hot(self, e: Evidence, kind: Kind, wide: Kind) -> Hot:
+    def _hot(self, e: Evidence, kind: SharingKind, wide: SharingKind) -> Hot:
         offsets = sorted({at for t in e.threads.values() for at, _ in runs(t.touched)}) or [0]
         where = [e.address + at for at in offsets]
         object_ = self._objects.name(e.pid, where[0], e.when_ns)
@@ -339,10 +339,10 @@ class Judge:
             0,
         )
 
-    def _slowed(self, e: Evidence) -> list[Slowed]:
+    def _slowed(self, e: Evidence) -> list[ThreadShare]:
         """Each thread's own share at the line, those with most samples there first."""
         return [
-            Slowed(
+            ThreadShare(
                 thread=tid,
                 name=self._spaces.names.get(tid, ""),
                 share=own,
@@ -424,7 +424,7 @@ def _fields(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes
     ]
 
 
-def _advised(layout: Layout, fields: list[FieldBytes], e: Evidence) -> Advised | None:
+def _advised(layout: Layout, fields: list[FieldBytes], e: Evidence) -> LayoutAdvice | None:
     """The type with a line for each thread's part: where threads use different elements of an
     array, its elements; else the fields at which another thread's begin."""
     owners = []
@@ -441,7 +441,7 @@ def _advised(layout: Layout, fields: list[FieldBytes], e: Evidence) -> Advised |
                 size += APART - field.bytes
         if not aligned:
             return None
-    return Advised(
+    return LayoutAdvice(
         type=layout.name,
         bytes_before=layout.element,
         bytes_after=-(-size // APART) * APART,

@@ -19,7 +19,7 @@ U64 = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 Arch = Literal["x86_64", "i386", "arm64"]
-Kind = Literal["true", "false", "alone", "read", "unknown"]
+SharingKind = Literal["true", "false", "alone", "read", "unknown"]
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other
 bytes of the line; ``alone``: one thread; ``read``: several threads, and no write was seen;
 ``unknown``: it travels, and an imported text does not say which bytes are written."""
@@ -293,7 +293,7 @@ class FieldBytes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``shard[2].s.hits``."""
 
 
-class Advised(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The type behind a falsely shared line, before and after each thread's fields get lines of
     their own."""
 
@@ -306,7 +306,7 @@ class Advised(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields that begin a line of their own; empty where the whole element does."""
 
 
-class Slowed(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ThreadShare(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How much of its own time a thread spends at a line."""
 
     thread: U64
@@ -363,8 +363,8 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     address: U64
     pid: U64
     line_bytes: Literal[64, 128]
-    kind: Kind
-    kind_128: Kind
+    kind: SharingKind
+    kind_128: SharingKind
     """The same judged on 128 bytes: two neighbouring lines move together on some machines."""
     certainty: Certainty
     object: str
@@ -392,11 +392,11 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """None where the source does not say on which CPU a sample was taken."""
     fields: list[FieldBytes] = []
     """What lies on the line; empty where no debug information says."""
-    advised: Advised | None = None
+    advised: LayoutAdvice | None = None
     touches: list[Touch]
     threads: U64
     """All that touch it; `touches` lists the first ones."""
-    slowed: list[Slowed] = []
+    slowed: list[ThreadShare] = []
     """The threads that samples at the line are of, as many as `touches` lists."""
     sites: list[Site]
     accesses: U64 = 0

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import PurePath
 
 from linewright.find.evidence import collect, collect_near
-from linewright.find.live import Gathered
+from linewright.find.live import SamplerOutput
 from linewright.find.names import Names
 from linewright.find.objects import Heap, Objects
 from linewright.find.sharing_result import Judge
@@ -37,7 +37,7 @@ BLIND = {
 
 
 def result_of(
-    gathered: Gathered, program: str, heap: Heap | None = None, notes: list[str] | None = None
+    gathered: SamplerOutput, program: str, heap: Heap | None = None, notes: list[str] | None = None
 ) -> Result:
     """Judge everything that a live run saw."""
     gathered.samples.sort(key=lambda s: s.time_ns)
@@ -76,7 +76,7 @@ def result_of(
     )
 
 
-def _unknown_pointers(gathered: Gathered) -> list[str]:
+def _unknown_pointers(gathered: SamplerOutput) -> list[str]:
     """What follows from thread pointers that were not found."""
     threads = gathered.spaces.threads
     without = len(
@@ -93,7 +93,7 @@ def _unknown_pointers(gathered: Gathered) -> list[str]:
     return [f"{hidden} of {whose} not found"] if without else []
 
 
-def _overhead(gathered: Gathered) -> float | None:
+def _overhead(gathered: SamplerOutput) -> float | None:
     """What samples, watchpoints and timers that were set anew cost the program's threads, over the
     CPU time that the samples stand for or that the kernel counted."""
     if gathered.end is None or not gathered.start.period_ns:
@@ -105,7 +105,7 @@ def _overhead(gathered: Gathered) -> float | None:
     return (end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns) / busy_ns
 
 
-def _notes(gathered: Gathered) -> list[str]:
+def _notes(gathered: SamplerOutput) -> list[str]:
     """What the reader must know of this run before believing it."""
     notes = []
     start, end = gathered.start, gathered.end

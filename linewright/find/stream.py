@@ -13,7 +13,7 @@ LONGEST = 1 << 22
 """Bytes of one line; no source writes one that long."""
 
 
-class Damaged(RunError):
+class StreamError(RunError):
     """A stream that no source of ours wrote, or that something wrote into; what came before it
     holds."""
 
@@ -22,13 +22,13 @@ _decoder = msgspec.json.Decoder(AnyLine)
 
 
 def parse(line: bytes, number: int = 0) -> AnyLine:
-    """One line, checked. Damaged for one that no source of ours writes."""
+    """One line, checked. StreamError for one that no source of ours writes."""
     if len(line) > LONGEST:
-        raise Damaged(f"line {number} of the sampler is {len(line)} bytes long")
+        raise StreamError(f"line {number} of the sampler is {len(line)} bytes long")
     try:
         return _decoder.decode(line)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise Damaged(f"line {number} of the sampler: {error}") from None
+        raise StreamError(f"line {number} of the sampler: {error}") from None
 
 
 def read(lines: Iterable[bytes]) -> Iterator[AnyLine]:

@@ -24,7 +24,7 @@ ALIKE = 0.10
 NOTHING_SHARED = 1e3
 """Distance, in logarithms, of machines that have no cell in common: never one group."""
 
-Kind = tuple[str, str, int, str, bool]
+CellKind = tuple[str, str, int, str, bool]
 """Operation, form, width, contender, and whether there is work around the operation."""
 
 
@@ -40,7 +40,7 @@ class GroupCost(Struct, frozen=True):
     """What a kind of cell costs in one group: the median over machines and cells, in ns, and its
     ratio to the first group."""
 
-    kind: Kind
+    kind: CellKind
     words: str
     values: list[float | None]
     """By group; None where no machine of the group has the kind."""
@@ -77,7 +77,7 @@ def machines(files: Mapping[Host, Path], note: Callable[[str], None]) -> list[Fl
     return list(found.values())
 
 
-def kind_of(cell: Cell) -> Kind:
+def kind_of(cell: Cell) -> CellKind:
     return cell.operation, cell.form, cell.width_bits, cell.contender, cell.work_iters > 0
 
 
@@ -99,7 +99,7 @@ def group(machines: Sequence[FleetMachine]) -> Groups:
     )
 
 
-def distances(middle: np.ndarray, half: np.ndarray, kinds: Sequence[Kind]) -> np.ndarray:
+def distances(middle: np.ndarray, half: np.ndarray, kinds: Sequence[CellKind]) -> np.ndarray:
     """Distance of every two machines: the largest over kinds of the median excess over the kind's
     cells.
 
@@ -149,11 +149,14 @@ def _tables(machines: Sequence[FleetMachine]) -> tuple[dict[str, Cell], np.ndarr
 
 
 def _figures(
-    ids: dict[str, Cell], kinds: dict[str, Kind], middle: np.ndarray, members: Sequence[np.ndarray]
+    ids: dict[str, Cell],
+    kinds: dict[str, CellKind],
+    middle: np.ndarray,
+    members: Sequence[np.ndarray],
 ) -> list[GroupCost]:
     """Kinds with their cost in each group, the most different first; among equals the plan's
     order."""
-    columns: dict[Kind, list[int]] = {}
+    columns: dict[CellKind, list[int]] = {}
     for column, cell_id in enumerate(ids):
         columns.setdefault(kinds[cell_id], []).append(column)
     first = {kind: next(iter(found)) for kind, found in columns.items()}

@@ -10,7 +10,7 @@ from msgspec import Struct
 Unit = Literal["ns", "count", "thousandths"]
 
 
-class Kind(Struct, frozen=True):
+class ConstantKind(Struct, frozen=True):
     """One constant's name, unit, allowed range and meaning."""
 
     name: str
@@ -24,17 +24,17 @@ LONGEST_NS = 1e6
 """A millisecond: no constant of a machine is longer."""
 
 
-def _ns(name: str, meaning: str, low: float = 0.001) -> Kind:
-    return Kind(name, "ns", low, LONGEST_NS, meaning)
+def _ns(name: str, meaning: str, low: float = 0.001) -> ConstantKind:
+    return ConstantKind(name, "ns", low, LONGEST_NS, meaning)
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, ConstantKind] = {
     kind.name: kind
     for kind in (
         _ns("unit", "one unit of chained work: one dependent one-cycle instruction"),
         _ns("nop_iter", "one iteration of the loop around one NOP"),
         _ns("nop_exit", "mispredicted end of a NOP loop of `nop_exit_from` iterations or more", 0),
-        Kind(
+        ConstantKind(
             "nop_exit_from",
             "count",
             1,
@@ -42,14 +42,14 @@ KINDS: dict[str, Kind] = {
             "iterations from which the end of a NOP loop is mispredicted",
         ),
         _ns("loop", "one iteration of the loop around the operation"),
-        Kind(
+        ConstantKind(
             "window",
             "count",
             1,
             10_000,
             "instructions that a core runs ahead of an incomplete operation",
         ),
-        Kind("store_buffer", "count", 1, 1000, "posted operations that a core holds"),
+        ConstantKind("store_buffer", "count", 1, 1000, "posted operations that a core holds"),
         _ns("near_load", "load-form atomic on a line that the core holds unique"),
         _ns("near_store", "store-form atomic on a line that the core holds unique"),
         _ns("near_swap", "swap on a line that the core holds unique"),
@@ -70,7 +70,7 @@ KINDS: dict[str, Kind] = {
         _ns("acknowledge", "the acknowledgement's way back to the home, distance left out", 0),
         _ns("far", "execution of a far atomic at the home until the core knows"),
         _ns("far_busy", "execution of a far atomic at the home until the next transaction"),
-        Kind("far_outstanding", "count", 1, 1000, "far atomics of one core under way"),
+        ConstantKind("far_outstanding", "count", 1, 1000, "far atomics of one core under way"),
         _ns(
             "prefetch_dropped",
             "more time at the home for a far atomic whose prefetch was dropped",
@@ -89,17 +89,17 @@ KINDS: dict[str, Kind] = {
             0,
         ),
         _ns("contended_for", "how long that while is", 0),
-        Kind(
+        ConstantKind(
             "jitter", "thousandths", 0, 500, "each message's time varies by this share up and down"
         ),
         _ns("maintain_issue", "issue of the maintenance of one line"),
         _ns("maintain_busy", "maintenance of one line, from issue to completion"),
         _ns("maintain_drain", "the wait behind the last line, once it is complete", 0),
-        Kind("maintain_outstanding", "count", 1, 1000, "lines under maintenance at a time"),
+        ConstantKind("maintain_outstanding", "count", 1, 1000, "lines under maintenance at a time"),
     )
 }
 
-DISTANCES: dict[str, Kind] = {
+DISTANCES: dict[str, ConstantKind] = {
     kind.name: kind
     for kind in (
         _ns("distance_same_l3", "one way between places that share a last-level cache", 0),

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from linewright import numbers
 from linewright.errors import UserError
-from linewright.model.constants import DISTANCES, KINDS, Kind
+from linewright.model.constants import DISTANCES, KINDS, ConstantKind
 
 T = TypeVar("T")
 VERSION = 1
@@ -28,7 +28,7 @@ STATES = ("I", "SC", "UC", "UD")
 
 Provenance = Literal["measured", "fitted", "borrowed", "guessed"]
 Where = Literal["near", "far", "none"]
-Text = Annotated[str, Meta(min_length=1, max_length=2000)]
+FreeText = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 
 class Constant(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,7 +40,7 @@ class Constant(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     high: float
     unit: Literal["ns", "count", "thousandths"]
     provenance: Provenance
-    source: Text
+    source: FreeText
     """A key of the file's ``[sources]``."""
 
 
@@ -82,7 +82,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     linewright_machine: Literal[1]
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=64)]
-    title: Text
+    title: FreeText
     arch: Literal["arm64", "x86_64"]
     calibrated: bool
     """Whether measurements of such a machine pin the constants. Otherwise the model yields bounds
@@ -90,7 +90,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     calibration: str = ""
     """With what, and how well: one paragraph."""
     topology: MachineShape
-    sources: dict[str, Text]
+    sources: dict[str, FreeText]
     policy: dict[str, list[Where]]
     options: Options = Options()
     constants: dict[str, Constant]
@@ -191,7 +191,7 @@ def _check(machine: Machine, where: str) -> None:
             _check_range(name, value, kinds[name], where)
 
 
-def _check_constants(machine: Machine, kinds: Mapping[str, Kind], where: str) -> None:
+def _check_constants(machine: Machine, kinds: Mapping[str, ConstantKind], where: str) -> None:
     needed = KINDS if machine.topology.round_trips_ns is not None else kinds
     for name in sorted(set(needed) - set(machine.constants)):
         raise UserError(f"constant {name} is missing", where, kinds[name].meaning)
@@ -208,7 +208,7 @@ def _check_constants(machine: Machine, kinds: Mapping[str, Kind], where: str) ->
         need(known, f"{of} has source {c.source!r}", where, f"[sources] has {sources}")
 
 
-def _check_range(name: str, value: float, kind: Kind, where: str) -> None:
+def _check_range(name: str, value: float, kind: ConstantKind, where: str) -> None:
     need(
         math.isfinite(value) and kind.low <= value <= kind.high,
         f"constant {name}: {value:g} is out of range",

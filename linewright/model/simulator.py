@@ -35,7 +35,7 @@ class Figures(Struct, frozen=True):
         return len(self.modes) > 1
 
 
-class _Answer(Struct):
+class _Reply(Struct):
     cells: list[Figures]
 
 
@@ -49,7 +49,7 @@ class Simulator(AbstractContextManager):
         if published_harness:
             options.append("--published-harness")
         self._process = start([program, *options])
-        self._answer = msgspec.json.Decoder(_Answer)
+        self._answer = msgspec.json.Decoder(_Reply)
 
     def ask(self, resolved: dict, plan: Plan) -> list[Figures]:
         """The figures of every cell, in the plan's order. UserError when the machine or the plan is

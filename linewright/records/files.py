@@ -370,7 +370,7 @@ def moment() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-class Unfinished(NamedTuple):
+class PartialFile(NamedTuple):
     """An interrupted record file: what it holds, and a writer that continues it."""
 
     contexts: list[Context]
@@ -380,7 +380,7 @@ class Unfinished(NamedTuple):
 
 def reopen(
     path: str, check: Callable[[list[Context]], None], warn: Callable[[str], None], write: bool
-) -> Unfinished:
+) -> PartialFile:
     """Read a file to be continued and, when `write` and `check` agree, open it for appending.
 
     `check` sees the contexts and refuses another machine's by raising; only then is a truncated
@@ -392,7 +392,7 @@ def reopen(
     contexts = list(reader.contexts.values())
     check(contexts)
     if not write:
-        return Unfinished(contexts, records, None)
+        return PartialFile(contexts, records, None)
     try:
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         if reader.warnings:
@@ -403,4 +403,4 @@ def reopen(
         raise UserError(
             f"cannot write {path}: {error.strerror}", "--resume", "name a file that can be written"
         ) from None
-    return Unfinished(contexts, records, Writer(fd, path, created=False))
+    return PartialFile(contexts, records, Writer(fd, path, created=False))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from linewright import numbers
-from linewright.analysis.control import condition_of, floors
+from linewright.analysis.control import floors, noise_group_of
 from linewright.analysis.findings import findings
 from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.summary import Summary
@@ -165,7 +165,7 @@ def _modes(s: Summary) -> Iterator[str]:
 
 
 def _control(s: Summary, every: Sequence[Summary]) -> Iterator[str]:
-    if floor := floors(every, s.arch).get(condition_of(s.cell)):
+    if floor := floors(every, s.arch).get(noise_group_of(s.cell)):
         size = numbers.within(floor.size, floor.scale)
         yield (
             f"Control: identical machine code differed by up to {size} under this "

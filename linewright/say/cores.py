@@ -7,7 +7,7 @@ from linewright.analysis import setting_choice
 from linewright.analysis.core_differences import core_differences
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.say.document import Topic
-from linewright.say.phrases import PLACES, condition, modes_text
+from linewright.say.phrases import PLACES, modes_text, sharers_of
 from linewright.units import cpu_text
 
 MOST_GROUPS = 8
@@ -55,7 +55,7 @@ def cores(m: MachineAnswers) -> Topic | None:
         ]
         for c in costs:
             loss = (
-                f"costs up to {c.cost_percent:.0f} % more ({condition(c.worst)}, "
+                f"costs up to {c.cost_percent:.0f} % more ({sharers_of(c.worst)}, "
                 f"{c.worst.situation.work_iters} units of work)"
                 if c.cost_percent
                 else "is not shown to cost more"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from linewright import numbers
 from linewright.analysis import code_advice
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.say.phrases import PLACES, condition, modes_text
+from linewright.say.phrases import PLACES, modes_text, sharers_of
 from linewright.say.sentence import Sentence, said
 
 
@@ -21,11 +21,11 @@ def headline(m: MachineAnswers) -> list[Sentence]:
     text = f"{kind}: {numbers.figure(alone.issue.median_ns)} ns{cycles} alone"
     if contended is not None and ns is None:
         modes = modes_text(contended.modes)
-        text += f"; {condition(contended.cell)} {modes} of the launches"
+        text += f"; {sharers_of(contended.cell)} {modes} of the launches"
     elif contended is not None:
         ends = (ns.low_ns, ns.high_ns) if ns.confidence > 0 else (ns.median_ns, ns.median_ns)
         shown = numbers.estimate(ns.median_ns, *ends, "ns", ends=2)
-        text += f", {shown} {condition(contended.cell)}"
+        text += f", {shown} {sharers_of(contended.cell)}"
     cells = tuple(s.id for s in (alone, contended) if s is not None)
     return [said(text, "one_line", cells, alone_ns=alone.issue.median_ns)]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from linewright import numbers, plans
 from linewright.analysis.crossovers import Crossover
-from linewright.analysis.findings import Against, Finding, Point
+from linewright.analysis.findings import Alternative, Finding, Point
 from linewright.analysis.hypothesis_tests import (
     MOST_LAUNCHES,
     Judgement,
@@ -103,7 +103,7 @@ def need_of(f: Finding) -> str:
     return caller if f"({f.order})" in caller else f"{caller} ({f.order})"
 
 
-def condition(f: Point | Cell | Crossover) -> str:
+def sharers_of(f: Point | Cell | Crossover) -> str:
     """Who shares the word, in the words of its situation; of readers how many there are."""
     if family_of(f.operation) is READERS:
         return f"with {numbers.count(f.situation.threads, 'reader')}"
@@ -136,7 +136,7 @@ def _share(mode: Mode) -> Estimate:
     return Estimate(value=mode.share, low=mode.share_low, high=mode.share_high)
 
 
-def less_text(row: Against, f: Finding) -> str:
+def less_text(row: Alternative, f: Finding) -> str:
     """How much less a form takes than the default: the interval."""
     c = row.judgement.contrast
     return numbers.change_in_words(c.low, c.high, c.scale)
@@ -238,7 +238,7 @@ def _open(row) -> str:
     )
 
 
-def rate_text(row: Against, f: Finding) -> str:
+def rate_text(row: Alternative, f: Finding) -> str:
     """That all threads together do less with a form that costs the timed thread less; else
     nothing."""
     if row.slower_together is None:
@@ -304,7 +304,7 @@ def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
 
 def crossing_where(c: Crossover) -> str:
     """The conditions that a crossover does not run along."""
-    return f"{condition(c)}, {c.situation.around}" if c.situation.work_iters else condition(c)
+    return f"{sharers_of(c)}, {c.situation.around}" if c.situation.work_iters else sharers_of(c)
 
 
 def crossing_text(c: Crossover, context: Context | None) -> str:

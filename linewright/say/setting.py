@@ -22,9 +22,9 @@ from linewright.say.machine_lines import EMULATED
 from linewright.say.phrases import (
     all_within_text,
     arounds,
-    condition,
     measure_again,
     more_text,
+    sharers_of,
     time_of,
 )
 
@@ -85,7 +85,7 @@ def _unseen(machine: MachineAnswers) -> str:
 def at_text(p: SettingPoint, machine: MachineAnswers) -> str:
     """Where a point lies, in words."""
     time = time_of(p.situation.work_iters, machine.context)
-    return f"{condition(p)}, {p.situation.around}{time}"
+    return f"{sharers_of(p)}, {p.situation.around}{time}"
 
 
 def point_text(p: SettingPoint, machine: MachineAnswers) -> str:
@@ -175,7 +175,7 @@ def _turn(turn: Turn, machine: MachineAnswers) -> str:
 
 
 def _places(points: Sequence[SettingPoint]) -> str:
-    by_sharers = grouped(points, condition)
+    by_sharers = grouped(points, sharers_of)
     return "; ".join(
         f"{where}, {arounds([p.situation for p in own])}" for where, own in by_sharers.items()
     )

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from linewright import numbers
 from linewright.analysis import code_advice
-from linewright.analysis.across import COUNTER, PADDED, READERS, Across
+from linewright.analysis.across import COUNTER, PADDED, READERS, OperationPair
 from linewright.analysis.code_advice import FormAdvice, FormRow
 from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.say.phrases import condition, less_text, rate_text
+from linewright.say.phrases import less_text, rate_text, sharers_of
 from linewright.say.sentence import Sentence, said
 from linewright.schema import Interval
 
@@ -60,14 +60,14 @@ def _instead(
             yield _cheaper_than(a, family, text, m)
 
 
-def _cheaper_than(a: Across, family: str, text: str, m: MachineAnswers) -> Sentence:
+def _cheaper_than(a: OperationPair, family: str, text: str, m: MachineAnswers) -> Sentence:
     c = a.judgement.contrast
     ratio, low, high = 1 / c.value, 1 / c.high, 1 / c.low
     figures = (
         _either(a.first_ns),
         _either(a.second_ns),
         numbers.about_times(ratio, low, high),
-        condition(a.first),
+        sharers_of(a.first),
         numbers.multiple(low, high),
         _updater(m),
     )
@@ -109,7 +109,7 @@ def _form(a: FormAdvice) -> Sentence:
 
 def _where(f: Finding, work: bool = False) -> str:
     return (
-        f"{condition(f)} {f.situation.around}" if work or f.situation.work_iters else condition(f)
+        f"{sharers_of(f)} {f.situation.around}" if work or f.situation.work_iters else sharers_of(f)
     )
 
 
@@ -153,11 +153,11 @@ def _second_cpu(both: Sequence[FormRow]) -> str:
     """What the same prefetch does with a second CPU."""
     answers = {r.judgement.answer for _, r in both}
     if answers == {"same"}:
-        return f", {condition(both[0][0])} within {_widest(both)}"
+        return f", {sharers_of(both[0][0])} within {_widest(both)}"
     slower = [pair for pair in both if pair[1].judgement.slower]
     if slower:
         f, r = min(slower, key=lambda pair: code_advice.times_the_form(*pair))
-        return f", and {condition(f)} {r.form} takes {_instead_of(r.ns, f.default_ns)}"
+        return f", and {sharers_of(f)} {r.form} takes {_instead_of(r.ns, f.default_ns)}"
     contrasts = [
         (f, r.judgement.contrast)
         for f, r in both
@@ -167,4 +167,4 @@ def _second_cpu(both: Sequence[FormRow]) -> str:
         return ""
     f, widest = max(contrasts, key=lambda pair: pair[1].farthest)
     span = numbers.change(widest.low, widest.high, widest.scale)
-    return f"; {condition(f)} {span} remains possible"
+    return f"; {sharers_of(f)} {span} remains possible"

@@ -28,13 +28,13 @@ from linewright.say.phrases import (
     answer_text,
     by_caller,
     caller_of,
-    condition,
     crossing_text,
     measure_again,
     measure_on,
     more_text,
     need_of,
     runs_of,
+    sharers_of,
 )
 from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import (
@@ -72,7 +72,7 @@ def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
     caller = need_of if len({f.order for f in found}) > 1 else caller_of
     return [
         Sentence(
-            lead=condition(members[0]),
+            lead=sharers_of(members[0]),
             clauses=[
                 _clause(run, caller(run[0]))
                 for sweep in by_caller(members)
@@ -134,7 +134,7 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
     rows = question.rows
     what = numbers.count(len(rows), "comparison")
     if len(rows) <= 3:
-        what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {condition(f)}" for f, _ in rows)))
+        what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {sharers_of(f)}" for f, _ in rows)))
     if question.why == "wide":
         more = more_text(question.judgements, m.launches_asked)
         rest = f"{numbers.change(*question.possible)} remains possible; {more}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from linewright.errors import RunError
 from linewright.trial.interim_analysis import TrialVerdict, analyse, interim_rounds, schedule
-from linewright.trial.runner import Interrupted, Runner, RunOutcome
+from linewright.trial.runner import Interruption, Runner, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 from linewright.units import duration_text
 
@@ -101,7 +101,7 @@ def run(
                 and judgement(session, samples).stop
             ):
                 break
-    except Interrupted:
+    except Interruption:
         return TrialOutcome(samples, judgement(session, samples), True)
     return TrialOutcome(samples, judgement(session, samples), False)
 

@@ -34,11 +34,11 @@ MOST_OUTPUT = 16 * 1024 * 1024
 NO_MATCH = "nothing in its output fits the metric's expression"
 
 
-class Interrupted(Exception):
+class Interruption(Exception):
     """The run was ended, by the user or with a connection: it is no result and is not kept."""
 
 
-class Lost(Interrupted):
+class ConnectionLoss(Interruption):
     """The connection ended: no further run is possible."""
 
 
@@ -119,7 +119,7 @@ class Helper:
             self._process.stdin.write(msgspec.json.encode(request) + b"\n")
             self._process.stdin.flush()
         except OSError:
-            raise Lost from None
+            raise ConnectionLoss from None
 
     def end(self, how: str) -> None:
         """``end`` or ``kill`` the program that runs; for signal handlers, so it is written past
@@ -131,11 +131,11 @@ class Helper:
         """What the program took, and its output."""
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise Lost
+            raise ConnectionLoss
         found = msgspec.json.decode(line)
         output = self._process.stdout.read(found.get("output_bytes", 0))
         if len(output) < found.get("output_bytes", 0):
-            raise Lost
+            raise ConnectionLoss
         return found, output
 
     def why(self) -> str:
@@ -188,7 +188,7 @@ class Runs:
 
     def __call__(self, environment: Mapping[str, str]) -> RunOutcome:
         if self._interrupts.caught:
-            raise Interrupted
+            raise Interruption
         place = self._helper.place
         changed = {**environment, **self._more}
         if place.far:
@@ -200,11 +200,11 @@ class Runs:
         try:
             self._helper.start(request)
             found, output = self._wait()
-        except Lost:
+        except ConnectionLoss:
             self.lost = "" if self._interrupts.caught else self._helper.why()
             raise
         if self._interrupts.caught:
-            raise Interrupted
+            raise Interruption
         if "errno" in found:
             there = f" on {place.name}" if place.far else ""
             why = os.strerror(found["errno"])
@@ -262,12 +262,12 @@ class Runs:
 
         def leave() -> None:
             self._interrupts.on_signal = lambda: None
-            raise Interrupted
+            raise Interruption
 
         self._interrupts.on_signal = leave
         try:
             if self._interrupts.caught:  # it came before the line above
-                raise Interrupted
+                raise Interruption
             yield
         finally:
             self._interrupts.on_signal = lambda: None

@@ -13,12 +13,11 @@ from msgspec import Meta, Struct
 from linewright.errors import UserError, cannot_write
 from linewright.records import files as records
 from linewright.records.kinds import DECODE_ERRORS, kind_of
+from linewright.schema import Count
 
 FOLDER = "$LINEWRIGHT_FOLDER"
 """In a setting's environment on another machine: the folder that holds what was copied there, which
 is another one each time."""
-
-Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class TrialSetting(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linewright import units
-from linewright.commands._options import AsJson, Elsewhere, Program
+from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
 from linewright.errors import DONE, RunError, UserError
 from linewright.show.console import note
 
@@ -23,7 +23,7 @@ CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 
 
 def find(
-    command: Program = None,
+    command: ProgramArgument = None,
     pid: Annotated[
         int | None,
         typer.Option(

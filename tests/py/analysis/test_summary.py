@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from linewright.analysis import findings, summarise
 from linewright.say.verdict import verdict
-from linewright.schema import Discarded, Quantiles
+from linewright.schema import Discards, Quantiles
 from support.analysis_samples import cell, context, contexts_of, launches, published, record
 from support.buckets import encode
 
@@ -196,7 +196,7 @@ def test_threads_rates_and_discarded_windows_survive():
             thread_ns=[5.0, 7.0 + i],
             thread_ops=[100, 50],
             cpus=[0, 1],
-            discarded=Discarded(switched=1, long_batch=2),
+            discarded=Discards(switched=1, long_batch=2),
             metrics={"waits_ns": 2.0 * i},
         )
         for i in range(3)

@@ -88,7 +88,8 @@ def test_shared_lines_are_named_from_arm64_samples(
 
 def test_a_refusal_names_the_setting_and_what_it_should_be(streams) -> None:
     with pytest.raises(
-        live.Refused, match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do"
+        live.SamplingRefusal,
+        match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do",
     ):
         live.gather(streams[REFUSED])
 

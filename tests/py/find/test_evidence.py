@@ -16,9 +16,9 @@ from linewright.find.evidence import (
     byte_mask,
     collect,
     collect_near,
-    judge,
     paired,
     runs,
+    sharing_kind,
 )
 from linewright.find.names import Names
 from linewright.find.objects import Object, Objects, Stacks
@@ -42,38 +42,38 @@ def thread(
 
 
 def test_two_writers_of_one_word_share_truly() -> None:
-    assert judge([thread((0, 8)), thread((0, 8))]) == "true"
+    assert sharing_kind([thread((0, 8)), thread((0, 8))]) == "true"
 
 
 def test_one_overlapping_byte_is_enough() -> None:
-    assert judge([thread((0, 8)), thread((7, 4))]) == "true"
+    assert sharing_kind([thread((0, 8)), thread((7, 4))]) == "true"
 
 
 def test_two_writers_of_neighbours_share_falsely() -> None:
-    assert judge([thread((0, 8)), thread((8, 8))]) == "false"
+    assert sharing_kind([thread((0, 8)), thread((8, 8))]) == "false"
 
 
 def test_a_reader_of_what_another_writes_shares_truly() -> None:
-    assert judge([thread((0, 8)), thread(read=(0, 4))]) == "true"
+    assert sharing_kind([thread((0, 8)), thread(read=(0, 4))]) == "true"
 
 
 def test_a_reader_beside_a_writer_shares_falsely() -> None:
-    assert judge([thread((0, 8)), thread(read=(32, 8))]) == "false"
+    assert sharing_kind([thread((0, 8)), thread(read=(32, 8))]) == "false"
 
 
 def test_readers_share_nothing_that_travels() -> None:
-    assert judge([thread(read=(0, 8)), thread(read=(0, 8))]) == "read"
+    assert sharing_kind([thread(read=(0, 8)), thread(read=(0, 8))]) == "read"
 
 
 def test_one_thread_is_alone() -> None:
-    assert judge([thread((0, 64))]) == "alone"
+    assert sharing_kind([thread((0, 64))]) == "alone"
 
 
 def test_threads_one_after_the_other_share_nothing() -> None:
     """A stack that the next thread gets at the same address, a block that is freed and allocated
     again."""
     assert (
-        judge(
+        sharing_kind(
             [
                 thread((0, 8), when=(0, 10)),
                 thread((0, 8), when=(11, 20)),
@@ -85,20 +85,20 @@ def test_threads_one_after_the_other_share_nothing() -> None:
 
 
 def test_true_wins_over_false_on_one_line() -> None:
-    assert judge([thread((0, 8)), thread((8, 8)), thread((8, 8))]) == "true"
+    assert sharing_kind([thread((0, 8)), thread((8, 8)), thread((8, 8))]) == "true"
 
 
 def test_neighbouring_lines_share_on_128_bytes_only() -> None:
     low, high = (Evidence(LinePlace((1,), n), 1, 64 * n) for n in (0, 1))
     low.threads[1], high.threads[2] = thread((0, 8)), thread((0, 8))
-    assert judge(low.threads.values()) == judge(high.threads.values()) == "alone"
-    assert judge(paired(low, high)) == "false"
+    assert sharing_kind(low.threads.values()) == sharing_kind(high.threads.values()) == "alone"
+    assert sharing_kind(paired(low, high)) == "false"
 
 
 def test_one_thread_on_both_lines_of_a_pair_is_alone() -> None:
     low, high = (Evidence(LinePlace((1,), n), 1, 64 * n) for n in (0, 1))
     low.threads[1] = high.threads[1] = thread((0, 8))
-    assert judge(paired(low, high)) == "alone"
+    assert sharing_kind(paired(low, high)) == "alone"
 
 
 def test_an_access_beyond_the_lines_end_is_cut_there() -> None:

@@ -15,7 +15,7 @@ from linewright.find.evidence import Evidence, LinePlace
 from linewright.find.names import Names
 from linewright.find.result_document import advised_text, bytes_text, picture
 from linewright.find.sharing_result import _advised, _fields
-from linewright.find.sharing_schema import Advised, FieldBytes, Map, Touch
+from linewright.find.sharing_schema import FieldBytes, LayoutAdvice, Map, Touch
 from linewright.find.space import Spaces
 
 PROGRAM = r"""
@@ -123,7 +123,9 @@ def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
     fields = _fields(layout, 64, "shard", 64)
     assert fields[2] == FieldBytes(offset=16, bytes=8, name="shard[0].s.hits")
     found = _advised(layout, fields, evidence((16, 8), (40, 8)))
-    assert found == Advised(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
+    assert found == LayoutAdvice(
+        type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[]
+    )
     assert advised_text(found) == (
         "alignas(128) on shard: shard grows from 24 to 128 bytes, 8 elements, 832 bytes of memory "
         "in all"

@@ -13,7 +13,7 @@ from linewright.errors import UserError
 from linewright.find.line_prices import Prices, form_of, from_files, priced
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
-from linewright.find.sharing_schema import Hot, Movement, Result, Site, Slowed, Touch
+from linewright.find.sharing_schema import Hot, Movement, Result, Site, ThreadShare, Touch
 from linewright.say.document import Document
 from linewright.schema import Cell, Estimate, Record
 from linewright.trial import heap_padding
@@ -94,7 +94,8 @@ def test_time_at_plain_accesses_of_the_line_may_end_wholly() -> None:
         msgspec.structs.replace(line, sites=[reader, locker], share=known), "x86_64"
     )
     slowed = [
-        Slowed(thread=tid, name="", share=known, plain=plain) for tid, plain in ((1, 0.0), (2, 1.0))
+        ThreadShare(thread=tid, name="", share=known, plain=plain)
+        for tid, plain in ((1, 0.0), (2, 1.0))
     ]
     held = prices.ceiling(msgspec.structs.replace(line, slowed=slowed), "x86_64")
     assert (held.slowed_thread, held.most_slowed) == (2, 1.0)

@@ -55,7 +55,9 @@ def test_no_start_no_result() -> None:
         live.gather([])
 
 
-@pytest.mark.parametrize(("code", "error"), [(2, UserError), (3, RunError), (4, live.Refused)])
+@pytest.mark.parametrize(
+    ("code", "error"), [(2, UserError), (3, RunError), (4, live.SamplingRefusal)]
+)
 def test_a_failure_is_raised_as_what_it_is(code: int, error: type) -> None:
     with pytest.raises(error, match="because"):
         live.gather(encoded(Failure(why="because", code=code)))
@@ -75,5 +77,5 @@ def test_any_bytes_are_a_result_or_one_complaint(lines: list[bytes]) -> None:
 
 
 def test_an_endless_line_is_refused() -> None:
-    with pytest.raises(stream.Damaged):
+    with pytest.raises(stream.StreamError):
         list(stream.read([b"x" * (stream.LONGEST + 1) + b"\n"]))

@@ -7,7 +7,7 @@ import pytest
 
 from linewright import forms
 from linewright.forms import PREFETCHES, made_of
-from linewright.schema import MadeOf
+from linewright.schema import FormParts
 from support.forms import every_form
 
 
@@ -30,7 +30,7 @@ def test_no_row_forgets_what_its_name_says():
 
 
 def test_a_form_of_one_piece_is_itself():
-    assert made_of("srcu_fast") == MadeOf(base="srcu_fast")
+    assert made_of("srcu_fast") == FormParts(base="srcu_fast")
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_a_form_of_one_piece_is_itself():
     [
         (
             "prfm_strm_stadd",
-            MadeOf(base="stadd", prefetch="prfm_strm", instruction="STADD", reach="near_or_far"),
+            FormParts(base="stadd", prefetch="prfm_strm", instruction="STADD", reach="near_or_far"),
         ),
         (
             "llsc_cas_loop_read_first",
-            MadeOf(
+            FormParts(
                 base="llsc_cas_loop_read_first",
                 loop="read_first",
                 exclusive=True,
@@ -52,7 +52,7 @@ def test_a_form_of_one_piece_is_itself():
         ),
         (
             "srcu_percpu_prefetchw_lock_add",
-            MadeOf(
+            FormParts(
                 base="srcu_percpu_lock_add",
                 prefetch="prefetchw",
                 instruction="LOCK ADD",
@@ -64,7 +64,7 @@ def test_a_form_of_one_piece_is_itself():
         ("percpu_shared_ldadd", None),
     ],
 )
-def test_a_form_has_what_the_rows_say_that_it_names(name: str, made: MadeOf | None):
+def test_a_form_has_what_the_rows_say_that_it_names(name: str, made: FormParts | None):
     if made is None:
         made = msgspec.structs.replace(made_of("ldadd"), base=name, word="ldadd", whose="shared")
     assert made_of(name) == made
@@ -72,7 +72,7 @@ def test_a_form_has_what_the_rows_say_that_it_names(name: str, made: MadeOf | No
 
 def test_a_record_says_what_a_form_of_a_newer_probe_is_made_of(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(forms, "_LEARNT", {})
-    newer = MadeOf(base="ldclr", prefetch="prfm_strm", instruction="LDCLR")
+    newer = FormParts(base="ldclr", prefetch="prfm_strm", instruction="LDCLR")
     forms.learn("prfm_strm_ldclr", newer)
     forms.learn("stadd", newer)
     assert made_of("prfm_strm_ldclr") == newer

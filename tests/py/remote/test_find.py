@@ -14,7 +14,7 @@ import pytest
 
 from linewright.errors import RunError
 from linewright.find import mapped_files
-from linewright.find.mapped_files import Fetched, build_id
+from linewright.find.mapped_files import RemoteFiles, build_id
 from support import waiting
 from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
@@ -272,14 +272,14 @@ def test_files_are_fetched_once_and_kept_by_build_id(tmp_path, monkeypatch):
     program = tmp_path / "a 'b'"
     program.write_bytes(Path("/bin/sh").resolve().read_bytes() + bytes(100))
     kept, look = tmp_path / "kept", Shell()
-    first = Fetched(look, str(tmp_path), kept)
+    first = RemoteFiles(look, str(tmp_path), kept)
     here = Path(first.here(str(program)))
     assert here.parent == kept and here.read_bytes() == program.read_bytes()
     assert first.inode(str(program)) == program.stat().st_ino and first.here(str(program)) == str(
         here
     )
     assert len(look.scripts) == 2
-    again = Fetched(look, str(tmp_path), kept)
+    again = RemoteFiles(look, str(tmp_path), kept)
     assert again.here(str(program)) == str(here) and len(look.scripts) == 3, (
         "asked for, not fetched"
     )
@@ -289,8 +289,8 @@ def test_files_are_fetched_once_and_kept_by_build_id(tmp_path, monkeypatch):
     assert Path(again.here(str(plain))).parent == tmp_path and len(list(kept.iterdir())) == 1
     assert again.here("/absent") == "" and again.inode("/absent") == 0
     monkeypatch.setattr(mapped_files, "MOST_FILE", 1000)
-    assert Fetched(look, str(tmp_path), tmp_path / "other").here(str(program)) == ""
-    long = Fetched(look, str(tmp_path), tmp_path / "other")
+    assert RemoteFiles(look, str(tmp_path), tmp_path / "other").here(str(program)) == ""
+    long = RemoteFiles(look, str(tmp_path), tmp_path / "other")
     assert long.here(str(program)) == "" and long.left_out == [str(program)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from linewright.schema import Cell, Context, Cpu, Discarded, Quantiles, Record
+from linewright.schema import Cell, Context, Cpu, Discards, Quantiles, Record
 from support.analysis_samples import context
 
 CPUS = [Cpu(cpu=i, core=i, l3=i // 2 * 2, socket=0, node=0) for i in range(4)]
@@ -330,7 +330,7 @@ def hostile(most: float = 1e18) -> list[Context | Record]:
             total_mops=most,
             baseline_ns=[-most] * 8,
             metrics={"m" * 64: most},
-            discarded=Discarded(stolen=2**53, long_batch=1),
+            discarded=Discards(stolen=2**53, long_batch=1),
         )
     )
     for status in ("error", "unavailable"):

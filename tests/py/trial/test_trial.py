@@ -30,7 +30,7 @@ from linewright.run.interrupts import Interrupts
 from linewright.say.sentence import render_all
 from linewright.trial import engine, named_settings, runner, trial_file, trial_place
 from linewright.trial.interim_analysis import fewest_rounds
-from linewright.trial.runner import Interrupted, RunOutcome
+from linewright.trial.runner import Interruption, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 from support import waiting
 from support.helper import here, runs
@@ -250,7 +250,7 @@ def test_an_interrupt_keeps_finished_runs_and_resuming_completes_the_same_schedu
 
     def stopping(environment):
         if not count["left"]:
-            raise Interrupted
+            raise Interruption
         count["left"] -= 1
         return whole(environment)
 
@@ -328,7 +328,7 @@ def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
     monkeypatch.setattr(runner, "figure", search_and_be_asked_to_end)
     before = signal.signal(signal.SIGALRM, interrupts._note)
     try:
-        with pytest.raises(Interrupted):
+        with pytest.raises(Interruption):
             runs(["sh", "-c", f"echo {'a' * 26}X"], r"(a+)+$b(\d)", interrupts=interrupts)({})
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -363,7 +363,7 @@ def test_nothing_of_a_run_that_was_ended_goes_on(tmp_path):
 
     thread = threading.Thread(target=twice)
     thread.start()
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interruption):
         runs([sys.executable, "-S", "-c", script], limit_s=400, interrupts=interrupts)({})
     thread.join()
     pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
@@ -390,7 +390,7 @@ def test_a_program_that_is_stopped_ends_politely_too(tmp_path):
     run = runs(["sh", "-c", f"echo $$ > {pid}; kill -STOP $$"], limit_s=600, interrupts=interrupts)
     asked, end = [], run._helper.end
     run._helper.end = lambda how: (asked.append(how), end(how))
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interruption):
         run({})
     thread.join()
     assert asked == ["end"], "the limit had to end it"

@@ -17,12 +17,12 @@ CPUS = 2
 its records."""
 
 
-class Unseen:
+class UnprobedMachine:
     """Every form of an architecture and two CPUs: the probe there says which forms its CPU
     lacks."""
 
     def __init__(self, arch: str) -> None:
-        self.name = f"unseen:{arch}"
+        self.name = f"unprobed:{arch}"
         self._arch = arch
 
     def forms(self) -> list[Form]:
