@@ -118,7 +118,12 @@ class Situation(Struct, frozen=True, kw_only=True):
         """The work around the operation, in words."""
         if not self.work_iters:
             return "back to back"
-        return f"with {self.work_iters} {_UNITS[self.work][1]}"
+        return f"with {self.work_iters} {self.units}"
+
+    @property
+    def units(self) -> str:
+        """What `work_iters` counts, in words."""
+        return _UNITS[self.work][1]
 
     def words(self) -> str:
         """The situation in words: ``alone, back to back``, ``with a second CPU, spacing 100, with
@@ -449,6 +454,11 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     something else ran the plan."""
     program: str = ""
     """The first 16 hexadecimal digits of the SHA-256 of the probe; empty where `command` is."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a model made the records."""
+        return self.target.startswith("simulated")
 
     @property
     def unit_ns(self) -> float:

@@ -88,6 +88,8 @@ class Finding(Point, frozen=True, kw_only=True):
     """The weakest order that any of the forms gives: what the caller accepts."""
     default: str
     default_id: str
+    library: str
+    """The library operation whose settings are compared; empty where forms are."""
     default_order: str
     rows: list[Alternative]
     """Every other form, in the order of the records."""
@@ -339,6 +341,7 @@ def _finding(
         figure=figure,
         default=name_of(default.cell),
         default_id=default.id,
+        library=default.cell.form if policy_of(default.cell) else "",
         default_order=default.cell.order,
         default_ns=_shown(default),
         rows=rows,

@@ -137,7 +137,7 @@ def _point(
 ) -> SettingPoint:
     library = f.operation in LIBRARY.operations
     unset = f.default if library else choice_of(f.default, operations, False, default)
-    name = f"{f.default_id.split('/')[1]}_u{f.situation.width_bits} under " if library else ""
+    name = f"{f.library}_u{f.situation.width_bits} under " if library else ""
     return SettingPoint(
         operations=operations,
         choice=choice,

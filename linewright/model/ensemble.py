@@ -107,7 +107,11 @@ def run_sweep(sweep: Sweep, executor: Executor, parts: int) -> list[list[Figures
 
 def error_kind(cell: Cell) -> str:
     """The form and the contention of a cell: what the model's own error is kept by."""
-    return f"{cell.form}/{'same_line' if cell.contender == 'same_line' else 'none'}"
+    return f"{cell.form}/{_contention(cell)}"
+
+
+def _contention(cell: Cell) -> str:
+    return "same_line" if cell.situation.contended else "none"
 
 
 def misses_of(machine: Machine, cell: Cell) -> tuple[str, list[float]]:
@@ -116,12 +120,12 @@ def misses_of(machine: Machine, cell: Cell) -> tuple[str, list[float]]:
     contention."""
 
     def alike(kind: str, exclusive: bool) -> bool:
-        form, _, contention = kind.partition("/")
+        form, contention = kind.split("/")
         same = not exclusive or made_of(form).exclusive == made_of(cell.form).exclusive
-        return same and contention == own.partition("/")[2]
+        return same and contention == _contention(cell)
 
     own = error_kind(cell)
-    contended = "contended" if own.endswith("/same_line") else "uncontended"
+    contended = "contended" if cell.situation.contended else "uncontended"
     llsc = "LL/SC" if made_of(cell.form).exclusive else "other than LL/SC"
     for words, kinds in (
         (f"{contended} {cell.form}", [own] if own in machine.misses else []),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from linewright import numbers
 from linewright.analysis import code_advice
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.say.phrases import PLACES, modes_text, sharers_of
+from linewright.say.phrases import FAR, modes_text, sharers_of
 from linewright.say.sentence import Sentence, said
 
 
@@ -39,12 +39,12 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     f, far, hidden_at = found
     rows = [r for r in f.rows if r.form in far]
     figures = [(r.form, r.ns.median_ns) for r in rows] + [(f.default, f.default_ns.median_ns)]
-    first, *others = [f"{name} {numbers.figure(ns)}" for name, ns in figures]
-    takes = numbers.join([f"{first.replace(' ', ' takes ')} ns", *others])
+    (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
+    takes = numbers.join([f"{first} takes {ns} ns", *(f"{name} {ns}" for name, ns in others)])
     every = len(far) > len(f.rows)
     who = "every form" if every else numbers.join(far)
-    verb = PLACES["far"] if every or len(far) == 1 else PLACES["far"].replace("s ", " ", 1)
-    text = f"back to back, {takes}: {who} {verb}"
+    verb = "behaves" if every or len(far) == 1 else "behave"
+    text = f"back to back, {takes}: {who} {verb} {FAR}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
     return [said(text, "one_line", (f.default_id, *(r.id for r in rows)))]

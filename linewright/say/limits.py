@@ -114,7 +114,7 @@ def _machine(m: MachineAnswers) -> list[str]:
         lines.append("anything about time: an emulator ran this")
     if m.context and m.context.virtualised == "yes":
         lines.append("what the same cores do without the hypervisor: this is a virtual machine")
-    if m.context and m.context.target.startswith("simulated"):
+    if m.simulated:
         lines.append("what silicon does: a model produced these records")
     if any(s.published for s in m.summaries):
         lines.append(

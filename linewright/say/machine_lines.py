@@ -33,7 +33,7 @@ def machine_facts(c: Context) -> list[str]:
     """What tells a machine beside its CPU's name, the weightiest first."""
     facts = [numbers.count(len(c.cpus), "CPU")] if c.cpus else []
     facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-")]
-    facts += [] if c.target == "published" or c.target.startswith("simulated") else [c.kernel]
+    facts += [] if c.target == "published" or c.simulated else [c.kernel]
     return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
 
 

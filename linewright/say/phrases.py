@@ -22,11 +22,11 @@ from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
 from linewright.schema import Cell, Context, Estimate, Situation
 
+FAR = "as if performed at the interconnect"
 PLACES = {
     "near": "behaves as if performed in the core",
-    "far": "behaves as if performed at the interconnect",
-    "all_far": "is expensive even behind a prefetch: every form behaves as if performed at the "
-    "interconnect",
+    "far": f"behaves {FAR}",
+    "all_far": f"is expensive even behind a prefetch: every form behaves {FAR}",
     "mixed": "behaves as if performed at the interconnect on some lines and in the core on others",
     "undecided": "is undecided",
 }
@@ -112,11 +112,11 @@ def sharers_of(f: Point | Cell | Crossover) -> str:
 
 def arounds(situations: Iterable[Situation]) -> str:
     """The work of several situations: ``back to back and with 10 and 200 units of work``."""
-    by_work = {s.work_iters: s.around for s in sorted(situations, key=lambda s: s.work_iters)}
-    parts = [by_work.pop(0)] if 0 in by_work else []
+    by_work = {s.work_iters: s for s in sorted(situations, key=lambda s: s.work_iters)}
+    parts = [by_work.pop(0).around] if 0 in by_work else []
     if by_work:
-        *_, (most, around) = by_work.items()
-        parts.append(around.replace(str(most), numbers.join(list(map(str, by_work))), 1))
+        units = by_work[max(by_work)].units
+        parts.append(f"with {numbers.join(list(map(str, by_work)))} {units}")
     return numbers.join(parts)
 
 

@@ -252,9 +252,8 @@ def _model(run: list[_Part]) -> str:
 
 
 def _kind(contexts: list[Context]) -> str:
-    target = contexts[0].target
-    if target.startswith("simulated"):
+    if contexts[0].simulated:
         return "simulated"
-    if target == "published":
+    if contexts[0].target == "published":
         return "published"
     return "emulated" if any(c.emulated for c in contexts) else "measured"

@@ -50,10 +50,10 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
             "jain": facts.rounded(s.fairness) if s.equal_loops else None,
             "cpu": s.cpus[thread] if thread < len(s.cpus) else None,
         }
-        for s in cells
+        for s in by_operation(cells)
         for thread, ops in enumerate(s.thread_ops)
     ]
-    labels = sorted(facts.once(row["label"] for row in rows), key=by_operation)
+    labels = facts.once(row["label"] for row in rows)
     threads = facts.once(row["thread"] for row in rows)
     base = charts.base(rows, "datum.point == point")
     y = alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360))

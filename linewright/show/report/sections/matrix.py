@@ -28,7 +28,7 @@ for."""
 
 def section(material: Material) -> Section | None:
     rows = {
-        series.label: [_row(s, series) for s in facts.measured(series, OPERATIONS)]
+        series.label: [_row(s, series) for s in by_operation(facts.measured(series, OPERATIONS))]
         for series in material.series
     }
     every = [row for of_series in rows.values() for row in of_series]
@@ -65,7 +65,7 @@ def _figure(
         row["class"] += row["place"] if apart else ""
         row.pop("rank")
     classes = facts.once(row["class"] for row in ordered)
-    names = sorted(facts.once(row["label"] for row in rows), key=by_operation)
+    names = facts.once(row["label"] for row in rows)
     columns = len({(row["class"], row["work"]) for row in rows})
     step = STEP if columns > 16 else BROAD_STEP
     chart = _chart(rows, classes, names, domain, step)
@@ -99,9 +99,9 @@ def _domain(values: dict[str, list[float | None]]) -> list[alt.ExprRef]:
     return [alt.ExprRef(f"({json.dumps(end)})[metric]") for end in (low, high)]
 
 
-def by_operation(label: str) -> int:
-    """Sorts labels that begin with an operation."""
-    return OPERATIONS.index(label.partition(" ")[0])
+def by_operation(cells: list[Summary]) -> list[Summary]:
+    """Cells in the order of their operations."""
+    return sorted(cells, key=lambda s: OPERATIONS.index(s.cell.operation))
 
 
 def _row(s: Summary, series: Series) -> dict[str, Any]:
