@@ -85,11 +85,27 @@ function(lw_test_command)
   endif()
 endfunction()
 
-# lw_gtest(<name> SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest. In areas
-# with labels (programs) by -O1, a quarter less to compile: nothing inlined from our headers is their subject.
+# Programs of another's source, with other definitions or flags: cross builds and sanitizers build and run them in the long
+# lane only. lw_variant(<target>…) names such targets; their tests have the label that ${LW_VARIANT} is there.
+set(LW_VARIANT "")
+if(CMAKE_TOOLCHAIN_FILE OR LINEWRIGHT_SANITIZE)
+  set(LW_VARIANT variant)
+endif()
+function(lw_variant)
+  if(LW_VARIANT)
+    set_property(GLOBAL APPEND PROPERTY LW_VARIANTS ${ARGN})
+  endif()
+endfunction()
+
+# lw_gtest(<name> [VARIANT] SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest. In
+# areas with labels (programs) by -O1, a quarter less to compile: nothing inlined from our headers is their subject.
 function(lw_gtest name)
-  cmake_parse_arguments(T "" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "VARIANT" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${T_SOURCES})
+  if(T_VARIANT)
+    lw_variant(${name})
+    list(APPEND T_LABELS ${LW_VARIANT})
+  endif()
   lw_own_target(${name})
   if(LW_TEST_LABELS)
     target_compile_options(${name} PRIVATE -O1)

@@ -29,7 +29,7 @@ build() { # build PRESET [target…]
 
 # Labels of the tests that the quick lane leaves to the other.
 long='^(slow|system|packages)$'
-long_or_program='^(slow|system|packages|program)$'
+long_elsewhere='^(slow|system|packages|program|variant)$'
 
 run_ctest() { # run_ctest PRESET [option…]
     ctest --preset "$@" --no-tests=error -j "$jobs"
@@ -84,13 +84,13 @@ one() { # one STEP
         check) scripts/check.sh ;;
         native) build native && run_ctest native -LE "$long" ;;
         native-long) build native && run_ctest native -L "$long" ;;
-        library-*) build "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_or_program" ;;
+        library-*) build "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
         pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow'; fi ;;
         pytest-long) run_pytest 'slow or cross' ;;
         tsan) build tsan && run_tsan ;;
         # What most strangers do; all steps are for a release.
         roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip} tests/packages/roots/run ;;
-        *) build "$1" && run_ctest "$1" -L "$long_or_program" ;;
+        *) build "$1" && run_ctest "$1" -L "$long_elsewhere" ;;
     esac
 }
 
