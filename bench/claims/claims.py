@@ -160,7 +160,7 @@ def check_fails(noise: Noise, rng: np.random.Generator, in_turns: bool, after: f
             path = Path(folder) / f"{name}.jsonl"
             path.write_bytes(b"\n".join(map(msgspec.json.encode, contexts + records)) + b"\n")
             paths.append(str(path))
-        options = from_files.CompareOptions(allow_unlike=False, fail_above=0.05)
+        options = from_files.CompareOptions(fail_above=0.05)
         return from_files.compare(paths, options, lambda text: None).failed
 
 

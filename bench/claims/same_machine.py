@@ -52,9 +52,7 @@ def pair(number: int) -> Counter[str]:
     command = [sys.executable, "-m", "linewright", *measure]
     with tempfile.TemporaryDirectory() as folder:
         files = in_turns.measure([command, command], Path(folder), TURNS, lambda text: None)
-        found = compare(
-            files, CompareOptions(False, None), lambda text: print(text, file=sys.stderr)
-        )
+        found = compare(files, CompareOptions(), lambda text: print(text, file=sys.stderr))
     for row in found.rows:
         if row.finding in ("worse", "better"):
             print(

@@ -1,4 +1,4 @@
-"""The matrix of a machine: what each operation on one line costs alone, among work and contended,
+"""The matrix of a machine: what each operation on one line costs alone, with work and contended,
 and the best other form there."""
 
 from __future__ import annotations

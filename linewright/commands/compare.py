@@ -69,7 +69,6 @@ def compare(
     choice("format", form, "--format", FORMATS)
     limit, undecided_fails = _limit(fail_above)
     options = dict(
-        allow_unlike=unlike,
         fail_above=limit,
         only=only or (),
         undecided_fails=undecided_fails,
@@ -79,7 +78,7 @@ def compare(
     paths = files or []
     if measure is not None:
         paths = _measured(measure, paths, launches)
-    return answer(paths, form, every, html, **options)
+    return answer(paths, form, every, html, unlike, **options)
 
 
 def _limit(fail_above: str | None) -> tuple[float | None, bool]:
@@ -104,8 +103,8 @@ def answer(
     from linewright.compare import from_files  # imports NumPy: a refusal is quicker than that
     from linewright.say.comparison_document import check_comparable, page_document
 
-    found = from_files.compare(paths, from_files.CompareOptions(allow_unlike, **options), note)
-    check_comparable(found)
+    found = from_files.compare(paths, from_files.CompareOptions(**options), note)
+    check_comparable(found, allow_unlike)
     if html is not None:
         from linewright.show.document_page import page
 

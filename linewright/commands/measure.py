@@ -241,12 +241,13 @@ def _compared(
     else as of two times."""
     # These import NumPy, which takes longer than a refusal may.
     from linewright.compare import earlier_run, in_turns
+    from linewright.say.comparison_document import not_again_text
 
     chosen = resolve(request, target)
     path = _path(files[0], chosen.name)
     other = earlier_run.other_side(earlier, chosen, _command(again), target)
-    if isinstance(other, str):
-        note(f"{earlier} cannot be measured again: {other}; the two are compared as of two times")
+    if isinstance(other, earlier_run.NotAgain):
+        note(not_again_text(earlier, other))
         _on_one(request, target, (path, *files[1:]), "none", again)
         return compare_command.answer([earlier, path], form)
     folder = in_turns.new_folder(str(Path(path).with_suffix("")))

@@ -17,7 +17,6 @@ from linewright.compare.comparison import (
     Comparison,
     ComparisonRow,
     Obstacle,
-    refuse_unlike,
 )
 from linewright.compare.conditions import ConditionDifference
 from linewright.errors import UserError
@@ -39,7 +38,6 @@ def compare(files: Sequence[TrialFile], options: CompareOptions) -> Comparison:
         raise UserError("a trial has settings and no cells", "--only", "record files only")
     baseline, *others = files
     differing = [_machines_apart(baseline, other) for other in others]
-    refuse_unlike([file.path for file in files], differing, options)
     found = [_pairs(baseline, other) for other in others]
     ps = iter(holm(pair.contrast for side in found for pair in side))
     names = [s.name for s in baseline.sessions[0].settings]

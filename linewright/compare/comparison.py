@@ -9,14 +9,11 @@ from msgspec import Struct
 
 from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
 from linewright.compare.conditions import ConditionDifference
-from linewright.errors import UserError
 from linewright.schema import Context, Interval
 from linewright.trial.trial_file import Session
 
 FAILED = ("error",)
 CERTAIN = ("worse", "better")
-MOST_NAMED = 3
-"""Differing conditions that a refusal names before it counts the rest."""
 
 LaunchOrder = Literal["", "itself", "model", "machines", "turns", "mixed", "sequence"]
 """How the launches of a file lie to the baseline's: the same ones, made by a model, of another
@@ -26,7 +23,6 @@ machine, in turns, mixed in time, or one run after the other; empty of trials.""
 class CompareOptions(Struct, frozen=True):
     """What the user asked of a comparison."""
 
-    allow_unlike: bool
     fail_above: float | None = None
     only: Sequence[str] = ()
     undecided_fails: bool = False
@@ -102,7 +98,7 @@ class ComparedFile(Struct, frozen=True, kw_only=True):
     """The largest certain changes first, then the undecided, then what cannot be compared; none of
     the baseline."""
     unlike: list[ConditionDifference] = []
-    """Conditions that differ from the baseline's and were allowed to."""
+    """Conditions that differ from the baseline's."""
     order: LaunchOrder = ""
     cycle_ns: tuple[float, float] | None = None
     """A core cycle of the baseline and of this file, where the frequency was another."""
@@ -169,21 +165,3 @@ class Comparison(Struct, frozen=True, kw_only=True):
     def failed(self) -> bool:
         """Whether the command ends with the exit code for a difference."""
         return bool(self.failing) or (bool(self.undecided) and self.undecided_fails)
-
-
-def refuse_unlike(
-    files: Sequence[str],
-    differing: Sequence[Sequence[ConditionDifference]],
-    options: CompareOptions,
-) -> None:
-    """UserError for the first file whose conditions differ from those of the baseline, the first of
-    `files`, unless that is allowed."""
-    for name, found in zip(files[1:], differing, strict=True):
-        if found and not options.allow_unlike:
-            named = "; ".join(difference.words() for difference in found[:MOST_NAMED])
-            more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-            raise UserError(
-                f"{files[0]} and {name} are not alike: {named}{more}",
-                "compare",
-                "--unlike compares them nevertheless",
-            )

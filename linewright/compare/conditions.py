@@ -17,14 +17,6 @@ class ConditionDifference(Struct, frozen=True, kw_only=True):
     before: list[str]
     after: list[str]
 
-    def words(self) -> str:
-        """``governor powersave before, performance after``."""
-        sides = (
-            " and ".join(value or "none" for value in values[:3]) + " …" * (len(values) > 3)
-            for values in (self.before, self.after)
-        )
-        return "{} {} before, {} after".format(self.field, *sides)
-
 
 FIELDS = (
     "target",

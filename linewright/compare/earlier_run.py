@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -26,8 +27,18 @@ from linewright.schema import Plan, Record
 from linewright.target import Target
 
 
-def other_side(path: str, plan: Plan, words: Sequence[str], target: Target) -> Plan | str:
-    """What the earlier file's side runs, or in words why it cannot be measured again.
+class NotAgain(NamedTuple):
+    """Why an earlier file cannot be measured again."""
+
+    kind: Literal[
+        "elsewhere", "other_machine", "no_command", "other_probe", "same_command", "options"
+    ]
+    what: str = ""
+    """The target, the file's machine, or what is wrong with its options."""
+
+
+def other_side(path: str, plan: Plan, words: Sequence[str], target: Target) -> Plan | NotAgain:
+    """What the earlier file's side runs, or why it cannot be measured again.
 
     `words` are the options of the new measurement, and `plan` what they give.  UserError where the
     two have no cell in common.
@@ -45,26 +56,20 @@ def other_side(path: str, plan: Plan, words: Sequence[str], target: Target) -> P
         {getattr(c, name) for c in contexts} for name in ("command", "program", "machine_id")
     )
     if not isinstance(target, LocalTarget):
-        return f"{target.name} is not this machine"
+        return NotAgain("elsewhere", target.name)
     if machine != {target.context().machine_id}:
-        return f"it is of another machine or kernel ({contexts[0].cpu_model}, {contexts[0].kernel})"
+        return NotAgain("other_machine", f"{contexts[0].cpu_model}, {contexts[0].kernel}")
     if len(command) != 1 or "" in program:
-        return "it does not say by which one command it was measured"
+        return NotAgain("no_command")
     if program != {digest(target.probe_path)}:
-        return (
-            "it was measured with another build of the probe (linewright compare --measure takes "
-            "two builds in turns)"
-        )
+        return NotAgain("other_probe")
     try:
         given = shlex.split(command.pop())
         if given == list(words):
-            return (
-                "it was measured by this very command and probe, so that only the machine "
-                "can have changed"
-            )
+            return NotAgain("same_command")
         return resolve(request_of(given), target)
     except (UserError, ValueError) as error:
-        return f"its options are not taken now ({error})"
+        return NotAgain("options", str(error))
 
 
 def measure(

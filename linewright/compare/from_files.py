@@ -16,7 +16,6 @@ from linewright.compare.comparison import (
     CompareOptions,
     Comparison,
     LaunchOrder,
-    refuse_unlike,
 )
 from linewright.compare.conditions import differences, simulated
 from linewright.errors import UserError, nothing_finished
@@ -36,7 +35,7 @@ class SummarisedRun(NamedTuple):
 def compare(
     paths: Sequence[str], options: CompareOptions, warn: Callable[[str], None]
 ) -> Comparison:
-    """The first file as the baseline of all others; UserError where they should not or cannot be
+    """The first file as the baseline of all others; UserError where they cannot be
     compared."""
     if len(paths) < 2:
         raise UserError(
@@ -74,7 +73,6 @@ def _is_trial(path: str) -> bool:
 def _records(files: Sequence[SummarisedRun], options: CompareOptions) -> Comparison:
     baseline, *others = files
     differing = [differences(baseline.contexts, other.contexts) for other in others]
-    refuse_unlike([file.path for file in files], differing, options)
     for other in others:
         if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
             raise UserError(

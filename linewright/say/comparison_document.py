@@ -18,6 +18,8 @@ from linewright.compare.comparison import (
     Comparison,
     ComparisonRow,
 )
+from linewright.compare.conditions import ConditionDifference
+from linewright.compare.earlier_run import NotAgain
 from linewright.errors import UserError, one_line
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
@@ -26,6 +28,8 @@ from linewright.say.phrases import more_text
 from linewright.say.sentence import Sentence, render, render_all, said, verbatim
 from linewright.schema import Interval
 
+MOST_NAMED = 3
+"""Differing conditions that a refusal names before it counts the rest."""
 _STYLES = {"worse": "bad", "better": "good", "error": "alarm"}
 _CALLED = {"same": "the same", "error": "wrong now", "not_comparable": "not comparable"}
 _IN_TURNS = "`linewright compare --measure` takes the launches in turns"
@@ -134,7 +138,7 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
             some = ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
             answer.append(said(f"{len(ids)} {where}: {some}", cells=tuple(ids)))
     if side.unlike:
-        unlike = "; ".join(difference.words() for difference in side.unlike)
+        unlike = "; ".join(map(_unlike, side.unlike))
         answer.append(said(f"unlike, as you allowed: {unlike}"))
     return answer + [said(text) for text in _remarks(comparison, side) if text]
 
@@ -366,8 +370,46 @@ def obstacle_text(row: ComparisonRow) -> str:
     return f"{o.side}: {text}" if o.side else text
 
 
-def check_comparable(comparison: Comparison) -> None:
-    """UserError where no row could be compared."""
+def _unlike(difference: ConditionDifference) -> str:
+    """``governor powersave before, performance after``."""
+    sides = (
+        " and ".join(value or "none" for value in values[:3]) + " …" * (len(values) > 3)
+        for values in (difference.before, difference.after)
+    )
+    return "{} {} before, {} after".format(difference.field, *sides)
+
+
+_NOT_AGAIN = {
+    "elsewhere": "{} is not this machine",
+    "other_machine": "it is of another machine or kernel ({})",
+    "no_command": "it does not say by which one command it was measured",
+    "other_probe": "it was measured with another build of the probe (linewright compare --measure "
+    "takes two builds in turns)",
+    "same_command": "it was measured by this very command and probe, so that only the machine can "
+    "have changed",
+    "options": "its options are not taken now ({})",
+}
+
+
+def not_again_text(file: str, why: NotAgain) -> str:
+    """Why an earlier file is compared as it is."""
+    reason = _NOT_AGAIN[why.kind].format(why.what)
+    return f"{file} cannot be measured again: {reason}; the two are compared as of two times"
+
+
+def check_comparable(comparison: Comparison, allow_unlike: bool) -> None:
+    """UserError for the first file whose conditions differ from those of the baseline, unless that
+    is allowed, and where no row could be compared."""
+    for side in comparison.others:
+        if side.unlike and not allow_unlike:
+            more = len(side.unlike) - MOST_NAMED
+            named = "; ".join(map(_unlike, side.unlike[:MOST_NAMED]))
+            raise UserError(
+                f"{comparison.baseline.file} and {side.file} are not alike: {named}"
+                + (f"; and {more} more" if more > 0 else ""),
+                "compare",
+                "--unlike compares them nevertheless",
+            )
     first = comparison.rows[0]
     if all(row.finding == "not_comparable" for row in comparison.rows):
         raise UserError(

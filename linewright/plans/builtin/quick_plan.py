@@ -1,4 +1,4 @@
-"""Plan `quick`: what the screen and the advice show, in a minute: every form alone, among work and
+"""Plan `quick`: what the screen and the advice show, in a minute: every form alone, with work and
 with a second CPU on its line, and the price list."""
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def build(inputs: Inputs) -> Plan:
 
 PLAN = BuiltIn(
     name="quick",
-    summary="every form alone, among work and contended; what counters, readers and locks cost "
+    summary="every form alone, with work and contended; what counters, readers and locks cost "
     "instead",
     parameters=PARAMETERS,
     build=build,

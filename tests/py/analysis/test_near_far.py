@@ -131,7 +131,7 @@ def test_a_slowdown_halfway_through_a_launch_is_no_difference_of_homes():
 
 
 def test_out_of_order_overlap_is_not_far():
-    """A near atomic whose cost disappears among work is hidden by the core, which says nothing
+    """A near atomic whose cost disappears with work is hidden by the core, which says nothing
     about where it ran."""
     found = classes(run({"stadd": 6.0, "prfm_strm_stadd": 6.0}))
     assert found["stadd"].where == "near"

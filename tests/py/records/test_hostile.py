@@ -307,7 +307,7 @@ def test_any_value_in_any_place_is_shown_or_refused(
             )
             advice.advise(contexts, loaded.summaries)
             found = compare_files.compare(
-                [str(path), str(path)], compare_files.CompareOptions(True, 0.05), lambda text: None
+                [str(path), str(path)], compare_files.CompareOptions(0.05), lambda text: None
             )
             told += msgspec.json.encode(comparison_document.for_programs(found)).decode()
     except LinewrightError as error:

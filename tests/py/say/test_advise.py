@@ -267,7 +267,7 @@ def test_a_setting_that_spells_the_default_out_is_no_second_choice():
 
 
 def test_a_store_form_that_costs_nothing_under_work():
-    """Expensive back to back, free among work: it depends, and the turning point is named in units
+    """Expensive back to back, free with work: it depends, and the turning point is named in units
     and ns."""
     costs = []
     for work in (0, 10, 100, 200):

@@ -30,7 +30,7 @@ CONTENDED = X86 | {
 
 
 def costs(alone, contended, work=20):
-    """Alone, among work (where the core hides four ns), and with a second CPU on the word at three
+    """Alone, with work (where the core hides four ns), and with a second CPU on the word at three
     times the cost."""
     both = dict(contender="same_line", threads=2, lines=8)
     made = []

@@ -567,12 +567,12 @@ def test_several_boots_carry_their_own_luck():
             )
             for n in "ab"
         ]
-        found = boots.compare(sides, CompareOptions(False))
+        found = boots.compare(sides, CompareOptions())
         assert not found.others[0].few_boots
         trials, wrong = trials + 1, wrong + (found.rows[0].finding in ("worse", "better"))
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
     far = file_of([1.3 * np.exp(rng.normal(0, 0.03, 10)) for _ in range(4)], "c")
-    (found,) = boots.compare([sides[0], far], CompareOptions(False)).rows
+    (found,) = boots.compare([sides[0], far], CompareOptions()).rows
     assert found.finding == "worse"
 
 
