@@ -18,6 +18,7 @@ from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.names import FileAddress, Names
+from linewright.find.notes import BLIND, note
 from linewright.find.objects import Objects, Stacks
 from linewright.find.sharing_result import FEWEST_TAKEOVERS, Judge
 from linewright.find.sharing_schema import (
@@ -34,7 +35,6 @@ from linewright.find.sharing_schema import (
     Task,
     ThreadBlock,
 )
-from linewright.find.sources import BLIND
 from linewright.find.space import Spaces
 
 EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
@@ -137,17 +137,8 @@ def _arch_of(program: str) -> str:
 
 
 def _notes(judge: Judge) -> list[str]:
-    notes = [
-        "Lines are in the order in which they changed hands most under emulation: that is no "
-        "measure of time."
-    ]
-    if judge.seldom:
-        notes.append(
-            f"{judge.seldom} more lines changed hands fewer than {FEWEST_TAKEOVERS} times, as "
-            "at starts"
-            " and ends of threads."
-        )
-    return notes
+    seldom = [note("exact_seldom", judge.seldom, FEWEST_TAKEOVERS)] if judge.seldom else []
+    return [note("exact_order"), *seldom]
 
 
 def result_of(found: ExactRun, program: str, exit_code: int) -> Result:

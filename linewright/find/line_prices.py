@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from linewright.errors import LinewrightError
+from linewright.find.notes import note
 from linewright.find.sharing_schema import Ceiling, Hot
 from linewright.schema import Context, Estimate, Interval, Record
 
@@ -184,24 +185,17 @@ def from_files(
         return prices, ""
     few = len(files_read) <= MOST_NAMED
     where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
-    return None, (
-        f"No ceiling: no records of this machine ({cpu_model}){where if files_read else ''}. "
-        f"linewright measure makes them; --prices measure takes {MEASURED_S} s."
-    )
+    return None, note("no_records", cpu_model, where if files_read else "", MEASURED_S)
 
 
 def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, str]:
     """Prices of a described machine, when nothing was measured on this one: what they are is said
     with every ceiling."""
     if len(names) > 1:
-        several = ", ".join(names)
-        said = f"the records are of several simulated machines, {several}; name one file"
-        return None, f"No ceiling: {said}."
+        return None, note("several_models", ", ".join(names))
     if not prices:
-        said = f"{names[0]} is not calibrated, so its records hold bounds and no times"
-        return None, f"No ceiling: {said}."
-    said = f"simulated machine {names[0]}: what a model says, and no measurement"
-    return prices, f"Ceilings are priced on {said}."
+        return None, note("bounds_only", names[0])
+    return prices, note("of_a_model", names[0])
 
 
 def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[Prices | None, str]:
@@ -215,7 +209,7 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if not path.exists():
             why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
-            return None, f"No ceiling: measuring failed ({why})."
+            return None, note("measuring_failed", why)
         return from_files([str(path)], cpu_model)
 
 

@@ -6,21 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from linewright.find.evidence import Thread, byte_mask, runs, sharing_kind
+from linewright.find.notes import BLIND, note
 from linewright.find.perf_text import PerfRow, PerfTable
 from linewright.find.sharing_result import MOST_LISTED, MOST_SITES, MOST_TOUCHES
 from linewright.find.sharing_schema import Hot, Result, SharingKind, Site, Touch
-
-BLIND = (
-    "sizes of accesses: only where each begins, so that overlaps of unequal accesses pass for "
-    "false sharing",
-    "what the sampling of the hardware left out, and when each access was",
-    "time: loads that found the line elsewhere are counted, not what they cost",
-)
-NO_STORES = "stores: this layout has none, so that which bytes are written is unknown"
-NO_THREADS = (
-    "threads: bytes are judged by loads against stores; perf c2c report -c tid,iaddr "
-    "would tell them apart"
-)
 
 
 def result_of(table: PerfTable, path: str) -> Result:
@@ -32,9 +21,9 @@ def result_of(table: PerfTable, path: str) -> Result:
     travelling = [h for h in hot if h.kind in ("true", "false", "unknown")]
     travelling.sort(key=lambda h: -h.accesses)
     blind = [
-        *BLIND,
-        *([] if _stores(table) else [NO_STORES]),
-        *([] if table.knows_threads else [NO_THREADS]),
+        *BLIND["perf"],
+        *([] if _stores(table) else [note("no_stores")]),
+        *([] if table.knows_threads else [note("no_threads")]),
     ]
     return Result(
         linewright_find_result=2,

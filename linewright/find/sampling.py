@@ -11,6 +11,7 @@ import msgspec
 from linewright.errors import RunError
 from linewright.find import line_prices, live, sources
 from linewright.find.live import SamplerOutput
+from linewright.find.notes import note
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.sharing_schema import Result
 
@@ -61,9 +62,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
                 f"{refused}; a running process cannot be sampled otherwise: start the program "
                 "with find"
             ) from None
-        said = (
-            f"{refused}. Chain by CPU timers and a signal handler in a preloaded library instead."
-        )
+        said = note("by_signal", refused)
     rings = there.rings()
     preload.append(there.library("timer"))
     environment += [
@@ -97,11 +96,9 @@ def _result_of(
     if table is not None:
         heap = there.blocks(table, gathered.spaces)
         if heap.missing:
-            notes.append(f"Heap blocks have no names: {heap.missing}")
+            notes.append(note("heap_missing", heap.missing))
         if heap.dropped:
-            notes.append(
-                f"{heap.dropped} heap blocks found no place in the table and have no name."
-            )
+            notes.append(note("heap_dropped", heap.dropped))
     name = request.command[0] if request.command else _name(there.name_of(request.pid), request.pid)
     return sources.result_of(gathered, name, heap, notes)
 

@@ -1,0 +1,83 @@
+"""What a search says beside its lines: what its source cannot see, and what the reader must know of
+the run before believing it."""
+
+from __future__ import annotations
+
+_RARE = "lines that move rarely: below a few samples nothing is said"
+_KERNEL = "time inside the kernel and what the kernel touches"
+BLIND = {
+    "timer": (
+        "plain stores that no watchpoint met (the hottest lines are watched, one after the other)",
+        _KERNEL,
+        _RARE,
+    ),
+    "signal": (
+        "plain stores and loads: without perf_event_open there are no watchpoints, so false "
+        "sharing between plain stores is unseen",
+        "statically linked programs, threads that block the signal or were not made by "
+        "pthread_create",
+        _KERNEL,
+        _RARE,
+    ),
+    "exact": (
+        "time: how often a line moves on real hardware, and what that costs",
+        "code that this run did not execute",
+        "how processes take turns on memory that they share",
+        "what the kernel touches",
+    ),
+    "perf": (
+        "sizes of accesses: only where each begins, so that overlaps of unequal accesses pass for "
+        "false sharing",
+        "what the sampling of the hardware left out, and when each access was",
+        "time: loads that found the line elsewhere are counted, not what they cost",
+    ),
+}
+"""What a source of evidence cannot see."""
+_HIDDEN = {"arm64": "names of thread-local variables", "i386": "accesses through %gs"}
+_NOTES = {
+    "no_stores": "stores: this layout has none, so that which bytes are written is unknown",
+    "no_threads": "threads: bytes are judged by loads against stores; perf c2c report -c tid,iaddr "
+    "would tell them apart",
+    "damaged": "Broken off: {}; what came before counts.",
+    "left_out": "{} threads are not sampled: too few file descriptors (ulimit -n), and no "
+    "permission for the whole machine.",
+    "assumed_cost": "The cost of samples or watchpoints could not be measured here: the overhead "
+    "rests on assumed figures.",
+    "lost": "{} samples were lost: the machine was too busy to read them.",
+    "throttled": "The kernel throttled the timers (kernel.perf_event_max_sample_rate).",
+    "refused": "{} watchpoints were refused or found no free register.",
+    "user_time": "Shares are of user time: kernel.perf_event_paranoid does not allow samples of "
+    "the kernel.",
+    "other_run": "Another run was measuring or sampling on this machine when this one began: each "
+    "disturbs the other.",
+    "ending": "The program was ended by: {}.",
+    "no_sample": "No sample: the program used less CPU time than one period.",
+    "by_signal": "{}. Chain by CPU timers and a signal handler in a preloaded library instead.",
+    "heap_missing": "Heap blocks have no names: {}",
+    "heap_dropped": "{} heap blocks found no place in the table and have no name.",
+    "exact_order": "Lines are in the order in which they changed hands most under emulation: that "
+    "is no measure of time.",
+    "exact_seldom": "{} more lines changed hands fewer than {} times, as at starts and ends of "
+    "threads.",
+    "no_records": "No ceiling: no records of this machine ({}){}. linewright measure makes them; "
+    "--prices measure takes {} s.",
+    "several_models": "No ceiling: the records are of several simulated machines, {}; name one "
+    "file.",
+    "bounds_only": "No ceiling: {} is not calibrated, so its records hold bounds and no times.",
+    "of_a_model": "Ceilings are priced on simulated machine {}: what a model says, and no "
+    "measurement.",
+    "measuring_failed": "No ceiling: measuring failed ({}).",
+}
+
+
+def note(kind: str, *values: object) -> str:
+    """One remark with its figures."""
+    return _NOTES[kind].format(*values)
+
+
+def unknown_pointers(arch: str, threads: int) -> str:
+    """What follows from thread pointers that were not found."""
+    hidden = _HIDDEN.get(arch, "accesses through %fs")
+    if threads == 1:
+        return f"{hidden} of 1 thread, whose thread pointer was not found"
+    return f"{hidden} of {threads} threads, whose thread pointers were not found"
