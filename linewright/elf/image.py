@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 from elftools.common.exceptions import ELFError
@@ -88,6 +88,15 @@ class ElfHeaders:
     needs_dynamic_linker: bool
     unaudited: str
     """The C library it is made for, if that one's dynamic linker knows no auditing; else empty."""
+
+    @property
+    def unswitchable(self) -> Literal["", "not_arm64", "static", "unaudited"]:
+        """Why the auditing library reaches nothing in it."""
+        if self.machine != "arm64":
+            return "not_arm64"
+        if not self.needs_dynamic_linker:
+            return "static"
+        return "unaudited" if self.unaudited else ""
 
 
 @dataclass(frozen=True)

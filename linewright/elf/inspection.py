@@ -60,6 +60,16 @@ class Inspection:
     """Words or bytes outside of every function of known extent that would be atomic instructions:
     most likely data."""
 
+    @property
+    def sums(self) -> dict[str, int]:
+        """Operations of the whole file, by kind."""
+        return {
+            "helper_calls": sum(f.calls.total() for f in self.functions),
+            "inlined_lse": sum(f.lse.total() for f in self.functions),
+            "inlined_llsc": sum(f.llsc for f in self.functions),
+            "locked": sum(f.locked.total() for f in self.functions),
+        }
+
 
 def inspect(path: str) -> Inspection:
     """Read and look through a program or library. Raises UserError for a file that is none."""

@@ -42,7 +42,7 @@ def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Docum
         names = ["helpers", "their calls", "inlined LSE", "LL/SC"]
     else:
         names = ["locked operations"]
-    figures = [list(sums(found).values()) for found in objects]
+    figures = [list(found.sums.values()) for found in objects]
     figures = [
         own[3:] if len(names) == 1 else [found.recognised.total(), *own[:3]]
         for found, own in zip(objects, figures, strict=True)
@@ -93,15 +93,13 @@ _ARM64: dict[str, Callable[[Function], str]] = {
 }
 
 
-def sums(found: Inspection) -> dict[str, int]:
-    """Operations of the whole file, by kind."""
-    functions = found.functions
-    return {
-        "helper_calls": sum(f.calls.total() for f in functions),
-        "inlined_lse": sum(f.lse.total() for f in functions),
-        "inlined_llsc": sum(f.llsc for f in functions),
-        "locked": sum(f.locked.total() for f in functions),
-    }
+_RUN = {
+    "": "`linewright run` can switch its {helpers}, and so what their callers do.",
+    "static": "`linewright run` cannot switch its {helpers}, because it is statically linked; "
+    "linking it with liblinewright_outline can.",
+    "unaudited": "`linewright run` cannot switch its {helpers}: it is made for {libc}, whose "
+    "dynamic linker knows no auditing.",
+}
 
 
 def decisions(found: Inspection) -> list[str]:
@@ -110,19 +108,9 @@ def decisions(found: Inspection) -> list[str]:
     if image.machine != "arm64":
         return [f"Nothing can be switched: {policy.one_form(image.machine)}."]
     said = []
-    helpers = numbers.count(found.recognised.total(), "outlined helper")
-    if found.recognised and image.unaudited:
-        said.append(
-            f"`linewright run` cannot switch its {helpers}: it is made for {image.unaudited}, "
-            "whose dynamic linker knows no auditing."
-        )
-    elif found.recognised and not image.needs_dynamic_linker:
-        said.append(
-            f"`linewright run` cannot switch its {helpers}, because it is statically linked; "
-            "linking it with liblinewright_outline can."
-        )
-    elif found.recognised:
-        said.append(f"`linewright run` can switch its {helpers}, and so what their callers do.")
+    if found.recognised:
+        helpers = numbers.count(found.recognised.total(), "outlined helper")
+        said.append(_RUN[image.unswitchable].format(helpers=helpers, libc=image.unaudited))
     if found.own:
         said.append(
             f"LINEWRIGHT_ATOMICS switches its {numbers.count(found.own.total(), 'helper')} of "
@@ -143,7 +131,7 @@ def _file(found: Inspection) -> str:
 
 def evidence(found: Inspection) -> str:
     """How many operations there are, and of which kinds."""
-    s = sums(found)
+    s = found.sums
     if found.image.machine != "arm64":
         return (
             f"{numbers.count(s['locked'], 'locked operation')} in "
@@ -201,7 +189,7 @@ def for_programs(found: Inspection) -> dict:
     """What JSON has of it."""
     image = found.image
     counters = ("contains", "calls", "lse", "locked", "libatomic")
-    reached = bool(found.recognised) and image.needs_dynamic_linker and not image.unaudited
+    reached = bool(found.recognised) and not image.unswitchable
     return {
         "path": image.path,
         "machine": image.machine,
@@ -219,6 +207,6 @@ def for_programs(found: Inspection) -> dict:
         "libatomic": list(found.libatomic),
         "privileges": image.privileges,
         "data": found.data,
-        "sums": sums(found),
+        "sums": found.sums,
         "switchable": {"run_time": reached, "link_time": found.own.total() > 0},
     }

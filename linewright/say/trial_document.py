@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from linewright import architectures, numbers, policy
+from linewright import numbers, policy
 from linewright.records.futex_table import FutexRow
 from linewright.say.document import Document, TextTable
 from linewright.say.phrases import modes_text
@@ -83,7 +83,7 @@ def too_few(rounds: int, settings: int, option: str) -> str:
 def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
     """What the answers rest on, and what they do not cover."""
     answer = []
-    if in_name_alone(session):
+    if session.in_name_alone:
         answer.append(
             said(
                 f"{name_alone(session.arch)}; a difference is chance, or comes from a program that "
@@ -97,12 +97,6 @@ def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
             answer.append(verbatim(f"{text} number describes it.", cells=(s.name,)))
     ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
     return [*answer, said(f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip())]
-
-
-def in_name_alone(session: Session) -> bool:
-    """Whether nothing but LINEWRIGHT_ATOMICS differs where it has no effect."""
-    changed = {name for s in session.settings for name in s.environment}
-    return changed == {"LINEWRIGHT_ATOMICS"} and not architectures.of(session.arch).forms_differ
 
 
 def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:

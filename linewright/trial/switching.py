@@ -148,12 +148,9 @@ def warn_unswitched(program: str, warn: Warn) -> None:
         if _is_32_bit(program):
             warn(SwitchProblem("32_bit", program, LIBRARY))
         return  # a script, say: what it starts is switched
-    if image.machine != "arm64":
-        warn(SwitchProblem("not_arm64", program, image.machine))
-    elif not image.needs_dynamic_linker:
-        warn(SwitchProblem("static", program, ""))
-    elif image.unaudited:
-        warn(SwitchProblem("unaudited", program, image.unaudited))
+    if why := image.unswitchable:
+        what = {"not_arm64": image.machine, "unaudited": image.unaudited}.get(why, "")
+        warn(SwitchProblem(why, program, what))
 
 
 def _is_32_bit(program: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from linewright import architectures
 from linewright.errors import UserError, cannot_write
 from linewright.records import files as records
 from linewright.records.kinds import DECODE_ERRORS, kind_of
@@ -54,6 +55,12 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     boot_id: str
     """Different after every boot; empty where the kernel does not tell."""
     boot_parameters: str
+
+    @property
+    def in_name_alone(self) -> bool:
+        """Whether nothing but LINEWRIGHT_ATOMICS differs where it has no effect."""
+        changed = {name for s in self.settings for name in s.environment}
+        return changed == {"LINEWRIGHT_ATOMICS"} and not architectures.of(self.arch).forms_differ
 
 
 class ProgramRun(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -188,10 +188,9 @@ def test_what_a_program_against_itself_gives_is_the_same_and_not_undecided():
         TrialSetting(name=name, environment={"LINEWRIGHT_ATOMICS": name})
         for name in ("default", "prefetch")
     ]
-    assert trial_document.in_name_alone(
-        session(settings=named)
-    ) and not trial_document.in_name_alone(session(settings=named, arch="arm64"))
-    assert not trial_document.in_name_alone(session())
+    assert session(settings=named).in_name_alone
+    assert not session(settings=named, arch="arm64").in_name_alone
+    assert not session().in_name_alone
 
 
 def test_it_stops_early_when_clear_and_interleaves_at_random():
