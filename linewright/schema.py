@@ -45,7 +45,6 @@ _UNITS = {
 }
 """Of each kind of work, how an id counts its units and how sentences do."""
 
-PLACEMENTS = ("auto", "smt_sibling", "same_l3", "other_l3", "other_socket")
 Placement = Annotated[
     str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")
 ]

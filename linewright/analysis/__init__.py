@@ -5,11 +5,9 @@ import numpy
 
 from linewright.analysis.findings import Finding, findings
 from linewright.analysis.summarise import summarise, summarise_groups
-from linewright.analysis.summary import Percentiles, Summary
+from linewright.analysis.summary import Summary
 
-__all__ = [
-    "Finding", "Percentiles", "Summary", "findings", "summarise", "summarise_groups",
-]  # fmt: skip
+__all__ = ["Finding", "Summary", "findings", "summarise", "summarise_groups"]
 
 numpy.seterr(over="ignore", invalid="ignore")
 """Numbers that no machine measured (a hostile file's 1e308) overflow; what comes of them is not

@@ -57,13 +57,13 @@ def between(values: np.ndarray, low: float, high: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def order_ranks(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float]:
+def order_ranks(n: int) -> tuple[int, int, float]:
     """Ranks (from 0) of the narrowest symmetric pair of order statistics that cover the median, and
     their exact coverage.
 
     Coverage of [x(k), x(n-1-k)] is 1 - 2·P(Binomial(n, 1/2) <= k).  Below six values no pair
     reaches 95 %: the outermost pair is returned with the coverage it has."""
-    outside = (1 - confidence) / 2
+    outside = (1 - CONFIDENCE) / 2
     k = max(0, int(n / 2 + distributions.normal_quantile(outside) * math.sqrt(n) / 2) + 1)
     while k > 0 and distributions.binomial_cdf(k, n) > outside:
         k -= 1
@@ -88,8 +88,8 @@ def bounded_exp(value: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _t(confidence: float, degrees: float) -> float:
-    return distributions.t_quantile(degrees, (1 + confidence) / 2)
+def _t(degrees: float) -> float:
+    return distributions.t_quantile(degrees, (1 + CONFIDENCE) / 2)
 
 
 def _median_variance(medians: np.ndarray) -> float:
@@ -107,11 +107,9 @@ def _median_variance(medians: np.ndarray) -> float:
     return float(away @ away) / (medians.size - 1) * math.pi / 2 / medians.size
 
 
-def repeat_interval(
-    groups: ValueGroups, confidence: float = CONFIDENCE, logarithmic: bool = True
-) -> Interval | None:
+def repeat_interval(groups: ValueGroups, logarithmic: bool = True) -> Interval | None:
     """Median of the groups, and where the median of a repeat of the same measurement falls at
-    `confidence`.
+    `CONFIDENCE`.
 
     Predicted from the spread between groups, which allows for the repeat's own luck: up to
     `MANY_GROUPS` by Student's t, above by order statistics, which odd lines do not move.  Groups in
@@ -122,24 +120,22 @@ def repeat_interval(
     if not groups:
         return None
     if len(groups) == 1:
-        return _single(groups[0], confidence)
+        return _single(groups[0])
     medians = medians_of(groups)
     middle = median(medians)
     logarithmic = logarithmic and bool((medians > 0).all())
-    below, above = _predicted(
-        np.sort(np.log(medians) if logarithmic else medians), confidence, logarithmic
-    )
+    below, above = _predicted(np.sort(np.log(medians) if logarithmic else medians), logarithmic)
     if logarithmic:
         below, above = bounded_exp(below), bounded_exp(above)
     return Interval(
         median_ns=middle,
         low_ns=float(min(below, middle)),
         high_ns=float(max(above, middle)),
-        confidence=confidence,
+        confidence=CONFIDENCE,
     )
 
 
-def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tuple[float, float]:
+def _predicted(ordered: np.ndarray, logarithmic: bool) -> tuple[float, float]:
     """Where the median of as many new launches falls: Student's t from their spread, and every mode
     within reach.
 
@@ -147,10 +143,10 @@ def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tup
     """
     n = ordered.size
     if n > MANY_GROUPS:
-        single = _single(ordered, confidence)
+        single = _single(ordered)
         low, high = single.low_ns, single.high_ns
     else:
-        reach = _t(confidence, n - 1) * math.sqrt(2 * _median_variance(ordered))
+        reach = _t(n - 1) * math.sqrt(2 * _median_variance(ordered))
         low, high = median(ordered) - reach, median(ordered) + reach
     groups = cut(ordered) if logarithmic else [ordered]
     if len(groups) == 1:
@@ -158,7 +154,7 @@ def _predicted(ordered: np.ndarray, confidence: float, logarithmic: bool) -> tup
     spread = math.sqrt(
         sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / max(1, n - len(groups))
     )
-    within = _t(confidence, max(1, n - len(groups))) * spread
+    within = _t(max(1, n - len(groups))) * spread
     reachable = _reachable([g.size for g in groups])
     return min(low, groups[reachable[0]][0] - within), max(high, groups[reachable[1]][-1] + within)
 
@@ -178,12 +174,12 @@ def _reachable(sizes: list[int]) -> tuple[int, int]:
     return first, last
 
 
-def _single(values: np.ndarray, confidence: float) -> Interval | None:
+def _single(values: np.ndarray) -> Interval:
     """Order statistics of one group, the ranks moved out by the square root of two for a repeat's
     own noise."""
     ordered = np.sort(values)
     n = ordered.size
-    low, high, reached = order_ranks(n, confidence)
+    low, high, reached = order_ranks(n)
     extra = math.ceil((math.sqrt(2) - 1) * (high - low) / 2)
     low, high = max(0, low - extra), min(n - 1, high + extra)
     return Interval(

@@ -27,7 +27,6 @@ from linewright.analysis.modes import (
     modes,
 )
 from linewright.analysis.summary import (
-    Percentiles,
     Summary,
     grouped,
     has_work,
@@ -164,7 +163,7 @@ def _windows(
     return array[kept], lines[kept] if lines.size == array.size else lines[:0]
 
 
-def _percentiles(parts: list[Quantiles]) -> Percentiles | None:
+def _percentiles(parts: list[Quantiles]) -> Quantiles | None:
     if not parts:
         return None
     common = Counter(part.ops_per_sample for part in parts).most_common(1)[0][0]
@@ -172,8 +171,9 @@ def _percentiles(parts: list[Quantiles]) -> Percentiles | None:
     names = ("p50_ns", "p95_ns", "p99_ns")
     medians = (float(np.median([getattr(part, name) for part in parts])) for name in names)
     values = histogram.percentiles(merged, SHARES) if merged else medians
-    return Percentiles(
+    return Quantiles(
         of=parts[0].of,
+        histogram=[],
         ops_per_sample=common,
         samples=sum(part.samples for part in parts),
         max_ns=max(part.max_ns for part in parts),
@@ -321,7 +321,7 @@ def _lines_stay_apart(windows: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
 
 def _issue(
     usable: list[Record], windows: list[tuple[np.ndarray, np.ndarray]], clusters: list[int]
-) -> tuple[Interval | None, list[float], str, Percentiles | None, bool]:
+) -> tuple[Interval | None, list[float], str, Quantiles | None, bool]:
     """The issue interval with its units, the percentiles, and whether these are all that is
     known."""
     issue, unit_ns, unit = _estimate(windows, clusters)

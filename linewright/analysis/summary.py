@@ -11,7 +11,7 @@ from msgspec import Struct
 from linewright.analysis.modes import Mode
 from linewright.families import BASELINES, DMA
 from linewright.forms import made_of
-from linewright.schema import Cell, Interval
+from linewright.schema import Cell, Interval, Quantiles
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -46,18 +46,6 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-class Percentiles(Struct, frozen=True, kw_only=True):
-    """Percentiles of all launches together; `of` says of what (see schema.Quantiles)."""
-
-    of: str
-    ops_per_sample: int
-    samples: int
-    p50_ns: float
-    p95_ns: float
-    p99_ns: float
-    max_ns: float
-
-
 class Summary(Struct, frozen=True, kw_only=True):
     """One cell on one machine, all its launches merged."""
 
@@ -90,8 +78,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     negative."""
     completion: Interval | None
     """Operation and its wait, minus the wait alone."""
-    batch: Percentiles | None
-    small: Percentiles | None
+    batch: Quantiles | None
+    small: Quantiles | None
+    """Of all launches together, without their histogram."""
     total_mops: float
     fairness: float
     thread_ns: list[float]

@@ -120,7 +120,7 @@ def _measured(commands: tuple[str, str], files: list[str], launches: int) -> lis
 
     if files:
         raise contradiction("--measure", "files", "compare", "commands to run, or files to read")
-    words = [in_turns.checked(command, "--measure") for command in commands]
+    words = [in_turns.checked(command) for command in commands]
     count = check_range(launches, FEWEST_LAUNCHES, in_turns.MOST_LAUNCHES, "--launches")
     folder = records.new_path(f"compare-{records.moment()}").removesuffix(".jsonl")
     return in_turns.measure(words, in_turns.new_folder(folder), count, note)

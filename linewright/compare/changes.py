@@ -144,7 +144,6 @@ def compare(
     afters: Sequence[Sequence[Summary]],
     contexts: Iterable[Context] = (),
     same: float = SAME,
-    alpha: float = ALPHA,
 ) -> list[list[ComparisonRow]]:
     """Every cell that the baseline and a run both have, run by run, corrected over all cells of all
     runs together.
@@ -160,7 +159,7 @@ def compare(
     exact = simulated(known.values())
     rows = [
         [
-            _exact_row(pair, name) if exact else _row(pair, name, next(ps), same, alpha)
+            _exact_row(pair, name) if exact else _row(pair, name, next(ps), same)
             for pair in side
             for name in [labels[pair.before.id]]
         ]
@@ -218,16 +217,14 @@ def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]
     }
 
 
-def _row(
-    pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.0, alpha: float = 1.0
-) -> ComparisonRow:
+def _row(pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.0) -> ComparisonRow:
     a, b, c = pair.before, pair.after, pair.contrast
     figure = figure_of(a)
     shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
     bound = max(SAME_NS, same * shown[0].median_ns) if figure == "exposed" and shown[0] else same
     why = "one_launch" if min(len(a.by_launch), len(b.by_launch)) < 2 else ""
     one_machine = a.machine_id == b.machine_id
-    alpha *= IN_SEQUENCE if c and one_machine and not c.paired else 1.0
+    alpha = ALPHA * (IN_SEQUENCE if c and one_machine and not c.paired else 1.0)
     judgement = judge(c, p, alpha=alpha, same=bound, why=why)
     row = ComparisonRow(
         id=a.id, label=label, figure=figure, before=shown[0], after=shown[1],

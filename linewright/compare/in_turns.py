@@ -25,19 +25,23 @@ MOST_LAUNCHES = 100
 NAMES = ("a.jsonl", "b.jsonl")
 
 
-def checked(command: str, option: str) -> list[str]:
+def checked(command: str) -> list[str]:
     """A command's words; UserError where it names no place for the file."""
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise UserError(
-            f"cannot be read: {error}", option, "a command as a shell takes it, in quotation marks"
+            f"cannot be read: {error}",
+            "--measure",
+            "a command as a shell takes it, in quotation marks",
         ) from None
     if not any(OUTPUT in word for word in words):
         raise UserError(
-            f"{OUTPUT} does not occur in {command!r}", option, "the command writes its records to "
-f"{OUTPUT}, such as 'linewright measure --set launches=1 --output {OUTPUT}'",
-        )  # fmt: skip
+            f"{OUTPUT} does not occur in {command!r}",
+            "--measure",
+            f"the command writes its records to {OUTPUT}, such as 'linewright measure --set "
+            f"launches=1 --output {OUTPUT}'",
+        )
     return words
 
 

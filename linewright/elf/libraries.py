@@ -4,7 +4,6 @@ running anything."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,10 +60,10 @@ def dynamic(path: str) -> DynamicNeeds:
         )
 
 
-def closure(path: str, environment: Mapping[str, str] = os.environ) -> LoadedLibraries:
+def closure(path: str) -> LoadedLibraries:
     """Everything the program needs, breadth first; what it opens by itself later is not known."""
     first = dynamic(path)
-    asked = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    asked = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
     usual = _usual_folders(first.machine)
     objects: dict[str, str] = {}
     missing: dict[str, None] = {}

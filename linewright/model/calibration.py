@@ -258,16 +258,16 @@ def correlated(fit: ConstantsFit) -> list[tuple[str, str, float]]:
     return [(fit.names[a], fit.names[b], float(correlation[a, b])) for a, b in above]
 
 
-def posterior(
-    fit: ConstantsFit, machine: Machine, count: int = POSTERIOR_DRAWS
-) -> list[dict[str, float]]:
+def posterior(fit: ConstantsFit, machine: Machine) -> list[dict[str, float]]:
     """Draws of the fitted constants together, kept within the machine file's intervals: the
     chain's, or of the Gaussian."""
     if fit.sampled is not None and fit.sampled.settled:
         thetas = np.array(fit.sampled.draws)
     else:
         chance = np.random.default_rng(1)
-        thetas = chance.multivariate_normal(np.log(fit.values), fit.covariance, size=count)
+        thetas = chance.multivariate_normal(
+            np.log(fit.values), fit.covariance, size=POSTERIOR_DRAWS
+        )
     bounds = [(machine.constants[name].low, machine.constants[name].high) for name in fit.names]
     values = np.clip(np.exp(thetas), *np.transpose(bounds)).tolist()
     return [dict(zip(fit.names, row, strict=True)) for row in values]

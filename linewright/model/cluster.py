@@ -1,22 +1,18 @@
-"""Where draws and fits run: on processes of this machine, or on those of a Dask cluster."""
+"""Where draws and fits run: on threads of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from linewright.errors import UserError
 
 
-def executor(jobs: int | None, scheduler: str | None, *, programs: bool = False) -> Executor:
-    """What runs `jobs` tasks at once (default: one a CPU), or as many as the cluster behind a
-    scheduler's address has.
-
-    `programs`: the tasks wait for programs that they start, so that threads of this process do for
-    them."""
+def executor(scheduler: str | None) -> Executor:
+    """What runs a task on each CPU, or as many at once as the cluster behind a scheduler's address
+    has; tasks wait for programs that they start, so that threads of this process do for them."""
     if scheduler is None:
-        kind = ThreadPoolExecutor if programs else ProcessPoolExecutor
-        return kind(jobs or os.cpu_count())
+        return ThreadPoolExecutor(os.cpu_count())
     from distributed import Client
 
     try:

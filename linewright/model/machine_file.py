@@ -329,9 +329,9 @@ CENTRAL_CROSSINGS = 4
 request is waiting already."""
 
 
-def resolved_json(machine: Machine, draw: Mapping[str, float] | None = None) -> str:
+def resolved_json(machine: Machine) -> str:
     """The resolved machine as one line, the same text for the same machine."""
-    return json.dumps(resolve(machine, draw), separators=(",", ":"))
+    return json.dumps(resolve(machine), separators=(",", ":"))
 
 
 def parts(machine: Machine) -> dict[str, str]:

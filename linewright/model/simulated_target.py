@@ -88,7 +88,7 @@ class ModelTarget(ProgramTarget):
 
     def _rows(self, plan: Plan) -> list:
         sweep = Sweep(self.machine, plan, self.count, self.published_harness)
-        with executor(None, self.scheduler, programs=True) as run:
+        with executor(self.scheduler) as run:
             return run_sweep(sweep, run, CLUSTER_PARTS if self.scheduler else os.cpu_count() or 1)
 
     def _with_band(self, record: Record, of_cell: dict[str, Band]) -> Record:

@@ -141,10 +141,5 @@ def _sample(
         setting=setting.name,
         round=number,
         warm_up=warm_up,
-        value=outcome.value,
-        reason=outcome.reason,
-        wall_s=outcome.wall_s,
-        cpu_s=outcome.cpu_s,
-        maxrss_bytes=outcome.maxrss_bytes,
-        exit_code=outcome.exit_code,
+        **vars(outcome),
     )

@@ -58,7 +58,7 @@ Runner = Callable[[Mapping[str, str]], RunOutcome]
 """Runs the program once with these changes to the environment."""
 
 
-def compile_metric(text: str, where: str = "--metric") -> re.Pattern[bytes] | None:
+def compile_metric(text: str) -> re.Pattern[bytes] | None:
     """None for a metric of the system's, else the expression that finds the figure in the
     output."""
     if text in METRICS:
@@ -70,9 +70,11 @@ def compile_metric(text: str, where: str = "--metric") -> re.Pattern[bytes] | No
     try:
         pattern = re.compile(text.encode(), re.MULTILINE)
     except (re.error, UnicodeEncodeError, OverflowError, RecursionError) as error:
-        raise UserError(f"not a regular expression: {text!r}: {error}", where, allowed) from None
+        raise UserError(
+            f"not a regular expression: {text!r}: {error}", "--metric", allowed
+        ) from None
     if not pattern.groups:
-        raise UserError(f"no group in {text!r}", where, allowed)
+        raise UserError(f"no group in {text!r}", "--metric", allowed)
     return pattern
 
 

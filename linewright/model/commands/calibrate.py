@@ -66,7 +66,7 @@ def calibrate(
     machine = machine_file.find(start, "--from")
     found = observations.read(data, ModelTarget(machine).forms(), values["moved"] == "yes")
     parts = CLUSTER_PARTS if scheduler else os.cpu_count() or 1
-    with cluster.executor(None, scheduler, programs=True) as run:
+    with cluster.executor(scheduler) as run:
         table, steps = Path(data).name, values["steps"]
         result, text = _fitted(machine, found, only or (), table, steps, parts, run)
     named = machine_file.renamed(result, Path(output).name.removesuffix(".toml"))

@@ -31,11 +31,9 @@ def base(rows: list[dict[str, Any]], *filters: str) -> alt.Chart:
     return chart
 
 
-def hue(
-    field: str, domain: Sequence[str], shown: Sequence[str] | None = None, title: str | None = None
-) -> alt.Color:
+def hue(field: str, domain: Sequence[str], shown: Sequence[str] | None = None) -> alt.Color:
     """Colour by a name; `domain` fixes who has which colour, `shown` what the legend lists."""
-    legend = alt.Legend(values=list(shown if shown is not None else domain), title=title)
+    legend = alt.Legend(values=list(shown if shown is not None else domain), title=None)
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(domain)), legend=legend)
 
 
