@@ -12,15 +12,8 @@ def label(cell: Cell) -> str:
     """A cell in a few words; what has its usual value is left out."""
     width = "" if cell.width_bits == 64 else f" u{cell.width_bits}"
     parts = [f"{cell.operation} {cell.form}{width}"]
-    if cell.contender == "same_line":
-        parts.append(f"{cell.threads} threads")
-        parts += [f"spacing {cell.contender_iters}"] if cell.contender_iters else []
-    elif cell.contender == "placebo":
-        parts.append("placebo")
-    if cell.placement != "auto":
-        parts.append(cell.placement)
-    if cell.work_iters:
-        parts.append(f"work {cell.work_iters}")
+    around = cell.situation.short() + cell.situation.where
+    parts += [around] if around != "alone" else []
     return ", ".join(parts + [f"{key}={cell.params[key]}" for key in sorted(cell.params)])
 
 

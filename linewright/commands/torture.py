@@ -17,6 +17,7 @@ from linewright.errors import DIFFERENT, DONE, RunError, UserError
 from linewright.plans.definition import Parameter, values_of
 from linewright.run.probe_questions import error_text, exit_text
 from linewright.run.programs import find_torture
+from linewright.say.name_words import in_english
 
 ORDER = 80
 PARAMETERS = (
@@ -105,4 +106,4 @@ def _print(outcome: TortureCounts) -> None:
 
     print(one_line(outcome.fast_flavours.split("; 0 readers")[0]))
     for name in TortureCounts.__struct_fields__[2:]:
-        print(f"{getattr(outcome, name):>12}  {name.replace('_', ' ')}")
+        print(f"{getattr(outcome, name):>12}  {in_english(name)}")

@@ -50,8 +50,7 @@ def lines(
 
 def _short(observation: Observation) -> str:
     cell = observation.cell
-    beside = "alone" if cell.contender == "none" else f"contender spacing {cell.contender_iters}"
-    return f"{cell.form}, {beside}, work {cell.work_iters}"
+    return f"{cell.form}, {cell.situation.short()}"
 
 
 def error_lines(

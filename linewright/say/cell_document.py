@@ -14,6 +14,7 @@ from linewright.analysis.summary import Summary
 from linewright.say.cell_words import in_words
 from linewright.say.document import Document, TextTable
 from linewright.say.flag_words import explain
+from linewright.say.name_words import WITHHELD, in_english
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import verbatim
 from linewright.schema import Context, Record
@@ -91,8 +92,7 @@ def _figures(s: Summary) -> Iterator[str]:
     if s.exposed:
         yield f"Exposed cost: {numbers.of(s.exposed, 'ns')}."
     elif s.withheld:
-        why = s.withheld.replace("_", " ")
-        yield f"No exposed cost: the baseline loop is {why} at this length."
+        yield f"{WITHHELD.capitalize()} ({in_english(s.withheld)})."
 
 
 def _answers(s: Summary, every: Sequence[Summary]) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _judgement_text(judgement: Judgement) -> str:
     """The answer with its interval, and with the reason why it is undecided."""
     c = judgement.contrast
     why = [numbers.change(c.low, c.high, c.scale)] if c else []
-    why += [judgement.why.replace("_", " ")] if judgement.why else []
+    why += [in_english(judgement.why)] if judgement.why else []
     return f"{judgement.answer} ({', '.join(why)})"
 
 
@@ -139,7 +139,7 @@ def _simulated(summary: Summary) -> list[str]:
     if "p05_ns" not in m:
         return []
     parts = ", ".join(
-        f"{name.replace('_', ' ')} {numbers.cost(m[f'{name}_ns'])}"
+        f"{in_english(name)} {numbers.cost(m[f'{name}_ns'])}"
         for name in PHASES
         if f"{name}_ns" in m
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linewright.say.name_words import in_english
 from linewright.schema import Cell
 
 _OPERATIONS = {
@@ -27,7 +28,7 @@ _OPERATIONS = {
 def in_words(cell: Cell) -> str:
     """A cell as a person would say it: ``fetch_add by lock_xadd, with a second CPU, with 20 units
     of work``."""
-    operation = _OPERATIONS.get(cell.operation, cell.operation.replace("_", " "))
+    operation = _OPERATIONS.get(cell.operation, in_english(cell.operation))
     plain = cell.form in (cell.operation, "empty", "percpu_empty", "readers_empty")
     parts = [operation if plain else f"{operation} by {cell.form}"]
     parts.append(cell.situation.sharers)

@@ -9,7 +9,6 @@ from typing import Any
 
 from linewright import numbers
 from linewright.analysis.contrast import Contrast
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
 from linewright.compare.comparison import (
     CERTAIN,
@@ -24,6 +23,7 @@ from linewright.errors import UserError, one_line
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.machine_lines import EMULATED, describe, frequency_text
+from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
 from linewright.say.phrases import more_text
 from linewright.say.sentence import Sentence, render, render_all, said, verbatim
 from linewright.schema import Interval
@@ -128,8 +128,8 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         text = f"what the widest interval of the undecided leaves possible: {span}"
         answer.append(said(text, cells=_ids(ratios)))
     if few:
-        text = f"{len(few)} have fewer than {FEWEST_LAUNCHES} launches on a side"
-        answer.append(said(f"{text}, too few for a claim", cells=_ids(few)))
+        text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"
+        answer.append(said(text, cells=_ids(few)))
     for ids, where in (
         (side.missing, f"of the baseline's are missing in {side.file}"),
         (side.added, f"are only in {side.file}"),
@@ -351,7 +351,7 @@ def _ends(name: str, found: Interval | None, row: ComparisonRow) -> dict[str, fl
 _OBSTACLES = {
     "emulated": EMULATED,
     "published": "no windows, only percentiles",
-    "withheld": "the loop around the operation is no measure of its work ({})",
+    "withheld": f"{WITHHELD} ({{}})",
     "no_baseline": "no baseline loop to take off",
     "few_runs": "too few runs with figures",
     "runs_fail": "every run fails now",
@@ -366,7 +366,7 @@ def obstacle_text(row: ComparisonRow) -> str:
     if o.kind == "status":
         text = f"status {o.what}" + (f" ({o.reason})" if o.reason else "")
     else:
-        text = _OBSTACLES[o.kind].format(o.what.replace("_", " "))
+        text = _OBSTACLES[o.kind].format(in_english(o.what))
     return f"{o.side}: {text}" if o.side else text
 
 

@@ -12,6 +12,7 @@ from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
 from linewright.forms import PREFETCHES, made_of
 from linewright.say.document import Document
+from linewright.say.name_words import FEW_LAUNCHES, in_english
 
 _LOOPS = {"guess_first": "guess first", "read_first": "read first"}
 _ROWS = {"read": "load", "xchg": "exchange"}
@@ -122,7 +123,7 @@ def figure_words(found: Figure) -> str:
 
 def why_none(entry: Entry) -> str:
     """Why an entry has no figure, in a word or two."""
-    return entry.why.replace("_", " ")
+    return in_english(entry.why)
 
 
 def heading(condition: Condition) -> str:
@@ -245,7 +246,7 @@ def price_words(price: Price) -> str:
     if price.ratio is None and ratio != "no interval":
         return f"{text}; interval {ratio}."
     than = "one atomic word alone" if price.only_alone else "one atomic word"
-    few = " (not claimed: too few launches)" if ratio.endswith("?") else ""
+    few = f" (not claimed: {FEW_LAUNCHES})" if ratio.endswith("?") else ""
     ratio = ratio.removesuffix("?").rstrip()
     link = {"same": "the same as", "no interval": "no interval against", "": "undecided against"}
     if price.answer in ("less", "more"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from linewright.say.name_words import FEW_LAUNCHES, in_english
+
 MEANING: dict[str, str] = {
     "metastable": "The launches fall into separate modes: read all of them and their shares, not "
     "one number.",
     "bimodal_lines": "The lines fall into separate modes: their home nodes, or their positions in "
     "a cache, differ.",
-    "one_launch": "Only one launch: its luck is not in the interval, and nothing is claimed; "
-    "measure with at least 5 launches.",
+    "one_launch": f"{FEW_LAUNCHES.capitalize()}, a single one: its luck is not in the interval, "
+    "and nothing is claimed.",
     "short_span": "All launches lie close together in time: another run may meet the machine in "
     "another state. Join runs made at other times.",
     "baseline_not_proportional": "The loop around the operation does not take time in proportion "
@@ -42,4 +44,4 @@ MEANING: dict[str, str] = {
 
 def explain(flag: str) -> str:
     """The sentence for a flag; the probe's own flags are explained in docs/reference/records.md."""
-    return MEANING.get(flag, f"{flag.replace('_', ' ')}: see docs/reference/records.md.")
+    return MEANING.get(flag, f"{in_english(flag)}: see docs/reference/records.md.")

@@ -13,7 +13,8 @@ from linewright.analysis.summary import Summary
 from linewright.forms import made_of
 from linewright.say.document import Topic
 from linewright.say.flag_words import explain
-from linewright.say.phrases import measure_again, measure_on, modes_text
+from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
+from linewright.say.phrases import arounds, measure_again, measure_on, modes_text
 from linewright.say.sentence import Sentence, render_all, said
 from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
@@ -34,13 +35,12 @@ def limits(m: MachineAnswers) -> list[Sentence]:
             if planned >= FEWEST_LAUNCHES
             else measure_again(m)
         )
-        answers.append(said(f"fewer than {FEWEST_LAUNCHES} launches: nothing is claimed; {more}"))
+        answers.append(said(f"{FEW_LAUNCHES}: nothing is claimed; {more}"))
     answers += _metastable(m.summaries)
     answers += _unshown(m.summaries)
-    withheld = sorted((f.situation for f in m.of_width if f.withheld), key=lambda x: x.work_iters)
+    withheld = [f.situation for f in m.of_width if f.withheld]
     if withheld:
-        works = list(dict.fromkeys(situation.around for situation in withheld))
-        answers.append(said(f"{numbers.join(works)}: exposed costs are withheld"))
+        answers.append(said(f"{arounds(withheld)}: {WITHHELD}"))
     if m.context and m.context.virtualised == "yes":
         answers.append(
             said("a virtual machine: another host, or another neighbour, may cost differently")

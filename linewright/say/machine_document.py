@@ -18,6 +18,7 @@ from linewright.say.document import Document
 from linewright.say.headline import at_the_interconnect, headline
 from linewright.say.limits import limits
 from linewright.say.machine_lines import EMULATED, machine_facts
+from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import measure_on
 from linewright.say.sentence import Sentence, said
 from linewright.say.setting import setting
@@ -63,7 +64,7 @@ def document(m: MachineAnswers) -> Document:
         decision=decision,
         title=m.context.cpu_model if m.context else "unknown machine",
         facts=machine_facts(m.context) if m.context else [],
-        run=_run(m, launches) + ["coarse: fewer launches than a claim needs"] * coarse,
+        run=_run(m, launches) + [f"coarse: {FEW_LAUNCHES}"] * coarse,
         coarse=coarse,
         warning=_warning(m),
         headline=_headline(m, conditions),

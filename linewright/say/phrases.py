@@ -20,6 +20,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.modes import Mode
 from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
+from linewright.say.name_words import in_english
 from linewright.schema import Cell, Context, Estimate, Situation
 
 FAR = "as if performed at the interconnect"
@@ -234,7 +235,7 @@ def _open(row) -> str:
     return (
         f"{row.form} ({numbers.change(c.low, c.high, c.scale)})"
         if c and row.judgement.why == "wide"
-        else f"{row.form} ({row.judgement.why.replace('_', ' ')})"
+        else f"{row.form} ({in_english(row.judgement.why)})"
     )
 
 

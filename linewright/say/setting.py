@@ -19,6 +19,7 @@ from linewright.analysis.setting_choice import (
 from linewright.analysis.summary import grouped
 from linewright.say.document import Decision, Topic
 from linewright.say.machine_lines import EMULATED
+from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import (
     all_within_text,
     arounds,
@@ -158,7 +159,7 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
         return f"no contended point was measured: {measure_again(machine)}"
     few = any(j.why in ("one_launch", "few_launches") for j in c.still_open)
     which = ", ".join(sorted({_words(p.choice) for p in c.candidates}))
-    reason = "too few launches" if few else more_text(c.still_open, machine.launches_asked)
+    reason = FEW_LAUNCHES if few else more_text(c.still_open, machine.launches_asked)
     return (
         f"{which} not shown to be as good as the default at {len(c.still_open)} of "
         f"{len(c.candidates)} points ({reason}): {measure_again(machine)}"

@@ -13,7 +13,6 @@ from linewright.analysis.control import Floor
 from linewright.analysis.crossovers import crossovers
 from linewright.analysis.findings import Finding, OpenQuestion, open_questions
 from linewright.analysis.handoffs import Handoff, handoffs
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import (
     MachineAnswers,
     machines_with_answers,
@@ -22,10 +21,12 @@ from linewright.analysis.summary import Summary, grouped
 from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
 from linewright.say.cache_maintenance import cache_sentences, dma_sentences
 from linewright.say.machine_lines import EMULATED
+from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
 from linewright.say.phrases import (
     DISTANCES,
     PLACES,
     answer_text,
+    arounds,
     by_caller,
     caller_of,
     crossing_text,
@@ -89,7 +90,7 @@ def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
 
 def _handoffs(distance: str, found: Sequence[Handoff]) -> Sentence:
     """For one distance the middle pair's time by each form, and the range over the pairs."""
-    where = DISTANCES.get(distance, distance.replace("_", " ") or "any distance")
+    where = DISTANCES.get(distance, in_english(distance) or "any distance")
     clauses = [
         Clause(
             text=f"a handoff by {h.form} takes {numbers.figure(h.median_ns)} ns "
@@ -116,11 +117,9 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
 
 
 _OPEN = {
-    "one_launch": f"one launch only, and a claim needs {FEWEST_LAUNCHES}: {{again}}",
-    "few_launches": f"fewer than {FEWEST_LAUNCHES} launches have these cells: continue with "
-    "{measure} --resume FILE, or {again}",
-    "baseline": "the loop around the operation is no measure of its work here, so exposed costs "
-    "are withheld",
+    "one_launch": f"{FEW_LAUNCHES}: {{again}}",
+    "few_launches": f"{FEW_LAUNCHES}: continue with {{measure}} --resume FILE, or {{again}}",
+    "baseline": WITHHELD,
     "no_figure": "figures are missing",
 }
 
@@ -189,15 +188,8 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
                 unit_ns=loop.unit_ns,
             )
         )
-    failed = sorted({s.cell.work_iters for s in m.summaries if s.withheld})
-    if failed:
-        lengths = numbers.join([str(work) for work in failed])
-        answers.append(
-            said(
-                f"exposed costs at {lengths} units of work are withheld: the loop without an "
-                "operation is no measure there"
-            )
-        )
+    if failed := [s.cell.situation for s in m.summaries if s.withheld]:
+        answers.append(said(f"{arounds(failed)}: {WITHHELD}"))
     return answers
 
 

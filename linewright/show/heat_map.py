@@ -70,8 +70,9 @@ def print_heat_map(operation: str, summaries: Sequence[Summary], console: Consol
 
 def _extra(s: Summary) -> str:
     cell = s.cell
-    where = "" if cell.placement == "auto" else f" {cell.placement}"
-    return where + "".join(f" {key}={cell.params[key]}" for key in sorted(cell.params))
+    return cell.situation.where + "".join(
+        f" {key}={cell.params[key]}" for key in sorted(cell.params)
+    )
 
 
 def _tile(s: Summary | None, low: float, high: float, signs: str) -> Text:

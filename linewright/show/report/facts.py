@@ -7,6 +7,7 @@ from typing import Any
 
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
+from linewright.say.name_words import in_english
 from linewright.say.phrases import modes_text
 from linewright.schema import Cell, Interval
 from linewright.show.report.material import Material, Series
@@ -37,7 +38,7 @@ def remark(s: Summary) -> str:
         said.append(f"metastable: {modes_text(s.modes)}")
     if s.status != "ok":
         said.append(f"{s.status}: {s.reason}")
-    said += [flag.replace("_", " ") for flag in s.flags if flag != "metastable"]
+    said += [in_english(flag) for flag in s.flags if flag != "metastable"]
     return "; ".join(said)
 
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from linewright import __version__
 from linewright.errors import one_line
 from linewright.say.machine_lines import doubts, facts
+from linewright.say.name_words import in_english
 from linewright.say.sentence import render as render_sentence
 from linewright.show.export import rows
 from linewright.show.report import about, theme
@@ -186,7 +187,7 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     columns = [
         {
             "name": name,
-            "label": FIRST_COLUMNS.get(name, name.replace("_", " ")),
+            "label": FIRST_COLUMNS.get(name, in_english(name)),
             "number": any(isinstance(row.get(name), (int, float)) for row in found),
             "first": name in FIRST_COLUMNS
             and name not in hidden

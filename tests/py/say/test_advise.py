@@ -184,7 +184,7 @@ def test_without_the_default_form_no_gain_is_claimed():
 
 def test_few_launches_support_nothing():
     answer = one(machine({"ldadd": 60.0, "stadd": 10.0}, count=4))
-    assert answer.decision.why == "measure_more" and "too few launches" in text(answer)
+    assert answer.decision.why == "measure_more" and "fewer than 5 launches" in text(answer)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -44,7 +44,7 @@ def section(material: Material) -> Section | None:
         title="The matrix",
         lead="Every form at every contention and work length: alone, beside a placebo, and "
         "contended at each contender spacing. ~ marks metastable cells, whose launches fall into "
-        "modes; ? marks unreliable cells.",
+        "separate modes; ? marks unreliable cells.",
         controls=[metric],
         figures=[
             _figure(label, mine, domain, metric, material) for label, mine in rows.items() if mine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from linewright.families import PERCPU
+from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
@@ -64,6 +65,6 @@ def _figure(
         filters=["datum.point == point", "datum.words == words"],
         controls=controls,
         id=f"percpu-{operation.removeprefix('percpu_')}",
-        title=operation.replace("_", " "),
+        title=in_english(operation),
         text=f"Time of {operation} by form, for {' and '.join(who)}.",
     )

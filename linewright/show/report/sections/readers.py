@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
+from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
@@ -66,7 +67,7 @@ def _point(row: dict[str, Any]) -> str:
     )
     inside = f"{row['delay']} units of work inside" if row["delay"] else ""
     updater = f"updater: {row['updater']}" if row["updater"] != "none" else ""
-    return ", ".join(x for x in (many, inside, updater, row["which"].replace("_", " ")) if x)
+    return ", ".join(x for x in (many, inside, updater, in_english(row["which"])) if x)
 
 
 def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -173,5 +174,5 @@ def _group(
         controls=[] if waits else [control],
         id=operation.replace("_", "-"),
         title=title,
-        text=f"Time of {operation.replace('_', ' ')} by form, with intervals; logarithmic.",
+        text=f"Time of {in_english(operation)} by form, with intervals; logarithmic.",
     )

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
@@ -108,9 +109,7 @@ def _figure(
     )
     return Chart(
         id=f"threads-{operation}",
-        title=", ".join(
-            x for x in (operation.replace("_", " "), rows[0]["which"].replace("_", " ")) if x
-        ),
+        title=", ".join(x for x in (in_english(operation), in_english(rows[0]["which"])) if x),
         text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by "
         "form; total rate or time, logarithmic.",
         spec=charts.finish(layers.properties(title=_unit()), HEIGHT, [metric]),
