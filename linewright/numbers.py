@@ -198,12 +198,15 @@ def times(low: float, high: float) -> str:
     return multiple(low, high) + (" more" if low > 1 else "")
 
 
-def multiple(low: float, high: float) -> str:
-    """``14 to 20 times``: two digits each, one number where both ends round to it."""
-    return _span(*(f"{end:.{0 if end >= 9.95 else 1}f}" for end in (low, high)), " times")
+def multiple(low: float, high: float | None = None) -> str:
+    """``14 to 20 times``: two digits each, one number where both ends round to it, or for one."""
+    ends = (low, low if high is None else high)
+    return _span(
+        *(f"{end:.{0 if end >= 9.95 else 1 if end >= 0.095 else 2}f}" for end in ends), " times"
+    )
 
 
 def about_times(value: float, low: float, high: float) -> str:
     """``2.5 times (2.3 to 2.8)``."""
-    middle, span = multiple(value, value), multiple(low, high)
+    middle, span = multiple(value), multiple(low, high)
     return middle if " to " not in span else f"{middle} ({span.removesuffix(' times')})"

@@ -136,10 +136,8 @@ def movement_text(movement: Movement) -> str:
     if movement.close and (movement.answer == "moves" or movement.close.high < ratio.high):
         ratio = movement.close
         seen = f"pairs of samples of two CPUs within {within} occur"
-    return (
-        f"{said[movement.answer]}: {seen} {ratio.value:.2g} times ({ratio.low:.2g} to "
-        f"{ratio.high:.2g}) as often as with CPUs in random order"
-    )
+    often = numbers.about_times(ratio.value, ratio.low, ratio.high)
+    return f"{said[movement.answer]}: {seen} {often} as often as with CPUs in random order"
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
@@ -153,8 +151,8 @@ def ceiling_text(ceiling: Ceiling) -> str:
     plain = "; all time of the functions with plain accesses" if ceiling.plain >= 0.005 else ""
     return (
         f"at most {numbers.percent(gain.high, False)} of CPU time to gain{_slowed(ceiling)} "
-        f"({ceiling.form}: alone {alone.median_ns:.1f} ns, "
-        f"contended {contended.low_ns:.1f}-{contended.high_ns:.1f}{plain})"
+        f"({ceiling.form}: alone {numbers.quantity(alone.median_ns, 'ns')}, "
+        f"contended {numbers.span(contended.low_ns, contended.high_ns, 'ns')}{plain})"
     )
 
 
@@ -240,7 +238,9 @@ def headline(result: Result) -> str:
     found += f", {staying} shared without contention," if staying else ""
     timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
     cost = (
-        f", finding took about {100 * result.overhead:.1f} %" if result.overhead is not None else ""
+        f", finding took about {numbers.percent(result.overhead, False)}"
+        if result.overhead is not None
+        else ""
     )
     if result.source == "exact":
         timed = f"{result.samples} accesses of {result.threads} threads, emulated"

@@ -96,7 +96,9 @@ def _model(machine: FleetMachine) -> str:
 
 def _row(figure: GroupCost) -> list[str]:
     first = figure.values[0]
-    ratios = [f" ({here / first:.2f} ×)" if here and first else "" for here in figure.values]
+    ratios = [
+        f" ({numbers.multiple(here / first)})" if here and first else "" for here in figure.values
+    ]
     values = map(numbers.figure, figure.values)
     return [figure.words, *map("".join, zip(values, ["", *ratios[1:]], strict=True))]
 
@@ -124,7 +126,7 @@ def _apart(found: Groups, number: int) -> list[str]:
         first, here, ratio = figure.values[0], figure.values[number], _ratio(figure, number)
         if ratio >= LEAST_RATIO:
             lines.append(
-                f"  {ratio:.2g} times {'slower' if here > first else 'faster'} than A: "
-                f"{figure.words}, {numbers.figure(here)} against {numbers.figure(first)} ns"
+                f"  {numbers.multiple(ratio)} {'slower' if here > first else 'faster'} "
+                f"than A: {figure.words}, {numbers.figure(here)} against {numbers.figure(first)} ns"
             )
     return lines

@@ -27,11 +27,8 @@ def nearness(m: MachineAnswers) -> Topic | None:
             if seen
             else ""
         )
-        ratio = (
-            f", {c.ratio.value:.1f} times {c.reference} ({c.ratio.low:.1f} to {c.ratio.high:.1f})"
-            if c.ratio
-            else ""
-        )
+        r = c.ratio
+        ratio = f", {numbers.about_times(r.value, r.low, r.high)} {c.reference}" if r else ""
         cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
         lines.append(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}")
     title = "Near or far, by core and line"
@@ -54,8 +51,9 @@ def cores(m: MachineAnswers) -> Topic | None:
             f"{_type(t)}, CPU {cpu_text(t.cpus)}: LINEWRIGHT_ATOMICS={t.setting}" for t in types
         ]
         for c in costs:
+            most = numbers.percent(c.cost_percent / 100, False)
             loss = (
-                f"costs up to {c.cost_percent:.0f} % more ({sharers_of(c.worst)}, "
+                f"costs up to {most} more ({sharers_of(c.worst)}, "
                 f"{c.worst.situation.work_iters} units of work)"
                 if c.cost_percent
                 else "is not shown to cost more"

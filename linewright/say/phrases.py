@@ -127,7 +127,7 @@ def modes_text(modes: Iterable[Mode], unit: str = "ns", surely: bool = False) ->
     return numbers.join(
         [
             f"{numbers.quantity(mode.median_ns, unit)} in "
-            + (numbers.share(_share(mode)) if surely else f"{100 * mode.share:.0f} %")
+            + (numbers.share(_share(mode)) if surely else numbers.percent(mode.share, False))
             for mode in modes
         ]
     )
@@ -216,7 +216,9 @@ def answer_text(f: Finding) -> str:
         (first, _), *_, (last, _) = ranked = sorted(own)
         order = ", ".join(f"{name} {numbers.figure(ns)}" for ns, name in ranked)
         ratio = (
-            f", {last / first:.3g} times from first to last" if last >= 1.005 * first > 0 else ""
+            f", {numbers.multiple(last / first)} from first to last"
+            if last >= 1.05 * first > 0
+            else ""
         )
         apart = [
             f"{r.form} ({numbers.change(c.low, c.high, c.scale)})"
@@ -267,7 +269,7 @@ def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
         for scale in dict.fromkeys(c.scale for c in wild)
     }
     bounds = [
-        f"{math.exp(least):.2f} times" if scale == "ratio" else f"{numbers.figure(least)} ns"
+        numbers.within(math.expm1(least) if scale == "ratio" else least, scale)
         for scale, least in shown.items()
     ]
     return (

@@ -174,7 +174,7 @@ def test_the_page_says_where_it_stays_and_how_it_moves() -> None:
     assert kind_text(hot(MOVES)) == "true sharing"
     assert movement_text(MOVES) == (
         "The line moves between CPUs: pairs of samples of two CPUs within 40.0 µs occur "
-        "1 times (0.8 to 1.3) as often as with CPUs in random order"
+        "1.0 times (0.8 to 1.3) as often as with CPUs in random order"
     )
 
 
