@@ -42,9 +42,9 @@ def find_preload(part: str, arch: str = "") -> Path:
     return _find(name, variable, "find", arch)
 
 
-def find_audit() -> Path:
+def find_audit(arch: str = "") -> Path:
     """The auditing library of `linewright run`."""
-    return _find(AUDIT, "LINEWRIGHT_AUDIT", "src/outline", folder="lib")
+    return _find(AUDIT, "LINEWRIGHT_AUDIT", "src/outline", arch, "lib")
 
 
 def _find(name: str, variable: str, room: str, arch: str = "", folder: str = "bin") -> Path:

@@ -100,10 +100,11 @@ def switched(
     return environment
 
 
-def find_library() -> Path:
-    """The auditing library for this machine; UserError where LD_AUDIT, a list with colons in which
-    the dynamic linker puts its own words for $ORIGIN and the like, cannot name it."""
-    path = find_audit()
+def find_library(arch: str = "") -> Path:
+    """The auditing library, for an architecture or this machine; UserError where LD_AUDIT, a list
+    with colons in which the dynamic linker puts its own words for $ORIGIN and the like, cannot name
+    it."""
+    path = find_audit(arch)
     if ":" in str(path) or "$" in str(path):
         raise UserError(
             f"LD_AUDIT cannot name a path with ':' or '$': {path}",
