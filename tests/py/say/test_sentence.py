@@ -21,6 +21,14 @@ def test_a_time_is_rounded_up(ns: float, text: str) -> None:
     assert numbers.at_most_ns(ns) == text
 
 
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [((13.7, 20.2), "14 to 20 times"), ((1.04,), "1.0 times"), ((0.031, 0.4), "0.03 to 0.4 times")],
+)
+def test_a_multiple_has_two_digits_however_small(ends: tuple[float, ...], text: str) -> None:
+    assert numbers.multiple(*ends) == text
+
+
 def test_what_rounds_to_zero_has_no_sign() -> None:
     assert numbers.figure(-0.004) == "0.00" and numbers.percent(
         -0.0004
