@@ -9,6 +9,7 @@ from linewright import numbers
 from linewright.analysis import cache_fit, dma_wait
 from linewright.analysis.cache_fit import Cheapest, Fit, OneWait
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
 from linewright.say.phrases import measure_on
@@ -17,29 +18,23 @@ from linewright.say.sentence import (
     Sentence,
     said,
 )
-from linewright.schema import Context
 
 
-def cache_sentences(
-    summaries: Iterable[Summary], contexts: Sequence[Context] = ()
-) -> list[Sentence]:
+def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     """Which instruction, what one wait is worth, at which entry size it stops to matter; only what
     the intervals support, and nothing where no list can be measured."""
-    lists = [summary for summary in summaries if cache_fit.concerns(summary.cell)]
-    passes = cache_fit.usable(lists)
-    found = cache_fit.fits(passes, contexts[0].line_bytes if contexts else 64)
-    arch = passes[0].arch if passes else ""
-    cheapest = cache_fit.cheapest(found)
+    lists = [s for s in m.summaries if cache_fit.concerns(s.cell)]
+    cheapest = cache_fit.cheapest(m.cache_fits)
     texts = [
         *([_instruction(cheapest)] if cheapest else []),
-        *_wait(found),
-        *map(_one_wait, cache_fit.one_wait(cache_fit.savings(passes))),
-        *(_trapped(f, arch) for f in cache_fit.trapped(found)),
+        *_wait(m.cache_fits),
+        *map(_one_wait, cache_fit.one_wait(m.cache_savings)),
+        *(_trapped(f, m.arch) for f in cache_fit.trapped(m.cache_fits)),
     ]
-    if not texts and any(summary.status != "unavailable" for summary in lists):
+    if not texts and any(s.status != "unavailable" for s in lists):
         texts = [
             "what a line costs, and what a wait, takes lists of several lengths: "
-            f"{measure_on(contexts)} --plan cache"
+            f"{measure_on(m.contexts)} --plan cache"
         ]
     return [
         Sentence(lead="cache maintenance", clauses=[Clause(text=text)], family=CACHE.name)

@@ -10,8 +10,9 @@ from linewright import numbers
 from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.cell_names import unique_labels
+from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
 from linewright.analysis.reader_cost import Side, delay_of, readers_of, updater_of
-from linewright.analysis.summary import Summary, grouped, machines_of
+from linewright.analysis.summary import Summary, grouped
 from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, legend, table_of
 from linewright.say.document import Document, TextTable
@@ -55,8 +56,8 @@ class FlagLetters:
 def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list[Document]:
     """One document for each machine, and a last one that explains them and holds the verdict."""
     flags, answers, plain = FlagLetters(), [], False
-    for machine, own in machines_of(summaries).items():
-        known = [context for context in contexts if context.machine_id == machine]
+    for m in machines_with_answers(summaries, contexts):
+        own = m.summaries
         # Cache maintenance and readers have tables of their own: other columns tell their cells
         # apart.
         common = [
@@ -66,12 +67,12 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
         plain = plain or bool(operations)
         tables = [
             *operations,
-            *_cache(own, known[0].line_bytes if known else 64),
+            *_cache(m),
             *_readers(own, flags),
             *_counters(own),
         ]
         without = [verbatim(line) for _, line in lacking(own)]
-        answers.append(Document(facts=describe(known), tables=tables, limits=without))
+        answers.append(Document(facts=describe(m.contexts), tables=tables, limits=without))
     columns = (*_FIGURES, *(_DRAWS if any(map(_drawn, summaries)) else ()), *_MORE)
     said = [*(legend(columns) if plain else []), *flags.explained()]
     sentences = [verbatim(text) for text in verdict(summaries, contexts)]
@@ -260,19 +261,16 @@ _LAYOUT = (
 )
 
 
-def _cache(summaries: Sequence[Summary], line_bytes: int) -> list[TextTable]:
+def _cache(m: MachineAnswers) -> list[TextTable]:
     """Cost terms of each instruction, savings over entry size, the published experiment's
     layout."""
-    passes = [s for s in summaries if cache_fit.concerns(s.cell)]
-    if not passes:
-        return []
     fitted = "cache maintenance, fitted: ns per line, per entry and per wait"
     saved = "one wait for the whole list against one wait after each entry"
     layout = "the published experiment: map is for the device, unmap for the CPU"
     tables = (
-        (fitted, TERMS, cache_fit.fits(passes, line_bytes)),
-        (saved, _SAVINGS, cache_fit.savings(passes)),
-        (layout, _LAYOUT, cache_fit.published_layout(passes)),
+        (fitted, TERMS, m.cache_fits),
+        (saved, _SAVINGS, m.cache_savings),
+        (layout, _LAYOUT, cache_fit.published_layout(m.summaries)),
     )
     return [
         table_of(title, [c for c in columns if any(c.value(row) != "0" for row in rows)], rows)

@@ -10,7 +10,6 @@ import msgspec
 
 from linewright import numbers
 from linewright.analysis.control import Floor
-from linewright.analysis.crossovers import crossovers
 from linewright.analysis.findings import Finding, OpenQuestion, open_questions
 from linewright.analysis.handoffs import Handoff, handoffs
 from linewright.analysis.machine_answers import (
@@ -107,7 +106,7 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
     if family is HANDOFF and (by_distance := handoffs(own)):
         return [_handoffs(distance, members) for distance, members in by_distance.items()]
     if family.verdict == "cache":
-        return cache_sentences(own, m.contexts) if own else []
+        return cache_sentences(m)
     if family.verdict == "dma":
         return dma_sentences(m.summaries) if own else []
     if family.verdict == "readers":
@@ -219,10 +218,10 @@ def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
     for family in () if m.emulated else FAMILIES:
         more = []
         if family.verdict == "forms":
-            found = crossovers(m.of_family(family.name))
             more = [
                 said(crossing_text(c, m.context), family.name, below=c.below, above=c.above)
-                for c in found
+                for c in m.crossovers
+                if family_of(c.operation) is family
             ]
         more += places(m.summaries) if family is ONE_LINE else []
         answers.append(FamilyEvidence(family, _of_family(family, m), more))

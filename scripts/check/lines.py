@@ -3,54 +3,23 @@ count; generated files do not exist."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
 
-ROOMS = (
-    "include",
-    "src",
-    "wire",
-    "probe",
-    "workload",
-    "torture",
-    "linewright",
-    "bench",
-    "verify",
-    "examples",
-    "scripts",
-)
-ENDINGS = (
-    ".py",
-    ".c",
-    ".h",
-    ".cpp",
-    ".hpp",
-    ".inc",
-    ".def",
-    ".S",
-    ".sh",
-    ".html",
-    ".css",
-    ".js",
-    ".litmus",
-    ".cmake",
-    ".txt",
-)
+ENDING = re.compile(r"\.(py|c|h|cpp|hpp|inc|def|S|sh|html|css|js|litmus|cmake|txt)$")
 
 
 def room(path: str) -> str:
     """The room that a file belongs to, or nothing if it holds no source."""
-    first = path.split("/")[0]
+    first, *inside = path.split("/")
     if path.endswith(".md"):
         return "docs"
-    if path.startswith("tests/") and "/examples/" not in path and path.endswith(ENDINGS):
-        return "tests/" + path.split("/")[1]
-    return (
-        first
-        if first in ROOMS and (path.endswith(ENDINGS) or "." not in path.split("/")[-1])
-        else ""
-    )
+    source = bool(inside) and (ENDING.search(path) or "." not in inside[-1])
+    if source and first == "tests":
+        return f"tests/{inside[0]}" if ENDING.search(path) and "examples" not in inside else ""
+    return first if source else ""
 
 
 def lines(commit: str) -> Counter[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from linewright import plans
 from linewright.analysis import cache_fit, summarise
+from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import UserError
 from linewright.forms import Form
 from linewright.plans import definition
@@ -90,6 +91,11 @@ def summaries_of(records, arch="x86_64"):
     return summarise(contexts_of(records, arch=arch), records)
 
 
+def sentences_of(records, arch="x86_64"):
+    contexts = contexts_of(records, arch=arch)
+    return cache_sentences(MachineAnswers(contexts, summarise(contexts, records)))
+
+
 def test_known_terms_come_out_with_intervals_that_hold_them():
     held = np.zeros(3)
     for seed in range(12):
@@ -155,7 +161,7 @@ def test_nothing_is_said_of_too_little():
         record(r.cell, r.window_ns, r.context_id, r.launch, status="unreliable", reason="disturbed")
         for r in records
     ]
-    assert render_all(cache_sentences(summaries_of(disturbed))) == [
+    assert render_all(sentences_of(disturbed)) == [
         "Cache maintenance: what a line costs, and what a wait, takes lists of several lengths: "
         "linewright measure"
         " --plan cache."
@@ -164,7 +170,7 @@ def test_nothing_is_said_of_too_little():
         record(r.cell, [], r.context_id, r.launch, status="unavailable", reason="bounds only")
         for r in records
     ]
-    assert cache_sentences(summaries_of(bounds)) == [], "the same command would give the same"
+    assert sentences_of(bounds) == [], "the same command would give the same"
 
 
 def test_trapped_instructions_are_named_where_kernels_trap_them():
@@ -185,19 +191,12 @@ def test_trapped_instructions_are_named_where_kernels_trap_them():
         )
         for r in measured(400.0, 4.0, 150.0, rng)
     ]
-    arm, x86 = (
-        " ".join(render_all(cache_sentences(summaries_of(records, arch))))
-        for arch in ("arm64", "x86_64")
-    )
+    arm, x86 = (" ".join(render_all(sentences_of(records, arch))) for arch in ("arm64", "x86_64"))
     assert "the kernel may trap it" in arm and "clwb takes 4" in x86 and "trap" not in x86
 
 
 def test_a_wait_cheaper_than_a_line_is_no_zero_lines():
-    text = " ".join(
-        render_all(
-            cache_sentences(summaries_of(measured(300.0, 4.0, 60.0, np.random.default_rng(6))))
-        )
-    )
+    text = " ".join(render_all(sentences_of(measured(300.0, 4.0, 60.0, np.random.default_rng(6)))))
     assert "less than one line" in text and "0 lines" not in text
 
 
