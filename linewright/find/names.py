@@ -19,7 +19,8 @@ from linewright.find.sharing_schema import Map
 from linewright.find.space import Spaces
 
 SYSTEM = re.compile(
-    r"^(ld-|ld\.so|libc[-.]|libpthread[-.]|libm[-.]|libstdc\+\+|libc\+\+|libgcc_s|libtsan|libatomic|\[vdso\])"
+    r"^(ld-|ld\.so|libc[-.]|libpthread[-.]|libm[-.]|libstdc\+\+|libc\+\+|libgcc_s|libtsan|libatomic"
+    r"|\[vdso\])"
 )
 """Libraries whose callers are what a reader wants to see."""
 _SYSTEM_SOURCE = re.compile(r"^(/usr/|/rustc/|/nix/store/)|/(c\+\+|\.cargo/registry|rustlib)/")

@@ -256,7 +256,8 @@ def _hex(cell: str) -> int:
 
 _SCRIPT_HEAD = re.compile(r"^\s*(?P<name>\S.*?)\s+(?:(?P<pid>\d{1,10})/)?\s*(?P<tid>\d{1,10})\s")
 _SITE = re.compile(
-    r"\b(?P<ip>[0-9a-f]{5,16})\s+(?P<symbol>[^\s(]\S*(?:\s?[^(]*\S)?)?\s*(?:\((?P<module>[^()]*)\))?\s*$"
+    r"\b(?P<ip>[0-9a-f]{5,16})\s+(?P<symbol>[^\s(]\S*(?:\s?[^(]*\S)?)?"
+    r"\s*(?:\((?P<module>[^()]*)\))?\s*$"
 )
 
 
