@@ -1,25 +1,22 @@
 """Counts lines of source and prose per room in two commits: `lines.py BASE [HEAD]`. Blank lines
-count; generated files do not exist."""
+count; binary files do not."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections import Counter
 
-ENDING = re.compile(r"\.(py|c|h|cpp|hpp|inc|def|S|sh|html|css|js|litmus|cmake|txt)$")
+_PARTED = ("linewright", "tests")
+"""Folders whose folders are rooms of their own."""
 
 
 def room(path: str) -> str:
-    """The room that a file belongs to, or nothing if it holds no source."""
-    first, *inside = path.split("/")
-    if path.endswith(".md"):
+    """The room that a file belongs to: pages anywhere are `docs`, files at the top `.`."""
+    *folders, name = path.split("/")
+    if name.endswith(".md"):
         return "docs"
-    source = bool(inside) and (ENDING.search(path) or "." not in inside[-1])
-    if source and first == "tests":
-        return f"tests/{inside[0]}" if ENDING.search(path) and "examples" not in inside else ""
-    return first if source else ""
+    return "/".join(folders[: 2 if folders[:1] and folders[0] in _PARTED else 1]) or "."
 
 
 def lines(commit: str) -> Counter[str]:
@@ -30,8 +27,7 @@ def lines(commit: str) -> Counter[str]:
     counted: Counter[str] = Counter()
     for line in listed:
         path, _, number = line.removeprefix(commit + ":").rpartition(":")
-        if where := room(path):
-            counted[where] += int(number)
+        counted[room(path)] += int(number)
     return counted
 
 
@@ -42,13 +38,13 @@ def main() -> int:
     before, after = lines(sys.argv[1]), lines(sys.argv[2] if len(sys.argv) == 3 else "HEAD")
     for where in sorted({*before, *after}):
         change = (after[where] / before[where] - 1) if before[where] else 0
-        print(f"{where:14}{before[where]:8}{after[where]:8}  {change:+.1%}")
+        print(f"{where:22}{before[where]:8}{after[where]:8}  {change:+.1%}")
     for title, kept in (
-        ("outside tests", lambda w: w != "docs" and "tests/" not in w),
+        ("outside tests", lambda w: w != "docs" and not w.startswith("tests")),
         ("all", lambda w: True),
     ):
         b, a = (sum(n for w, n in side.items() if kept(w)) for side in (before, after))
-        print(f"{title:14}{b:8}{a:8}  {a / b - 1:+.1%}")
+        print(f"{title:22}{b:8}{a:8}  {a / b - 1:+.1%}")
     return 0
 
 
