@@ -11,10 +11,12 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from linewright.run.programs import find_probe
 from linewright.wings import PACKAGE, wings
+from support.analysis_samples import cell, context, launches, write
 from support.places import DATA
 
 COMMANDS = {"find": "find", "fleet": "fleet", "model": "calibrate", "kernel": None}
@@ -47,16 +49,21 @@ def command(tmp_path: Path):
 
 
 @pytest.mark.parametrize("gone", [*([wing] for wing in COMMANDS), list(COMMANDS)], ids="+".join)
-def test_the_core_works_without_wings(command, gone: list[str]):
+def test_the_core_works_without_wings(command, gone: list[str], tmp_path: Path):
     """Without each of the four, and without all of them."""
     table = DATA / "rmw-arm64-server-2025.csv"
+    rows = launches(cell("stadd"), 10.0, np.random.default_rng(1), between=0.005)
+    contexts = [context(context_id=i) for i in dict.fromkeys(r.context_id for r in rows)]
+    write(tmp_path / "run.jsonl", contexts, rows)
     for arguments in (
         ("--help",),
         ("measure", "--dry-run"),
         ("import", str(table), "-o", "table.jsonl"),
-        ("show", "table.jsonl"),
+        ("show", "--all", "table.jsonl"),
         ("advise", "table.jsonl"),
         ("report", "table.jsonl", "-o", "report.html"),
+        ("compare", "run.jsonl", "run.jsonl"),
+        ("trial", "--env", "A=1", "--runs", "3", "--save", "trial.jsonl", "--", "true"),
     ):
         done = command(gone, *arguments)
         assert done.returncode == 0, (arguments, done.stderr)
