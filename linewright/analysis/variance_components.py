@@ -1,15 +1,19 @@
-"""Variance components of contrasts: what launches add under one condition, and what identical code
-adds beyond that.
+"""Variance components of contrasts: what launches add under one condition, how unlike that is from
+cell to cell, and what identical code adds beyond that.
 
 The residual variance comes from the rounds of each contrast (Searle, Casella and McCulloch 1992,
 chapter 3). What launches add beyond it is estimated by the analysis of variance of each contrast
-and pooled as the median over the contrasts of one condition. A contrast whose launches differ by
-more than both explain (F test, 5 %) keeps its own variance. Pairs of identical machine code show
-what no launch averages out, as the heterogeneity of a meta-analysis is found: a third component, of
-every contrast of their kind. Degrees of freedom by Satterthwaite (1946)."""
+and pooled as the median over the contrasts of one condition. A contrast's own variance is moderated
+by that pooled one, which weighs the more the more alike the variances of one kind are (Smyth 2004,
+section 6.2), and is never less than it: cells that differ in what launches add to them are judged
+by their own. One whose launches differ by more than the pooled variance explains (F test, 5 %)
+keeps its own alone. Pairs of identical machine code show what no launch averages out, as the
+heterogeneity of a meta-analysis is found: a third component, of every contrast of their kind.
+Degrees of freedom by Satterthwaite (1946)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 
@@ -32,6 +36,9 @@ EXCESSIVE = 0.01
 """Level of the F test by which identical code differs by more than chance."""
 OUTLYING = 0.05
 """Level of the F test by which a contrast keeps its own variance between launches."""
+DOUBT = 0.674
+"""Normal quantile of the chance, one in four, with which variances are less alike than the pooled
+one counts them: a few dozen show only roughly how alike they are.  By simulation, as above."""
 
 
 class Component(Struct, frozen=True, kw_only=True):
@@ -55,8 +62,9 @@ def pool_components(
     `identical` code of the same run shows in all conditions of the same `kind`.
 
     The component is the median over the condition's contrasts of what their launches differ by
-    beyond their rounds, never below zero; a contrast whose launches differ by more (F test) keeps
-    its own.  Contrasts with rounds and without, of either scale, are conditions apart."""
+    beyond their rounds, never below zero; it moderates each contrast's own variance by as much as
+    those of one kind are alike.  Contrasts with rounds and without, of either scale, are conditions
+    apart."""
     beside = identical or {}
     groups: dict[Hashable, list[Contrast]] = {}
     for condition, c in [
@@ -66,9 +74,15 @@ def pool_components(
         if c:
             groups.setdefault(_group(condition, c), []).append(c)
     usual = {key: launch_component(own) for key, own in groups.items()}
+    kinds_of = {key: (kind(key[0]), *key[1:]) for key in groups}
+    unlike: dict[Hashable, list[tuple[float, float]]] = {}
+    for key, own in groups.items():
+        unlike.setdefault(kinds_of[key], []).extend(_log_ratios(own, usual[key]))
+    prior = {key: prior_degrees(ratios) for key, ratios in unlike.items()}
 
     def estimated(condition: Hashable, c: Contrast | None) -> Contrast | None:
-        return c and _estimated(c, usual[_group(condition, c)])
+        key = c and _group(condition, c)
+        return c and _moderated(c, usual[key], prior[kinds_of[key]])
 
     excess = heterogeneities(
         {condition: [estimated(condition, c) for c in own] for condition, own in beside.items()},
@@ -78,7 +92,7 @@ def pool_components(
     return add_components(list(map(estimated, conditions, found)), kinds, excess)
 
 
-def _group(condition: Hashable, c: Contrast) -> Hashable:
+def _group(condition: Hashable, c: Contrast) -> tuple:
     return condition, c.scale, c.paired, c.residual > 0
 
 
@@ -110,18 +124,40 @@ def launch_component(own: Sequence[Contrast]) -> Component | None:
     if len(own) < FEWEST_POOLED:
         return None
     # The middle of chi-squared lies below its mean: a median of variances is too small by that.
-    beyond = [c.spread**2 * _of_median(c.degrees) - c.residual for c in own]
+    beyond = [c.spread**2 * _over_quantile(c.degrees) - c.residual for c in own]
     degrees = min(MOST_DEGREES, max(1.0, EFFECTIVE_DEGREES * sum(c.degrees for c in own)))
     return Component(variance=max(0.0, float(np.median(beyond))), degrees=degrees)
 
 
-def _of_median(degrees: float) -> float:
-    """Mean over median of an estimated variance (the median of chi-squared by Wilson and Hilferty
-    1931)."""
-    return (1 - 2 / (9 * degrees)) ** -3
+def _over_quantile(degrees: float, below: float = 0.0) -> float:
+    """Mean over median of an estimated variance, or over what lies `below` it by so many normal
+    deviations (the quantile of chi-squared by Wilson and Hilferty 1931)."""
+    return (1 - 2 / (9 * degrees) - below * (2 / (9 * degrees)) ** 0.5) ** -3
 
 
-def _estimated(c: Contrast, usual: Component | None) -> Contrast:
+def _log_ratios(own: Sequence[Contrast], usual: Component | None) -> list[tuple[float, float]]:
+    """Logarithms of what launches differ by over what their condition explains, with the degrees of
+    freedom of each."""
+    known = [(c, c.residual + usual.variance) for c in own if c.spread > 0] if usual else []
+    return [(math.log(c.spread**2 / v), c.degrees) for c, v in known if v > 0]
+
+
+def prior_degrees(ratios: Sequence[tuple[float, float]]) -> float:
+    """How many degrees of freedom a pooled variance counts beside one's own: those with which
+    variances would differ among each other by more than chance as these do (Smyth 2004).
+
+    The variance of the logarithm of a variance with d degrees is the trigamma function of d / 2
+    (DLMF 5.15.8).  `ratios` are logarithms of variances, with the degrees of each; their own
+    variance is taken at the upper end of what it may be, by `DOUBT`."""
+    if len(ratios) < FEWEST_POOLED:
+        return math.inf
+    logs, degrees = np.array(ratios).T
+    chance = float(np.mean(2 / degrees + 2 / degrees**2 + 4 / (3 * degrees**3)))
+    beyond = float(logs.var(ddof=1)) * _over_quantile(logs.size - 1, DOUBT) - chance
+    return 2 / (math.sqrt(1 + 2 * beyond) - 1) if beyond > 0 else math.inf
+
+
+def _moderated(c: Contrast, usual: Component | None, prior: float) -> Contrast:
     variance = c.residual + usual.variance if usual else 0.0
     if variance <= 0:
         return c
@@ -132,7 +168,11 @@ def _estimated(c: Contrast, usual: Component | None) -> Contrast:
     degrees = 1 / (known + (1 - share) / usual.degrees)
     if c.spread**2 > _outlying(c.degrees, round(min(degrees, 1e4))) * variance:
         return c
-    return c.with_variance(variance, degrees)
+    counted = min(degrees, prior)
+    joint = counted + c.degrees
+    moderated = (counted * variance + c.degrees * c.spread**2) / joint
+    # Launches that agree by luck are no surer than their neighbours.
+    return c.with_variance(max(variance, moderated), joint)
 
 
 @lru_cache(maxsize=4096)

@@ -193,7 +193,9 @@ def _pairs(
         for (a, b), found in zip(shared, obstacles, strict=True)
     ]
     contrasts = add_components(
-        pool_components(made, conditions), list(map(kind_of, conditions)), _excess(shared)
+        pool_components(made, conditions, kind=kind_of),
+        list(map(kind_of, conditions)),
+        _excess(shared),
     )
     return [
         _CellInBoth(a, b, found, c)
