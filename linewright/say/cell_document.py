@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from linewright.analysis.findings import findings
 from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.summary import Summary
 from linewright.say.cell_words import in_words
-from linewright.say.document import Document, TextTable
+from linewright.say.columns import Column, table_of
+from linewright.say.document import Document
 from linewright.say.flag_words import explain
 from linewright.say.name_words import WITHHELD, in_english
 from linewright.say.phrases import modes_text
@@ -29,19 +30,19 @@ def _median(values: Sequence[float]) -> str:
     return numbers.cost(float(np.median(values)) if len(values) else None)
 
 
-_LAUNCHES: dict[str, Callable[[Record], str]] = {
-    "launch": lambda r: str(r.launch),
-    "status": lambda r: r.status,
-    "windows": lambda r: str(len(r.window_ns)),
-    "least": lambda r: numbers.cost(min(r.window_ns, default=None)),
-    "median": lambda r: _median(r.window_ns),
-    "most": lambda r: numbers.cost(max(r.window_ns, default=None)),
-    "baseline": lambda r: _median(r.baseline_ns),
-    "switched": lambda r: str(r.discarded.switched),
-    "stolen": lambda r: str(r.discarded.stolen),
-    "long batch": lambda r: str(r.discarded.long_batch),
-    "ended by": lambda r: r.stop or numbers.ABSENT,
-}
+_LAUNCHES: tuple[Column[Record], ...] = (
+    Column("launch", lambda r: str(r.launch), folds=True),
+    Column("status", lambda r: r.status, text=True),
+    Column("windows", lambda r: str(len(r.window_ns))),
+    Column("least", lambda r: numbers.cost(min(r.window_ns, default=None))),
+    Column("median", lambda r: _median(r.window_ns)),
+    Column("most", lambda r: numbers.cost(max(r.window_ns, default=None))),
+    Column("baseline", lambda r: _median(r.baseline_ns)),
+    Column("switched", lambda r: str(r.discarded.switched)),
+    Column("stolen", lambda r: str(r.discarded.stolen)),
+    Column("long batch", lambda r: str(r.discarded.long_batch)),
+    Column("ended by", lambda r: r.stop or numbers.ABSENT, text=True),
+)
 
 
 def document(
@@ -56,11 +57,10 @@ def document(
     more = len(shown) - MOST_LAUNCHES
     if more > 0:
         shown[MOST_LAUNCHES // 2 : -MOST_LAUNCHES // 2] = []
-    launches = TextTable(
-        title="each launch: ns of its windows, and those discarded",
-        headings=list(_LAUNCHES),
-        left=[name in ("status", "ended by") for name in _LAUNCHES],
-        rows=[[text(r) for text in _LAUNCHES.values()] for r in shown],
+    launches = table_of(
+        "each launch: ns of its windows, and those discarded",
+        _LAUNCHES,
+        shown,
         styles=["" if r.status == "ok" else "bad" for r in shown],
         notes=[
             *([f"{more} more launches between these."] if more > 0 else []),

@@ -4,10 +4,11 @@ what is not counted."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from linewright import numbers, policy
 from linewright.elf.inspection import Function, Inspection
+from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.sentence import verbatim
 
@@ -19,15 +20,8 @@ def document(found: Inspection, every: bool) -> Document:
     file's order), and the limits."""
     functions = found.functions if every else sorted(found.functions, key=lambda f: -_operations(f))
     kinds = _ARM64 if found.image.machine == "arm64" else _X86
-    kinds = {name: text for name, text in kinds.items() if any(map(text, functions))}
-    table = TextTable(
-        title="",
-        headings=["function", *kinds],
-        left=[True, *(name in _WORDS for name in kinds)],
-        rows=[[f.name, *(text(f) for text in kinds.values())] for f in functions],
-        folds=(0, *(n for n, name in enumerate(kinds, 1) if name in _WORDS)),
-        what="function",
-    )
+    columns = [_NAME, *(kind for kind in kinds if any(map(kind.value, functions)))]
+    table = table_of("", columns, functions, what="function")
     return Document(
         headline=list(map(verbatim, decisions(found))),
         facts=[_file(found), evidence(found)],
@@ -80,17 +74,19 @@ def _often(counted: Counter[str], most: int | None = None) -> str:
     return ", ".join(shown) + (" …" if len(counted) > len(shown) else "")
 
 
-_WORDS = ("helper", "calls", "locked operations")
-_X86: dict[str, Callable[[Function], str]] = {"locked operations": lambda f: _often(f.locked)}
-_ARM64: dict[str, Callable[[Function], str]] = {
-    "helper": lambda f: "yes" if f.contains else "",
-    "calls": lambda f: _often(f.calls + f.libatomic, CALLS_SHOWN),
-    **{
-        form: lambda f, form=form: str(f.lse[form] or "")
+_NAME: Column[Function] = Column("function", lambda f: f.name, text=True, folds=True)
+_X86: list[Column[Function]] = [
+    Column("locked operations", lambda f: _often(f.locked), text=True, folds=True)
+]
+_ARM64: list[Column[Function]] = [
+    Column("helper", lambda f: "yes" if f.contains else "", text=True, folds=True),
+    Column("calls", lambda f: _often(f.calls + f.libatomic, CALLS_SHOWN), text=True, folds=True),
+    *(
+        Column(form, lambda f, form=form: str(f.lse[form] or ""))
         for form in ("store", "load", "swap", "cas")
-    },
-    "LL/SC": lambda f: str(f.llsc or ""),
-}
+    ),
+    Column("LL/SC", lambda f: str(f.llsc or "")),
+]
 
 
 _RUN = {

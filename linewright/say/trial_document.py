@@ -9,11 +9,17 @@ from pathlib import PurePath
 
 from linewright import numbers, policy
 from linewright.records.futex_table import FutexRow
+from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, render_all, said, verbatim
 from linewright.schema import Estimate
-from linewright.trial.interim_analysis import AgainstBaseline, TrialVerdict, fewest_rounds
+from linewright.trial.interim_analysis import (
+    AgainstBaseline,
+    SettingFigures,
+    TrialVerdict,
+    fewest_rounds,
+)
 from linewright.trial.trial_file import ProgramRun, Session
 from linewright.trial.workload_sweep import SweepRun, judgement
 
@@ -140,23 +146,16 @@ def failures(session: Session, samples: Sequence[ProgramRun]) -> list[str]:
 def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdict) -> Document:
     """The decisions, then the figures of each setting, then what limits them."""
     by_name = {c.setting: change_text(c.change_percent) for c in trial.comparisons}
-    rows = [
-        [
-            s.name,
-            str(s.runs),
-            str(s.failed),
-            numbers.quantity(s.median, session.unit),
-            by_name.get(s.name, "baseline" if by_name else ""),
-        ]
-        for s in trial.settings
+    columns: list[Column[SettingFigures]] = [
+        Column("setting", lambda s: s.name, text=True, folds=True),
+        Column("runs", lambda s: str(s.runs)),
+        Column("failed", lambda s: str(s.failed)),
+        Column("median", lambda s: numbers.quantity(s.median, session.unit)),
+        Column("change", lambda s: by_name.get(s.name, "baseline" if by_name else "")),
     ]
-    figures = TextTable(
-        title=f"{PurePath(session.command[0]).name}: {metric_text(session)}",
-        headings=["setting", "runs", "failed", "median", "change"],
-        left=[True, False, False, False, False],
-        rows=rows,
-        notes=[*failures(session, samples), *render_all(limits(session, trial))],
-    )
+    title = f"{PurePath(session.command[0]).name}: {metric_text(session)}"
+    notes = [*failures(session, samples), *render_all(limits(session, trial))]
+    figures = table_of(title, columns, trial.settings, notes=notes)
     return Document(headline=decisions(trial), tables=[figures])
 
 
