@@ -12,6 +12,9 @@ message(STATUS "Linewright: building for ${LW_ARCH}")
 # Line tables are what a backtrace wants; describing every type of a C++ template costs a third of the compiler's time.
 # C keeps it all: the stored interface of the library is compared by its types.
 add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-g1>)
+if(LINEWRIGHT_ONCE)
+  add_compile_options(-g0)
+endif()
 
 # Warnings of our own targets are errors where LINEWRIGHT_WERROR is set; sanitizers reach every target of a preset alike.
 function(lw_own_target target)
@@ -22,6 +25,15 @@ function(lw_own_target target)
   if(LW_ARCH STREQUAL "arm64")
     # Our own objects must hold the forms they name, never a helper call that picks another.
     target_compile_options(${target} PRIVATE -mno-outline-atomics)
+  endif()
+endfunction()
+
+# lw_one_unit(<target> [files that stay alone…]): where everything is compiled once, files that time nothing are compiled as one,
+# and what they include is parsed once. Elsewhere each is alone: an edit compiles little again, and clang-tidy finds them.
+function(lw_one_unit target)
+  if(LINEWRIGHT_ONCE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 if(LINEWRIGHT_SANITIZE)

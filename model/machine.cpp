@@ -69,13 +69,13 @@ std::vector<unsigned> groups(const Json &object, const char *key, unsigned cores
 }
 
 // The constants by their names in machine files. A time's name ends in _ps here and in _ns there.
-struct Row {
+struct Named {
     const char *name;
     std::int64_t Constants::*member;
     std::int64_t low, high;
 };
 
-constexpr Row rows[] = {
+constexpr Named named[] = {
     {"unit_ps", &Constants::unit, 1, longest},
     {"nop_iter_ps", &Constants::nop_iter, 1, longest},
     {"nop_exit_ps", &Constants::nop_exit, 0, longest},
@@ -121,12 +121,12 @@ Constants constants(const Json &object) {
     if (!object.is_object())
         fail("constants", "is not an object");
     Constants read;
-    for (const Row &row : rows)
+    for (const Named &row : named)
         read.*row.member =
             integer(field(object, row.name, "constants"), fmt::format("constants.{}", row.name), row.low, row.high);
-    if (object.size() != std::size(rows))
+    if (object.size() != std::size(named))
         for (const auto &item : object.members())
-            if (std::ranges::none_of(rows, [&](const Row &row) { return item.key == row.name; }))
+            if (std::ranges::none_of(named, [&](const Named &row) { return item.key == row.name; }))
                 fail("constants", fmt::format("unknown constant {}", Json(item.key.substr(0, 60)).dump(-1, true)));
     return read;
 }

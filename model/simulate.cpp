@@ -53,7 +53,7 @@ double jain(const std::vector<std::uint64_t> &ops) {
 }
 
 // Where a window begins decides which of several modes it falls into, so each start has its turn.
-Start start_of(const wire::Cell &cell, unsigned window) {
+Start start_in(const wire::Cell &cell, unsigned window) {
     constexpr Start starts[] = {Start::invalid, Start::timed_dirty, Start::other_dirty, Start::shared};
     return contended(cell) ? starts[window % 4] : Start::invalid;
 }
@@ -231,7 +231,7 @@ Simulated simulate(const Machine &machine, const wire::Cell &cell, const std::ve
         Limits own = limits;
         if ((rare && window % 2 == 0) || !setup.start.empty())
             own.warm_time = 0; // what lasts until the contender comes is a mode of its own
-        add_window(result, run(machine, setup, own, start_of(cell, window), hash(cell.id(), seed + window), effort.checked),
+        add_window(result, run(machine, setup, own, start_in(cell, window), hash(cell.id(), seed + window), effort.checked),
                    limits.batch_ops);
     }
     const double ops = static_cast<double>(std::max<std::uint64_t>(result.thread_ops[0], 1));
