@@ -221,6 +221,10 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     exclusives; ``none``: nothing."""
 
 
+FEWEST_LAUNCHES = 5
+"""Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
+
+
 class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Percentiles with the log-linear histogram that they were read from.
 

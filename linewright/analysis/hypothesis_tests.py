@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from linewright.analysis.contrast import Contrast
+from linewright.schema import FEWEST_LAUNCHES
 
 ALPHA = 0.05
 """Chance of one false claim in one run, over all questions together."""
@@ -28,8 +29,6 @@ operation against operation.  The two looks of a run have the last tenth."""
 IN_SEQUENCE = 0.2
 """Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of
 drift holds only nearly."""
-FEWEST_LAUNCHES = 5
-"""Launches that a claim needs: with fewer, a launch's luck passes for a difference."""
 SAME_ALONE = 0.05
 SAME_CONTENDED = 0.10
 """Relative difference below which two costs are called the same, alone and contended."""

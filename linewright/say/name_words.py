@@ -3,7 +3,7 @@ that programs read becomes English."""
 
 from __future__ import annotations
 
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.schema import FEWEST_LAUNCHES
 
 FEW_LAUNCHES = f"fewer than {FEWEST_LAUNCHES} launches"
 WITHHELD = (
