@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,6 +52,21 @@ CONSOLE["x86_64"], QEMU["x86_64"] = (
 )  # the kernel's name beside Debian's
 
 
+KERNELS = re.compile(r"\[ *\d+\.\d{6}\] .*")
+"""What the kernel itself says on the console, by `printk.time=1`."""
+
+
+def untangled(console: Iterable[bytes]) -> Iterator[str]:
+    """The console's lines: what the kernel says in the middle of a program's line stands before
+    it."""
+    begun = ""
+    for line in console:
+        line = begun + line.decode(errors="replace").replace("\r", "").rstrip("\n")
+        said = KERNELS.search(line)
+        begun = line[: said.start()] if said else ""
+        yield said[0] if said else line
+
+
 class Machine:
     """A booted kernel. `ask` is a request to the module's runner; `log` is everything that the
     console has said, `build_warnings` what the compilers said against the module."""
@@ -79,7 +95,7 @@ class Machine:
         self._archive.flush()
         name, package, machine = QEMU[architecture]
         # Warnings and worse go to the console, and a warning ends the test that caused it.
-        line = f"console={CONSOLE[architecture]} loglevel=5 panic=-1 limit_s=7200 {options}"
+        line = f"console={CONSOLE[architecture]} loglevel=5 printk.time=1 panic=-1 limit_s=7200 {options}"
         words = guest_words(vmlinuz, self._archive.name, line, CPUS, 1024)
         command = [tool(name, package), *machine, *words, *more]
         self.log: list[str] = []
@@ -92,8 +108,8 @@ class Machine:
         self.before = self._until("ready")
 
     def _read(self) -> None:
-        for line in self.process.stdout:
-            self._lines.put(line.decode(errors="replace").replace("\r", "").rstrip("\n"))
+        for line in untangled(self.process.stdout):
+            self._lines.put(line)
         self._lines.put(None)
 
     def _until(self, last: str) -> list[str]:
@@ -125,7 +141,7 @@ class Machine:
         self.process.stdin.write((request.strip() + "\n\n").encode())
         self.process.stdin.flush()
         answer = self._until("done")
-        return [line for line in answer if not re.match(r"\[ *\d+\.\d+\] ", line)]
+        return [line for line in answer if not KERNELS.match(line)]
 
     def ask(self, request: str | dict[str, object]) -> list[str]:
         """The answer to a request, or to all that a cell of `cell()` takes: it is prepared, each
