@@ -459,9 +459,10 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The first 16 hexadecimal digits of the SHA-256 of the probe; empty where `command` is."""
 
     @property
-    def simulated(self) -> bool:
-        """Whether a model made the records."""
-        return self.target.startswith("simulated")
+    def simulated(self) -> str:
+        """The described machine whose model made the records; empty where none did."""
+        kind, _, machine = self.target.partition(":")
+        return machine if kind == "simulated" else ""
 
     @property
     def unit_ns(self) -> float:

@@ -37,6 +37,8 @@ class Target(Protocol):
     """
 
     name: str
+    simulates: bool
+    """Whether a model runs the plans: it takes what time it needs, whatever their windows last."""
 
     def forms(self) -> list[Form]: ...
     def topology(self) -> Topology: ...

@@ -5,15 +5,12 @@ A wing is a folder with a `wing.py` that holds `WING`. Its commands are the modu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-
-from linewright.errors import UserError
 
 PACKAGE = Path(__file__).parent
 
@@ -22,18 +19,36 @@ class TargetKind(Struct, frozen=True):
     """A kind of ``--on`` that a wing brings."""
 
     example: str
-    """How it is written, for refusals."""
+    """How it is written, for help and refusals."""
     opener: str
-    """``MODULE:FUNCTION``, called with what stands behind the first colon."""
+    """``MODULE:FUNCTION``, called with what stands behind the first colon; what it returns has
+    `take_settings` where there are `settings`."""
+    settings: dict[str, str] = {}
+    """What ``--set`` takes there beside a plan's parameters, each with an example."""
+    recorded_as: str = ""
+    """What stands before the first colon in the records' `target`, where that is another word."""
 
 
 class Wing(Struct, frozen=True, kw_only=True):
-    """What one wing brings beside its commands."""
+    """Everything that the core asks of wings, beside their commands. A text names what does it, as
+    ``MODULE:NAME``; empty where a wing does not."""
 
     targets: dict[str, TargetKind] = {}
     """By the part of ``--on`` before the first colon."""
-    services: dict[str, str] = {}
-    """What the core does by a wing where that is present, as ``MODULE:FUNCTION``."""
+    transports: dict[str, str] = {}
+    """Ways to another machine, by the same part: each a `Transport`."""
+    several_machines: str = ""
+    """`measure` with several ``--on``."""
+    page_section: str = ""
+    """Takes the files of a page; returns those that are the wing's, and the section for them."""
+    schemas: str = ""
+    """JSON Schema of what the wing writes, by name."""
+    cell_columns: str = ""
+    """Columns of a table of cells, shown where one of these has such figures."""
+    cell_lines: str = ""
+    """Lines about one cell's figures."""
+    flags: str = ""
+    """What the flags of the wing's records mean, each in a sentence."""
 
 
 @cache
@@ -48,20 +63,24 @@ def targets() -> dict[str, TargetKind]:
     return {scheme: target for wing in wings().values() for scheme, target in wing.targets.items()}
 
 
-def service(name: str, where: str) -> Callable[..., Any]:
-    """The function that a wing brings under a name; UserError where no wing that is present has
-    it."""
-    for function in services(name):
-        return function
-    raise UserError(f"no part of this installation can do this: {name}", where)
+def transports() -> dict[str, Any]:
+    """Every transport of a wing, by its scheme."""
+    return {
+        scheme: load(name) for wing in wings().values() for scheme, name in wing.transports.items()
+    }
 
 
-def services(name: str) -> list[Callable[..., Any]]:
-    """What every wing that is present brings under a name."""
-    return [load(wing.services[name]) for wing in wings().values() if name in wing.services]
+def scheme_of(recorded: str) -> str:
+    """What ``--on`` has before the first colon where records' `target` has this."""
+    return next((s for s, target in targets().items() if target.recorded_as == recorded), recorded)
 
 
-def load(reference: str) -> Callable[..., Any]:
-    """The function that a ``MODULE:FUNCTION`` names."""
+def brought(field: str) -> list[Any]:
+    """What every wing that is present brings in a field of `Wing`."""
+    return [load(name) for wing in wings().values() if (name := getattr(wing, field))]
+
+
+def load(reference: str) -> Any:
+    """What a ``MODULE:NAME`` names."""
     module, _, function = reference.partition(":")
     return getattr(import_module(module), function)

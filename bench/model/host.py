@@ -30,9 +30,8 @@ if BUILT.exists():
 import msgspec  # noqa: E402
 
 from linewright.model import machine_file  # noqa: E402
-from linewright.model.simulator import Simulator  # noqa: E402
+from linewright.model.simulator import Simulator, find_model  # noqa: E402
 from linewright.records import files  # noqa: E402
-from linewright.run.programs import find_model  # noqa: E402
 from linewright.schema import Plan, Record  # noqa: E402
 
 PLACEMENTS = ("same_l3", "other_l3")

@@ -22,8 +22,7 @@ import numpy as np  # noqa: E402
 
 from linewright.model import machine_file  # noqa: E402
 from linewright.model.ensemble import bands, draws  # noqa: E402
-from linewright.model.simulator import Simulator  # noqa: E402
-from linewright.run.programs import find_model  # noqa: E402
+from linewright.model.simulator import Simulator, find_model  # noqa: E402
 from linewright.schema import Cell, Plan  # noqa: E402
 
 DRAWS = 60

@@ -24,8 +24,7 @@ if BUILT.exists():
 from linewright.model import calibration, machine_file, observations  # noqa: E402
 from linewright.model.ensemble import draws  # noqa: E402
 from linewright.model.simulated_target import ModelTarget  # noqa: E402
-from linewright.model.simulator import Simulator  # noqa: E402
-from linewright.run.programs import find_model  # noqa: E402
+from linewright.model.simulator import Simulator, find_model  # noqa: E402
 
 NAME = "arm64-server-2025"
 DRAWS = 200

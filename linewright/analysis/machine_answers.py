@@ -49,7 +49,7 @@ class MachineAnswers:
     @property
     def simulated(self) -> bool:
         """Whether a model made the records."""
-        return self.context is not None and self.context.simulated
+        return self.context is not None and bool(self.context.simulated)
 
     @property
     def published(self) -> bool:

@@ -17,7 +17,6 @@ from linewright.commands import compare as compare_command
 from linewright.commands._options import Only, words_of
 from linewright.commands.show import FormatOption
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError, contradiction
-from linewright.plans.definition import Parameter, values_of
 from linewright.plans.estimate import LAUNCH_S, cells_s
 from linewright.plans.request import (
     DEFAULT_PLAN,
@@ -25,7 +24,6 @@ from linewright.plans.request import (
     OPTIONS,
     Request,
     check_time,
-    is_simulated,
     plan_text,
     request_of,
     resolve,
@@ -33,7 +31,7 @@ from linewright.plans.request import (
 from linewright.records import files as records
 from linewright.run.launches import launch_plans, measured_together
 from linewright.run.probe_questions import digest
-from linewright.run.registry import LocalTarget, open_target
+from linewright.run.registry import LocalTarget, examples, open_target
 from linewright.schema import Context, Plan, Record
 from linewright.show import progress
 from linewright.show.console import note
@@ -44,12 +42,14 @@ if TYPE_CHECKING:
     from linewright.analysis.looks import Looks
 
 ORDER = 10
-OF_MODEL = {
-    "draws": Parameter("draws", "count", None, "draws of the constants", 0, 999_999),
-    "scheduler": Parameter("scheduler", "text", None, "the Dask scheduler that has them run"),
-}
-"""What ``--set`` takes on a simulated machine."""
-
+TARGETS = wings.targets().values()
+SETTINGS_OF_TARGETS = {name: target for target in TARGETS for name in target.settings}
+"""What ``--set`` takes on targets of wings, each with the kind that takes it."""
+_EXAMPLES = "".join(
+    f", on {target.example} {', '.join(target.settings.values())}"
+    for target in TARGETS
+    if target.settings
+)
 
 PlanOption = Annotated[
     str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)
@@ -57,8 +57,7 @@ PlanOption = Annotated[
 OnOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="Where to run: local, ssh://USER@HOST:PORT, 'exec:COMMAND', model:NAME; repeatable "
-        "for several machines.",
+        help=f"Where to run: {', '.join(examples())}; repeatable for several machines.",
         show_default="local",
     ),
 ]
@@ -88,8 +87,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         help="Plan parameter, or precision=2%, cpus=0,2-4 (the timed thread's first), seed=1, "
-        "counters=cycles,task-clock, launch=0, and on a model draws=20, scheduler=tcp://…; "
-        "repeatable.",
+        f"counters=cycles,task-clock, launch=0{_EXAMPLES}; repeatable.",
     ),
 ]
 ResumeOption = Annotated[
@@ -140,15 +138,17 @@ def measure(
             raise UserError(
                 "several machines, one folder", "--on", "name a folder with -o, and no --dry-run"
             )
-        several = wings.service("several machines", "--on")
-        return several(on, out, resume, again, form)
+        several = wings.brought("several_machines")
+        if not several:
+            raise UserError("this installation cannot measure several machines at once", "--on")
+        return several[0](on, out, resume, again, form)
     named = {"--plan": plan if plan is not None or resume is None else _plan_of(resume)}
-    of_model = [pair for pair in settings if _name(pair) in OF_MODEL]
-    of_plan = [pair for pair in settings if _name(pair) not in OF_MODEL]
+    of_target = [pair for pair in settings if _name(pair) in SETTINGS_OF_TARGETS]
+    of_plan = [pair for pair in settings if pair not in of_target]
     request = request_of(words_of({**_of_plan(again), **named, "--set": of_plan}))
     with closing(open_target(on[0] if on else "local")) as target:
-        if of_model:
-            _sweep(target, of_model)
+        if of_target:
+            _set(target, of_target)
         files = (out, resume, dry_run)
         if against is not None and not dry_run:
             return _compared(against, request, target, files, form, again)
@@ -167,16 +167,13 @@ def _with_launch(settings: list[str]) -> list[str]:
     return [*settings, f"launch={number}"]
 
 
-def _sweep(target: Target, asked: list[str]) -> None:
-    """Settings that only a simulated machine has."""
-    if not hasattr(target, "sweep"):
-        raise UserError(
-            f"{target.name} has no constants to draw",
-            f"--set {_name(asked[0])}",
-            "allowed with --on model:NAME",
-        )
-    values = values_of(OF_MODEL.values(), asked, "a model")
-    target.sweep(values["draws"], values["scheduler"])
+def _set(target: Target, asked: list[str]) -> None:
+    """Settings that only one kind of target has."""
+    if not hasattr(target, "take_settings"):
+        name = _name(asked[0])
+        allowed = f"allowed with --on {SETTINGS_OF_TARGETS[name].example}"
+        raise UserError(f"{target.name} has no {name}", f"--set {name}", allowed)
+    target.take_settings(asked)
 
 
 def _on_one(
@@ -206,10 +203,10 @@ def _on_one(
         done = looks.done if looks is not None else set()
         done |= measured_together(chosen, kept.records, done)
         launches = launch_plans(chosen, done)
-        if not is_simulated(target.name):
+        if not target.simulates:
             check_time(sum(LAUNCH_S + cells_s(launch, launch.cells) for launch in launches), chosen)
         if dry_run:
-            return _describe(chosen, launches, done, target.name)
+            return _describe(chosen, launches, done, target)
         if not launches:
             note(f"{resume} is complete: nothing left to measure")
             _show(kept.contexts, kept.records, form)
@@ -222,7 +219,7 @@ def _on_one(
 
 def _looks(plan: Plan, target: Target) -> Looks | None:
     """What ends comparisons early, where the plan asks for it; a simulation takes its own time."""
-    if not plan.looks or is_simulated(target.name):
+    if not plan.looks or target.simulates:
         return None
     from linewright.analysis.looks import Looks  # imports NumPy, which takes longer than a refusal
 
@@ -334,7 +331,7 @@ def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
             )
 
 
-def _describe(plan: Plan, launches: list[Plan], done: Done, on: str) -> int:
+def _describe(plan: Plan, launches: list[Plan], done: Done, on: Target) -> int:
     for line in plan_text(plan, on):
         print(line)
     if done:
@@ -357,7 +354,7 @@ def _run(
     again: dict[str, object],
 ) -> int:
     """Run, keep every record as it comes, and show what there is, also when the run stops early."""
-    for line in plan_text(plan, target.name):
+    for line in plan_text(plan, target):
         note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None
@@ -365,7 +362,7 @@ def _run(
     if isinstance(target, LocalTarget):
         made_by = {"command": shlex.join(_command(again)), "program": digest(target.probe_path)}
     # A simulation takes what it takes.
-    budget_s = math.inf if is_simulated(target.name) else plan.budget_s
+    budget_s = math.inf if target.simulates else plan.budget_s
     done, looks = beyond
     with progress.display(launches, budget_s) as shown:
         try:

@@ -38,12 +38,13 @@ def plans(
         print_json(entries) if as_json else _print_list(entries)
         return DONE
     built_in = registry.find(name, "plans")
-    plan = resolve(Request(plan=built_in.name), open_target("local"))
+    target = open_target("local")
+    plan = resolve(Request(plan=built_in.name), target)
     if as_json:
         print_json(plan)
         return DONE
     print(f"{built_in.name}: {built_in.summary}")
-    for line in plan_text(plan):
+    for line in plan_text(plan, target):
         print(line)
     print("parameters (--set name=value):")
     for parameter in built_in.parameters:

@@ -20,15 +20,15 @@ def schema(
     shape: Annotated[
         str | None,
         typer.Argument(
-            help="plan, context, record, trial, trial_run, find or find_line; all of them "
-            "without it.",
+            help="plan, context, record, trial, trial_run, or what a wing writes, such as "
+            "find_line; all of them without it.",
             show_default=False,
         ),
     ] = None,
 ) -> int:
     """Print the JSON Schema of a shape, for tools that read or write our files."""
     known = schemas() | trial_schemas()
-    for of_wing in wings.services("schemas"):
+    for of_wing in wings.brought("schemas"):
         known |= of_wing()
     print_json(known if shape is None else known[choice("shape", shape, "schema", known)])
     return DONE

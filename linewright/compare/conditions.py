@@ -67,8 +67,8 @@ def _text(context: Context, field: str) -> str:
 def simulated(contexts: Iterable[Context]) -> bool:
     """Whether a model made every launch: a seed gives the same result, so that launches bring no
     luck."""
-    targets = [context.target for context in contexts]
-    return bool(targets) and all(target.startswith("simulated:") for target in targets)
+    made_by = [context.simulated for context in contexts]
+    return bool(made_by) and all(made_by)
 
 
 def differences(before: Iterable[Context], after: Iterable[Context]) -> list[ConditionDifference]:

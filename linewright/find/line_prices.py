@@ -176,11 +176,11 @@ def from_files(
         contexts += some
         records += more
     here = [c for c in contexts if c.cpu_model == cpu_model]
-    models = [c for c in contexts if named and not here and c.target.startswith("simulated:")]
+    models = [c for c in contexts if named and not here and c.simulated]
     known = {c.context_id for c in here or models}
     prices = Prices(here or models, [r for r in records if r.context_id in known])
     if models:
-        return _of_a_model(prices, sorted({c.target.removeprefix("simulated:") for c in models}))
+        return _of_a_model(prices, sorted({c.simulated for c in models}))
     if here:
         return prices, ""
     few = len(files_read) <= MOST_NAMED

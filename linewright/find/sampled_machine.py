@@ -20,7 +20,9 @@ from linewright.find.mapped_files import Files, RemoteFiles
 from linewright.find.space import Spaces
 from linewright.run import probe_questions
 from linewright.run.place import open_place
-from linewright.run.programs import find_preload, find_sampler
+from linewright.run.programs import find_preload, finder
+
+find_sampler = finder("linewright-find", "find")
 
 
 class SamplerPlace:

@@ -3,8 +3,6 @@
 from linewright.wings import Wing
 
 WING = Wing(
-    services={
-        "page section": "linewright.find.page_section:section",
-        "schemas": "linewright.find.sharing_schema:schemas",
-    }
+    page_section="linewright.find.page_section:section",
+    schemas="linewright.find.sharing_schema:schemas",
 )

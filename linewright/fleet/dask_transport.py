@@ -54,9 +54,6 @@ class DaskTransport(Transport):
         self.words = [sys.executable, "-m", __name__, scheduler, worker]
 
 
-TRANSPORT = ("dask", DaskTransport)
-
-
 # ---- what runs on a worker: run as a program, this module's functions are sent by value ----------
 
 

@@ -4,8 +4,6 @@ cluster as machines."""
 from linewright.wings import Wing
 
 WING = Wing(
-    services={
-        "several machines": "linewright.fleet.several_machines:measure_and_show",
-        "transport": "linewright.fleet.dask_transport:TRANSPORT",
-    }
+    several_machines="linewright.fleet.several_machines:measure_and_show",
+    transports={"dask": "linewright.fleet.dask_transport:DaskTransport"},
 )

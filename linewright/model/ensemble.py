@@ -15,8 +15,7 @@ from msgspec import Struct
 from linewright.forms import made_of
 from linewright.model import machine_file
 from linewright.model.machine_file import Constant, Machine, resolve
-from linewright.model.simulator import Figures, Simulator
-from linewright.run.programs import find_model
+from linewright.model.simulator import Figures, Simulator, find_model
 from linewright.schema import Cell, Plan, Situation
 
 DRAWS = 20

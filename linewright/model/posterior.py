@@ -21,8 +21,7 @@ from linewright.model.calibration import (
 )
 from linewright.model.machine_file import Machine
 from linewright.model.observations import Observation
-from linewright.model.simulator import Simulator
-from linewright.run.programs import find_model
+from linewright.model.simulator import Simulator, find_model
 
 DROPPED = 0.4
 """Share of a walker's steps that are its beginning, and forgotten."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -22,15 +22,20 @@ from linewright.model.ensemble import (
     run_sweep,
 )
 from linewright.model.machine_file import Machine, need
+from linewright.model.simulator import MODEL, find_model
+from linewright.plans.definition import Parameter, values_of
 from linewright.run.interrupts import Interrupts
 from linewright.run.launches import launch_plans, launch_program
-from linewright.run.programs import MODEL, find_model
 from linewright.run.registry import ProgramTarget
 from linewright.schema import Cell, Plan, Record
 from linewright.show.console import note, remark
 from linewright.target import Done, Event
 
 HARNESSES = ("probe", "published")
+SETTINGS = (
+    Parameter("draws", "count", None, "draws of the constants", 0, 999_999),
+    Parameter("scheduler", "text", None, "the Dask scheduler that has them run"),
+)
 LEAST_DRAWS = 20
 SAID = 0.25
 """Share of a figure by which the model must have missed cells like those of a plan for a run to say
@@ -42,6 +47,8 @@ draws."""
 
 class ModelTarget(ProgramTarget):
     """A described machine, by running linewright-model on it."""
+
+    simulates = True
 
     def __init__(self, machine: Machine, harness: str = "probe") -> None:
         self.machine = machine
@@ -76,9 +83,10 @@ class ModelTarget(ProgramTarget):
         for line in story.limits(self.machine, plan.cells, SAID):
             note(line)
 
-    def sweep(self, draws: int | None, scheduler: str | None) -> None:
-        """How many draws of the constants bands come from, and the Dask scheduler that has them
-        run; None as it is."""
+    def take_settings(self, pairs: Sequence[str]) -> None:
+        """What ``--set`` says of the draws of the constants that bands come from."""
+        values = values_of(SETTINGS, pairs, "a model")
+        draws, scheduler = values["draws"], values["scheduler"]
         least = f"at least {LEAST_DRAWS}: percentiles are read from them"
         need(draws is None or draws >= LEAST_DRAWS, f"{draws} draws", "--set draws", least)
         if scheduler is not None:

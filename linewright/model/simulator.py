@@ -13,7 +13,11 @@ from msgspec import Struct
 from linewright.errors import RunError, UserError
 from linewright.run.probe_questions import error_text, exit_text
 from linewright.run.process import end, start
+from linewright.run.programs import finder
 from linewright.schema import Plan
+
+MODEL = "linewright-model"
+find_model = finder(MODEL, "model")
 
 
 class Figures(Struct, frozen=True):

@@ -11,18 +11,12 @@ import msgspec
 from linewright import numbers
 from linewright.errors import UserError
 from linewright.model import machine_file
+from linewright.model.drawn_figures import PHASES
 from linewright.model.ensemble import misses_of
 from linewright.model.machine_file import Machine
 from linewright.model.simulator import Simulator
 from linewright.schema import Cell, Plan, Record
 
-PHASES = {
-    "work": "in the work and the loop around the operation",
-    "wait_for_home": "waiting for the line's home to take up its request",
-    "wait_for_snoop": "waiting for the line: look-up, snoop and data",
-    "execute": "executing the operation",
-    "retry": "in attempts that failed",
-}
 SMALL_SHARE = 0.01
 """Share of the time below which a phase is not mentioned, and of the answer below which a constant
 is not."""

@@ -1,7 +1,17 @@
-"""What `model` brings: simulated machines as targets, and the commands about them."""
+"""What `model` brings: simulated machines as targets, their figures, and commands about them."""
 
 from linewright.wings import TargetKind, Wing
 
 WING = Wing(
-    targets={"model": TargetKind("model:NAME", "linewright.model.simulated_target:open_model")}
+    targets={
+        "model": TargetKind(
+            "model:NAME",
+            "linewright.model.simulated_target:open_model",
+            settings={"draws": "draws=20", "scheduler": "scheduler=tcp://…"},
+            recorded_as="simulated",
+        )
+    },
+    cell_columns="linewright.model.drawn_figures:COLUMNS",
+    cell_lines="linewright.model.drawn_figures:lines",
+    flags="linewright.model.drawn_figures:FLAGS",
 )

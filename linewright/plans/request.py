@@ -163,18 +163,12 @@ def check_time(needed_s: float, plan: Plan) -> None:
         raise UserError(f"plan {plan.name} {needed}", f"--budget {plan.budget_s:g}s", allowed)
 
 
-def is_simulated(target: str) -> bool:
-    """Whether a target of this name is a model: it takes what time it needs, whatever the plan's
-    windows last."""
-    return target.startswith("model:")
-
-
-def plan_text(plan: Plan, target: str = "local") -> list[str]:
+def plan_text(plan: Plan, target: Target) -> list[str]:
     """A plan's size, times and precision on a target, in two lines; a simulation has no times."""
     launches = f", each in {plan.launches} launches" if plan.launches > 1 else ""
     size = f"plan {plan.name}: {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}{launches}"
-    if is_simulated(target):
-        return [f"{size}, simulated by {target}"]
+    if target.simulates:
+        return [f"{size}, simulated by {target.name}"]
     return [
         size,
         f"at least {duration_text(estimate_s(plan))}, at most about {duration_text(plan.budget_s)} "

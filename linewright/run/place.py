@@ -306,7 +306,7 @@ def open_place(on: str | None, shell: bool = True) -> Place:
 
 def transports() -> dict[str, Callable[[str], Transport]]:
     """Ways to another machine, by the part of ``--on`` before the first colon."""
-    return {"ssh": Ssh, "exec": Transport, **dict(wings.services("transport"))}
+    return {"ssh": Ssh, "exec": Transport, **wings.transports()}
 
 
 def _reach(transport: Transport, shell: bool) -> Place:

@@ -1,5 +1,5 @@
-"""Finding the programs that the command runs: linewright-probe, which measures, -model, -workload
-and -torture."""
+"""Finding the programs that the command runs: linewright-probe, which measures, -workload and
+-torture; a wing adds its own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from linewright.errors import UserError
 NAME = "linewright-probe"
 WORKLOAD = "linewright-workload"
 TORTURE = "linewright-torture"
-SAMPLER = "linewright-find"
-MODEL = "linewright-model"
 AUDIT = "liblinewright_audit.so"
 
 
-def _finder(name: str, room: str) -> Callable[..., Path]:
+def finder(name: str, room: str) -> Callable[..., Path]:
     """How a program is found: the environment names it (``LINEWRIGHT_`` and its own name, such as
     ``LINEWRIGHT_PROBE``), it is installed, or it was built in this checkout. Called with an
     architecture, it finds the static program of that one, which ``LINEWRIGHT_PROBE_ARM64`` names;
@@ -28,16 +26,14 @@ def _finder(name: str, room: str) -> Callable[..., Path]:
     return lambda arch="": _find(name, variable, room, arch)
 
 
-find_probe = _finder(NAME, "probe")
-find_workload = _finder(WORKLOAD, "workload")
-find_torture = _finder(TORTURE, "torture")
-find_sampler = _finder(SAMPLER, "find")
-find_model = _finder(MODEL, "model")
+find_probe = finder(NAME, "probe")
+find_workload = finder(WORKLOAD, "workload")
+find_torture = finder(TORTURE, "torture")
 
 
 def find_preload(part: str, arch: str = "") -> Path:
-    """A library that `linewright find` loads into programs, ``timer`` or ``heap``, or the
-    emulator's plugin ``exact``."""
+    """A library that is loaded into a user's program, ``timer`` or ``heap``, or the emulator's
+    plugin ``exact``."""
     name, variable = f"liblinewright_find_{part}.so", f"LINEWRIGHT_FIND_{part.upper()}_LIBRARY"
     return _find(name, variable, "find", arch)
 

@@ -23,6 +23,8 @@ from linewright.target import Done, Event, Target
 class ProgramTarget:
     """A program that answers as the probe does, as a target; each question is asked once."""
 
+    simulates = False
+
     def __init__(
         self,
         name: str,
@@ -75,6 +77,12 @@ class LocalTarget(ProbeTarget):
         super().__init__(Place(probe_path=self.probe_path))
 
 
+def examples() -> list[str]:
+    """How each kind of target is written."""
+    of_wings = [target.example for target in wings.targets().values()]
+    return ["local", "ssh://USER@HOST:PORT", "'exec:COMMAND'", *of_wings]
+
+
 def open_target(name: str) -> Target:
     """The target that ``--on`` names."""
     scheme, _, rest = name.partition(":")
@@ -86,7 +94,5 @@ def open_target(name: str) -> Target:
         return ProbeTarget(open_place(name, shell=False))
     brought = wings.targets()
     if scheme not in brought:
-        examples = ["local", "ssh://USER@HOST:PORT", "'exec:COMMAND'"]
-        examples += [target.example for target in brought.values()]
-        raise UserError(f"no target {name!r}", "--on", f"allowed: {', '.join(examples)}")
+        raise UserError(f"no target {name!r}", "--on", f"allowed: {', '.join(examples())}")
     return wings.load(brought[scheme].opener)(rest)

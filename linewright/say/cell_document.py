@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from linewright import numbers
+from linewright import numbers, wings
 from linewright.analysis.control import floors, noise_group_of
 from linewright.analysis.findings import findings
 from linewright.analysis.hypothesis_tests import Judgement
@@ -22,8 +22,6 @@ from linewright.schema import Context, Record
 
 MOST_LAUNCHES = 40
 """Launches that get a line each; of more, the first and the last."""
-PHASES = ("work", "wait_for_home", "wait_for_snoop", "execute", "retry")
-"""Where a simulated operation's time goes; docs/guide/model.md says what each is."""
 
 
 def _median(values: Sequence[float]) -> str:
@@ -65,7 +63,7 @@ def document(
         notes=[
             *([f"{more} more launches between these."] if more > 0 else []),
             *_windows(records),
-            *_simulated(summary),
+            *(line for lines in wings.brought("cell_lines") for line in lines(summary)),
             *_modes(summary),
             *_control(summary, every),
             *(f"{flag}: {explain(flag)}" for flag in summary.flags),
@@ -132,30 +130,6 @@ def _windows(records: Sequence[Record]) -> Iterator[str]:
             f"All windows: least {p[0]}, quarter {p[1]}, middle {p[2]}, three quarters {p[3]}, "
             f"most {p[4]} ns."
         )
-
-
-def _simulated(summary: Summary) -> list[str]:
-    m = summary.metrics
-    if "p05_ns" not in m:
-        return []
-    parts = ", ".join(
-        f"{in_english(name)} {numbers.cost(m[f'{name}_ns'])}"
-        for name in PHASES
-        if f"{name}_ns" in m
-    )
-    lines = [
-        f"Over draws of the machine's constants: {numbers.cost(m['p05_ns'])} to "
-        f"{numbers.cost(m['p95_ns'])} ns (5th to 95th"
-        f" percentile), middle {numbers.cost(m['p50_ns'])}."
-    ]
-    if parts:
-        lines.append(f"An operation's ns: {parts}.")
-    if "calibrated_distance" in m:
-        lines.append(
-            f"The nearest cell that the constants were fitted to is {m['calibrated_distance']:.1f} "
-            "away (doublings of work, spacing or threads; 4 for another form or contention)."
-        )
-    return lines
 
 
 def _modes(s: Summary) -> Iterator[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from linewright import numbers
+from linewright import numbers, wings
 from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.cell_names import unique_labels
@@ -73,8 +73,7 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
         ]
         without = [verbatim(line) for _, line in lacking(own)]
         answers.append(Document(facts=describe(m.contexts), tables=tables, limits=without))
-    columns = (*_FIGURES, *(_DRAWS if any(map(_drawn, summaries)) else ()), *_MORE)
-    said = [*(legend(columns) if plain else []), *flags.explained()]
+    said = [*(legend(_columns(summaries)) if plain else []), *flags.explained()]
     sentences = [verbatim(text) for text in verdict(summaries, contexts)]
     return [*answers, Document(facts=said, limits=sentences)]
 
@@ -134,26 +133,6 @@ _FIGURES: tuple[Column[Summary], ...] = (
     ),
     Column("±", lambda s: _half_width(s.exposed)),
 )
-_DRAWS: tuple[Column[Summary], ...] = (
-    Column(
-        "draws 5 %",
-        lambda s: numbers.figure(s.metrics.get("p05_ns")),
-        meaning="5th percentile over draws of the simulated machine's constants.",
-    ),
-    Column("50 %", lambda s: numbers.figure(s.metrics.get("p50_ns"))),
-    Column(
-        "95 %",
-        lambda s: numbers.figure(s.metrics.get("p95_ns")),
-        meaning="95th percentile over these draws.",
-    ),
-    Column(
-        "away",
-        lambda s: "" if (d := s.metrics.get("calibrated_distance")) is None else f"{d:.1f}",
-        meaning="distance to the nearest cell that the constants were fitted to, in doublings of"
-        " work, spacing or threads.",
-    ),
-)
-"""Columns of simulated cells only."""
 _MORE: tuple[Column[Summary], ...] = (
     Column("p99", _percentile("p99_ns"), spare=True),
     Column(
@@ -172,9 +151,11 @@ _MORE: tuple[Column[Summary], ...] = (
 )
 
 
-def _drawn(s: Summary) -> bool:
-    """Whether a cell was simulated, with percentiles over draws of the machine's constants."""
-    return "p05_ns" in s.metrics
+def _columns(summaries: Sequence[Summary]) -> list[Column[Summary]]:
+    """The columns of cells, with those of wings that one of these has a figure for."""
+    of_wings = [column for columns in wings.brought("cell_columns") for column in columns]
+    shown = [column for column in of_wings if any(map(column.value, summaries))]
+    return [*_FIGURES, *shown, *_MORE]
 
 
 def _operations(summaries: Sequence[Summary], flags: FlagLetters) -> list[TextTable]:
@@ -210,9 +191,7 @@ def _operation(operation: str, own: Sequence[Summary], flags: FlagLetters) -> Te
     rows = sorted(own, key=order)
     columns = [
         Column("form", name, text=True, folds=True),
-        *_FIGURES,
-        *(_DRAWS if any(map(_drawn, own)) else ()),
-        *_MORE,
+        *_columns(own),
         Column("", flags.of, text=True),
     ]
     once = "round trip, two handoffs" if operation == "handoff" else "operation"

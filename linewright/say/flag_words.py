@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linewright import wings
 from linewright.say.name_words import FEW_LAUNCHES, in_english
 
 MEANING: dict[str, str] = {
@@ -31,12 +32,6 @@ MEANING: dict[str, str] = {
     "placebo_differs": "The placebo differs from no contender: SMT, frequency or power effects are"
     " in the contended figures too.",
     "coarse_clock": "A batch lasts fewer than 100 ticks of the clock: percentiles are quantised.",
-    "simulated": "Simulated on a described machine: what the model says, and no measurement.",
-    "starved": "Simulated, and in at least one window a thread got hardly any operation done while "
-    "the window waited for it.",
-    "bounds_only": "Simulated on a machine that is not calibrated: two bounds, and no time.",
-    "edited": "Simulated on a machine whose file was changed after its calibration: a prediction "
-    "for a machine that was never measured.",
     "no_context": "The file has no context line for this cell: machine and clock are unknown.",
 }
 """Every flag that analysis adds, with its sentence; records bring the probe's own beside these."""
@@ -44,4 +39,7 @@ MEANING: dict[str, str] = {
 
 def explain(flag: str) -> str:
     """The sentence for a flag; the probe's own flags are explained in docs/reference/records.md."""
-    return MEANING.get(flag, f"{in_english(flag)}: see docs/reference/records.md.")
+    for known in (MEANING, *wings.brought("flags")):
+        if flag in known:
+            return known[flag]
+    return f"{in_english(flag)}: see docs/reference/records.md."

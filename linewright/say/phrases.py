@@ -7,7 +7,7 @@ import math
 import shlex
 from collections.abc import Iterable, Sequence
 
-from linewright import numbers, plans
+from linewright import numbers, plans, wings
 from linewright.analysis.crossovers import Crossover
 from linewright.analysis.findings import Alternative, Finding, Point
 from linewright.analysis.hypothesis_tests import (
@@ -51,7 +51,7 @@ def measure_on(contexts: Sequence[Context]) -> str:
     if target in ("", "local", "published"):
         return "linewright measure"
     kind, _, rest = target.partition(":")
-    where = shlex.quote(f"model:{rest}" if kind == "simulated" else target)
+    where = shlex.quote(f"{wings.scheme_of(kind)}:{rest}")
     return f"linewright measure --on {where}"
 
 

@@ -88,9 +88,8 @@ def _fitted(
     """The machine with constants fitted to observations, and the report. `steps` are the chain's,
     of which half of the walkers are simulated at once, in `parts`."""
     from linewright.model import calibration, calibration_report, posterior
-    from linewright.model.simulator import Simulator
+    from linewright.model.simulator import Simulator, find_model
     from linewright.records import select
-    from linewright.run.programs import find_model
 
     program = find_model()
     with Simulator(program, windows=6, ops=1000) as simulator:

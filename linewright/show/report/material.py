@@ -113,7 +113,7 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
     runs: dict[str, list[list[_Part]]] = {}
     archive = _Archive()
     paths, of_wings, others = list(dict.fromkeys(paths)), [], []
-    for section in wings.services("page section"):
+    for section in wings.brought("page_section"):
         taken, made = section(paths)
         others += taken
         of_wings += [made] if made else []

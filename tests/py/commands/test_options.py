@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from linewright.run.programs import find_model, find_sampler, find_workload
+from linewright.find.sampled_machine import find_sampler
+from linewright.model.simulator import find_model
+from linewright.run.programs import find_workload
 from linewright.say.phrases import plan_named
 from linewright.schema import Context, Record
 from linewright.trial import workload_sweep

@@ -18,10 +18,9 @@ from linewright.model.calibration import ConstantsFit, correlated
 from linewright.model.machine_file import resolve
 from linewright.model.observations import Observation
 from linewright.model.simulated_target import ModelTarget
-from linewright.model.simulator import Simulator
+from linewright.model.simulator import Simulator, find_model
 from linewright.records.files import decode_line
 from linewright.records.published_tables import COLUMNS
-from linewright.run.programs import find_model
 from linewright.schema import Cell, Record
 from support.model import CALIBRATED, mangled, refusal
 from support.places import DATA

@@ -15,8 +15,7 @@ import pytest
 from linewright.cli import main
 from linewright.model import calibration, ensemble, machine_file, story
 from linewright.model.machine_file import edited, parse, to_toml
-from linewright.model.simulator import Figures, Simulator
-from linewright.run.programs import find_model
+from linewright.model.simulator import Figures, Simulator, find_model
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
 from support.places import ROOT

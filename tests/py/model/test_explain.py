@@ -12,8 +12,7 @@ import pytest
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file, story
-from linewright.model.simulator import Simulator
-from linewright.run.programs import find_model
+from linewright.model.simulator import Simulator, find_model
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
 

@@ -11,8 +11,7 @@ import pytest
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.machine_file import parse, resolve, to_toml
-from linewright.model.simulator import Simulator
-from linewright.run.programs import find_model
+from linewright.model.simulator import Simulator, find_model
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED, mangled, refusal
 

@@ -13,8 +13,7 @@ from linewright.cli import main
 from linewright.model import machine_file
 from linewright.model.constants import KINDS
 from linewright.model.machine_file import parse, resolve
-from linewright.model.simulator import Simulator
-from linewright.run.programs import find_model
+from linewright.model.simulator import Simulator, find_model
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
 

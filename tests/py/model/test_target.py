@@ -15,9 +15,8 @@ from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.ensemble import Sweep, bands, draws, orderings, run_sweep, simulate
 from linewright.model.simulated_target import ModelTarget, bounds_only, ordering_text
-from linewright.model.simulator import Figures, Simulator
+from linewright.model.simulator import Figures, Simulator, find_model
 from linewright.records.files import decode_line
-from linewright.run.programs import find_model
 from linewright.run.registry import open_target
 from linewright.schema import Cell, Context, Plan, Record
 from support.model import CALIBRATED

@@ -4,6 +4,7 @@ have."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from linewright.run.programs import find_probe
 from linewright.wings import PACKAGE, wings
@@ -69,6 +71,31 @@ def test_the_core_works_without_wings(command, gone: list[str], tmp_path: Path):
         assert done.returncode == 0, (arguments, done.stderr)
     for missing in filter(None, map(COMMANDS.get, gone)):
         assert "No such command" in command(gone, missing).stderr
+
+
+def test_the_core_names_no_wing():
+    """Neither a module of a wing nor what stands before the colon of its targets."""
+    schemes = [scheme for wing in wings().values() for scheme in (*wing.targets, *wing.transports)]
+    named = re.compile(rf"linewright\.({'|'.join(wings())})\b|\b({'|'.join(schemes)}):[A-Z{{]")
+    core = [
+        path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in wings()
+    ]
+    found = {path.name: match[0] for path in core if (match := named.search(path.read_text()))}
+    assert len(core) > 100 and not found
+
+
+def test_figures_of_a_simulation_are_shown_by_its_wing(command, tmp_path: Path):
+    rows = [
+        replace(row, metrics={"p05_ns": 8.0, "p50_ns": 9.0, "p95_ns": 11.0}, flags=["edited"])
+        for row in launches(cell("stadd"), 10.0, np.random.default_rng(1), between=0.005)
+    ]
+    contexts = [context(context_id=i) for i in dict.fromkeys(r.context_id for r in rows)]
+    write(tmp_path / "run.jsonl", contexts, rows)
+    shown = command([], "show", "--all", "run.jsonl").stdout
+    assert "draws 5 %" in shown and "changed after its calibration" in shown
+    shutil.rmtree(tmp_path / "linewright" / "model")
+    shown = command([], "show", "--all", "run.jsonl").stdout
+    assert "stadd" in shown and "draws" not in shown and "calibration" not in shown
 
 
 def test_what_a_missing_wing_brings_is_refused_in_one_line(command):

@@ -1,0 +1,74 @@
+"""Figures that only simulated cells have: columns of a table, lines about one cell, and what their
+flags mean."""
+
+from __future__ import annotations
+
+from linewright import numbers
+from linewright.analysis.summary import Summary
+from linewright.say.columns import Column
+from linewright.say.name_words import in_english
+
+PHASES = {
+    "work": "in the work and the loop around the operation",
+    "wait_for_home": "waiting for the line's home to take up its request",
+    "wait_for_snoop": "waiting for the line: look-up, snoop and data",
+    "execute": "executing the operation",
+    "retry": "in attempts that failed",
+}
+"""What an operation's time goes to; docs/guide/model.md says more of each."""
+COLUMNS: tuple[Column[Summary], ...] = (
+    Column(
+        "draws 5 %",
+        lambda s: _figure(s, "p05_ns"),
+        meaning="5th percentile over draws of the simulated machine's constants.",
+    ),
+    Column("50 %", lambda s: _figure(s, "p50_ns")),
+    Column(
+        "95 %",
+        lambda s: _figure(s, "p95_ns"),
+        meaning="95th percentile over these draws.",
+    ),
+    Column(
+        "away",
+        lambda s: "" if (d := s.metrics.get("calibrated_distance")) is None else f"{d:.1f}",
+        meaning="distance to the nearest cell that the constants were fitted to, in doublings of"
+        " work, spacing or threads.",
+    ),
+)
+FLAGS = {
+    "simulated": "Simulated on a described machine: what the model says, and no measurement.",
+    "starved": "Simulated, and in at least one window a thread got hardly any operation done while "
+    "the window waited for it.",
+    "bounds_only": "Simulated on a machine that is not calibrated: two bounds, and no time.",
+    "edited": "Simulated on a machine whose file was changed after its calibration: a prediction "
+    "for a machine that was never measured.",
+}
+
+
+def _figure(summary: Summary, name: str) -> str:
+    return numbers.figure(summary.metrics[name]) if name in summary.metrics else ""
+
+
+def lines(summary: Summary) -> list[str]:
+    """The range over draws, where an operation's time goes, and how far the fit is away."""
+    m = summary.metrics
+    if "p05_ns" not in m:
+        return []
+    parts = ", ".join(
+        f"{in_english(name)} {numbers.cost(m[f'{name}_ns'])}"
+        for name in PHASES
+        if f"{name}_ns" in m
+    )
+    said = [
+        f"Over draws of the machine's constants: {numbers.cost(m['p05_ns'])} to "
+        f"{numbers.cost(m['p95_ns'])} ns (5th to 95th"
+        f" percentile), middle {numbers.cost(m['p50_ns'])}."
+    ]
+    if parts:
+        said.append(f"An operation's ns: {parts}.")
+    if "calibrated_distance" in m:
+        said.append(
+            f"The nearest cell that the constants were fitted to is {m['calibrated_distance']:.1f} "
+            "away (doublings of work, spacing or threads; 4 for another form or contention)."
+        )
+    return said
