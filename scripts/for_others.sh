@@ -4,12 +4,12 @@
 set -euo pipefail
 
 arch=${1:?usage: for_others.sh ARCH}
-paths=(probe/linewright-probe workload/linewright-workload find/linewright-find find/liblinewright_find_{timer,heap}.so)
+paths=(probe/linewright-probe workload/linewright-workload find/linewright-find find/liblinewright_find_{timer,heap}.so src/liblinewright-rwlock.so)
 [[ $arch != arm64 ]] || paths+=(src/outline/liblinewright_audit.so)
 for path in "${paths[@]}"; do
     file=${path##*/}
     case $file in
-        lib*.so) target=${file#lib} target=${target%.so} name=${file%.so}-$arch.so ;;
+        lib*.so) target=${file#lib} target=${target%.so} target=${target//-/_} name=${file%.so}-$arch.so ;;
         *) target=$file name=$file-$arch ;;
     esac
     echo "$target $name $path"

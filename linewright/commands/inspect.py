@@ -1,5 +1,5 @@
-"""`linewright inspect`: the atomics of a program or library, and how much of them can be
-switched."""
+"""`linewright inspect`: the atomics and the readers-writer locks of a program or library, and how
+much of them can be switched."""
 
 from __future__ import annotations
 
@@ -26,29 +26,28 @@ def inspect(
     ],
     as_json: AsJson = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Every function, in the file's order.")
-    ] = False,
-    with_libraries: Annotated[
         bool,
         typer.Option(
-            "--with-libraries",
-            help="One line for each library that is loaded with it, too (LD_LIBRARY_PATH counts).",
+            "--all",
+            help="Every function, in the file's order, and one line for each library that is "
+            "loaded with it (LD_LIBRARY_PATH counts).",
         ),
     ] = False,
 ) -> int:
-    """Say which atomic operations of a program or library can be switched, and list them by
-    function."""
-    from linewright.elf import libraries
+    """Say which atomic operations and readers-writer locks of a program or library can be switched,
+    and list the atomics by function."""
+    from linewright.elf import libraries, lock_calls
     from linewright.elf.inspection import inspect as look
     from linewright.say import inspection_document
     from linewright.show.text_tables import print_tables
 
     found = look(path)
-    needed = libraries.closure(path) if with_libraries else libraries.LoadedLibraries((), ())
+    locks = lock_calls.of_program(path)
+    needed = libraries.closure(path) if every else libraries.LoadedLibraries((), ())
     others = [look(library) for library in needed.objects]
     if as_json:
-        data = inspection_document.for_programs(found)
-        if with_libraries:
+        data = inspection_document.for_programs(found) | {"locks": locks}
+        if every:
             data |= {
                 "libraries": [inspection_document.for_programs(other) for other in others],
                 "missing_libraries": list(needed.missing),
@@ -56,9 +55,9 @@ def inspect(
         print_json(data)
         return DONE
     console = console_for(sys.stdout)
-    said = inspection_document.document(found, every)
+    said = inspection_document.document(found, locks, every)
     print_tables(said, console, f"inspect {found.image.path}", every)
-    if with_libraries:
+    if every:
         said = inspection_document.of_libraries([found, *others], needed.missing)
         print_tables(said, console, "inspect")
     return DONE

@@ -1,4 +1,5 @@
-"""`linewright run`: a program as it is, with its outlined atomics switched."""
+"""`linewright run`: a program as it is, with its outlined atomics switched or its readers-writer
+locks replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from linewright import policy
 from linewright.commands._options import ProgramArgument, become
 from linewright.say.switch_words import problem_text
 from linewright.show.console import note
-from linewright.trial import switching
+from linewright.trial import interposed_locks, switching
 
 ORDER = 70
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -21,26 +22,53 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 def run(
     command: ProgramArgument,
     atomics: Annotated[
-        str, typer.Option(help="The setting, as in LINEWRIGHT_ATOMICS.")
-    ] = "prefetch",
+        str | None,
+        typer.Option(
+            help="arm64: the setting, as in LINEWRIGHT_ATOMICS.",
+            show_default="prefetch, without --locks",
+        ),
+    ] = None,
+    locks: Annotated[
+        bool,
+        typer.Option(
+            "--locks", help="pthread_rwlock_* is Linewright's, whose readers share no cache line."
+        ),
+    ] = False,
 ) -> int:
-    """Run an already-built arm64 program with its outlined atomics in another form.
+    """Run an already-built program with its outlined atomics in another form (arm64), or with other
+    readers-writer locks.
 
     Nothing is written to the program's files. The program takes this command's place: signals reach
-    it, and its exit code is the answer. LINEWRIGHT_VERBOSE=1 lists what was found and changed."""
-    policy.check(atomics, "--atomics")
+    it, and its exit code is the answer. LINEWRIGHT_VERBOSE=1 lists the atomics that were changed,
+    LINEWRIGHT_RWLOCK_STATISTICS=1 the locks that were used."""
+    if atomics is None and not locks:
+        atomics = "prefetch"
+    policy.check(atomics or "", "--atomics")
     program = switching.find_program(command[0] if command else "")
-    machine, environment = platform.machine(), dict(os.environ)
-    if machine == "aarch64":
-        warn = lambda problem: note(problem_text(problem))
-        switching.warn_unswitched(program, warn)
-        environment = switching.switched(
-            environment,
-            atomics,
-            switching.find_library(),
-            switching.tls_room(program, warn),
-            warn,
-        )
-    else:
-        note(f"{policy.one_form(machine)}: nothing to switch; {command[0]} runs unchanged")
+    environment = dict(os.environ)
+    if atomics is not None:
+        environment = _with_atomics(environment, atomics, program, command[0])
+    if locks:
+        environment = _with_locks(environment, program)
     return become(program, command, environment, "PROGRAM")
+
+
+def _with_atomics(
+    environment: dict[str, str], atomics: str, program: str, name: str
+) -> dict[str, str]:
+    machine = platform.machine()
+    if machine != "aarch64":
+        note(f"{policy.one_form(machine)}: nothing to switch; {name} runs unchanged")
+        return environment
+    warn = lambda problem: note(problem_text(problem))
+    switching.warn_unswitched(program, warn)
+    library, room = switching.find_library(), switching.tls_room(program, warn)
+    return switching.switched(environment, atomics, library, room, warn)
+
+
+def _with_locks(environment: dict[str, str], program: str) -> dict[str, str]:
+    interposed_locks.check_statistics(environment.get(interposed_locks.STATISTICS))
+    library = interposed_locks.find_library(interposed_locks.arch_of(program))
+    if interposed_locks.callers(program) == {}:
+        note(problem_text(switching.SwitchProblem("no_locks", program, "")))
+    return interposed_locks.interposed(environment, library)

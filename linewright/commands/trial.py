@@ -84,6 +84,14 @@ PadOption = Annotated[
         "linewright find names it.",
     ),
 ]
+LocksOption = Annotated[
+    bool,
+    typer.Option(
+        "--locks",
+        help="The program as it is against its readers-writer locks replaced, as by linewright "
+        "run --locks.",
+    ),
+]
 
 
 def trial(
@@ -92,6 +100,7 @@ def trial(
     settings: SettingsOption = None,
     env: EnvOption = None,
     pad: PadOption = None,
+    locks: LocksOption = False,
     runs: RunsOption = 20,
     metric: MetricOption = "wall",
     higher_is_better: HigherOption = False,
@@ -117,6 +126,7 @@ def trial(
     from linewright.trial import named_settings, runner
 
     runner.compile_metric(metric)
+    named_settings.check_one_kind(pad, locks, settings is not None, env)
     for text in (*command, *(env or [])):
         named_settings.check_storable(text)
     asked = dict(
@@ -129,8 +139,8 @@ def trial(
         seed=secrets.randbits(53) if asked_for["seed"] is None else asked_for["seed"],
     )
     with closing(TrialPlace(on, _warn)) as there:
-        if pad:
-            named = named_settings.padded(pad, settings, env, command[0], there)
+        if pad or locks:
+            named = named_settings.alone(pad, command[0], there)
         else:
             named = named_settings.named(settings, env, command[0], save is not None, there)
         session = _session(command, named, there, **asked)

@@ -430,6 +430,14 @@ def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str
     return frozenset(name for s in undefined if (name := _name(names, int(s["name"]))))
 
 
+def imported(path: str) -> frozenset[str]:
+    """What `Image.imports` has, without the rest. Raises UserError as `load` does."""
+    raw = _read(path)
+    with _blamed(path, raw[:4]):
+        elf = ELFFile(io.BytesIO(raw))
+        return _imports(elf, raw, _sections(elf))
+
+
 def _unwound(raw: bytes, segments: list) -> list[Symbol]:
     """Functions from the unwind table's index (.eh_frame_hdr in its usual encoding), with their
     sizes."""

@@ -15,6 +15,7 @@ NAME = "linewright-probe"
 WORKLOAD = "linewright-workload"
 TORTURE = "linewright-torture"
 AUDIT = "liblinewright_audit.so"
+RWLOCK = "liblinewright-rwlock.so"
 
 
 def finder(name: str, room: str) -> Callable[..., Path]:
@@ -43,6 +44,11 @@ def find_audit(arch: str = "") -> Path:
     return _find(AUDIT, "LINEWRIGHT_AUDIT", "src/outline", arch, "lib")
 
 
+def find_rwlock(arch: str = "") -> Path:
+    """The library whose readers-writer locks stand in for a program's."""
+    return _find(RWLOCK, "LINEWRIGHT_RWLOCK_LIBRARY", "src", arch)
+
+
 def _find(name: str, variable: str, room: str, arch: str = "", folder: str = "bin") -> Path:
     package = Path(__file__).resolve().parents[1]
     named = f"{variable}_{arch.upper()}"
@@ -52,7 +58,7 @@ def _find(name: str, variable: str, room: str, arch: str = "", folder: str = "bi
             package / "bin" / f"{stem}-{arch}{dot}{suffix}",
             package.parent / "build" / arch / room / name,
         )
-        target = stem.removeprefix("lib") if suffix else name
+        target = stem.removeprefix("lib").replace("-", "_") if suffix else name
         advice = (
             f"build it with `cmake --preset {arch} && cmake --build --preset {arch} --target "
             f"{target}`, or name it in {named}"

@@ -1,13 +1,15 @@
-"""What `linewright inspect` says of a program: what can be switched, what there is by function, and
-what is not counted."""
+"""What `linewright inspect` says of a program: what of its atomics and locks can be switched,
+what there is by function, and what is not counted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from linewright import numbers, policy
 from linewright.elf.inspection import Function, Inspection
+from linewright.elf.lock_calls import LockCalls
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.sentence import verbatim
@@ -15,7 +17,7 @@ from linewright.say.sentence import verbatim
 CALLS_SHOWN = 3
 
 
-def document(found: Inspection, every: bool) -> Document:
+def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
     """The decision, the evidence, the functions with most operations (with `every` all, in the
     file's order), and the limits."""
     functions = found.functions if every else sorted(found.functions, key=lambda f: -_operations(f))
@@ -23,7 +25,7 @@ def document(found: Inspection, every: bool) -> Document:
     columns = [_NAME, *(kind for kind in kinds if any(map(kind.value, functions)))]
     table = table_of("", columns, functions, what="function")
     return Document(
-        headline=list(map(verbatim, decisions(found))),
+        headline=list(map(verbatim, [*decisions(found), lock_decision(locks)])),
         facts=[_file(found), evidence(found)],
         tables=[table],
         limits=list(map(verbatim, limits(found))),
@@ -113,6 +115,19 @@ def decisions(found: Inspection) -> list[str]:
             "liblinewright_outline without `linewright run`."
         )
     return said or ["Nothing can be switched: it has no outlined helper that is known."]
+
+
+def lock_decision(locks: LockCalls) -> str:
+    """Whether the program has readers-writer locks of the C library, and what can stand in for
+    them."""
+    if locks.refusal:
+        has = "it has pthread_rwlock_*" if locks.calls else "no pthread_rwlock_* is named in it"
+        return f"`linewright run --locks` refuses it: {locks.refusal} ({has})."
+    unknown = f" Not found: {', '.join(locks.missing)}." if locks.missing else ""
+    if not locks.calls:
+        return f"Neither it nor a library loaded with it calls pthread_rwlock_*.{unknown}"
+    callers = ", ".join(PurePath(path).name for path in locks.calls)
+    return f"`linewright run --locks` can replace the readers-writer locks of {callers}.{unknown}"
 
 
 def _file(found: Inspection) -> str:

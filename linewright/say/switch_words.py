@@ -16,6 +16,8 @@ _TEXTS = {
     "not_arm64": "{where} is no arm64 program: it runs unchanged",
     "static": "{where} is statically linked, so nothing can be switched at run time: it runs "
     "unchanged",
+    "no_locks": "neither {where} nor a library loaded with it calls pthread_rwlock_*: --locks "
+    "changes nothing, but in what it opens or starts by itself",
     "unaudited": "{where} is made for {what}, whose dynamic linker knows no auditing: it runs "
     "unchanged",
 }

@@ -1,5 +1,5 @@
-"""The settings that a trial compares, by name: values of LINEWRIGHT_ATOMICS, environments, or heap
-blocks on lines of their own."""
+"""The settings that a trial compares, by name: values of LINEWRIGHT_ATOMICS, environments, heap
+blocks on lines of their own, or other readers-writer locks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,25 @@ AS_IS = "as is"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def padded(
-    pad: list[str], atomics: str | None, env: list[str] | None, program: str, there: TrialPlace
-) -> list[TrialSetting]:
-    """The baseline and a setting for each function whose heap blocks are padded."""
-    if atomics is not None or env:
-        raise UserError("--pad with other settings", "trial", "one kind of setting at a time")
-    check_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
-    return there.padded(list(dict.fromkeys(pad)), program)
+LOCKS = "locks"
+
+
+def alone(pad: list[str] | None, program: str, there: TrialPlace) -> list[TrialSetting]:
+    """The baseline and a setting for each function whose heap blocks are padded; without any, the
+    program as it is and with the readers-writer locks of liblinewright-rwlock.so."""
+    if pad:
+        check_range(len(pad), 1, MOST_SETTINGS - 1, "--pad")
+        return there.padded(list(dict.fromkeys(pad)), program)
+    names = (AS_IS, LOCKS)
+    environments = there.interposed(program)
+    return [TrialSetting(name=n, environment=e) for n, e in zip(names, environments, strict=True)]
+
+
+def check_one_kind(pad: list[str] | None, locks: bool, *others: object) -> None:
+    """Refuse --pad or --locks beside each other and beside other settings."""
+    if (locks and pad) or ((locks or pad) and any(other for other in others)):
+        option = "--locks" if locks else "--pad"
+        raise UserError(f"{option} with other settings", "trial", "one kind of setting at a time")
 
 
 def check_storable(text: str) -> None:

@@ -32,7 +32,7 @@ class SwitchProblem(Struct, frozen=True):
 
     kind: Literal[
         "libraries_missing", "no_tunable", "tunable_too_small", "other_rights", "32_bit",
-        "not_arm64", "static", "unaudited",
+        "not_arm64", "static", "unaudited", "no_locks",
     ]  # fmt: skip
     where: str
     """The program, the dynamic linker, or the bytes that the environment gives."""
@@ -128,9 +128,10 @@ def find_program(name: str) -> str:
     raise UserError(f"no such program: {name}", "PROGRAM")
 
 
-def warn_unswitched(program: str, warn: Warn) -> None:
-    """Say before the program starts why it will run unchanged, where that can be known."""
-    from linewright.elf.image import begin, privileges
+def gained_rights(program: str) -> str:
+    """The rights that the user gains by a program, or empty: with them the dynamic linker heeds no
+    environment."""
+    from linewright.elf.image import privileges
 
     rights = privileges(program)
     file = os.stat(program)
@@ -139,7 +140,14 @@ def warn_unswitched(program: str, warn: Warn) -> None:
         "set-group-ID": file.st_gid != os.getegid(),
         "file capabilities": os.getuid() != 0,
     }
-    if gains.get(rights):
+    return rights if gains.get(rights) else ""
+
+
+def warn_unswitched(program: str, warn: Warn) -> None:
+    """Say before the program starts why it will run unchanged, where that can be known."""
+    from linewright.elf.image import begin
+
+    if rights := gained_rights(program):
         warn(SwitchProblem("other_rights", program, rights))
         return
     try:

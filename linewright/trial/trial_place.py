@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from linewright.errors import RunError, UserError
 from linewright.run.place import open_place
-from linewright.run.programs import find_preload
+from linewright.run.programs import RWLOCK, find_preload
+from linewright.trial import interposed_locks
 from linewright.trial.runner import Helper, Runs
 from linewright.trial.switching import (
     CHANGED,
     IGNORE,
     LIBRARY,
     TLS_LEAST,
+    SwitchProblem,
     Warn,
     find_library,
     find_program,
@@ -37,6 +39,7 @@ HEAP = "liblinewright_find_heap.so"
 FINDERS: dict[str, Callable[[str], Path]] = {
     LIBRARY: find_library,
     HEAP: lambda arch: find_preload("heap", arch),
+    RWLOCK: interposed_locks.find_library,
 }
 """What finds each library here by the architecture of the machine that it is for."""
 # A shell's own `command -v` names its built-in commands, which are not what would be run.
@@ -106,14 +109,36 @@ class TrialPlace:
         from linewright.trial import heap_padding
 
         library, path = str(self._library(HEAP)), self.find(program)
+        before = "" if self._place.far else os.environ.get("LD_PRELOAD", "")
+        with self._file(path) as file:  # read for its symbols; blocks are found by its name
+            return heap_padding.settings(sites, file, library, before)
+
+    @contextmanager
+    def _file(self, path: str) -> Iterator[str]:
+        """A program's file as one that is here, under the same name."""
         if not self._place.far:
-            return heap_padding.settings(sites, path, library, os.environ.get("LD_PRELOAD", ""))
+            yield path
+            return
         with tempfile.TemporaryDirectory(prefix="linewright-") as folder:
-            copy = Path(
-                folder, PurePosixPath(path).name
-            )  # read for its symbols; blocks are found by its name
+            copy = Path(folder, PurePosixPath(path).name)
             copy.write_bytes(self._place.fetch(path))
-            return heap_padding.settings(sites, str(copy), library, "")
+            yield str(copy)
+
+    def interposed(self, program: str) -> list[dict[str, str]]:
+        """What the environment must say without and with other readers-writer locks; UserError
+        where the program cannot have them."""
+        with self._file(self.find(program)) as file:
+            arch = interposed_locks.arch_of(file)
+            if not self._place.far:
+                if interposed_locks.callers(file) == {}:
+                    self._warn(SwitchProblem("no_locks", file, ""))
+                library, before = interposed_locks.find_library(arch), os.environ.get("LD_PRELOAD")
+                return interposed_locks.settings(library, before or "")
+        if arch not in ("", self._place.arch):
+            what = f"{program} is made for {arch}, and {self.name} is {self._place.arch}"
+            raise UserError(what, "--locks")
+        interposed_locks.check_preloadable(self._place.folder, self.name)
+        return interposed_locks.settings(self._library(RWLOCK), "")
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[Sequence[TrialSetting]], list[str]]]:

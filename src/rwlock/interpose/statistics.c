@@ -81,8 +81,14 @@ static void print_entry(const struct entry *e)
 __attribute__((constructor(101))) static void begin(void)
 {
     const char *value = secure_getenv("LINEWRIGHT_RWLOCK_STATISTICS");
-    if (!value || strcmp(value, "1"))
+    if (!value || !*value || !strcmp(value, "0"))
         return;
+    if (strcmp(value, "1")) {
+        dprintf(STDERR_FILENO,
+                "linewright-rwlock[%d %s]: LINEWRIGHT_RWLOCK_STATISTICS=%.40s counts nothing (allowed: 1, or 0)\n",
+                (int)getpid(), program_invocation_short_name, value);
+        return;
+    }
     table = mmap(NULL, ENTRIES * sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     lw__rw_counting = table != MAP_FAILED;
 }

@@ -214,11 +214,11 @@ def test_with_libraries_looks_through_each(command, tmp_path):
         "-Wl,-rpath,$ORIGIN",
         "-Wl,--no-as-needed",
     )
-    answer = command("inspect", "--with-libraries", "--json", program)
+    answer = command("inspect", "--all", "--json", program)
     data = json.loads(answer.stdout)
     names = {Path(other["path"]).name: other for other in data["libraries"]}
     assert {"libsums.so", "libc.so.6", "ld-linux-aarch64.so.1"} <= set(names)
     assert names["libsums.so"]["sums"]["helper_calls"] == 10 and data["missing_libraries"] == []
     library.unlink()
-    text = command("inspect", "--with-libraries", program).stdout
+    text = command("inspect", "--all", program).stdout
     assert "Not found: libsums.so." in text and f"{TRIPLET}" in text

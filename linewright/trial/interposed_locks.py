@@ -1,0 +1,73 @@
+"""The environment in which the readers-writer locks of an already-built program are those of
+liblinewright-rwlock.so, and the programs that cannot have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linewright.errors import UserError
+from linewright.run.programs import RWLOCK, find_rwlock
+from linewright.trial.switching import gained_rights
+
+PRELOAD, BEFORE = "LD_PRELOAD", "LINEWRIGHT_PRELOAD_BEFORE"
+STATISTICS = "LINEWRIGHT_RWLOCK_STATISTICS"
+ALLOWED = "allowed: a dynamically linked program of glibc"
+
+
+def find_library(arch: str = "") -> Path:
+    """The library, for an architecture or this machine; UserError where LD_PRELOAD cannot name
+    it."""
+    path = find_rwlock(arch)
+    check_preloadable(path, RWLOCK)
+    return path
+
+
+def check_preloadable(path: Path | str, where: str) -> None:
+    """Refuse a path that the dynamic linker would read as several, or fill in."""
+    if any(sign in str(path) for sign in ": $"):
+        raise UserError(f"LD_PRELOAD cannot name a path with ':', '$' or a space: {path}", where)
+
+
+def check_statistics(value: str | None) -> None:
+    """Refuse a value that the library would not heed."""
+    if value not in (None, "", "0", "1"):
+        raise UserError(f"{value!r} is no setting", STATISTICS, "allowed: 1, or 0")
+
+
+def arch_of(program: str) -> str:
+    """The architecture of a program whose locks can be replaced; empty for a script, say, of which
+    only what it starts is concerned. UserError names the program and why it cannot."""
+    from linewright.elf import image, lock_calls
+
+    try:
+        headers = image.begin(program)
+    except UserError:
+        return ""
+    if why := lock_calls.refusal(headers):
+        raise UserError(f"{program}: {why}", "--locks", ALLOWED)
+    if rights := gained_rights(program):
+        what = f"{program} takes other rights ({rights}), so the dynamic linker preloads nothing"
+        raise UserError(what, "--locks", "allowed: the user who has these rights")
+    return headers.machine
+
+
+def callers(program: str) -> dict[str, tuple[str, ...]] | None:
+    """The calls of the program and its libraries; nothing where the file says nothing of them."""
+    from linewright.elf import lock_calls
+
+    try:
+        return lock_calls.of_program(program).calls
+    except UserError:
+        return None
+
+
+def settings(library: Path, before: str) -> list[dict[str, str]]:
+    """What the environment says without and with the library; both are of one length, since an
+    environment's length moves the stack. `before` is what is preloaded anyway."""
+    both = f"{library}:{before}" if before else str(library)
+    return [{PRELOAD: before, BEFORE: both}, {PRELOAD: both, BEFORE: before}]
+
+
+def interposed(environment: dict[str, str], library: Path) -> dict[str, str]:
+    """The environment with the library, before whatever is preloaded already."""
+    return environment | {PRELOAD: settings(library, environment.get(PRELOAD, ""))[1][PRELOAD]}
