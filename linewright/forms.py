@@ -16,11 +16,11 @@ PREFETCHES = {"prefetchw": "PREFETCHW", "prfm_keep": "PRFM keep", "prfm_strm": "
 """Prefetches for write, with how people write them."""
 _ROW = re.compile(
     r"^LW_FORM\((?P<arch>\w+), +(?P<name>\w+), +(?P<operation>\w+), +(?P<order>\w+),"
-    r" +(?P<bits>\w+), +(?P<needs>\w+)"
-    r"(?:, (?P<kind>\w+)(?:\((?P<of>\w[\w ]*)(?:, (?P<instruction>[\w ]+))?\))?)?\)$",
+    r" +(?P<bits>\w+), +(?P<needs>\w+)(?P<made>.*)\)$",
     re.MULTILINE,
 )
 """A row of wire/forms/*.def; wire/forms.def explains the columns."""
+_ATTRIBUTE = re.compile(r", \.(\w+) = (?:true|\"([^\"]+)\")")
 _LEARNT: dict[str, FormParts] = {}
 
 
@@ -52,6 +52,13 @@ def listed(form: str) -> Form | None:
     return _table().get(form)
 
 
+def standing_for(instruction: str, arch: str) -> str:
+    """The form that costs what an instruction of a program does, or nearly; empty where none is
+    known."""
+    known = [pair for pair in _beginnings(arch) if instruction.startswith(pair[0])]
+    return max(known, default=("", ""))[1]  # the longer of two that fit is the greater text
+
+
 def learn(form: str, made: FormParts) -> None:
     """What a record says of its form: that of a newer probe is in no table here."""
     _LEARNT.setdefault(form, made)
@@ -59,14 +66,10 @@ def learn(form: str, made: FormParts) -> None:
 
 @cache
 def _table() -> dict[str, Form]:
-    """The form table by name; what a form is made of as `made_of` of wire/forms.cpp reads it."""
-    package = Path(__file__).parent
-    installed = package / "form_table"
-    folder = installed if installed.is_dir() else package.parent / "wire" / "forms"
+    """The form table by name."""
     rows: dict[str, re.Match[str]] = {}
-    for path in sorted(folder.iterdir()):
-        for row in _ROW.finditer(path.read_text()):
-            rows.setdefault(row["name"], row)
+    for row in _rows():
+        rows.setdefault(row["name"], row)
     return {
         name: Form(
             name=name,
@@ -75,32 +78,41 @@ def _table() -> dict[str, Form]:
             arch=row["arch"],
             width_bits=int(row["bits"]),
             needs=row["needs"],
+            atomic=not _attributes(row).get("racy"),
             made_of=_resolved(name, rows),
         )
         for name, row in rows.items()
     }
 
 
+@cache
+def _rows() -> list[re.Match[str]]:
+    package = Path(__file__).parent
+    installed = package / "form_table"
+    folder = installed if installed.is_dir() else package.parent / "wire" / "forms"
+    return [row for path in sorted(folder.iterdir()) for row in _ROW.finditer(path.read_text())]
+
+
+@cache
+def _beginnings(arch: str) -> list[tuple[str, str]]:
+    """How instructions begin that a form of this architecture stands for, with that form."""
+    return [
+        (begin, row["name"])
+        for row in _rows()
+        if row["arch"] == arch
+        for begin in str(_attributes(row).get("stands_for", "")).split(", ")
+        if begin
+    ]
+
+
+def _attributes(row: re.Match[str]) -> dict[str, str | bool]:
+    """The columns of a row that say what its form is made of."""
+    return {name: text or True for name, text in _ATTRIBUTE.findall(row["made"])}
+
+
 def _resolved(name: str, rows: dict[str, re.Match[str]]) -> FormParts:
-    if name not in rows:
-        return FormParts(base=name)
-    row = rows[name]
-    kind, of = row["kind"] or "", row["of"] or ""
-    if kind in PREFETCHES:
-        return replace(_resolved(of, rows), prefetch=kind)
-    if kind in ("own", "shared"):
-        found = _resolved(of, rows)
-        instruction = row["instruction"] or found.instruction
-        return replace(found, base=name, word=of, whose=kind, instruction=instruction)
-    known = kind not in ("", "retries", "racy") and row["arch"] != "generic"
-    return FormParts(
-        base=name,
-        loop={"llsc_read_first": "read_first", "read_first": kind, "guess_first": kind}.get(
-            kind, ""
-        ),
-        exclusive=kind in ("llsc", "llsc_read_first"),
-        instruction=of,
-        returns_old=row["operation"] in ("fetch_add", "cmpxchg", "xchg", "read"),
-        reach="near_or_far" if row["needs"] == "lse" else "near" if known else "",
-        retries=kind == "retries",
-    )
+    """What these columns leave out is what the row says that they name."""
+    own = {"base": name} | (_attributes(rows[name]) if name in rows else {})
+    named = own.get("word") or own["base"]
+    found = FormParts(base=name) if named == name else _resolved(named, rows)
+    return replace(found, **{key: own[key] for key in own if key in FormParts.__struct_fields__})

@@ -111,7 +111,8 @@ def command_page(name: str, command: typer.core.TyperCommand) -> str:
     page += f".SH DESCRIPTION\n{line(about.rstrip('.') + '. ' + more)}\n"
     for inner, sub in sorted(getattr(command, "commands", {}).items()):
         given, inner_options = parameters(sub)
-        page += f'.SS "{escaped(" ".join([inner, *given]))}"\n{line(" ".join((sub.help or "").split()))}\n'
+        heading, about = " ".join([inner, *given]), " ".join((sub.help or "").split())
+        page += f'.SS "{escaped(heading)}"\n{line(about)}\n'
         page += tagged(inner_options)
     page += ".SH OPTIONS\n" + tagged([*options, ("--help", "Show the options, and exit.")])
     page += ".SH EXIT STATUS\n" + tagged(rows("Exit codes"))

@@ -5,23 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 namespace lw::wire {
 namespace {
 
 constexpr auto table = std::to_array<Form>({
 #define LW_FORM(arch, name, operation, order, bits, needs, ...) \
-    Form{Arch::arch, #name, #operation, #order, bits, #needs, #__VA_ARGS__},
+    Form{Arch::arch, #name, #operation, #order, bits, #needs, {__VA_ARGS__}},
 #include "wire/forms.def"
 #undef LW_FORM
 });
-
-// A single instruction of the LSE is performed wherever the implementation likes; other atomic ones in the CPU's own cache.
-std::string_view reach_of(const Form &row) {
-    if (row.needs == "lse")
-        return "near_or_far";
-    return row.made.empty() || row.made == "retries" || row.made == "racy" || row.arch == Arch::generic ? "" : "near";
-}
 
 } // namespace
 
@@ -29,35 +23,20 @@ Made_of made_of(std::string_view name) {
     const auto row = std::ranges::find(table, name, &Form::name);
     if (row == table.end())
         return {.base = name};
-    const std::size_t open = row->made.find('(');
-    const std::string_view kind = row->made.substr(0, open);
-    std::string_view of = open == row->made.npos ? "" : row->made.substr(open + 1, row->made.size() - open - 2);
-    if (kind == "prefetchw" || kind == "prfm_keep" || kind == "prfm_strm") {
-        Made_of made = made_of(of);
-        made.prefetch = kind;
-        return made;
-    }
-    if (kind == "own" || kind == "shared") {
-        const std::size_t comma = std::min(of.find(", "), of.size());
-        Made_of made = made_of(of.substr(0, comma));
-        if (comma < of.size())
-            made.instruction = of.substr(comma + 2);
-        made.base = row->name;
-        made.word = of.substr(0, comma);
-        made.whose = kind;
-        return made;
-    }
-    const bool exclusive = kind == "llsc" || kind == "llsc_read_first";
-    return {.base = row->name,
-            .loop = kind == "llsc_read_first"                       ? "read_first"
-                    : kind == "read_first" || kind == "guess_first" ? kind
-                                                                    : "",
-            .instruction = kind == "one" ? of : "",
-            .reach = reach_of(*row),
-            .exclusive = exclusive,
-            .returns_old = row->operation == "fetch_add" || row->operation == "cmpxchg" || row->operation == "xchg" ||
-                           row->operation == "read",
-            .retries = kind == "retries"};
+    const Made_of &own = row->made;
+    const std::string_view named = own.word.empty() ? own.base : own.word;
+    Made_of made = named.empty() ? Made_of{} : made_of(named);
+    const auto take = [&](auto Made_of::*attribute) {
+        if (own.*attribute != std::remove_cvref_t<decltype(own.*attribute)>{})
+            made.*attribute = own.*attribute;
+    };
+    made.base = name;
+    for (const auto text : {&Made_of::base, &Made_of::prefetch, &Made_of::loop, &Made_of::instruction, &Made_of::word,
+                            &Made_of::whose, &Made_of::reach})
+        take(text);
+    for (const auto flag : {&Made_of::exclusive, &Made_of::returns_old, &Made_of::retries})
+        take(flag);
+    return made;
 }
 
 Json to_json(const Made_of &made) {

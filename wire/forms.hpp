@@ -34,20 +34,7 @@ constexpr Arch arch_named(std::string_view name) {
     return static_cast<Arch>(std::ranges::find(arch_names, name) - std::begin(arch_names));
 }
 
-struct Form {
-    Arch arch;
-    std::string_view name;
-    std::string_view operation;
-    std::string_view order;
-    unsigned width_bits;
-    std::string_view needs;
-    std::string_view made = {}; // the row's last column, as it is written there
-
-    // A form without atomicity is the floor of a comparison; contended, it loses counts.
-    constexpr bool atomic() const { return made != "racy"; }
-};
-
-// What a form is made of, as the last column of its row says and the rows that it names there.
+// What a form is made of: the last columns of its row, and what those leave out from the row that they name.
 struct Made_of {
     std::string_view base = {}; // the same form without its prefetch; itself where it has none
     std::string_view prefetch = {}; // prefetchw, prfm_keep, prfm_strm, or none
@@ -60,6 +47,20 @@ struct Made_of {
     bool exclusive = false; // load- and store-exclusive
     bool returns_old = false; // the value that was in memory
     bool retries = false; // the probe counts its failed rounds
+    bool racy = false; // not atomic: the floor of a comparison; contended, it loses counts
+    std::string_view stands_for = {}; // beginnings of instructions in programs; asked by `linewright find`
+};
+
+struct Form {
+    Arch arch;
+    std::string_view name;
+    std::string_view operation;
+    std::string_view order;
+    unsigned width_bits;
+    std::string_view needs;
+    Made_of made = {}; // the row's own columns alone; made_of() has the rest
+
+    constexpr bool atomic() const { return !made.racy; }
 };
 
 constexpr Arch this_arch = arch_named(LW_ARCH_NAME);
@@ -72,7 +73,7 @@ std::span<const Form> all_forms();
 // The row for a form at a width on an architecture; null when there is none.
 const Form *find_form(std::string_view name, unsigned width_bits, Arch arch = this_arch);
 
-// Of a name that no row has, the name alone.
+// Of a form with everything that rows say of it; of a name that no row has, the name alone.
 Made_of made_of(std::string_view name);
 
 Json to_json(const Made_of &made);

@@ -75,8 +75,8 @@ config ATOMIC64_FIRST
         path="arch/x86/include/asm/cpufeatures.h",
         before=r"^#define X86_BUG\(x\)",
         text="""\
-#define X86_FEATURE_ATOMIC64_OTHER	(21*32+30) /* "atomic64_other" 64-bit loops begin as this kernel's own do not */
-#define X86_FEATURE_ATOMIC64_SHARED	(21*32+31) /* "atomic64_shared" atomic64_read() begins with a plain read */
+#define X86_FEATURE_ATOMIC64_OTHER	(21*32+30) /* "atomic64_other" other first reads in loops */
+#define X86_FEATURE_ATOMIC64_SHARED	(21*32+31) /* "atomic64_shared" a plain read first */
 """,
     ),
     Edit(
@@ -118,7 +118,10 @@ config ATOMIC64_FIRST
         before=r"^SYM_FUNC_START\(atomic64_read_cx8\)$",
         text="""\
 #ifdef CONFIG_ATOMIC64_FIRST
-/* Both halves plainly, then a locked compare that they belong together, until they do. Keeps all but EDX:EAX. */
+/*
+ * Both halves plainly, then a locked compare that they belong together, until they do.
+ * Keeps all but EDX:EAX.
+ */
 SYM_FUNC_START_LOCAL(atomic64_read_shared)
 	pushl %ebx
 	pushl %esi

@@ -167,8 +167,8 @@ core_param(dma_one_wait, dma_one_wait, bool, 0644);
 #endif
 
 /*
- * Hands all entries of a list to the CPU: every invalidation is issued, then one wait, and behind it what devices
- * wrote to bounce buffers is copied out.
+ * Hands all entries of a list to the CPU: every invalidation is issued, then one wait,
+ * and behind it what devices wrote to bounce buffers is copied out.
  */
 static void dma_direct_list_for_cpu(struct device *dev,
 		struct scatterlist *sgl, int nents, enum dma_data_direction dir)
@@ -277,7 +277,10 @@ static phys_addr_t iommu_dma_entry(struct device *dev, struct scatterlist *sg)
 	return iommu_iova_to_phys(iommu_get_dma_domain(dev), sg_dma_address(sg));
 }
 
-/* Every invalidation of a list, one wait, and then what devices wrote to bounce buffers is copied out. */
+/*
+ * Every invalidation of a list, one wait, and then what devices wrote to bounce buffers
+ * is copied out.
+ */
 static void iommu_dma_list_for_cpu(struct device *dev, struct scatterlist *sgl,
 		int nelems, enum dma_data_direction dir)
 {

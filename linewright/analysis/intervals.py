@@ -1,7 +1,8 @@
-"""Intervals of medians: from order statistics, and for launches that each had their own luck.
+"""Intervals of medians: from order statistics, and for launches that each had their own luck; and
+of a share of samples.
 
-Everything works on *groups*: a list of arrays, one array of values (window times, ns) per launch,
-or per line when there is one launch only.  A cell's figure is the median of its groups' medians.
+Medians are of *groups*: a list of arrays, one array of values (window times, ns) per launch, or
+per line when there is one launch only.  A cell's figure is the median of its groups' medians.
 docs/reference/method.md says what each interval promises; tests/py/analysis/test_intervals.py
 checks the promise by simulation."""
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from linewright.analysis import distributions
 from linewright.analysis.modes import cut
-from linewright.schema import Interval
+from linewright.schema import Estimate, Interval
 
 CONFIDENCE = 0.95
 MANY_GROUPS = 12
@@ -69,6 +70,30 @@ def order_ranks(n: int) -> tuple[int, int, float]:
         k -= 1
     k = min(k, (n - 1) // 2)
     return k, n - 1 - k, max(0.0, 1 - 2 * distributions.binomial_cdf(k, n))
+
+
+def extremes(values: Sequence[float]) -> Interval:
+    """Median, least and greatest of a few values: the outermost order statistics, which cover the
+    median of what they were drawn from unless all n lie on one side of it, twice 1 in 2^n (David
+    and Nagaraja 2003, section 7.1). For costs of several modes, where nothing narrower holds."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    return Interval(
+        median_ns=median(ordered),
+        low_ns=float(ordered[0]),
+        high_ns=float(ordered[-1]),
+        confidence=1 - 2.0 ** (1 - ordered.size),
+    )
+
+
+def wilson_score(part: int, whole: int) -> Estimate | None:
+    """A share of samples with its score interval (Wilson 1927); None of no samples."""
+    if whole <= 0:
+        return None
+    value, z = min(part, whole) / whole, distributions.normal_quantile((1 + CONFIDENCE) / 2)
+    middle = (value + z * z / (2 * whole)) / (1 + z * z / whole)
+    half = z * math.sqrt(value * (1 - value) / whole + (z / (2 * whole)) ** 2)
+    half /= 1 + z * z / whole
+    return Estimate(value=value, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
 def medians_of(groups: ValueGroups) -> np.ndarray:

@@ -54,6 +54,11 @@ class SettingPoint(Point, frozen=True, kw_only=True):
     not_worse: bool
     """Shown: the upper end of the interval is below `NOT_WORSE` more."""
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether the candidate is LL/SC."""
+        return "llsc" in self.choice.split(",")
+
 
 class Choice(Struct, frozen=True, kw_only=True):
     """What the measurement supports for one class of operations."""

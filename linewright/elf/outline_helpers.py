@@ -13,6 +13,8 @@ import numpy as np
 
 from linewright.elf.arm64 import page
 
+PREFIX = "__aarch64_"
+"""What the names of all of them begin with."""
 OPERATIONS = ("cas", "swp", "ldadd", "ldclr", "ldset", "ldeor")
 ORDERS = ("relax", "acq", "rel", "acq_rel", "sync")
 
@@ -43,6 +45,11 @@ class HelperBody:
     """known: the compiler's, which an auditing library can edit. own: linked from
     liblinewright_outline, so the setting governs it without one. fixed: LL/SC without a test of the
     CPU, as Rust's compiler_builtins has it; nothing governs it."""
+
+
+def is_helper(function: str) -> bool:
+    """Whether a symbol is one of them, whoever brought it."""
+    return function.startswith(PREFIX)
 
 
 def _body(op: str, size: int, order: str) -> tuple[int, ...]:
@@ -94,7 +101,7 @@ def _by_lse_word() -> dict[int, list[tuple[str, tuple[int, ...]]]]:
         for size in (1, 2, 4, 8, 16) if op == "cas" else (1, 2, 4, 8):
             for order in ORDERS:
                 words = _body(op, size, order)
-                found.setdefault(words[1], []).append((f"__aarch64_{op}{size}_{order}", words))
+                found.setdefault(words[1], []).append((f"{PREFIX}{op}{size}_{order}", words))
     return found
 
 

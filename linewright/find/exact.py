@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from linewright.elf import inspection
+from linewright.elf.outline_helpers import is_helper
 from linewright.elf.symbols import module
 from linewright.errors import RunError, UserError
 from linewright.find import stream
@@ -193,8 +194,8 @@ def _helpers(found: ExactRun, names: Names) -> list[HelperCall]:
 def _helper(where: FileAddress, function: str) -> str:
     """The outline helper that an address lies in, by its symbol or in a stripped file by its code;
     empty for none."""
-    if function.startswith("__aarch64_") or not where.path or not module(where.path).stripped:
-        return function if function.startswith("__aarch64_") else ""
+    if is_helper(function) or not where.path or not module(where.path).stripped:
+        return function if is_helper(function) else ""
     return next(
         (name for name, begin, end in _bodies(where.path) if begin <= where.address < end), ""
     )

@@ -17,54 +17,22 @@ from pathlib import Path
 
 import msgspec
 
+from linewright.analysis.intervals import extremes
 from linewright.errors import LinewrightError
 from linewright.find.notes import note
 from linewright.find.sharing_schema import Ceiling, Hot
-from linewright.schema import Context, Estimate, Interval, Record
+from linewright.forms import standing_for
+from linewright.schema import Context, Estimate, Record
 
 MOST_NAMED = 2
 """Record files that a refusal names; more are counted."""
 MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
-_X86 = (
-    ("lock xadd", "lock_xadd"),
-    ("xchg", "xchg"),
-    ("lock cmpxchg8b", "cmpxchg8b_loop"),
-    ("lock cmpxchg16b", "cmpxchg16b_loop"),
-    ("lock cmpxchg", "cmpxchg_loop_read_first"),
-    ("lock ", "lock_add"),
-)
-FORMS = {
-    "x86_64": _X86,
-    "i386": (("lock cmpxchg8b", "cmpxchg8b_loop_read_first_add"), *_X86),
-    "arm64": (
-        ("ld", "ldadd"),
-        ("stadd", "stadd"),
-        ("stclr", "stadd"),
-        ("stset", "stadd"),
-        ("steor", "stadd"),
-        ("swp", "swp"),
-        ("cas", "cas_loop_read_first"),
-        ("stxr", "llsc_add"),
-        ("stlxr", "llsc_add"),
-    ),
-}
-"""Instructions by how they begin, and the measured form that stands for them: the same sequence, or
-the nearest there is."""
-_EXCLUSIVE = ("ldxr", "ldaxr", "ldxp", "ldaxp")
-
-
-def form_of(instruction: str, arch: str) -> str | None:
-    """The form whose price an atomic instruction has; None for one that is not priced."""
-    if arch == "arm64" and instruction.startswith(_EXCLUSIVE):
-        return "llsc_add"
-    return next(
-        (form for begin, form in FORMS.get(arch, ()) if instruction.startswith(begin)), None
-    )
 
 
 class Prices:
-    """Alone and contended costs by form, each an interval over launches."""
+    """Alone and contended costs by form, each with the least and the greatest of its launches:
+    these are few and often of several modes."""
 
     def __init__(self, contexts: Sequence[Context], records: Iterable[Record]) -> None:
         emulated = {c.context_id for c in contexts if c.emulated}
@@ -82,8 +50,8 @@ class Prices:
             to = {"none": alone, "same_line": contended}.get(cell.contender)
             if to is not None:
                 to[cell.form].append(statistics.median(record.window_ns))
-        self._alone = {form: _interval(values) for form, values in alone.items()}
-        self._contended = {form: _interval(values) for form, values in contended.items()}
+        self._alone = {form: extremes(values) for form, values in alone.items()}
+        self._contended = {form: extremes(values) for form, values in contended.items()}
 
     def __bool__(self) -> bool:
         """Whether any form has both prices."""
@@ -92,13 +60,8 @@ class Prices:
     def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
         """What the line could bring at most; None where its main site is not priced."""
         atomic = [site for site in hot.sites if site.access == "atomic"]
-        form = form_of(atomic[0].instruction, arch) if atomic else None
-        if (
-            form is None
-            or hot.share is None
-            or form not in self._alone
-            or form not in self._contended
-        ):
+        form = standing_for(atomic[0].instruction, arch) if atomic else ""
+        if hot.share is None or form not in self._alone or form not in self._contended:
             return None
         alone, contended = self._alone[form], self._contended[form]
         plain, most = _plain(hot), _part(contended.high_ns, alone.low_ns)
@@ -143,18 +106,6 @@ def _plain(hot: Hot) -> float:
 
 def _part(contended: float, alone: float) -> float:
     return max(0.0, (contended - alone) / contended) if contended > 0 else 0.0
-
-
-def _interval(values: list[float]) -> Interval:
-    """Median and reach of the launches: few, and often of several modes, so that nothing narrower
-    is promised."""
-    confidence = 1 - 2.0 ** (1 - len(values))  # all of n on one side of the median: twice 1 in 2^n
-    return Interval(
-        median_ns=statistics.median(values),
-        low_ns=min(values),
-        high_ns=max(values),
-        confidence=confidence,
-    )
 
 
 def from_files(
@@ -205,7 +156,7 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
         measure = f"-m linewright measure --plan rmw --budget {MEASURED_S}s".split()
         command = [sys.executable, *measure, "-o", str(path), "--on", on]
         for form in forms:
-            command += ["--only", f"*/{form}/u64/*/w0/*"]
+            command += ["--only", f"*/{form}/*/w0/*"]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if not path.exists():
             why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
@@ -236,6 +187,9 @@ def _estimated(hot: Hot) -> Ceiling | None:
 def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
     """Forms that the lines' main atomic sites stand for."""
     found = (
-        form_of(s.instruction, arch) for hot in lines for s in hot.sites if s.access == "atomic"
+        standing_for(s.instruction, arch)
+        for hot in lines
+        for s in hot.sites
+        if s.access == "atomic"
     )
     return sorted({form for form in found if form})

@@ -17,7 +17,6 @@ carries the distance, and is open where that is more than a millisecond."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
@@ -25,7 +24,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from linewright.analysis.distributions import normal_quantile
+from linewright.analysis.intervals import wilson_score
 from linewright.find.sharing_schema import Movement
 from linewright.schema import Estimate
 
@@ -46,17 +45,6 @@ LONGEST_TURN_NS = 1_000_000
 turn (at most about 1 µs) is less than 0.1 % of it."""
 
 
-def share(part: int, whole: int) -> Estimate | None:
-    """A share of samples with its 95 % interval (Wilson, 1927); None of no samples."""
-    if whole <= 0:
-        return None
-    value, z = min(part, whole) / whole, normal_quantile(0.975)
-    middle = (value + z * z / (2 * whole)) / (1 + z * z / whole)
-    half = z * math.sqrt(value * (1 - value) / whole + (z / (2 * whole)) ** 2)
-    half /= 1 + z * z / whole
-    return Estimate(value=value, low=max(0.0, middle - half), high=min(1.0, middle + half))
-
-
 def movement(uses: Iterable[tuple[int, int]]) -> Movement:
     """The answer from (time in ns, CPU) of each sample, in any order."""
     ordered = sorted(uses)
@@ -67,7 +55,7 @@ def movement(uses: Iterable[tuple[int, int]]) -> Movement:
         stays = number >= FEWEST_ON_ONE_CPU
         return Movement(answer="one_cpu" if stays else "open", samples=number, cpus=len(counts))
     differ = 1 - sum(n * (n - 1) for n in counts.values()) / (number * (number - 1))
-    changes = _over(share(int(np.count_nonzero(cpus[1:] != cpus[:-1])), number - 1), differ)
+    changes = _over(wilson_score(int(np.count_nonzero(cpus[1:] != cpus[:-1])), number - 1), differ)
     close_ns, close = _close_pairs(times, cpus)
     known = [changes] if close is None else [changes, close]
     if any(ratio.high < LINE_BETWEEN for ratio in known):
@@ -93,7 +81,7 @@ def table_movement(lines: list[list[tuple[int, int]]]) -> Movement:
     pairs = [(one[1], two[1]) for uses in lines for one, two in pairwise(sorted(uses))]
     counts = Counter(cpu for uses in lines for _, cpu in uses)
     differ = 1 - sum(n * n for n in counts.values()) / counts.total() ** 2
-    seen = share(sum(one != two for one, two in pairs), len(pairs))
+    seen = wilson_score(sum(one != two for one, two in pairs), len(pairs))
     if seen is None or not differ:
         return whole
     changes = _over(seen, differ)
@@ -125,5 +113,5 @@ def _close_pairs(times: np.ndarray, cpus: np.ndarray) -> tuple[int, Estimate | N
     if len(pairs) < 2 * CLOSE_PAIRS:
         return 0, None
     close_ns = reach * CLOSE_PAIRS / len(pairs)
-    seen = share(int(np.count_nonzero(pairs <= close_ns)), len(pairs))
+    seen = wilson_score(int(np.count_nonzero(pairs <= close_ns)), len(pairs))
     return round(close_ns), _over(seen, CLOSE_PAIRS / len(pairs))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from linewright.elf.outline_helpers import is_helper
 from linewright.find.sharing_schema import Hot, Site
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
@@ -79,7 +80,7 @@ def _without_true_sharing(hot: Hot) -> str:
 def _switchable(hot: Hot) -> bool:
     """Whether outline helpers (arm64) do it: the form of their operation can be set from
     outside."""
-    return any(s.function.startswith("__aarch64_") for s in hot.sites)
+    return any(is_helper(s.function) for s in hot.sites)
 
 
 def _bystanders(hot: Hot) -> str:

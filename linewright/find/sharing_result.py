@@ -9,7 +9,9 @@ from itertools import pairwise
 
 import msgspec
 
+from linewright.analysis.intervals import wilson_score
 from linewright.elf import types
+from linewright.elf.outline_helpers import is_helper
 from linewright.elf.types import Layout
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import (
@@ -23,7 +25,7 @@ from linewright.find.evidence import (
     runs,
     sharing_kind,
 )
-from linewright.find.movement import movement, share, table_movement
+from linewright.find.movement import movement, table_movement
 from linewright.find.names import FileAddress, Names
 from linewright.find.objects import Objects, stem, variable_of
 from linewright.find.sharing_schema import (
@@ -263,7 +265,7 @@ class Judge:
             object_kind=object_.kind,
             allocated_in=object_.site,
             one_block=self._objects.one_block(e.pid, where, e.when_ns),
-            share=None if e.accesses else share(e.samples, self._total),
+            share=None if e.accesses else wilson_score(e.samples, self._total),
             estimated=2 * e.near > e.samples,
             reach=self._reach(e) if e.near else None,
             fields=fields,
@@ -325,7 +327,7 @@ class Judge:
                 functions.add(self._names.extent(key.pid, caller - 1))
         places = Counter((s.pid, s.ip) for s in self._samples if s.tid in e.threads)
         inside = sum(n for at, n in places.items() if self._names.extent(*at) in functions)
-        return share(max(inside, e.samples), self._total)
+        return wilson_score(max(inside, e.samples), self._total)
 
     def _outside(self, sample: Sample) -> int:
         """The first address on the stack that may be of a caller in no system library, or 0."""
@@ -349,7 +351,7 @@ class Judge:
                 plain=e.near_by_thread[tid] / number,
             )
             for tid, number in e.by_thread.most_common(MOST_TOUCHES)
-            for own in [share(number, self._by_thread[tid])]
+            for own in [wilson_score(number, self._by_thread[tid])]
             if own is not None
         ]
 
@@ -412,7 +414,7 @@ class Judge:
 
     def _is_helper(self, key: SiteKey) -> bool:
         """An outline helper of arm64: what matters is where it is called from."""
-        return self._names.name(key.pid, key.ip).function.startswith("__aarch64_")
+        return is_helper(self._names.name(key.pid, key.ip).function)
 
 
 def _fields(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes]:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from linewright import numbers, policy
 from linewright.elf.inspection import Function, Inspection
 from linewright.elf.lock_calls import LockCalls
+from linewright.elf.outline_helpers import PREFIX
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.sentence import verbatim
@@ -70,7 +71,7 @@ def _operations(f: Function) -> int:
 def _often(counted: Counter[str], most: int | None = None) -> str:
     """Names, the most frequent first, each with its number where that is not one."""
     shown = [
-        f"{name.removeprefix('__aarch64_')}{f' ×{count}' if count > 1 else ''}"
+        f"{name.removeprefix(PREFIX)}{f' ×{count}' if count > 1 else ''}"
         for name, count in counted.most_common(most)
     ]
     return ", ".join(shown) + (" …" if len(counted) > len(shown) else "")

@@ -144,7 +144,7 @@ def _settings(m: MachineAnswers) -> list[str]:
             f"a choice for {what}: fewer than two forms were measured under equal conditions"
         )
     valued = [p for x in m.choices if x.operations != "void" for p in x.points]
-    if not any(p.choice.startswith("llsc") or made_of(p.default_form).exclusive for p in valued):
+    if not any(p.exclusive or made_of(p.default_form).exclusive for p in valued):
         lines.append(
             "LL/SC for operations that return a value: these records hold no form of it;"
             " `linewright trial --settings default/llsc` tells for a program"

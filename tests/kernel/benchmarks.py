@@ -2,7 +2,7 @@
 """refscale and map_benchmark beside the same cells of linewright.ko, in one kind of boot:
 instructions.
 
-    benchmarks.py [SERIES [ARCH]]      6.12 arm64; SERIES may be the folder of a kernel that kernel/build has made
+    benchmarks.py [SERIES [ARCH]]      6.12 arm64; SERIES may be a folder of kernel/build
 
 QEMU's -icount makes one executed instruction one nanosecond of the machine's clock, so that what
 all three report is instructions executed per operation. It is a property of the code, not of a

@@ -2,7 +2,7 @@
 """Instructions that an operation executes inside arm64 kernels: counted by the emulator, a property
 of the code.
 
-    instructions.py KERNEL[:OPTIONS]…      KERNEL: a folder that kernel/build printed, or Debian's 6.1 or 6.12
+    instructions.py KERNEL[:OPTIONS]…      KERNEL: a folder of kernel/build, or Debian's 6.1, 6.12
 
 One column a KERNEL, booted with OPTIONS. QEMU's -icount makes one executed instruction one
 nanosecond of the machine's clock, so that the windows of linewright.ko, less those of its baseline

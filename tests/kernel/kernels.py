@@ -3,7 +3,7 @@
 once and kept.
 
     kernels.py fetch SERIES ARCH                    prints the folder
-    kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT, prints what the build said
+    kernels.py build SERIES ARCH OUT [gcc|clang]    builds kmod/ for it in the folder OUT
 
 SERIES is 6.1, 6.12 or 7 (by the Debian suite that carries it; 7 is the newest there is on the day
 of the fetch), or 6.1-rt for the kernel with PREEMPT_RT; ARCH amd64, arm64 or, for 6.1 and 6.12,

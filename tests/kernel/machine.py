@@ -95,7 +95,8 @@ class Machine:
         self._archive.flush()
         name, package, machine = QEMU[architecture]
         # Warnings and worse go to the console, and a warning ends the test that caused it.
-        line = f"console={CONSOLE[architecture]} loglevel=5 printk.time=1 panic=-1 limit_s=7200 {options}"
+        line = f"console={CONSOLE[architecture]} loglevel=5 printk.time=1 panic=-1 limit_s=7200"
+        line += f" {options}"
         words = guest_words(vmlinuz, self._archive.name, line, CPUS, 1024)
         command = [tool(name, package), *machine, *words, *more]
         self.log: list[str] = []

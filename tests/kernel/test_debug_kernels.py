@@ -200,7 +200,8 @@ IN_FORMS = {
     "interrupts left off": Mistake(
         **FLOOR,
         form="irqsave",
-        right="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), local_irq_restore(flags))",
+        right="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), "
+        "local_irq_restore(flags))",
         wrong="FLOOR(irqsave, unsigned long flags, local_irq_save(flags), (void)flags)",
         complaint=f"BUG: {ATOMIC} at .*run.c",
     ),

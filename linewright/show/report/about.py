@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import one_line
+from linewright.families import CACHE, family_of
+from linewright.forms import made_of
 from linewright.say.sentence import Clause, Sentence
 from linewright.say.verdict import by_family, run_itself
 from linewright.show.report.material import Material
@@ -42,12 +44,13 @@ def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:
 
 
 def names_of(material: Material) -> frozenset[str]:
-    """Forms of the report; only those with a joint or a digit, since plain words are words."""
-    forms = {s.cell.form for series in material.series for s in series.summaries}
+    """Forms of the report that are no words of a sentence, as `mutex` is: those of instructions,
+    and those with a joint or a digit."""
+    cells = [s.cell for series in material.series for s in series.summaries]
     return frozenset(
-        form
-        for form in forms
-        if "_" in form
-        or any(c.isdigit() for c in form)
-        or form in ("clwb", "clflushopt", "clflush")
+        cell.form
+        for cell in cells
+        if not cell.form.isalpha()
+        or made_of(cell.form).instruction
+        or family_of(cell.operation) is CACHE
     )

@@ -396,7 +396,8 @@ def main(arguments: list[str]) -> int:
                 "uint32_t lw_policy_word;\n" if arch == "arm64" else ""
             )
         source.write_text(text)
-        # -nostdlib and a shared object: no start-up code and no C library of another architecture needed.
+        # -nostdlib and a shared object: no start-up code and no C library of another architecture
+        # is needed.
         command = [
             compiler,
             "-std=c11",

@@ -138,7 +138,7 @@ def freestanding(source: Path, folder: Path) -> int:
             continue
         for standard, language in (("c11", "c"), ("c++17", "c++")):
             if language == "c++" and not compiler[0].startswith("clang"):
-                continue  # one compiler's C++ front end is enough: its freestanding headers are the C ones
+                continue  # one C++ compiler is enough: its freestanding headers are the C ones
             made = folder / "freestanding.o"
             run(
                 *compiler,

@@ -2,7 +2,7 @@
 interleaver must see each, and the storm with pauses those that one run shows.
 
 usage: mutants.py --list                   names of those that the storm sees, for CMake
-       mutants.py --all SOURCE FOLDER      every mutant, and locks.h, which includes them side by side
+       mutants.py --all SOURCE FOLDER      every mutant, and locks.h, which includes them all
 A mutant whose original text is not in the source exactly once is an error: it must move with the
 code."""
 

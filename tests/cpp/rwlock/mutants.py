@@ -96,7 +96,8 @@ MUTANTS = {
     "successor_clears_the_marks": [
         (
             SLOT,
-            "    if (LW_RW_LOAD(&t->used, RELAXED) || !LW_RW_TAKE(&t->used))\n        return false;\n"
+            "    if (LW_RW_LOAD(&t->used, RELAXED) || !LW_RW_TAKE(&t->used))\n"
+            "        return false;\n"
             "    struct lw_rwlock *none = 0;\n    LW_RW_STORE(&t->mark[0], none, RELAXED);\n"
             "    return true;",
         )

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from linewright.analysis.intervals import (
+    extremes,
     finite,
     median,
     medians_of,
     order_ranks,
     repeat_interval,
+    wilson_score,
 )
 
 numbers = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False)
@@ -113,3 +115,21 @@ def test_no_values_make_it_raise_or_leave_the_numbers(groups):
 
 def test_what_is_no_number_is_left_out():
     assert finite([1.0, float("nan"), float("inf")]).tolist() == [1.0]
+
+
+def test_the_extremes_cover_the_median_as_often_as_they_say():
+    draws = np.random.default_rng(3).lognormal(size=(4000, 4))
+    found = [extremes(launches) for launches in draws]
+    covered = np.mean([one.low_ns <= 1.0 <= one.high_ns for one in found])
+    assert found[0].confidence == 1 - 2 / 2**4
+    assert covered == pytest.approx(found[0].confidence, abs=0.02)
+    assert extremes([7.0]).confidence == 0, "one value covers nothing"
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    """Against values by hand from Brown, Cai and DasGupta (2001), equation 4."""
+    half = wilson_score(50, 100)
+    assert (half.value, half.low, half.high) == pytest.approx((0.5, 0.40383, 0.59617), abs=1e-5)
+    none = wilson_score(0, 35)
+    assert (none.low, none.high) == pytest.approx((0, 0.0989), abs=1e-4)
+    assert wilson_score(1, 0) is None

@@ -118,7 +118,8 @@ def test_inlined_forms_by_function(tmp_path):
         """
         #define FORM(name, text) __attribute__((noinline)) void name(long *p) { \\
             register long *x1 __asm__("x1") = p; \\
-            __asm__ volatile(".arch_extension lse\\n" text :: "r"(x1) : "x0","x2","x3","x4","x5","memory"); }
+            __asm__ volatile(".arch_extension lse\\n" text :: \\
+                "r"(x1) : "x0","x2","x3","x4","x5","memory"); }
         FORM(stores, "stadd x0, [x1]\\nstclrb w0, [x1]\\nstsetl w0, [x1]\\nldadd x0, xzr, [x1]")
         FORM(loads, "ldadda x0, xzr, [x1]\\nldsmax x0, x2, [x1]\\nldeoralh w0, w2, [x1]")
         FORM(swaps, "swp x0, x2, [x1]\\nswpalb w0, wzr, [x1]")

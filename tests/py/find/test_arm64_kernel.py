@@ -72,7 +72,8 @@ def result(lines: list[bytes]) -> Result:
 
 @pytest.mark.parametrize(
     ("kind", "name", "wanted"),
-    [("true", "true_counter", "true"), ("false", "false_counters", "false"), ("jit", "true_counter", "true"),
+    [("true", "true_counter", "true"), ("false", "false_counters", "false"),
+     ("jit", "true_counter", "true"),
      ("tls_shared", "own_counter of thread ", "true")],
 )  # fmt: skip
 def test_shared_lines_are_named_from_arm64_samples(

@@ -31,7 +31,9 @@ std::atomic<long> Cache::all;
 Cache cache;
 }
 namespace other { long cache[2]; }
-extern "C" [[gnu::noinline]] void fixed() { app::cache.ring.head++; app::Cache::all++; other::cache[1]++; }
+extern "C" [[gnu::noinline]] void fixed() {
+    app::cache.ring.head++; app::Cache::all++; other::cache[1]++;
+}
 extern "C" [[gnu::noinline]] void pointed(app::Cache &c) { c.slots[1].value++; }
 extern "C" [[gnu::noinline]] long owned() {
     auto made = std::make_unique<app::Cache>();

@@ -25,7 +25,8 @@ def result(name: str) -> Result:
 
 @pytest.mark.parametrize(
     ("name", "layout"),
-    [("c2c-5", "perf c2c (HITM, up to 5.x)"), ("c2c-6", "perf c2c (HITM, 6.x)"), ("c2c-peer", "perf c2c (peer snoop)"),
+    [("c2c-5", "perf c2c (HITM, up to 5.x)"), ("c2c-6", "perf c2c (HITM, 6.x)"),
+     ("c2c-peer", "perf c2c (peer snoop)"),
      ("script", "perf script"), ("mem", "perf mem")],
 )  # fmt: skip
 def test_each_layout_is_known_by_its_headings(name: str, layout: str) -> None:

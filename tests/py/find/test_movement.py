@@ -9,8 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from linewright.analysis.intervals import wilson_score
 from linewright.find.line_prices import Prices, priced
-from linewright.find.movement import movement, share
+from linewright.find.movement import movement
 from linewright.find.remedies import advised
 from linewright.find.result_document import kind_text, movement_text
 from linewright.find.sharing_schema import Ceiling, Hot, Movement, Site, Touch
@@ -136,7 +137,7 @@ def hot(movement_: Movement, ceiling: Ceiling | None = None) -> Hot:
         certainty="sampled",
         object="counter",
         object_kind="static",
-        share=share(50, 100),
+        share=wilson_score(50, 100),
         movement=movement_,
         touches=touches,
         threads=2,

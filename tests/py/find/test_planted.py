@@ -49,7 +49,7 @@ def test_what_all_threads_use_and_no_two_cpus_is_not_contended(sampling, found, 
 
 @pytest.mark.parametrize("threads", [1, 8, 64])
 def test_threads_from_one_to_many(sampling, found, threads: int) -> None:
-    """Beside the planted line only one that travels as well may be named: where 64 threads begin."""
+    """Beside the planted line only one that travels too may be named: where 64 threads begin."""
     true = travelling(found("--", sampling, "true", threads, 2))
     assert true[:1] == ([("true_counter", "true")] if threads > 1 else [])
     assert all(kind == "true" for _, kind in true)

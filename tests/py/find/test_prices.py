@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from linewright.errors import UserError
-from linewright.find.line_prices import Prices, form_of, from_files, priced
+from linewright.find.line_prices import Prices, from_files, priced
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
 from linewright.find.sharing_schema import Hot, Movement, Result, Site, ThreadShare, Touch
+from linewright.forms import standing_for
 from linewright.say.document import Document
 from linewright.schema import Cell, Estimate, Record
 from linewright.trial import heap_padding
@@ -194,11 +195,13 @@ def test_a_line_that_stays_gains_nothing() -> None:
         ("ldaxr", "arm64", "llsc_add"),
         ("stlxr", "arm64", "llsc_add"),
         ("casal", "arm64", "cas_loop_read_first"),
-        ("mov", "x86_64", None),
+        ("lock cmpxchg8b", "i386", "cmpxchg8b_loop_read_first_add"),
+        ("lock cmpxchg16b", "x86_64", "cmpxchg_loop_read_first"),
+        ("mov", "x86_64", ""),
     ],
 )
-def test_instructions_and_their_forms(instruction: str, arch: str, form: str | None) -> None:
-    assert form_of(instruction, arch) == form
+def test_instructions_and_their_forms(instruction: str, arch: str, form: str) -> None:
+    assert standing_for(instruction, arch) == form
 
 
 def remedy(line: Hot) -> str:

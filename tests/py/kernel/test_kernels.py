@@ -73,7 +73,8 @@ case " $* " in
     *) printf '%s\\n' "$@"; exit ;;
 esac
 case " $* " in
-    *" -fmin-function-alignment"* | *" -fconserve-stack "*) echo "unrecognized command-line option" >&2; exit 1 ;;
+    *" -fmin-function-alignment"* | *" -fconserve-stack "*)
+        echo "unrecognized command-line option" >&2; exit 1 ;;
     *" -mcmodel=kernel "*) echo "error: code model kernel does not support PIC mode" >&2; exit 1 ;;
 esac
 """

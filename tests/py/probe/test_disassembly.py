@@ -84,7 +84,7 @@ def memory_instructions(arch: str, name: str) -> list[str]:
         if "nop" in mnemonic or mnemonic in ("lea", "data16", "cs"):
             continue
         if arch == "i386" and "(%esp)" in operands and chains(arch, name):
-            continue  # with seven registers, counts and where the chain is entered may be kept on the stack
+            continue  # seven registers: counts and the chain's entry may be on the stack
         if (
             "(" in operands.split("<")[0]
             or "[" in operands.split("<")[0]
@@ -144,7 +144,7 @@ def test_work_is_a_straight_line_of_dependent_additions(arch: str, form: str, bi
         assert step == {"x86_64": 3, "i386": 2, "arm64": 4}[arch], "what the entry is computed with"
         register = re.findall(r"[\w%]+", operands)[0]
         if arch != "x86_64":
-            continue  # elsewhere loops are laid out in pieces, or the register is another value's outside the chain
+            continue  # elsewhere loops are in pieces, or the register has another use outside
         others = [i for i in around(functions(arch)[name], line[0][0]) if i != (mnemonic, operands)]
         assert others and not any(register in operand for _, operand in others), (
             "nothing else waits for the chain"
@@ -412,7 +412,7 @@ def test_handoff_baseline_touches_no_memory(arch: str) -> None:
     assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
 
 
-# ---- the library's operations (probe/operations.cpp): templates, named by the function that they call ----
+# ---- the library's operations (probe/operations.cpp): templates, named by what they call ----
 
 ORDERS = ("", "_relaxed", "_acquire", "_release", "_acq_rel")
 LIBRARY = [

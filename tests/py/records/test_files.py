@@ -74,34 +74,37 @@ def test_a_last_line_that_lacks_only_its_newline_counts(path: Path):
         (b'{"benchmarks": []}\n', "r.jsonl:1: not a line of records"),
         (b"[1,2]\n", "r.jsonl:1: "),
         (b"null\n", "r.jsonl:1: "),
-        (RECORD, "r.jsonl:1: record of context '0123456789abcdef', which no line before it "
-"describes"),
+        (
+            RECORD,
+            "r.jsonl:1: record of context '0123456789abcdef', which no line before it describes",
+        ),
         (CONTEXT + b"garbage\n" + RECORD, "r.jsonl:2: not JSON"),
         (CONTEXT + RECORD[:40] + b"\n" + RECORD, "r.jsonl:2: not JSON"),
         (CONTEXT + RECORD + b"{}", "r.jsonl:3: not a line of records"),
-        (CONTEXT + RECORD.replace(b'"linewright_record": 2', b'"linewright_record": 4'), "r.jsonl:2: "
-"record of version"
-                                                                                         " 4, this program reads"
-                                                                                         " version 2 and 3"),
-        (CONTEXT.replace(b'"linewright_context": 2', b'"linewright_context": "x"'), 'r.jsonl:1: '
-'context of version'
-                                                                                    ' "x", this '
-'program reads version'
-                                                                                    ' 2'),
-        (CONTEXT + RECORD.replace(b"18446744073709551615", b"18446744073709551616"), "r.jsonl:2: "
-"sum_expected"
-                                                                                     " overflows 64 bits"),
+        (
+            CONTEXT + RECORD.replace(b'"linewright_record": 2', b'"linewright_record": 4'),
+            "r.jsonl:2: record of version 4, this program reads version 2 and 3",
+        ),
+        (
+            CONTEXT.replace(b'"linewright_context": 2', b'"linewright_context": "x"'),
+            'r.jsonl:1: context of version "x", this program reads version 2',
+        ),
+        (
+            CONTEXT + RECORD.replace(b"18446744073709551615", b"18446744073709551616"),
+            "r.jsonl:2: sum_expected overflows 64 bits",
+        ),
         (CONTEXT + RECORD.replace(b"[3000, 2900]", b"[3000, 99999999999999999999]"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[NaN,"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[Infinity,"), "r.jsonl:2: "),
         (CONTEXT + RECORD.replace(b"[25.0,", b"[1e400,"), "r.jsonl:2: "),
-        (CONTEXT + CONTEXT.replace(b"AMD", b"Not AMD"), "r.jsonl:2: context 0123456789abcdef "
-"occurs twice with"
-                                                        " different content"),
+        (
+            CONTEXT + CONTEXT.replace(b"AMD", b"Not AMD"),
+            "r.jsonl:2: context 0123456789abcdef occurs twice with different content",
+        ),
         (b"[" * 100_000 + b"\n", "r.jsonl:1: "),
     ],
     ids=range(21),
-)  # fmt: skip
+)
 def test_what_is_no_record_file_is_refused_in_one_line(path: Path, data: bytes, message: str):
     with pytest.raises(UserError) as refusal:
         read(path, data)

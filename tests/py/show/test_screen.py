@@ -267,7 +267,8 @@ def test_bars_need_no_unicode():
 @pytest.mark.parametrize(
     ("low", "high", "text"),
     [
-        (0.05, 0.07, "14–20× less"), (3.44, 3.76, "3.4–3.8× more"), (0.95, 1.05, "same"), (0.5, 1.5, "0.5–1.5×"),
+        (0.05, 0.07, "14–20× less"), (3.44, 3.76, "3.4–3.8× more"), (0.95, 1.05, "same"),
+        (0.5, 1.5, "0.5–1.5×"),
         (2.01, 2.02, "2.0× more"), (0.0, 1.0, "no interval"), (1.0, float("inf"), "no interval"),
     ],
 )  # fmt: skip

@@ -744,10 +744,11 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     assert os.path.exists(tmp_path / "ran")
 
 
-# ---- recipes of docs/guide/trial.md --------------------------------------------------------------------
+# ---- recipes of docs/guide/trial.md -----------------------------------------------------
 
 FUTEX = """# Running 'futex/{part}' benchmark:
-Run summary [PID 4242]: blocking on 96 threads (at [private] futex 0x55d0c8a3b0c0), {verb} 1 at a time.
+Run summary [PID 4242]: blocking on 96 threads (at [private] futex 0x55d0c8a3b0c0), \
+{verb} 1 at a time.
 
 [Run 1]: {Verb} 96 of 96 threads in 9.1234 ms
 [Run 2]: {Verb} 96 of 96 threads in 8.8766 ms
