@@ -48,7 +48,7 @@ class HelperBody:
 
 
 def is_helper(function: str) -> bool:
-    """Whether a symbol is one of them, whoever brought it."""
+    """Whether a symbol is one of them, also where the program brings its own."""
     return function.startswith(PREFIX)
 
 
