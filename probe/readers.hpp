@@ -4,6 +4,7 @@
 
 #include "probe/subject.hpp"
 
+#include <linewright/rwlock.h>
 #include <linewright/srcu.h>
 
 #include <cstddef>
@@ -54,6 +55,7 @@ struct Reader_world {
     alignas(reader_apart) Ticket_lock ticket;
     alignas(reader_apart) pthread_mutex_t mutex;
     alignas(reader_apart) pthread_rwlock_t rwsem;
+    alignas(reader_apart) lw_rwlock biased = LW_RWLOCK_INIT;
     alignas(reader_apart) Guarded *current = nullptr; // what readers look at
     Guarded objects[2];
     alignas(reader_apart) std::size_t spare = 0;      // from here on the updater's own

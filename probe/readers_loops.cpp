@@ -157,6 +157,37 @@ struct rwsem : Plain {
     }
 };
 
+// The library's, biased: each reader marks a word of its own.
+struct biased_rwlock : Plain {
+    static constexpr bool readers_sleep = true, updaters_sleep = true;
+    lw_rwlock *lock;
+    explicit biased_rwlock(Reader_seat &seat) : lock(&seat.world->biased) {}
+    [[gnu::always_inline]] None enter() const {
+        (void)lw_rwlock_read_lock(lock); // 0: this thread has it in no other way
+        return {};
+    }
+    [[gnu::always_inline]] void leave(None) const { (void)lw_rwlock_read_unlock(lock); }
+    // It turns biased when a thread has read it 64 times.
+    static bool ready(Reader_world &world, std::string &why) {
+        for (int i = 0; i < 128; ++i)
+            if (lw_rwlock_read_lock(&world.biased) == 0)
+                (void)lw_rwlock_read_unlock(&world.biased);
+        why = "no membarrier: the lock stays plain";
+        return world.biased.biased == LW__RW_BIASED;
+    }
+    static bool settled(Reader_world &world, std::uint64_t) {
+        return lw_rwlock_try_write(&world.biased) == 0 && lw_rwlock_write_unlock(&world.biased) == 0;
+    }
+    static void update(Reader_world &world) {
+        if (lw_rwlock_write_lock(&world.biased)) {
+            ++world.failed;
+            return;
+        }
+        replace_guarded(world, [] {});
+        (void)lw_rwlock_write_unlock(&world.biased);
+    }
+};
+
 // First come, first served, so that no thread starves.
 [[gnu::always_inline]] inline std::uint32_t take(std::uint32_t &next, const std::uint32_t &owner) {
     const std::uint32_t ticket = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED); // ordered by the acquire below

@@ -41,6 +41,7 @@ PRICES: tuple[tuple[str, str, tuple[str, ...], int], ...] = (
     ("read", "readers_pair", ("tasks_trace",), 8),
     ("read", "readers_pair", ("percpu_rwsem",), 7),
     ("read", "readers_pair", ("refcnt",), 8),
+    ("read", "readers_pair", ("biased_rwlock",), 4),
     ("read", "readers_pair", READERS[1:], 2),
     ("read", "readers_pair", ("rwsem",), 8),
     ("lock", "readers_pair", ("mutex",), 3),

@@ -39,6 +39,7 @@ _PRICES: Mapping[str, str] = {
     "tasks_trace": "tasks-trace RCU",
     "percpu_rwsem": "per-CPU rwsem",
     "refcnt": "reference count",
+    "biased_rwlock": "rwlock, biased",
     "rwlock": "rwlock",
     "rwsem": "rwsem",
     "mutex": "mutex",
