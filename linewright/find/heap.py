@@ -34,18 +34,17 @@ class HeapTable:
         """By process: start, end, birth, death (0 of a living block) and the addresses."""
         self.dropped = 0
         self.missing = ""
-        """Why no block is known; empty where some are."""
+        """Why no block is known: ``other_version``, ``not_loaded``, ``unread``; empty where some
+        are."""
+        self.failure = ""
+        """Of a table that was not read, what stopped that."""
 
     def read(self) -> None:
         """Take every block from the file, by process."""
         data = np.memmap(self._path, "<u8", "r")
         magic, slots, self.dropped = map(int, data[:3])
         if magic != MAGIC or slots != SLOTS:
-            self.missing = (
-                "the interposed malloc is of another version; build it anew."
-                if magic
-                else "no process loaded the interposed malloc; is the program static?"
-            )
+            self.missing = "other_version" if magic else "not_loaded"
             return
         data = data[HEADER // 8 :]
         used = np.flatnonzero(data[:SLOTS] > 1)

@@ -46,6 +46,49 @@ class AddressName(NamedTuple):
     source: str
 
 
+class StaticPlace(NamedTuple):
+    """A place in a file's static data."""
+
+    symbol: str
+    """The variable; empty where none is known there."""
+    offset: int
+    """In the variable, else in the file."""
+    file: str
+
+
+class Object(NamedTuple):
+    """What lies at an address: of every kind the parts that say which one it is. In words it is put
+    by `object_words`."""
+
+    kind: str
+    """``static``, ``thread_local``, ``heap``, ``stack``, ``shared_mapping``, ``mapping``,
+    ``unknown``."""
+    offset: int = 0
+    """Of the address in it; of what has no name the address itself."""
+    symbol: str = ""
+    """The variable; empty where none is known there."""
+    file: str = ""
+    """The file's name, of static data, of a thread's copy of it, and of a shared mapping."""
+    thread: int = 0
+    size: int = 0
+    """Bytes of a block or mapping."""
+    start: int = 0
+    """Where a variable or block begins."""
+    allocator: AddressName | None = None
+    """Of a block: the allocating call."""
+    caller: AddressName | None = None
+    """And the call of its function, where it is known."""
+    site: str = ""
+    """Of a block: the allocating function, as `linewright trial --pad` takes it."""
+    allocated: tuple[int, ...] = ()
+    """Of a block: the return addresses of both calls."""
+
+    @property
+    def apart(self) -> Object:
+        """The same for every address of one object, and of blocks of one allocating call."""
+        return self._replace(offset=0, start=0)
+
+
 def _is_file(mapping: Map) -> bool:
     """Whether a file with symbols may lie there."""
     return (
@@ -191,17 +234,16 @@ class Names:
             function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
         return AddressName(base, function, source)
 
-    def variable(self, pid: int, address: int) -> str | None:
-        """Static variable and offset, or the file's section; None where the address is no file's
-        data."""
+    def variable(self, pid: int, address: int) -> StaticPlace | None:
+        """Where in a file's static data an address lies; None where it is no file's."""
         where = self.where(pid, address)
         if not where.path:
             return None
         symbol = lookup(self._module(where.path).variables, where.address)
+        file = PurePath(where.path).name
         if symbol is None:
-            return f"static data of {PurePath(where.path).name} at {where.address:#x}"
-        offset = where.address - symbol.address
-        return demangle(symbol.name) + (f" + {offset}" if offset else "")
+            return StaticPlace("", where.address, file)
+        return StaticPlace(demangle(symbol.name), where.address - symbol.address, file)
 
 
 def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, tuple[str, str]]:

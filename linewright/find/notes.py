@@ -53,7 +53,12 @@ _NOTES = {
     "ending": "The program was ended by: {}.",
     "no_sample": "No sample: the program used less CPU time than one period.",
     "by_signal": "{}. Chain by CPU timers and a signal handler in a preloaded library instead.",
-    "heap_missing": "Heap blocks have no names: {}",
+    "unread": "Heap blocks have no names: {}",
+    "other_version": "Heap blocks have no names: the interposed malloc is of another version; "
+    "build it anew.",
+    "not_loaded": "Heap blocks have no names: no process loaded the interposed malloc; is the "
+    "program static?",
+    "too_large": "{} has more than 512 MiB and was not fetched: its names are missing.",
     "heap_dropped": "{} heap blocks found no place in the table and have no name.",
     "exact_order": "Lines are in the order in which they changed hands most under emulation: that "
     "is no measure of time.",

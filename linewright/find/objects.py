@@ -8,29 +8,13 @@ from pathlib import PurePath
 from typing import NamedTuple, Protocol
 
 from linewright.elf import types
-from linewright.find.names import AddressName, Names
+from linewright.find.names import Names, Object
 from linewright.find.space import Spaces, is_named
 from linewright.find.thread_storage import ThreadStorage
 
 SMALL_STACK = 64 << 10
 """Bytes above a stack pointer that are its stack's for certain where one mapping holds stacks of
 several threads: Go's lie among the objects of its heap."""
-MOST_NAMES = 3
-"""Further variables of a line that are named."""
-
-
-class Object(NamedTuple):
-    """Its name, and what kind of thing it is."""
-
-    name: str
-    kind: str
-    site: str = ""
-    """Of a heap block: the allocating function, as `linewright trial --pad` takes it."""
-    start: int = 0
-    """Where the variable or block begins."""
-    allocated: tuple[int, ...] = ()
-    """Of a block: the return addresses of the allocating call, and of the call of its function."""
-    size: int = 0
 
 
 class Block(NamedTuple):
@@ -85,57 +69,32 @@ class Objects:
 
     def name(self, pid: int, address: int, when_ns: int) -> Object:
         """What lay at an address of a process at a time."""
-        mine = self._storage.find(
-            pid, address
-        )  # before the heap, which the blocks of libraries are taken from
+        # Before the heap, which the blocks of libraries are taken from.
+        mine = self._storage.find(pid, address)
         if mine is not None:
-            name = f"thread-local {mine.variable} of thread {mine.tid}"
-            return Object(name, "thread_local", start=address - mine.offset)
+            return mine
         block = self._heap.find(pid, address, when_ns) if self._heap else None
         if block is not None:
             return self._block(pid, block, address)
         mapping = self._spaces.find(pid, address)
         if mapping is None:
-            return Object(f"unknown memory at {address:#x}", "unknown")
+            return Object("unknown", address)
+        inside = address - mapping.start
         if mapping.shared and is_named(mapping):
-            label = PurePath(mapping.path).name or "anonymous"
-            if mapping.path.startswith(("/dev/zero", "//anon")) or not mapping.path:
-                label = "anonymous"
-            return Object(
-                f"shared mapping ({label}) + {address - mapping.start + mapping.offset:#x}",
-                "shared_mapping",
-            )
+            nameless = mapping.path.startswith(("/dev/zero", "//anon"))
+            label = "" if nameless else PurePath(mapping.path).name
+            return Object("shared_mapping", inside + mapping.offset, file=label)
         variable = self._names.variable(pid, address)
         if variable is not None:
-            offset = variable.rpartition(" + ")[2]
-            inner = int(offset) if offset.isdigit() else 0
-            return Object(variable, "static", start=address - inner)
+            symbol, offset, file = variable
+            start = address - offset if symbol else address
+            return Object("static", offset, symbol, file, start=start)
         owner = self._stacks.owner(pid, address)
         if owner is not None or mapping.path == "[stack]":
-            return Object(
-                f"stack or thread-local storage of thread {owner if owner is not None else pid}",
-                "stack",
-            )
+            return Object("stack", thread=pid if owner is None else owner)
         if mapping.path == "[heap]":
-            return Object("heap block, allocating call unknown", "heap")
-        return Object(
-            f"anonymous memory, {_size(mapping.length)} mapped, + {address - mapping.start:#x}",
-            "mapping",
-        )
-
-    def all_names(self, pid: int, addresses: Sequence[int], when_ns: int) -> str:
-        """What lies at several addresses of one line: the first in full, then what else is
-        there."""
-        first = self.name(pid, addresses[0], when_ns).name
-        stems = {stem(first)}
-        others = []
-        for address in addresses[1:]:
-            name = self.name(pid, address, when_ns).name
-            if stem(name) not in stems:
-                stems.add(stem(name))
-                others.append(name)
-        more = f" and {len(others) - MOST_NAMES} more" if len(others) > MOST_NAMES else ""
-        return first + "".join(f", {name}" for name in others[:MOST_NAMES]) + more
+            return Object("heap")
+        return Object("mapping", inside, size=mapping.length)
 
     def one_block(self, pid: int, addresses: Sequence[int], when_ns: int) -> bool:
         """Whether these addresses are known to lie in one heap block."""
@@ -162,15 +121,18 @@ class Objects:
         names, (inner, caller) = self._names, self._callers(pid, block)
         names.prepare([(pid, at - 1) for at in (inner, caller) if at])
         named = names.name(pid, inner - 1)
-        place = _place(named)
-        if caller:
-            place += f", called from {_place(names.name(pid, caller - 1))}"
-        where = self._names.where(pid, inner)
-        known = self._names.is_program(where.path)
-        site = named.function if known else f"{named.module}+{where.address:#x}"
-        said = f"heap block of {block.size} bytes allocated in {place}, + {address - block.start}"
-        site = site if named.module else ""
-        return Object(said, "heap", site, block.start, (inner, caller), block.size)
+        where = names.where(pid, inner)
+        site = named.function if names.is_program(where.path) else ""
+        return Object(
+            "heap",
+            address - block.start,
+            size=block.size,
+            start=block.start,
+            allocator=named,
+            caller=names.name(pid, caller - 1) if caller else None,
+            site=(site or f"{named.module}+{where.address:#x}") if named.module else "",
+            allocated=(inner, caller),
+        )
 
     def layout(self, pid: int, what: Object, code: Iterable[int]) -> types.Layout | None:
         """Its type, by the code that allocates it or accesses it."""
@@ -178,33 +140,13 @@ class Objects:
         block = what.kind == "heap"
         if not block and what.kind not in ("static", "thread_local"):
             return None
-        name = variable_of(what)
         own = names.where(pid, what.start).address if what.kind == "static" else 0
         places = [names.where(pid, at - 1 if block else at) for at in what.allocated or code if at]
         found = (
             types.allocated(names.file(p.path), p.address, what.size)
             if block
-            else types.variable(names.file(p.path), p.address, name, own)
+            else types.variable(names.file(p.path), p.address, what.symbol, own)
             for p in places
             if p.path
         )
         return next((layout for layout in found if layout), None)
-
-
-def variable_of(what: Object) -> str:
-    """The variable's name alone."""
-    return stem(what.name.removeprefix("thread-local ").partition(" of thread ")[0])
-
-
-def stem(name: str) -> str:
-    """A name without its offset: the same variable, block or mapping."""
-    return name.rsplit(" + ", 1)[0].rsplit(" at 0x", 1)[0]
-
-
-def _place(named: AddressName) -> str:
-    """A function, with file name and line where they are known."""
-    return f"{named.function} ({PurePath(named.source).name})" if named.source else named.function
-
-
-def _size(length: int) -> str:
-    return f"{length / 2**20:.0f} MiB" if length >= 2**20 else f"{length // 1024} KiB"

@@ -17,6 +17,7 @@ from linewright.find import heap, line_prices, live
 from linewright.find.line_prices import Prices
 from linewright.find.live import SamplerOutput
 from linewright.find.mapped_files import Files, RemoteFiles
+from linewright.find.notes import note
 from linewright.find.space import Spaces
 from linewright.run import probe_questions
 from linewright.run.place import open_place
@@ -96,7 +97,7 @@ class SamplerPlace:
                 Path(copy).write_bytes(self._place.fetch(table))
             found.read()
         except LinewrightError as error:
-            found.missing = str(error)
+            found.missing, found.failure = "unread", str(error)
         return found
 
     def name_of(self, pid: int) -> str:
@@ -110,10 +111,7 @@ class SamplerPlace:
         return line_prices.measured(forms, self.cpu_model, self._on)
 
     def notes(self) -> list[str]:
-        return [
-            f"{path} has more than 512 MiB and was not fetched: its names are missing."
-            for path in self._files.left_out
-        ]
+        return [note("too_large", path) for path in self._files.left_out]
 
     def close(self) -> None:
         self._stack.close()

@@ -96,7 +96,7 @@ def _result_of(
     if table is not None:
         heap = there.blocks(table, gathered.spaces)
         if heap.missing:
-            notes.append(note("heap_missing", heap.missing))
+            notes.append(note(heap.missing, heap.failure))
         if heap.dropped:
             notes.append(note("heap_dropped", heap.dropped))
     name = request.command[0] if request.command else _name(there.name_of(request.pid), request.pid)

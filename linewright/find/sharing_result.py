@@ -26,8 +26,9 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.movement import movement, table_movement
-from linewright.find.names import FileAddress, Names
-from linewright.find.objects import Objects, stem, variable_of
+from linewright.find.names import FileAddress, Names, Object
+from linewright.find.object_words import line_text, place_text, table_text
+from linewright.find.objects import Objects
 from linewright.find.sharing_schema import (
     FieldBytes,
     Hot,
@@ -45,8 +46,6 @@ from linewright.schema import Estimate
 MOST_LISTED = 20
 MOST_TOUCHES = 16
 MOST_SITES = 8
-MOST_FIELDS = 4
-"""Fields that objects of one type are named by."""
 FEWEST_SAMPLES = 3
 """Samples that a line needs beside watchpoints' word: one stray decoding makes no finding."""
 
@@ -133,8 +132,9 @@ class Judge:
         groups: dict[tuple, list[Evidence]] = defaultdict(list)
         for e, key, where in small:
             mapping = self._spaces.find(e.pid, e.address)
-            variable = stem(self._names.variable(e.pid, e.address) or "")
-            many = not variable and often[where] >= FEWEST_MET
+            static = self._names.variable(e.pid, e.address)
+            variable = static and (static.symbol, static.file)
+            many = static is None and often[where] >= FEWEST_MET
             typed = self._behind(e, key) if many else None
             place = (where, mapping and mapping.start, variable)
             groups[(typed[0].name,) if typed else place].append(e)
@@ -157,23 +157,26 @@ class Judge:
         hot = self._hot(whole, kind, kind)
         return msgspec.structs.replace(
             hot,
-            object=f"{self._type_text(whole) or stem(hot.object)}, on {len(some)} lines",
+            object=table_text(self._type_of(whole) or self._object(whole), len(some)),
             lines=len(some),
             one_block=False,
             movement=table_movement([e.uses for e in some]) if whole.uses else None,
         )
 
-    def _type_text(self, whole: Evidence) -> str:
-        """The type of objects on many lines, with its fields that are used; empty where it is not
+    def _object(self, e: Evidence) -> Object:
+        """What lies at the first of a line's bytes that are used."""
+        return self._objects.name(e.pid, _used(e)[0], e.when_ns)
+
+    def _type_of(self, whole: Evidence) -> tuple[str, list[str]] | None:
+        """The type of objects on many lines, with its fields that are used; None where it is not
         known or there are several."""
         if self._names.variable(whole.pid, whole.address) is not None:
-            return ""
+            return None
         typed = [t for key in whole.sites for t in [self._behind(whole, key)] if t]
         if len({layout.name for layout, _ in typed}) != 1:
-            return ""
+            return None
         used = {f.path for layout, at in typed for f in layout.fields(at, at + 1)}
-        fields = f" ({', '.join(sorted(used)[:MOST_FIELDS])})" if used - {""} else ""
-        return f"objects of type {typed[0][0].name}{fields}"
+        return typed[0][0].name, sorted(used - {""})
 
     def alone(self) -> list[Hot]:
         """Lines on which one thread's atomics take at least a hundredth of the samples."""
@@ -234,19 +237,19 @@ class Judge:
         self._names.prepare(above)
 
     def _hot(self, e: Evidence, kind: SharingKind, wide: SharingKind) -> Hot:
-        offsets = sorted({at for t in e.threads.values() for at, _ in runs(t.touched)}) or [0]
-        where = [e.address + at for at in offsets]
-        object_ = self._objects.name(e.pid, where[0], e.when_ns)
+        where = _used(e)
+        objects = [self._objects.name(e.pid, at, e.when_ns) for at in where]
+        first = objects[0]
         merged = self._sites(e)
         touches = sorted(e.threads.items(), key=lambda pair: (runs(pair[1].touched), pair[0]))
         layout = self._objects.layout(
-            e.pid, object_, [key.ip for key, _ in e.sites.most_common(MOST_SITES)]
+            e.pid, first, [key.ip for key, _ in e.sites.most_common(MOST_SITES)]
         )
         fields = (
             _fields(
                 layout,
-                object_.start,
-                layout.name if object_.kind == "heap" else variable_of(object_),
+                first.start,
+                layout.name if first.kind == "heap" else first.symbol,
                 e.address,
             )
             if layout
@@ -261,9 +264,9 @@ class Judge:
             kind=kind,
             kind_128=wide,
             certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
-            object=self._objects.all_names(e.pid, where, e.when_ns),
-            object_kind=object_.kind,
-            allocated_in=object_.site,
+            object=line_text(objects),
+            object_kind=first.kind,
+            allocated_in=first.site,
             one_block=self._objects.one_block(e.pid, where, e.when_ns),
             share=None if e.accesses else wilson_score(e.samples, self._total),
             estimated=2 * e.near > e.samples,
@@ -372,11 +375,6 @@ class Judge:
     def _site(self, e: Evidence, key: SiteKey, offset: int, number: int) -> Site:
         named = self._names.name(key.pid, key.ip)
         caller = self._caller(key, e)
-        if caller:
-            above = self._names.name(key.pid, caller - 1)
-            said = above.function + (
-                f" ({above.source.rpartition('/')[2]})" if above.source else ""
-            )
         exact = bool(e.accesses)
         return Site(
             instruction=key.mnemonic or self._decoder.mnemonic(key.pid, key.ip),
@@ -384,7 +382,7 @@ class Judge:
             function=named.function,
             offset=offset,
             source=named.source,
-            caller=said if caller else "",
+            caller=place_text(self._names.name(key.pid, caller - 1)) if caller else "",
             access=key.access,
             role=self._decoder.role(key.pid, key.ip),
             share=0.0 if exact or not self._total else min(1.0, number / self._total),
@@ -415,6 +413,12 @@ class Judge:
     def _is_helper(self, key: SiteKey) -> bool:
         """An outline helper of arm64: what matters is where it is called from."""
         return is_helper(self._names.name(key.pid, key.ip).function)
+
+
+def _used(e: Evidence) -> list[int]:
+    """Addresses at which used bytes of a line begin."""
+    offsets = {at for t in e.threads.values() for at, _ in runs(t.touched)}
+    return [e.address + at for at in sorted(offsets) or [0]]
 
 
 def _fields(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes]:

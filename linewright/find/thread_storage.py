@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from linewright.elf.symbols import content, demangle, lookup, module
+from linewright.find.names import Object
 from linewright.find.sharing_schema import LinkMap
 from linewright.find.space import Spaces
 
@@ -24,16 +25,6 @@ numbers."""
 _DYNAMIC = 2
 """Word of a link map: the address of the module's dynamic section, which lies in the module's own
 data."""
-
-
-class ThreadLocal(NamedTuple):
-    """A thread-local variable with its offset, or the module's storage where it has no name; and
-    the thread whose copy it is."""
-
-    variable: str
-    tid: int
-    offset: int
-    """In the variable."""
 
 
 class StorageCopy(NamedTuple):
@@ -50,7 +41,7 @@ class ThreadStorage:
     def __init__(self, spaces: Spaces) -> None:
         self._spaces = spaces
 
-    def find(self, pid: int, address: int) -> ThreadLocal | None:
+    def find(self, pid: int, address: int) -> Object | None:
         """What lies at an address, where it is a thread's copy of a module's data."""
         blocks = self._blocks.get(pid, [])
         at = bisect.bisect_right(blocks, address, key=lambda block: block.begin) - 1
@@ -60,12 +51,11 @@ class ThreadStorage:
         file = module(self._spaces.store.here(path))
         if file.thread_data is None or address >= begin + file.thread_data[1]:
             return None
-        symbol = lookup(file.thread_locals, address - begin)
+        symbol, name = lookup(file.thread_locals, address - begin), PurePath(path).name
         if symbol is None:
-            return ThreadLocal(f"storage of {PurePath(path).name}", tid, 0)
-        offset = address - begin - symbol.address
-        name = demangle(symbol.name) + (f" + {offset}" if offset else "")
-        return ThreadLocal(name, tid, offset)
+            return Object("thread_local", file=name, thread=tid, start=address)
+        offset, start = address - begin - symbol.address, begin + symbol.address
+        return Object("thread_local", offset, demangle(symbol.name), name, tid, start=start)
 
     @cached_property
     def _blocks(self) -> dict[int, list[StorageCopy]]:

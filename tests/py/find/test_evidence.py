@@ -20,8 +20,9 @@ from linewright.find.evidence import (
     runs,
     sharing_kind,
 )
-from linewright.find.names import Names
-from linewright.find.objects import Object, Objects, Stacks
+from linewright.find.names import AddressName, Names, Object
+from linewright.find.object_words import line_text, object_text, table_text
+from linewright.find.objects import Objects, Stacks
 from linewright.find.sharing_result import Judge
 from linewright.find.sharing_schema import Hot, Map, Sample
 from linewright.find.space import Spaces
@@ -110,22 +111,38 @@ def test_runs_of_bytes() -> None:
     assert runs(0) == []
 
 
-def test_a_line_of_several_variables_names_them_all(monkeypatch) -> None:
-    known = {
-        0: "flag",
-        8: "counters",
-        16: "counters + 8",
-        24: "data at 0x18",
-        32: "b",
-        40: "c",
-        48: "d",
-        56: "e",
-    }
-    objects = Objects(None, None, None, None)
-    monkeypatch.setattr(objects, "name", lambda pid, at, when: Object(known[at], "static"))
-    assert objects.all_names(1, [8, 16], 0) == "counters"
-    assert objects.all_names(1, [0, 8, 16], 0) == "flag, counters"
-    assert objects.all_names(1, list(known), 0) == "flag, counters, data at 0x18, b and 3 more"
+def test_a_line_of_several_variables_names_them_all() -> None:
+    flag, counters, second, data, *rest = (
+        Object("static", symbol="flag"),
+        Object("static", symbol="counters"),
+        Object("static", 8, symbol="counters"),
+        Object("static", 0x18, file="p"),
+        *(Object("static", symbol=name) for name in "bcde"),
+    )
+    assert line_text([counters, second]) == "counters"
+    assert line_text([flag, counters, second]) == "flag, counters"
+    assert (
+        line_text([flag, counters, second, data, *rest])
+        == "flag, counters, static data of p at 0x18, b and 3 more"
+    )
+
+
+def test_an_object_has_its_words_with_and_without_the_place_in_it() -> None:
+    call, above = AddressName("p", "make", "/src/p.c:3"), AddressName("p", "main", "")
+    block = Object("heap", 8, size=24, allocator=call, caller=above)
+    said = "heap block of 24 bytes allocated in make (p.c:3), called from main"
+    assert object_text(block) == f"{said}, + 8"
+    assert table_text(block, 20) == f"{said}, on 20 lines"
+    assert object_text(Object("thread_local", 8, "own", thread=7)) == (
+        "thread-local own + 8 of thread 7"
+    )
+    assert object_text(Object("shared_mapping", 64)) == "shared mapping (anonymous) + 0x40"
+    mapped = Object("mapping", 64, size=4 << 20)
+    assert object_text(mapped) == "anonymous memory, 4 MiB mapped, + 0x40"
+    assert table_text(mapped, 16) == "anonymous memory, 4 MiB mapped, on 16 lines"
+    assert table_text(("Task", ["state", "next"]), 16) == (
+        "objects of type Task (state, next), on 16 lines"
+    )
 
 
 def table(thread_of, lines: int = 200, rounds: int = 12) -> list[Hot]:
