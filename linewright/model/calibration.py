@@ -122,14 +122,13 @@ def plan_of(observations: Sequence[Observation]) -> Plan:
 def obstacles(
     machine: Machine, observations: Sequence[Observation], simulator: Simulator
 ) -> list[str]:
-    """Why an observation has no one figure to fit; empty where it has: measured steady, one mode in
-    the model, no starving."""
+    """Why an observation has no one figure to fit: ``unsteady`` when measured, ``metastable`` or
+    ``starved`` in the model; empty where it has."""
     answers = []
     figures = simulator.ask(resolve(machine), plan_of(observations))
     for observation, figure in zip(observations, figures, strict=True):
-        in_model = "metastable" if figure.metastable else "a thread starves" * figure.starved
-        reason = f"{in_model} in the model" if in_model else ""
-        answers.append("varies when measured" if observation.unsteady else reason)
+        in_model = "metastable" if figure.metastable else "starved" * figure.starved
+        answers.append("unsteady" if observation.unsteady else in_model)
     return answers
 
 

@@ -15,13 +15,14 @@ from linewright.model.simulator import Figures
 
 
 def _verdict(observation: Observation, figure: Figures, reason: str) -> str:
-    if not reason or reason.startswith("not among"):
-        return reason
+    said = _NOT_FITTED.get(reason, "")
+    if reason in ("", "not_asked"):
+        return said
     modes = [ns for ns, _ in figure.modes]
     if modes and modes[0] <= observation.ns <= modes[-1]:
-        return f"{reason}; bracketed by its modes, {modes[0]:.3g} and {modes[-1]:.3g} ns"
+        return f"{said}; bracketed by its modes, {modes[0]:.3g} and {modes[-1]:.3g} ns"
     several = f"; modes {modes[0]:.3g} and {modes[-1]:.3g} ns" if figure.metastable else ""
-    return f"{reason}{several}: not explained"
+    return f"{said}{several}: not explained"
 
 
 def lines(
@@ -143,8 +144,8 @@ def with_summary(
     fitting = [not reason for reason in reasons]
     said = "; ".join(error_lines(observations, fitting, figures))
     text = f"Fitted to {sum(fitting)} cells ({said})."
-    for ending, words in LEFT.items():
-        count = sum(reason.endswith(ending) for reason in reasons)
+    for which, words in _LEFT.items():
+        count = sum(reason in which for reason in reasons)
         text += f" {count} more {words}." if count else ""
     summaries = [line.strip() for line in fold_lines(folds)[1:] if "left out" in line]
     if summaries:
@@ -153,9 +154,19 @@ def with_summary(
     return msgspec.structs.replace(machine, calibration=text)
 
 
-LEFT = {
-    "in the model": "are steady when measured and missed: metastable or starving in the model",
-    "when measured": "vary when measured: they have no one figure",
-    "to fit": "are kept as a test",
+_NOT_FITTED = {
+    "metastable": "metastable in the model",
+    "starved": "a thread starves in the model",
+    "unsteady": "varies when measured",
+    "not_asked": "not among the cells to fit",
 }
-"""Why cells take no part in a fit, by what the reasons of `calibration.obstacles` end with."""
+"""Why a cell takes no part in a fit; `calibration.obstacles` finds all but the last."""
+_LEFT = {
+    (
+        "metastable",
+        "starved",
+    ): "are steady when measured and missed: metastable or starving in the model",
+    ("unsteady",): "vary when measured: they have no one figure",
+    ("not_asked",): "are kept as a test",
+}
+"""The same of all such cells together."""

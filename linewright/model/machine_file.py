@@ -15,7 +15,6 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright import numbers
 from linewright.errors import UserError
 from linewright.model.constants import DISTANCES, KINDS, ConstantKind
 
@@ -356,18 +355,6 @@ def edited(machine: Machine) -> list[str]:
     ``topology``. None of a machine that was never fitted."""
     now = parts(machine)
     return [name for name, was in machine.fitted_to.items() if now.get(name) != was]
-
-
-def changed(machine: Machine) -> str:
-    """What was edited since the calibration, and what that makes of the answer; empty where
-    nothing was."""
-    names = edited(machine)
-    said = (
-        f"{numbers.join(names)} {'was' if len(names) == 1 else 'were'} changed after the "
-        "calibration: what is said of this machine is a prediction, and was never measured. Bands "
-        "take what was changed from the file, and all else as it was fitted."
-    )
-    return said if names else ""
 
 
 def renamed(machine: Machine, name: str) -> Machine:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linewright import extras, numbers
+from linewright import extras
 from linewright.model import machine_file, story
 from linewright.model.cluster import executor
 from linewright.model.ensemble import (
@@ -18,7 +18,6 @@ from linewright.model.ensemble import (
     Sweep,
     bands,
     misses_of,
-    orderings,
     run_sweep,
 )
 from linewright.model.machine_file import Machine, need
@@ -27,7 +26,7 @@ from linewright.plans.definition import Parameter, values_of
 from linewright.run.interrupts import Interrupts
 from linewright.run.launches import launch_plans, launch_program
 from linewright.run.registry import ProgramTarget
-from linewright.schema import Cell, Plan, Record
+from linewright.schema import Plan, Record
 from linewright.show.console import note, remark
 from linewright.target import Done, Event
 
@@ -78,7 +77,7 @@ class ModelTarget(ProgramTarget):
                 for event in launch_program(self.command, launch, interrupts, MODEL):
                     yield self._with_band(event, of_cell) if isinstance(event, Record) else event
         if not self.machine.calibrated:
-            for line in ordering_text(self.machine, plan, rows) + savings_text(plan, rows):
+            for line in story.ordering(self.machine, plan, rows) + story.savings(plan, rows):
                 remark(line)
         for line in story.limits(self.machine, plan.cells, SAID):
             note(line)
@@ -122,46 +121,10 @@ def bounds_only(record: Record, band: Band, machine: Machine) -> Record:
     return Record(
         **{name: getattr(record, name) for name in kept},
         status="unavailable",
-        reason=f"bounds only: {numbers.span(band.low, band.high, 'ns')}; machine {machine.name} is "
-        "not calibrated",
+        reason=story.bounds_reason(machine, band),
         flags=["simulated", "bounds_only"],
         metrics={"bound_low_ns": band.low, "bound_high_ns": band.high},
     )
-
-
-def ordering_text(machine: Machine, plan: Plan, rows: list) -> list[str]:
-    """The order of the forms at each point, as far as the constants' bounds decide it."""
-    lines = [
-        f"Order of the forms on {machine.name}, fastest first; forms between commas are not "
-        "told apart:"
-    ]
-    for cell, groups in orderings(plan, rows):
-        lines.append(f"  {_point_text(cell)}: {' < '.join(', '.join(group) for group in groups)}")
-    return lines if len(lines) > 1 else []
-
-
-def savings_text(plan: Plan, rows: list) -> list[str]:
-    """What one wait saves of each list, against a wait behind each entry: the range over the draws,
-    which is narrow where the bounds of the times are wide."""
-    places = {cell.id: at for at, cell in enumerate(plan.cells)}
-    lines = ["One wait for the list, against one behind each entry, of what was drawn:"]
-    for cell in plan.cells:
-        params = dict(cell.params)
-        each = msgspec.structs.replace(cell, params=params | {"wait": "each"})
-        if params.get("wait") == "once" and each.id in places:
-            once_at, each_at = places[cell.id], places[each.id]
-            saved = [100 * (1 - row[once_at].p50 / row[each_at].p50) for row in rows]
-            lines.append(
-                f"  {cell.operation} by {cell.form}, {params['entries']} entries of "
-                f"{params['entry_bytes']} bytes, {params.get('state', 'any')}: "
-                f"{min(saved):.1f} to {max(saved):.1f} % less"
-            )
-    return lines if len(lines) > 1 else []
-
-
-def _point_text(cell: Cell) -> str:
-    params = [f"{name}={value}" for name, value in cell.situation.params]
-    return ", ".join([cell.situation.words(), f"{cell.width_bits} bit", *params])
 
 
 def open_model(rest: str) -> ModelTarget:

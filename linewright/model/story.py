@@ -12,7 +12,7 @@ from linewright import numbers
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.drawn_figures import PHASES
-from linewright.model.ensemble import misses_of
+from linewright.model.ensemble import Band, misses_of, orderings
 from linewright.model.machine_file import Machine
 from linewright.model.simulator import Simulator
 from linewright.schema import Cell, Plan, Record
@@ -93,7 +93,7 @@ def limits(machine: Machine, cells: Sequence[Cell], least: float = 0.0) -> list[
     """What was edited since the calibration, and how far the model was off for cells like these
     that no fit had seen: each kind that it missed by at least a share."""
     kinds = dict(misses_of(machine, cell) for cell in cells)
-    said = [machine_file.changed(machine)] + [
+    said = [changed(machine)] + [
         f"Of {words} that no fit had seen, the model is "
         f"{numbers.change(math.exp(min(found)), math.exp(max(found)), 'ratio')} off what was "
         f"measured ({numbers.count(len(found), 'figure')})."
@@ -101,6 +101,18 @@ def limits(machine: Machine, cells: Sequence[Cell], least: float = 0.0) -> list[
         if found and max(map(abs, found)) >= least
     ]
     return list(filter(None, said))
+
+
+def changed(machine: Machine) -> str:
+    """What was edited since the calibration, and what that makes of the answer; empty where
+    nothing was."""
+    names = machine_file.edited(machine)
+    said = (
+        f"{numbers.join(names)} {'was' if len(names) == 1 else 'were'} changed after the "
+        "calibration: what is said of this machine is a prediction, and was never measured. Bands "
+        "take what was changed from the file, and all else as it was fitted."
+    )
+    return said if names else ""
 
 
 def tornado(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
@@ -130,6 +142,47 @@ def tornado(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
             for _, name, low, high in shown
         ),
     ]
+
+
+def ordering(machine: Machine, plan: Plan, rows: list) -> list[str]:
+    """The order of the forms at each point, as far as the constants' bounds decide it."""
+    lines = [
+        f"Order of the forms on {machine.name}, fastest first; forms between commas are not "
+        "told apart:"
+    ]
+    for cell, groups in orderings(plan, rows):
+        lines.append(f"  {_point_text(cell)}: {' < '.join(', '.join(group) for group in groups)}")
+    return lines if len(lines) > 1 else []
+
+
+def savings(plan: Plan, rows: list) -> list[str]:
+    """What one wait saves of each list, against a wait behind each entry: the range over the draws,
+    which is narrow where the bounds of the times are wide."""
+    places = {cell.id: at for at, cell in enumerate(plan.cells)}
+    lines = ["One wait for the list, against one behind each entry, of what was drawn:"]
+    for cell in plan.cells:
+        params = dict(cell.params)
+        each = msgspec.structs.replace(cell, params=params | {"wait": "each"})
+        if params.get("wait") == "once" and each.id in places:
+            once_at, each_at = places[cell.id], places[each.id]
+            saved = [100 * (1 - row[once_at].p50 / row[each_at].p50) for row in rows]
+            lines.append(
+                f"  {cell.operation} by {cell.form}, {params['entries']} entries of "
+                f"{params['entry_bytes']} bytes, {params.get('state', 'any')}: "
+                f"{min(saved):.1f} to {max(saved):.1f} % less"
+            )
+    return lines if len(lines) > 1 else []
+
+
+def _point_text(cell: Cell) -> str:
+    params = [f"{name}={value}" for name, value in cell.situation.params]
+    return ", ".join([cell.situation.words(), f"{cell.width_bits} bit", *params])
+
+
+def bounds_reason(machine: Machine, band: Band) -> str:
+    """Why a cell of a machine that no measurement pins has no time."""
+    span = numbers.span(band.low, band.high, "ns")
+    return f"bounds only: {span}; machine {machine.name} is not calibrated"
 
 
 MOST_NAMED = 6

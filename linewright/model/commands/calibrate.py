@@ -96,7 +96,7 @@ def _fitted(
         wanted = {cell.id for cell in select.choose([o.cell for o in found], only)}
         obstacles = calibration.obstacles(machine, found, simulator)
         reasons = [
-            reason if o.cell.id in wanted else "not among the cells to fit"
+            reason if o.cell.id in wanted else "not_asked"
             for o, reason in zip(found, obstacles, strict=True)
         ]
         fitting = [not reason for reason in reasons]

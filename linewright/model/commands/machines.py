@@ -12,7 +12,7 @@ import typer
 
 from linewright import numbers
 from linewright.errors import DONE
-from linewright.model import machine_file
+from linewright.model import machine_file, story
 from linewright.model.constants import DISTANCES, KINDS
 from linewright.model.machine_file import CLASSES, STATES, Constant, Machine, need
 from linewright.show.console import console_for
@@ -65,7 +65,7 @@ def _lines(machine: Machine, width: int) -> Iterator[str]:
         f"{machine.name}: {machine.title}",
         f"{machine.arch}, {shape.cores} cores; {kind}",
         machine.calibration,
-        machine_file.changed(machine),
+        story.changed(machine),
         f"clusters of {numbers.count(shape.cores_per_cluster, 'core')}, last-level caches of "
         f"{shape.cores_per_l3}, sockets of"
         f" {shape.cores_per_socket}; {homes}{central}",

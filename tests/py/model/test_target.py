@@ -14,8 +14,9 @@ from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.ensemble import Sweep, bands, draws, orderings, run_sweep, simulate
-from linewright.model.simulated_target import ModelTarget, bounds_only, ordering_text
+from linewright.model.simulated_target import ModelTarget, bounds_only
 from linewright.model.simulator import Figures, Simulator, find_model
+from linewright.model.story import ordering
 from linewright.records.files import decode_line
 from linewright.run.registry import open_target
 from linewright.schema import Cell, Context, Plan, Record
@@ -322,7 +323,7 @@ def test_each_situation_has_its_own_order_and_each_cell_its_own_name() -> None:
         [["dc_cvac"], ["dc_cvau"]],
         [["builtin_add (add, relaxed)"], ["builtin_add (add, seq_cst)"]],
     ]
-    lines = ordering_text(machine_file.find(CALIBRATED), plan, [[figure(1)] * len(cells)] * 20)
+    lines = ordering(machine_file.find(CALIBRATED), plan, [[figure(1)] * len(cells)] * 20)
     assert len(set(lines)) == 4
 
 
