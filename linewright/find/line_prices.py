@@ -2,11 +2,14 @@
 the contention could bring.
 
 Ceiling = share of time at the site × (contended − alone) / contended: were the line never taken by
-another thread, each operation would cost what it costs alone.  Both costs and the share have
-intervals, and so has the ceiling."""
+another thread, each operation would cost what it costs alone.  Of a readers-writer lock that mostly
+readers take, it is what readers that write no shared line would save: (pthread_rwlock_t's − the
+biased lock's) / pthread_rwlock_t's, both beside a second CPU.  Costs and the share have intervals,
+and so has the ceiling."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -19,15 +22,21 @@ import msgspec
 
 from linewright.analysis.intervals import extremes
 from linewright.errors import LinewrightError
+from linewright.find.lock_use import lock_use
 from linewright.find.notes import note
 from linewright.find.sharing_schema import Ceiling, Hot
 from linewright.forms import standing_for
-from linewright.schema import Context, Estimate, Record
+from linewright.schema import Cell, Context, Estimate, Record
 
 MOST_NAMED = 2
 """Record files that a refusal names; more are counted."""
 MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
+BIASED, LIBCS = "biased_rwlock", "rwsem"
+LOCKS = (BIASED, LIBCS)
+"""Readers of the library's lock, and of the C library's."""
+READER_PLAN = "readers --set kinds=pair --set read_delay=0 --set readers=1,2 --set updater=none"
+"""What measures them."""
 
 
 class Prices:
@@ -45,6 +54,7 @@ class Prices:
                 or not record.window_ns
                 or cell.work_iters
                 or record.context_id in emulated
+                or (cell.operation == "readers_pair" and not _plain_pair(cell))
             ):
                 continue
             to = {"none": alone, "same_line": contended}.get(cell.contender)
@@ -61,9 +71,12 @@ class Prices:
         """What the line could bring at most; None where its main site is not priced."""
         atomic = [site for site in hot.sites if site.access == "atomic"]
         form = standing_for(atomic[0].instruction, arch) if atomic else ""
-        if hot.share is None or form not in self._alone or form not in self._contended:
+        alone, contended = self._alone.get(form), self._contended.get(form)
+        if atomic and lock_use(hot.sites) == "readers" and self._contended.keys() >= set(LOCKS):
+            form = BIASED
+            alone, contended = self._contended[BIASED], self._contended[LIBCS]
+        if hot.share is None or alone is None or contended is None:
             return None
-        alone, contended = self._alone[form], self._contended[form]
         plain, most = _plain(hot), _part(contended.high_ns, alone.low_ns)
         # Stalls of plain accesses surface anywhere in their functions; those of the atomics do not.
         high = hot.share.high * ((1 - plain) * most + plain)
@@ -85,6 +98,16 @@ class Prices:
             contended_ns=contended,
             plain=plain,
         )
+
+
+def _plain_pair(cell: Cell) -> bool:
+    """Readers alone or two of them, back to back and without an updater."""
+    params = cell.params
+    return (
+        cell.threads <= 2
+        and not params.get("read_delay")
+        and params.get("updater", "none") == "none"
+    )
 
 
 def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
@@ -153,15 +176,21 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
     """The prices of just these forms, measured now, `on` this or another machine."""
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         path = Path(folder) / "prices.jsonl"
-        measure = f"-m linewright measure --plan rmw --budget {MEASURED_S}s".split()
-        command = [sys.executable, *measure, "-o", str(path), "--on", on]
-        for form in forms:
-            command += ["--only", f"*/{form}/*/w0/*"]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if not path.exists():
-            why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
-            return None, note("measuring_failed", why)
-        return from_files([str(path)], cpu_model)
+        begin = f"{sys.executable} -m linewright measure --budget {MEASURED_S}s --plan"
+        runs = {f"{path}": "rmw", f"{path}.locks": READER_PLAN}
+        for out, plan in runs.items():
+            own = [form for form in forms if (form in LOCKS) == (plan == READER_PLAN)]
+            if not own:
+                continue
+            command = [*f"{begin} {plan}".split(), "-o", out, "--on", on]
+            command += [word for form in own for word in ("--only", f"*/{form}/*/w0/*")]
+            done = subprocess.run(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            )
+            if not os.path.exists(out):
+                why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
+                return None, note("measuring_failed", why)
+        return from_files([out for out in runs if os.path.exists(out)], cpu_model)
 
 
 def priced(lines: Sequence[Hot], prices: Prices | None, arch: str) -> list[Hot]:
@@ -192,4 +221,5 @@ def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
         for s in hot.sites
         if s.access == "atomic"
     )
-    return sorted({form for form in found if form})
+    locks = LOCKS if any(lock_use(hot.sites) == "readers" for hot in lines) else ()
+    return sorted({form for form in (*found, *locks) if form})

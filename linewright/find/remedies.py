@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from linewright.elf.outline_helpers import is_helper
+from linewright.find.lock_use import lock_use, replaceable
 from linewright.find.sharing_schema import Hot, Site
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
 _REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
-_READ_LOCKS = ("rdlock", "lock_shared")
-_LOCKS = ("mutex_lock", "mutex_unlock", "wrlock", "rwlock_unlock", "spin_lock", "lll_lock")
+_LOCKS = ("mutex_lock", "mutex_unlock", "rwlock_unlock", "spin_lock", "lll_lock")
 
 
 def advised(lines: Sequence[Hot], command: Sequence[str], on: str = "local") -> list[Hot]:
@@ -37,8 +37,15 @@ pairs: Change nothing where lines have 64 bytes; alignas(128) where they have 12
   pairs.
 alone: Change nothing: the line does not move between CPUs.
 unknown: No advice: the source does not say which bytes are written.
-readers: Read under SRCU (<linewright/srcu.h>) what is rarely written: here each reader writes the
-  lock word, and SRCU's readers write no shared line.
+readers: Read under SRCU (<linewright/srcu.h>) what is rarely written, or take a lock whose readers
+  write no shared line (<linewright/rwlock.h>): by the samples mostly readers take this lock, and
+  each of them writes its word.
+replaceable: Without a new build: linewright run --locks gives the program such locks; the trial
+  says what that brings.
+both: Hold the lock less often, or split it: by the samples readers and writers both take this
+  readers-writer lock, and each writes its word.
+writers: Hold the lock less often, or split it: by the samples writers take this readers-writer lock
+  at least as often as readers, and a lock with cheaper readers would do nothing for them.
 lock: Hold the lock less often, split it, or do more under it at a time: the line is the lock
   itself.
 references: Hand the object on by reference or move, or give each thread one reference of its own:
@@ -63,8 +70,11 @@ TEXTS = {
 def _remedy(hot: Hot) -> str:
     if hot.kind != "true" or hot.stays:
         return TEXTS[_without_true_sharing(hot)]
-    policy = f" {TEXTS['policy']}" if _switchable(hot) else ""
-    return TEXTS[_for_true_sharing(hot.sites)] + _bystanders(hot) + policy
+    key = _for_true_sharing(hot.sites)
+    more = [TEXTS["policy"]] if _switchable(hot) else []
+    if key == "readers" and replaceable(hot.sites):
+        more.append(TEXTS["replaceable"])
+    return " ".join([TEXTS[key] + _bystanders(hot), *more])
 
 
 def _without_true_sharing(hot: Hot) -> str:
@@ -109,7 +119,9 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
     """Padding cannot help: several threads want the same bytes."""
     functions = " ".join(s.function for s in sites)
     atomics = [s.instruction for s in sites if s.access == "atomic"]
-    for key, names in (("readers", _READ_LOCKS), ("lock", _LOCKS), ("references", _REFERENCES)):
+    if use := lock_use(sites):
+        return use
+    for key, names in (("lock", _LOCKS), ("references", _REFERENCES)):
         if any(name in functions for name in names):
             return key
     if any(s.role == "waits" for s in sites[:2]):
@@ -130,6 +142,8 @@ def _next(hot: Hot, command: Sequence[str], on: str) -> str:
         return f"linewright trial{where} --pad {shlex.quote(hot.allocated_in)} -- {program}"
     if hot.kind == "false" and hot.object_kind == "heap" and not hot.allocated_in:
         return f"linewright find{where} --heap -- {program}"
+    if hot.kind == "true" and lock_use(hot.sites) == "readers" and replaceable(hot.sites):
+        return f"linewright trial{where} --locks -- {program}"
     if hot.kind == "true" and _switchable(hot):
         return f"linewright trial{where} -- {program}"
     if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from linewright import numbers
+from linewright.find.line_prices import BIASED
 from linewright.find.sharing_schema import (
     Ceiling,
     FieldBytes,
@@ -147,6 +148,14 @@ def ceiling_text(ceiling: Ceiling) -> str:
             f"an estimate: 0 to {numbers.percent(gain.high, False)} of CPU time to gain. Plain "
             "accesses have no price, and their stalls surface anywhere in the functions that make "
             "them"
+        )
+    if ceiling.form == BIASED:
+        low, high = numbers.percent(gain.low, False), numbers.percent(gain.high, False)
+        return (
+            f"with readers that write no shared line: {low} to {high} of CPU time to gain"
+            f"{_slowed(ceiling)} (a reader beside a second CPU: pthread_rwlock_t "
+            f"{numbers.span(contended.low_ns, contended.high_ns, 'ns')}, biased "
+            f"{numbers.span(alone.low_ns, alone.high_ns, 'ns')})"
         )
     plain = "; all time of the functions with plain accesses" if ceiling.plain >= 0.005 else ""
     return (

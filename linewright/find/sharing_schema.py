@@ -346,7 +346,9 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The upper end for the thread that the line holds up most, of its own time: so much where that
     thread decides how long the program takes."""
     form: str = ""
-    """Of the atomic operation with a price; empty where there is none."""
+    """Of the atomic operation with a price; empty where there is none. `biased_rwlock`: the gain is
+    what a readers-writer lock whose readers write no shared line would save; `alone_ns` is then the
+    cost of its readers, and `contended_ns` that of pthread_rwlock_t's, both beside a second CPU."""
     alone_ns: Interval | None = None
     contended_ns: Interval | None = None
     """Both reach over all launches; with n of them, that interval covers the median with a

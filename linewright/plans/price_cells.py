@@ -31,7 +31,7 @@ TOGETHER = (
 )
 """Counters of two threads: one for each CPU, one for all, one for each thread on one line, and on
 lines of their own."""
-READERS = ("rcu", "srcu_fast", "srcu", "biased_rwlock", "rwlock", "mutex")
+READERS = ("rcu", "srcu_fast", "srcu", "biased_rwlock", "rwlock", "rwsem", "mutex")
 WAITED = (("rcu",), ("srcu_fast", "srcu"))
 """Readers whose updaters are timed, of each kind the first that there is."""
 CLEANING = ("clwb", "dc_cvac", "clflushopt")

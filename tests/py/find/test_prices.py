@@ -228,6 +228,99 @@ def test_a_lock_is_no_counter() -> None:
     assert "SRCU" in remedy(hot(instruction="lock xadd", function="pthread_rwlock_rdlock"))
 
 
+def lock_line(readers: float, writers: float, module: str = "libc.so.6", **more) -> Hot:
+    """A line whose samples are of taking a readers-writer lock, and some of releasing it."""
+    shares = {"rdlock": readers, "wrlock": writers, "unlock": 0.1}
+    line = hot(instruction="lock xadd", share=readers + writers + 0.1, **more)
+    site = line.sites[0]
+    sites = [
+        msgspec.structs.replace(site, module=module, function=f"pthread_rwlock_{f}", share=share)
+        for f, share in shares.items()
+        if share
+    ]
+    return msgspec.structs.replace(line, sites=sites)
+
+
+def reader(form: str, ns: float, threads: int = 2, launch: int = 0, **params) -> Record:
+    cell = Cell(
+        operation="readers_pair", form=form, width_bits=8, order="acq_rel", threads=threads,
+        contender="same_line" if threads > 1 else "none", params={"read_delay": 0} | params,
+    )  # fmt: skip
+    given = record("none", ns, launch=launch)
+    return msgspec.structs.replace(given, cell=cell, id=cell.id, plan="readers")
+
+
+@pytest.mark.parametrize(
+    ("readers", "writers", "begins", "trial"),
+    [
+        (0.5, 0.0, "Read under SRCU", True),
+        (0.4, 0.1, "Read under SRCU", True),
+        (0.39, 0.1, "Hold the lock less often, or split it: by the samples readers and", False),
+        (0.2, 0.2, "Hold the lock less often, or split it: by the samples writers", False),
+        (0.0, 0.3, "Hold the lock less often, or split it: by the samples writers", False),
+        (0.0, 0.0, "Hold the lock less often, split it, or do more", False),
+    ],
+)
+def test_who_takes_a_readers_writer_lock_decides_the_advice(readers, writers, begins, trial):
+    (line,) = advised([lock_line(readers, writers)], ["./p", "x y"])
+    assert line.remedy.startswith(begins)
+    assert ("run --locks" in line.remedy) == trial
+    assert (line.next_command == "linewright trial --locks -- ./p 'x y'") == trial
+    assert complaint(line.next_command) == ""
+
+
+def test_locks_that_no_library_can_stand_in_for_are_not_sent_to_one() -> None:
+    for line in (
+        lock_line(0.5, 0.0, module="p"),
+        hot(instruction="lock xadd", function="own::lock_shared()"),
+    ):
+        (said,) = advised([line], ["./p"])
+        assert said.remedy.startswith("Read under SRCU") and "--locks" not in said.remedy
+        assert "--locks" not in said.next_command
+
+
+LOCK_PRICES = [
+    *(reader("rwsem", ns, launch=at) for at, ns in enumerate((200.0, 180.0, 220.0))),
+    *(reader("biased_rwlock", ns, launch=at) for at, ns in enumerate((2.0, 1.8, 2.2))),
+    reader("rwsem", 20.0, threads=1),
+    reader("biased_rwlock", 1.0, threads=1),
+]
+
+
+def test_cheaper_readers_save_what_the_c_librarys_cost_more() -> None:
+    found = Prices([], LOCK_PRICES).ceiling(lock_line(0.5, 0.0), "x86_64")
+    assert found.form == "biased_rwlock"
+    assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx(
+        (0.5 * (180 - 2.2) / 180, 0.6 * 198 / 200, 0.7 * (220 - 1.8) / 220)
+    )
+    (line,) = priced([lock_line(0.5, 0.0)], Prices([], LOCK_PRICES), "x86_64")
+    said = " ".join(page([line]).topics[0].lines)
+    assert "with readers that write no shared line: 49 % to 69 % of CPU time to gain" in said
+    assert "pthread_rwlock_t 180 to 220 ns, biased 1.80 to 2.20 ns" in said
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        reader("biased_rwlock", 190.0, updater="synchronize"),
+        reader("biased_rwlock", 190.0, read_delay=200),
+        reader("biased_rwlock", 190.0, threads=8),
+        msgspec.structs.replace(reader("biased_rwlock", 190.0), status="error"),
+    ],
+)
+def test_readers_beside_an_updater_are_no_price_of_a_lock(wrong: Record) -> None:
+    found = Prices([], [*LOCK_PRICES, wrong]).ceiling(lock_line(0.5, 0.0), "x86_64")
+    assert found.alone_ns.high_ns == 2.2
+
+
+def test_writers_save_nothing_by_cheaper_readers() -> None:
+    adds = [record("none", 5.0, form="lock_xadd"), record("same_line", 20.0, form="lock_xadd")]
+    for line in (lock_line(0.2, 0.2), lock_line(0.3, 0.2), lock_line(0.0, 0.0)):
+        found = Prices([], [*LOCK_PRICES, *adds]).ceiling(line, "x86_64")
+        assert found.form == "lock_xadd", "what ending the contention could bring"
+    assert Prices([], LOCK_PRICES[:3]).ceiling(lock_line(0.5, 0.0), "x86_64") is None
+
+
 def test_an_addition_whose_old_value_is_used_is_no_counter() -> None:
     said = remedy(hot(instruction="lock xadd", role="old value"))
     assert said.startswith("Take several numbers at once") and "batches" not in said
