@@ -48,6 +48,8 @@ class Fit(Struct, frozen=True, kw_only=True):
     per_entry: Estimate
     per_wait: Estimate
     cells: int
+    ids: tuple[str, ...]
+    """Of these cells."""
     worst_percent: float
     """Largest relative miss of a measured pass."""
 
@@ -64,6 +66,8 @@ class Saving(Struct, frozen=True, kw_only=True):
     entries: int
     each_ns: float
     once_ns: float
+    ids: tuple[str, str]
+    """Of both cells: a wait behind each entry, and one."""
     percent: Estimate | None
     """Saved of the time with a wait behind each; None with fewer launches than a claim needs."""
 
@@ -129,7 +133,7 @@ def _fit(group: Group, members: Sequence[Summary], line_bytes: int) -> Fit | Non
     )
     return Fit(
         group=group, per_line=line, per_entry=entry, per_wait=wait, cells=len(members),
-        worst_percent=float(np.max(np.abs(misses))) * 100,
+        ids=tuple(s.id for s in members), worst_percent=float(np.max(np.abs(misses))) * 100,
     )  # fmt: skip
 
 
@@ -182,7 +186,8 @@ def _saving(key: tuple[Group, int, int], once: Summary, each: Summary) -> Saving
         percent = Estimate(value=value, low=low, high=high)
     return Saving(
         group=key[0], entry_bytes=key[1], entries=key[2],
-        each_ns=each.issue.median_ns, once_ns=once.issue.median_ns, percent=percent,
+        each_ns=each.issue.median_ns, once_ns=once.issue.median_ns,
+        ids=(each.id, once.id), percent=percent,
     )  # fmt: skip
 
 
@@ -190,6 +195,8 @@ class OneWait(NamedTuple):
     """What one wait for the whole list is worth with one instruction on dirty lines."""
 
     form: str
+    ids: list[str]
+    """Of all its lists."""
     answer: Literal["saves", "negligible", "too_few", "undecided"]
     clearest: Saving | None
     """Where most is shown to be saved; of what is undecided the widest interval."""
@@ -201,7 +208,7 @@ def one_wait(every: Sequence[Saving]) -> list[OneWait]:
     """The answer of each instruction over all sizes of entries."""
     dirty = (s for s in every if s.group.state == "dirty_beyond" and s.group.align_bytes == 0)
     return [
-        OneWait(group.form, *_worth(own), vanishes_at(own))
+        OneWait(group.form, [i for s in own for i in s.ids], *_worth(own), vanishes_at(own))
         for group, own in sorted(grouped(dirty, lambda s: s.group).items())
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -33,6 +33,12 @@ class FormAdvice(Struct, frozen=True):
     finding: Finding
     row: Alternative
     elsewhere: FormRow | None
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the default's cell and the form's, here and elsewhere."""
+        pairs = [(self.finding, self.row)] + [self.elsewhere] * bool(self.elsewhere)
+        return [i for f, row in pairs for i in (f.default_id, row.id)]
 
     @property
     def loses(self) -> bool:
@@ -76,12 +82,12 @@ def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> O
     return min(found, key=lambda a: not a.contended, default=None)
 
 
-def updater_wait_ns(m: MachineAnswers) -> float | None:
-    """What an updater waits for the readers that are advised: a choice between two readers is one
-    between two updaters too. None where it was not measured."""
+def updater_of_readers(m: MachineAnswers) -> Summary | None:
+    """The updater that waits longest for the readers that are advised: a choice between two readers
+    is one between two updaters too. None where it was not measured."""
     return max(
         (
-            s.issue.median_ns
+            s
             for s in m.summaries
             if (s.cell.operation, s.cell.form) == ("readers_grace", READERS[0])
             and s.status == "ok"
@@ -89,6 +95,7 @@ def updater_wait_ns(m: MachineAnswers) -> float | None:
             and s.cell.params.get("updater", "synchronize") == "synchronize"
             and not s.cell.params.get("read_delay", 0)
         ),
+        key=lambda s: s.issue.median_ns,
         default=None,
     )
 
@@ -209,25 +216,38 @@ def written(
     return "undecided", [default], None
 
 
-def far_add(m: MachineAnswers) -> tuple[Finding, list[str], int] | None:
-    """The forms of add that behave as if performed at the interconnect, back to back and alone, in
-    their finding; and the units of work around each at which they cost the same as the default, 0
-    where none are shown. None where no form does."""
+class FarAdd(NamedTuple):
+    """The forms of add that behave as if performed at the interconnect, back to back and alone."""
+
+    finding: Finding
+    forms: list[str]
+    hidden_at: int
+    """Units of work around each at which they cost the same as the default; 0 where none are
+    shown."""
+    hidden_ids: list[str]
+    """Of the cells that show it."""
+
+
+def far_add(m: MachineAnswers) -> FarAdd | None:
+    """Where a form of add seems to be performed at the interconnect; None where none does."""
     far = {s.id for s in m.summaries if s.nearness in ("far", "all_far")}
     alone = [f for f in m.findings if f.operation == "add" and f.situation.contender == "none"]
     for f in alone:
         forms = [r.form for r in f.rows if r.id in far]
-        works = [] if f.default_id in far else [_same_at(alone, form) for form in forms]
+        hidden = [] if f.default_id in far else [_same_at(alone, form) for form in forms]
         forms += [f.default] * (f.default_id in far)
         if forms and not f.situation.work_iters:
-            return f, forms, max(map(max, works)) if works and all(works) else 0
+            shown = [max(own) for own in hidden] if hidden and all(hidden) else []
+            at = max((work for work, *_ in shown), default=0)
+            return FarAdd(f, forms, at, [i for _, *ids in shown for i in ids])
     return None
 
 
-def _same_at(alone: Sequence[Finding], form: str) -> list[int]:
-    """Lengths of work at which a form is shown to cost the same as the default."""
+def _same_at(alone: Sequence[Finding], form: str) -> list[tuple[int, str, str]]:
+    """Lengths of work at which a form is shown to cost the same as the default, each with the ids
+    of both cells."""
     return [
-        f.situation.work_iters
+        (f.situation.work_iters, f.default_id, r.id)
         for f in alone
         for r in f.rows
         if r.form == form and r.judgement.answer == "same"

@@ -3,7 +3,7 @@ without an operation is a measure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +34,8 @@ class Floor(Struct, frozen=True, kw_only=True):
     size: float
     """Largest difference: a share of issue intervals, with work ns of exposed costs."""
     scale: Scale
+    ids: tuple[str, ...]
+    """Of the cells with identical machine code."""
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
@@ -134,17 +136,26 @@ def identical_contrasts(
 ) -> dict[NoiseGroup, list[Contrast]]:
     """What cells with identical machine code differed by under each condition, by
     `noise_group_of`."""
+    found: dict[NoiseGroup, list[Contrast]] = {}
+    for condition, others, first in _identical(summaries, arch):
+        contrasts = [contrast_of(other, first, figure_of(first)) for other in others]
+        found.setdefault(condition, []).extend(filter(None, contrasts))
+    return found
+
+
+def _identical(
+    summaries: Iterable[Summary], arch: str
+) -> Iterator[tuple[NoiseGroup, list[Summary], Summary]]:
+    """Cells with identical machine code by condition, and the one that the others are held
+    against."""
     groups: dict[tuple, dict[str, Summary]] = {}
     for s in summaries:
         key = _of_code(s, arch)
         if len(key[-1]) > 1 and s.status == "ok" and not s.emulated:
             groups.setdefault(key, {})[s.cell.form] = s
-    contrasts: dict[NoiseGroup, list[Contrast]] = {}
     for (condition, *_, group), members in groups.items():
         first, *others = [members[form] for form in group if form in members]
-        found = [contrast_of(other, first, figure_of(first)) for other in others]
-        contrasts.setdefault(condition, []).extend(filter(None, found))
-    return contrasts
+        yield condition, others, first
 
 
 def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None:
@@ -163,11 +174,19 @@ def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None
 def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
     """What identical forms differed by under each condition that they were measured under, by
     `noise_group_of`: shown, and no threshold of anything."""
-    found = identical_contrasts(summaries, arch)
+    members = list(summaries)
+    found = identical_contrasts(members, arch)
+    ids: dict[NoiseGroup, list[str]] = {}
+    for condition, others, first in _identical(members, arch):
+        ids.setdefault(condition, []).extend(s.id for s in (first, *others))
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
         condition: Floor(
-            condition=condition, pairs=len(own), size=max(map(away, own)), scale=own[0].scale
+            condition=condition,
+            pairs=len(own),
+            size=max(map(away, own)),
+            scale=own[0].scale,
+            ids=tuple(dict.fromkeys(ids[condition])),
         )
         for condition, own in found.items()
         if own

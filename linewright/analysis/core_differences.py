@@ -23,6 +23,8 @@ class CoreDifference(Struct, frozen=True, kw_only=True):
     cheapest_ns: float
     costliest_cpu: int
     costliest_ns: float
+    ids: tuple[str, str]
+    """Of both cells, the cheaper first."""
 
 
 def core_differences(summaries: Iterable[Summary]) -> list[CoreDifference]:
@@ -64,6 +66,7 @@ def core_differences(summaries: Iterable[Summary]) -> list[CoreDifference]:
                     cheapest_ns=low.issue.median_ns,
                     costliest_cpu=high.cpus[0],
                     costliest_ns=high.issue.median_ns,
+                    ids=(low.id, high.id),
                 )
             )
     return answers

@@ -30,6 +30,8 @@ class Crossover(Struct, frozen=True, kw_only=True):
     cheaper_above: str
     margin_below_ns: float
     margin_above_ns: float
+    ids: tuple[str, ...]
+    """Of the default and the form at both points."""
 
 
 def crossovers(findings: Sequence[Finding]) -> list[Crossover]:
@@ -77,6 +79,7 @@ def _along(sweep: Sequence[tuple[Finding, Alternative]], axis: str) -> list[Cros
                 cheaper_above=above,
                 margin_below_ns=_margin(f0, row0),
                 margin_above_ns=_margin(f1, row1),
+                ids=(f0.default_id, row0.id, f1.default_id, row1.id),
             )
         )
     return answers

@@ -36,6 +36,12 @@ def by_operation(members: Sequence[Summary]) -> dict[str, str]:
     return answers
 
 
+def ids(members: Sequence[Summary], operation: str) -> list[str]:
+    """The cells that the answer of one operation rests on: its lists, and the explicit passes."""
+    own = [s for s in members if s.cell.operation == operation and s.exposed is not None]
+    return [p.id for s in own for p in (s, *_passes(members, s).values())]
+
+
 def longest(members: Iterable[Summary]) -> Summary | None:
     """The mapping of the most entries, whose time is what maintenance costs."""
     mappings = (s for s in members if s.cell.operation in DMA.operations and s.exposed is not None)

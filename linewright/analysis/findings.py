@@ -108,6 +108,11 @@ class Finding(Point, frozen=True, kw_only=True):
         first = min(cheaper.values(), key=lambda r: r.ns.median_ns)
         return cheaper[plainest(first.form, {form: r.judgement for form, r in cheaper.items()})]
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the default's cell and of every other form's."""
+        return (self.default_id, *(r.id for r in self.rows))
+
     def of(self, answer: str) -> list[Alternative]:
         """The rows with one answer: ``cheaper``, ``slower``, ``same`` or ``undecided``."""
         return [r for r in self.rows if answer_of(r.judgement) == answer]
@@ -123,6 +128,11 @@ class OpenQuestion(Struct, frozen=True, kw_only=True):
     @property
     def judgements(self) -> list[Judgement]:
         return [row.judgement for _, row in self.rows]
+
+    @property
+    def ids(self) -> list[str]:
+        """Of both cells of every comparison."""
+        return [i for f, row in self.rows for i in (f.default_id, row.id)]
 
     @property
     def possible(self) -> tuple[float, float, str]:

@@ -20,7 +20,12 @@ class Handoff(Struct, frozen=True):
     median_ns: float
     least_ns: float
     most_ns: float
-    pairs: int
+    ids: tuple[str, ...]
+    """A cell for each pair of cores."""
+
+    @property
+    def pairs(self) -> int:
+        return len(self.ids)
 
 
 def handoffs(cells: Sequence[Summary]) -> dict[str, list[Handoff]]:
@@ -31,7 +36,7 @@ def handoffs(cells: Sequence[Summary]) -> dict[str, list[Handoff]]:
     usable = [s for s in cells if s.status == "ok" and s.issue and not s.cell.work_iters]
     return {
         distance: [
-            Handoff(form, median(ns), min(ns), max(ns), len(ns))
+            Handoff(form, median(ns), min(ns), max(ns), tuple(s.id for s in own))
             for form, own in grouped(apart, lambda s: s.cell.form).items()
             for ns in [[s.issue.median_ns / 2 for s in own]]
         ]

@@ -63,6 +63,8 @@ class CoreClass(Struct, frozen=True, kw_only=True):
     where: str
     """``near``, ``far``, ``all_far`` (expensive even behind the prefetch), ``mixed`` (lines differ)
     or ``undecided``."""
+    ids: tuple[str, str]
+    """Of the form's cell and the reference's."""
     ratio: Contrast | None
     """The form over the prefetched one, paired within launches."""
     near: int
@@ -139,6 +141,7 @@ def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
         width_bits=s.cell.width_bits,
         reference=beside.cell.form,
         where=where,
+        ids=(s.id, beside.id),
         ratio=ratio,
         near=counts["near"],
         far=counts["far"] + counts["all_far"],

@@ -65,6 +65,8 @@ class Scaling(Struct, frozen=True, kw_only=True):
     ratio: Estimate | None
     """Each thread's cost together over that alone."""
     judgement: Judgement
+    ids: tuple[str, str]
+    """Of both cells, that of one reader first."""
 
     @property
     def flat(self) -> bool:
@@ -136,6 +138,8 @@ class Trade(Struct, frozen=True, kw_only=True):
     sections_per_update: Estimate
     """With more read-side critical sections than this between two updates `cheap_reader` costs less
     in all; the interval is that of the two intervals' ends."""
+    ids: tuple[str, ...]
+    """Of the reader and the updater of each of the two."""
 
 
 def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
@@ -191,6 +195,7 @@ def _scaling(most: Summary, alone: Summary, judgement: Judgement) -> Scaling:
         together_ns=most.issue.median_ns,
         ratio=Estimate(value=c.value, low=c.low, high=c.high) if c else None,
         judgement=judgement,
+        ids=(alone.id, most.id),
     )
 
 
@@ -216,6 +221,7 @@ def _trade(form: Side, default: Side, reader: Judgement, update: Judgement) -> T
             low=waited.low_ns / saved.high_ns,
             high=waited.high_ns / saved.low_ns,
         ),
+        ids=tuple(s.id for side in (form, default) for s in (side.pair, side.grace)),
     )
 
 

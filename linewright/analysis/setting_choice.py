@@ -50,6 +50,8 @@ class SettingPoint(Point, frozen=True, kw_only=True):
     against_default: bool
     """Whether `default_form` is what the class does without a setting."""
     ns: Interval
+    ids: tuple[str, str]
+    """Of the default's cell and the candidate's."""
     judgement: Judgement
     not_worse: bool
     """Shown: the upper end of the interval is below `NOT_WORSE` more."""
@@ -150,6 +152,7 @@ def _point(
         default_form=name + f.default,
         against_default=unset == ("default" if library else default),
         ns=row.ns,
+        ids=(f.default_id, row.id),
         judgement=row.judgement,
         not_worse=_not_worse(row, f),
         **{name: getattr(f, name) for name in Point.__struct_fields__},

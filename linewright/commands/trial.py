@@ -267,10 +267,11 @@ def _run(
 
 def _show(session, finished, name: str, as_json: bool) -> None:
     from linewright.say import trial_document
+    from linewright.say.sentence import render_all
     from linewright.show.text_tables import print_tables
 
     if as_json:
-        failures = trial_document.failures(session, finished.samples)
+        failures = render_all(trial_document.failures(session, finished.samples))
         print_json(
             {"session": session, "verdict": finished.verdict, "failures": failures, "file": name}
         )

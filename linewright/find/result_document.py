@@ -19,7 +19,7 @@ from linewright.find.sharing_schema import (
     Touch,
 )
 from linewright.say.document import Document, TextTable, Topic
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import Sentence, verbatim
 
 OPEN = "Undecided whether the line moves between CPUs; a longer run tells"
 MOST_FIELDS = 4
@@ -184,21 +184,34 @@ def document(result: Result) -> Document:
     rest = len(result.lines) - len(shown)
     topics = [_details(number, hot) for number, hot in enumerate(shown, 1)]
     if rest:
-        topics[-1].lines.append(f"{rest} more lines: --json lists them.")
+        more = f"{rest} more lines: --json lists them."
+        topics[-1].lines.append(_of(result.lines[SHOWN:], more))
     topics += [topic for topic in (_alone(result), _helpers(result)) if topic.lines]
     return Document(
-        headline=[verbatim(headline(result))],
+        headline=[_of([*result.lines, *result.alone], headline(result))],
         tables=[_table(shown)] if shown else [],
         topics=topics,
-        limits=[verbatim(t) for t in (*result.notes, f"blind to: {'; '.join(result.blind)}")],
+        limits=[
+            *(verbatim(text, basis="run") for text in result.notes),
+            verbatim(f"blind to: {'; '.join(result.blind)}", basis="rule"),
+        ],
     )
+
+
+def _of(lines: Sequence[Hot], text: str) -> Sentence:
+    """A sentence that rests on these lines, named by their addresses; without any on the run."""
+    names = [f"{hot.address:#x}" for hot in lines]
+    return verbatim(text, names, "lines" if names else "run")
 
 
 def _alone(result: Result) -> Topic:
     """Atomics on lines that do not travel."""
     lines = [
-        f"{numbers.share(hot.share)}  {hot.object}: {site_text(hot.sites[0]) if hot.sites else ''}"
-        + (FENCE if is_fence(hot) else "")
+        _of(
+            [hot],
+            f"{numbers.share(hot.share)}  {hot.object}: "
+            f"{site_text(hot.sites[0]) if hot.sites else ''}{FENCE if is_fence(hot) else ''}",
+        )
         for hot in result.alone[:3]
     ]
     title = "Atomics that one thread alone pays for:"
@@ -223,9 +236,11 @@ def _helpers(result: Result) -> Topic:
             if call.source
             else f"{call.function}, {call.module}+{call.offset:#x}"
         )
-        lines.append(f"{call.count}  {call.helper} from {place}")
-    if len(result.helpers) > SHOWN:
-        lines.append(f"{len(result.helpers) - SHOWN} more call sites: --json lists them.")
+        text = f"{call.count}  {call.helper} from {place}"
+        lines.append(verbatim(text, [call.function], "functions"))
+    if more := result.helpers[SHOWN:]:
+        text = f"{len(more)} more call sites: --json lists them."
+        lines.append(verbatim(text, [call.function for call in more], "functions"))
     title = "Outline helpers by call site, on whatever line:"
     return Topic(name="helpers", title=title, lines=lines, data=result.helpers)
 
@@ -294,4 +309,4 @@ def _details(number: int, hot: Hot) -> Topic:
     lines += [advised_text(hot.advised)] if hot.advised else []
     lines += [f"next: {hot.next_command}"] if hot.next_command else []
     title = f"{number}  {hot.object} at {hot.address:#x}: {kind_text(hot)}, {hot.certainty}"
-    return Topic(name="line", title=title, lines=lines, data=hot)
+    return Topic(name="line", title=title, lines=[_of([hot], text) for text in lines], data=hot)

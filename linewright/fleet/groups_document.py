@@ -10,7 +10,7 @@ from linewright.errors import one_line
 from linewright.fleet.fleet_run import MeasureOutcome
 from linewright.fleet.groups import ALIKE, FleetMachine, GroupCost, Groups
 from linewright.say.document import Document, TextTable
-from linewright.say.sentence import said
+from linewright.say.sentence import Sentence, said, verbatim
 
 MOST_NAMES = 6
 """Machines of a group that its line names; the page's table names all."""
@@ -37,13 +37,15 @@ def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Doc
         headline=[
             said(
                 f"{', '.join(counts)}: within a group no kind of operation differs by more than "
-                f"{ALIKE:.0%} beyond its intervals"
+                f"{ALIKE:.0%} beyond its intervals",
+                cells=[figure.words for figure in found.figures],
+                basis="costs" if found.figures else "run",
             )
         ],
         facts=[
             line
             for number, (name, group) in enumerate(members)
-            for line in (_group(name, group), *_apart(found, number))
+            for line in (verbatim(_group(name, group), basis="run"), *_apart(found, number))
         ],
         tables=[
             TextTable(
@@ -118,15 +120,16 @@ def _style(figure: GroupCost) -> str:
     return "bad" if figure.values[number] > figure.values[0] else "good"
 
 
-def _apart(found: Groups, number: int) -> list[str]:
+def _apart(found: Groups, number: int) -> list[Sentence]:
     """What sets a group apart from the first one, the largest ratio first."""
     figures = sorted(found.figures, key=lambda figure: -_ratio(figure, number))[:MOST_FIGURES]
     lines = []
     for figure in figures:
         first, here, ratio = figure.values[0], figure.values[number], _ratio(figure, number)
         if ratio >= LEAST_RATIO:
-            lines.append(
+            text = (
                 f"  {numbers.multiple(ratio)} {'slower' if here > first else 'faster'} "
                 f"than A: {figure.words}, {numbers.figure(here)} against {numbers.figure(first)} ns"
             )
+            lines.append(verbatim(text, [figure.words], "costs"))
     return lines

@@ -16,6 +16,7 @@ from linewright.say.phrases import measure_on
 from linewright.say.sentence import (
     Clause,
     Sentence,
+    once,
     said,
 )
 
@@ -23,22 +24,26 @@ from linewright.say.sentence import (
 def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     """Which instruction, what one wait is worth, at which entry size it stops to matter; only what
     the intervals support, and nothing where no list can be measured."""
-    lists = [s for s in m.summaries if cache_fit.concerns(s.cell)]
+    lists = [s for s in m.summaries if cache_fit.concerns(s.cell) and s.status != "unavailable"]
     cheapest = cache_fit.cheapest(m.cache_fits)
     texts = [
-        *([_instruction(cheapest)] if cheapest else []),
+        *([(_instruction(cheapest), cheapest.ids)] if cheapest else []),
         *_wait(m.cache_fits),
-        *map(_one_wait, cache_fit.one_wait(m.cache_savings)),
-        *(_trapped(f, m.arch) for f in cache_fit.trapped(m.cache_fits)),
+        *((_one_wait(found), found.ids) for found in cache_fit.one_wait(m.cache_savings)),
+        *((_trapped(f, m.arch), f.ids) for f in cache_fit.trapped(m.cache_fits)),
     ]
-    if not texts and any(s.status != "unavailable" for s in lists):
-        texts = [
-            "what a line costs, and what a wait, takes lists of several lengths: "
-            f"{measure_on(m.contexts)} --plan cache"
-        ]
+    if not texts and lists:
+        text = "what a line costs, and what a wait, takes lists of several lengths: "
+        text += f"{measure_on(m.contexts)} --plan cache"
+        texts = [(text, [s.id for s in lists])]
     return [
-        Sentence(lead="cache maintenance", clauses=[Clause(text=text)], family=CACHE.name)
-        for text in texts
+        Sentence(
+            lead="cache maintenance",
+            clauses=[Clause(text=text)],
+            family=CACHE.name,
+            cells=once(ids),
+        )
+        for text, ids in texts
     ]
 
 
@@ -54,10 +59,13 @@ def _each(found: Iterable[Fit]) -> str:
     return numbers.join([f"{f.group.form} {numbers.of(f.per_line, 'ns')}" for f in found])
 
 
-def _wait(found: Sequence[Fit]) -> list[str]:
+def _wait(found: Sequence[Fit]) -> list[tuple[str, tuple[str, ...]]]:
     return [
-        f"a wait behind {f.group.form} costs {numbers.of(f.per_wait, 'ns')} on "
-        f"{f.group.state} lines, {_in_lines(f)}"
+        (
+            f"a wait behind {f.group.form} costs {numbers.of(f.per_wait, 'ns')} on "
+            f"{f.group.state} lines, {_in_lines(f)}",
+            f.ids,
+        )
         for f in cache_fit.on_dirty_lines(found)
         if f.per_line.low > 0 and f.per_wait.low > 0
     ]
@@ -116,10 +124,14 @@ def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
         return []
     if dma_wait.coherent(members):
         text = "this kernel maintains no caches for DMA: devices of this architecture see them"
-        return [said(text, DMA.name)]
+        return [said(text, DMA.name, [longest.id])]
     found = dma_wait.by_operation(members)
-    texts = [
-        text.format(numbers.join(named))
+    answers = [
+        said(
+            text.format(numbers.join(named)),
+            DMA.name,
+            [i for operation in named for i in dma_wait.ids(members, operation)],
+        )
         for answer, text in _WAITS.items()
         if (named := [operation for operation, own in found.items() if own == answer])
     ]
@@ -128,4 +140,4 @@ def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
         f"a list of {params.get('entries')} entries of {params.get('entry_bytes')} bytes costs "
         f"{numbers.figure(ns)} ns more in {longest.cell.operation} than for a coherent device"
     )
-    return [*(said(text, DMA.name) for text in texts), said(cost, DMA.name, ns=ns)]
+    return [*answers, said(cost, DMA.name, [longest.id], ns=ns)]

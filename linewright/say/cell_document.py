@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from linewright import numbers, wings
-from linewright.analysis.control import floors, noise_group_of
-from linewright.analysis.findings import findings
+from linewright.analysis.control import noise_group_of
 from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, table_of
@@ -17,7 +17,7 @@ from linewright.say.document import Document
 from linewright.say.flag_words import explain
 from linewright.say.name_words import WITHHELD, in_english
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import Sentence, verbatim
 from linewright.schema import Context, Record
 
 MOST_LAUNCHES = 40
@@ -47,10 +47,9 @@ def document(
     summary: Summary,
     records: Sequence[Record],
     contexts: Mapping[str, Context],
-    every: Sequence[Summary],
+    m: MachineAnswers,
 ) -> Document:
-    """Everything that is known of one cell; `every` holds all summaries of its machine, which
-    control it."""
+    """Everything that is known of one cell of a machine, whose other cells control it."""
     shown = sorted(records, key=lambda r: (contexts[r.context_id].started_utc, r.launch))
     more = len(shown) - MOST_LAUNCHES
     if more > 0:
@@ -61,17 +60,21 @@ def document(
         shown,
         styles=["" if r.status == "ok" else "bad" for r in shown],
         notes=[
-            *([f"{more} more launches between these."] if more > 0 else []),
-            *_windows(records),
-            *(line for lines in wings.brought("cell_lines") for line in lines(summary)),
-            *_modes(summary),
-            *_control(summary, every),
-            *(f"{flag}: {explain(flag)}" for flag in summary.flags),
-        ],
+            verbatim(text, [summary.id])
+            for text in (
+                *([f"{more} more launches between these."] if more > 0 else []),
+                *_windows(records),
+                *(line for lines in wings.brought("cell_lines") for line in lines(summary)),
+                *_modes(summary),
+            )
+        ]
+        + _control(summary, m)
+        + [verbatim(f"{flag}: {explain(flag)}", [summary.id]) for flag in summary.flags],
     )
+    figures = [verbatim(text, [summary.id]) for text in (summary.id, *_figures(summary))]
     return Document(
-        headline=[verbatim(in_words(summary.cell))],
-        facts=[summary.id, *_figures(summary), *_answers(summary, every)],
+        headline=[verbatim(in_words(summary.cell), [summary.id])],
+        facts=[*figures, *_answers(summary, m)],
         tables=[launches],
     )
 
@@ -93,17 +96,19 @@ def _figures(s: Summary) -> Iterator[str]:
         yield f"{WITHHELD.capitalize()} ({in_english(s.withheld)})."
 
 
-def _answers(s: Summary, every: Sequence[Summary]) -> Iterator[str]:
+def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
     """What comparisons with the default form say of a cell, or of the others where it is the
     default."""
-    for f in findings(every):
+    for f in m.findings:
         if f.default_id == s.id and f.rows:
             others = ", ".join(f"{row.form} {_judgement_text(row.judgement)}" for row in f.rows)
-            yield f"It is the default for {f.operation}, which others are compared with: {others}."
+            text = f"It is the default for {f.operation}, which others are compared with: {others}."
+            yield verbatim(text, f.ids)
         for row in f.rows:
             if row.id == s.id:
                 answer = _judgement_text(row.judgement)
-                yield f"Against {f.default}, the default for {f.operation}: {answer}."
+                text = f"Against {f.default}, the default for {f.operation}: {answer}."
+                yield verbatim(text, (f.default_id, row.id))
 
 
 def _judgement_text(judgement: Judgement) -> str:
@@ -138,11 +143,13 @@ def _modes(s: Summary) -> Iterator[str]:
             yield f"The {name} fall into separate modes: {modes_text(modes, surely=True)}."
 
 
-def _control(s: Summary, every: Sequence[Summary]) -> Iterator[str]:
-    if floor := floors(every, s.arch).get(noise_group_of(s.cell)):
-        size = numbers.within(floor.size, floor.scale)
-        yield (
-            f"Control: identical machine code differed by up to {size} under this "
-            f"condition ({numbers.count(floor.pairs, 'pair')}): what exceeds chance widens every "
-            "comparison."
-        )
+def _control(s: Summary, m: MachineAnswers) -> list[Sentence]:
+    floor = m.floors.get(noise_group_of(s.cell))
+    if floor is None:
+        return []
+    size = numbers.within(floor.size, floor.scale)
+    text = (
+        f"Control: identical machine code differed by up to {size} under this condition "
+        f"({numbers.count(floor.pairs, 'pair')}): what exceeds chance widens every comparison."
+    )
+    return [verbatim(text, floor.ids)]

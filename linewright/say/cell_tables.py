@@ -19,8 +19,8 @@ from linewright.say.document import Document, TextTable
 from linewright.say.flag_words import explain
 from linewright.say.machine_lines import describe, lacking
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import verbatim
-from linewright.say.verdict import verdict
+from linewright.say.sentence import Sentence, verbatim
+from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval
 
 
@@ -28,27 +28,29 @@ class FlagLetters:
     """Letters behind flagged figures, explained once below all tables."""
 
     def __init__(self) -> None:
-        self._letters: dict[str, str] = {}
-        self._modes: list[str] = []
-        self._doubted = False
+        self._letters: dict[str, tuple[str, list[str]]] = {}
+        self._modes: list[Sentence] = []
+        self._doubted: list[str] = []
 
     def of(self, s: Summary) -> str:
         """The letters of a summary's flags, with ``?`` before them where its status is not ok."""
         for flag in s.flags:
-            self._letters.setdefault(flag, chr(ord("a") + len(self._letters) % 26))
+            letter = chr(ord("a") + len(self._letters) % 26)
+            self._letters.setdefault(flag, (letter, []))[1].append(s.id)
         if s.metastable:
-            self._modes.append(f"     {in_words(s.cell)}: {modes_text(s.modes)}")
-        self._doubted = self._doubted or s.status != "ok"
-        return ("" if s.status == "ok" else "?") + "".join(self._letters[flag] for flag in s.flags)
+            text = f"     {in_words(s.cell)}: {modes_text(s.modes)}"
+            self._modes.append(verbatim(text, [s.id]))
+        self._doubted += [] if s.status == "ok" else [s.id]
+        letters = "".join(self._letters[flag][0] for flag in s.flags)
+        return ("" if s.status == "ok" else "?") + letters
 
-    def explained(self) -> list[str]:
+    def explained(self) -> list[Sentence]:
         """What each letter used so far means."""
-        lines = [
-            "?  Too many windows were disturbed by other programs. The figure is not reliable. An "
-            "idle machine, or real-time priority for root, helps."
-        ][: self._doubted]
-        for flag, letter in self._letters.items():
-            lines.append(f"{letter}  {flag}: {explain(flag)}")
+        text = "?  Too many windows were disturbed by other programs. The figure is not reliable. "
+        text += "An idle machine, or real-time priority for root, helps."
+        lines = [verbatim(text, self._doubted)] if self._doubted else []
+        for flag, (letter, ids) in self._letters.items():
+            lines.append(verbatim(f"{letter}  {flag}: {explain(flag)}", ids))
             lines += self._modes if flag == "metastable" else []
         return lines
 
@@ -71,11 +73,11 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
             *_readers(own, flags),
             *_counters(own),
         ]
-        without = [verbatim(line) for _, line in lacking(own)]
-        answers.append(Document(facts=describe(m.contexts), tables=tables, limits=without))
-    said = [*(legend(_columns(summaries)) if plain else []), *flags.explained()]
-    sentences = [verbatim(text) for text in verdict(summaries, contexts)]
-    return [*answers, Document(facts=said, limits=sentences)]
+        answers.append(Document(facts=describe(m.contexts), tables=tables, limits=lacking(own)))
+    columns = _columns(summaries)
+    meanings = [verbatim(line, basis="rule") for line in (legend(columns) if plain else [])]
+    shown = verdict_sentences(summaries, contexts)
+    return [*answers, Document(facts=[*meanings, *flags.explained()], limits=shown)]
 
 
 # ---- operations --------------------------------------------------------------------------------
@@ -399,4 +401,5 @@ def _counters(summaries: Iterable[Summary]) -> list[TextTable]:
         heading += ", others" if key[0] == "others" else ""
         columns.append(Column(heading, lambda i, key=key: value(i, key), folds=True))
     note = "*  The counters took turns with others; these figures are scaled up from their share."
-    return [table_of("counters, per operation", columns, cells, notes=[note][: bool(scaled)])]
+    notes = [verbatim(note, sorted(scaled))] if scaled else []
+    return [table_of("counters, per operation", columns, cells, notes=notes)]

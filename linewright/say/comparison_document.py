@@ -9,6 +9,7 @@ from typing import Any
 
 from linewright import numbers
 from linewright.analysis.contrast import Contrast
+from linewright.analysis.summary import grouped
 from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
 from linewright.compare.comparison import (
     CERTAIN,
@@ -19,13 +20,13 @@ from linewright.compare.comparison import (
 )
 from linewright.compare.conditions import ConditionDifference
 from linewright.compare.earlier_run import NotAgain
-from linewright.errors import UserError, one_line
+from linewright.errors import UserError
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
-from linewright.say.machine_lines import EMULATED, describe, frequency_text
+from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
 from linewright.say.phrases import more_text
-from linewright.say.sentence import Sentence, render, render_all, said, verbatim
+from linewright.say.sentence import Sentence, render_all, said, verbatim
 from linewright.schema import Interval
 
 MOST_NAMED = 3
@@ -59,7 +60,7 @@ def document(comparison: Comparison, every: bool) -> Document:
     return Document(
         headline=[*check, *found],
         tone=tone if check else "",
-        facts=[_what(comparison), *conditions],
+        facts=of_run([_what(comparison), *conditions]),
         tables=[_table(comparison, side, every) for side in comparison.others],
     )
 
@@ -83,7 +84,7 @@ def _what(comparison: Comparison) -> str:
 def _conditions(side: ComparedFile) -> list[str]:
     """What a file was measured on."""
     if not side.sessions:
-        return describe(side.contexts)
+        return render_all(describe(side.contexts))
     first = side.sessions[0]
     boots = numbers.count(len({s.boot_id or s.session for s in side.sessions}), "boot")
     return [
@@ -112,7 +113,7 @@ def result(comparison: Comparison, side: ComparedFile) -> Sentence:
         f"{side.file} against {comparison.baseline.file}: "
         f"{', '.join(found) or 'nothing in common'} ({surely})"
     )
-    return verbatim(text, cells=_ids(rows))
+    return _of(comparison, verbatim, text, rows)
 
 
 def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
@@ -126,50 +127,58 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
         span = numbers.change(low, high, "ratio")
         text = f"what the widest interval of the undecided leaves possible: {span}"
-        answer.append(said(text, cells=_ids(ratios)))
+        answer.append(_of(comparison, said, text, ratios))
     if few:
         text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"
-        answer.append(said(text, cells=_ids(few)))
+        answer.append(_of(comparison, said, text, few))
     for ids, where in (
         (side.missing, f"of the baseline's are missing in {side.file}"),
         (side.added, f"are only in {side.file}"),
     ):
         if ids:
             some = ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
-            answer.append(said(f"{len(ids)} {where}: {some}", cells=tuple(ids)))
+            basis = "settings" if comparison.baseline.sessions else "cells"
+            answer.append(said(f"{len(ids)} {where}: {some}", cells=ids, basis=basis))
     if side.unlike:
         unlike = "; ".join(map(_unlike, side.unlike))
-        answer.append(said(f"unlike, as you allowed: {unlike}"))
-    return answer + [said(text) for text in _remarks(comparison, side) if text]
+        answer.append(said(f"unlike, as you allowed: {unlike}", basis="run"))
+    return answer + _remarks(comparison, side)
 
 
-def _remarks(comparison: Comparison, side: ComparedFile) -> list[str]:
+def _remarks(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     """How a file and the baseline were taken, and what would decide what is undecided."""
     order = _ORDERS[side.order]
-    wide = [row.judgement for row in side.rows if row.judgement.why == "wide" and side.contexts]
     if side.order == "sequence":  # of several files once
         order *= next(other for other in comparison.others if other.order == "sequence") is side
-    return [
-        order,
-        frequency_text(*side.cycle_ns, ("before", "after")) if side.cycle_ns else "",
-        f"undecided with enough launches, {len(wide)}: {more_text(wide)}" if wide else "",
-        "the two files are of different commands"
-        if [s.command for s in side.sessions[:1]]
-        != [s.command for s in comparison.baseline.sessions[:1]]
-        else "",
-        *(
-            f"{setting}: failed runs, left out: {before} before, {after} after"
-            for setting, (before, after) in side.failed.items()
-        ),
+    commands = [[s.command for s in of.sessions[:1]] for of in (side, comparison.baseline)]
+    of_run = {
+        order: bool(order),
+        frequency_text(*side.cycle_ns, ("before", "after")) if side.cycle_ns else "": side.cycle_ns,
+        "the two files are of different commands": commands[0] != commands[1],
         f"fewer than {FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval "
-        f"({ONE_BOOT:.0%} is assumed); save several boots for a claim"
-        if side.few_boots
-        else "",
-    ]
+        f"({ONE_BOOT:.0%} is assumed); save several boots for a claim": side.few_boots,
+    }
+    answer = [said(text, basis="run") for text, holds in of_run.items() if holds]
+    if wide := [row for row in side.rows if row.judgement.why == "wide" and side.contexts]:
+        more = more_text([row.judgement for row in wide])
+        text = f"undecided with enough launches, {len(wide)}: {more}"
+        answer.append(_of(comparison, said, text, wide))
+    for setting, (before, after) in side.failed.items():
+        text = f"{setting}: failed runs, left out: {before} before, {after} after"
+        answer.append(said(text, cells=[setting], basis="settings"))
+    return answer
 
 
-def _ids(rows: Sequence[ComparisonRow]) -> tuple[str, ...]:
-    return tuple(row.id for row in rows)
+def _of(
+    comparison: Comparison,
+    saying: Callable[..., Sentence],
+    text: str,
+    rows: Sequence[ComparisonRow],
+) -> Sentence:
+    """A sentence that rests on rows, which are cells or of trials settings; without any on the
+    files."""
+    basis = "settings" if comparison.baseline.sessions else "cells"
+    return saying(text, cells=[row.id for row in rows], basis=basis if rows else "run")
 
 
 def check_sentences(comparison: Comparison) -> list[Sentence]:
@@ -191,7 +200,8 @@ def check_sentences(comparison: Comparison) -> list[Sentence]:
         )
     else:
         text = f"every cell that was compared is shown to be no more than {percent} % worse: passed"
-    return [verbatim(f"check: {text}", cells=_ids([*failing, *unclear]))]
+    rows = [*failing, *unclear] or comparison.rows
+    return [_of(comparison, verbatim, f"check: {text}", rows)]
 
 
 def for_programs(comparison: Comparison) -> dict[str, Any]:
@@ -199,8 +209,8 @@ def for_programs(comparison: Comparison) -> dict[str, Any]:
 
     def side(of: ComparedFile) -> dict[str, Any]:
         known = {name: getattr(of, name) for name in ("file", "missing", "added", "unlike")}
-        remarks = [text for text in _remarks(comparison, of) if text]
-        return known | {"conditions": _conditions(of), "warnings": remarks}
+        warnings = [sentence.text for sentence in _remarks(comparison, of)]
+        return known | {"conditions": _conditions(of), "warnings": warnings}
 
     sentences = [
         sentence
@@ -250,9 +260,9 @@ def page_document(comparison: Comparison) -> Document:
             *check_sentences(comparison),
             *(result(comparison, side) for side in comparison.others),
         ],
-        facts=[_what(comparison), *_conditions(comparison.baseline)],
+        facts=of_run([_what(comparison), *_conditions(comparison.baseline)]),
         tables=[table for side in comparison.others for table in _page_tables(comparison, side)],
-        limits=[said(_RULE)],
+        limits=[said(_RULE, basis="rule")],
     )
 
 
@@ -262,7 +272,7 @@ def _page_tables(comparison: Comparison, side: ComparedFile) -> list[TextTable]:
     for title, kinds in _PARTS.items():
         rows = [row for row in side.rows if row.finding in kinds]
         spans = [(c.low, c.value, c.high) if (c := _ratio(row)) else None for row in rows]
-        notes = [] if tables else [*_conditions(side), *render_all(limits(comparison, side))]
+        notes = [] if tables else [*of_run(_conditions(side)), *limits(comparison, side)]
         columns = _columns(comparison, p=True, page=True)
         more = dict(spans=spans, notes=notes, closed=bool(tables))
         tables.append(_table_of(f"{side.file}: {title}", columns, rows, **more))
@@ -434,13 +444,15 @@ def _table(comparison: Comparison, side: ComparedFile, every: bool) -> TextTable
     own = side.rows
     rows = [row for row in own if every or row.finding in (*CERTAIN, *FAILED)]
     # How many rows were left out for each reason, numbers in it aside.
-    reasons = Counter(
-        re.sub("[0-9]+", "N", obstacle_text(row))
-        for row in own
-        if row.finding in ("not_comparable", "error")
+    reasons = grouped(
+        (row for row in own if row.finding in ("not_comparable", "error")),
+        lambda row: re.sub("[0-9]+", "N", obstacle_text(row)),
     )
     notes = [
-        *(one_line(render(sentence)) for sentence in limits(comparison, side)),
-        *(f"Not comparable, {n} of them: {reason}." for reason, n in reasons.items()),
+        *limits(comparison, side),
+        *(
+            _of(comparison, verbatim, f"Not comparable, {len(own)} of them: {reason}.", own)
+            for reason, own in reasons.items()
+        ),
     ]
     return _table_of(side.file, _columns(comparison, p=every), rows, notes=notes)

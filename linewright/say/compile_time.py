@@ -5,6 +5,7 @@ from __future__ import annotations
 from linewright.analysis import build_choices
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.say.document import Topic
+from linewright.say.sentence import verbatim
 from linewright.say.setting import point_text
 
 
@@ -12,26 +13,27 @@ def compile_time(m: MachineAnswers) -> Topic | None:
     """What the chosen setting corresponds to without the library's run-time policy."""
     if not m.choices:
         return None
-    fixed, lines = build_choices.fixed_form(m), []
+    fixed, texts = build_choices.fixed_form(m), []
     flags = build_choices.FLAGS.get(fixed, [])
     if fixed:
-        lines.append(_FIXED[fixed].format(" ".join(flags or build_choices.FLAGS["llsc"])))
+        texts.append(_FIXED[fixed].format(" ".join(flags or build_choices.FLAGS["llsc"])))
     if build_choices.beyond_compilers(m.choices):
-        lines.append(
+        texts.append(
             "no compiler option gives store forms or the prefetch: compilers do not emit STADD for "
             "an atomic add, nor PRFM; only the library's run-time setting does"
         )
     value = build_choices.value_for_built(m.choices)
-    lines.append(
+    texts.append(
         f"programs that are built already: linewright run --atomics {value} -- PROGRAM"
         if value != "default"
         else "programs that are built already: nothing to switch; their outlined atomics return "
         "values, so a choice for operations without a value does not reach them"
     )
+    ids = [i for c in m.choices for p in c.points for i in p.ids]
     return Topic(
         name="compile_time",
         title="Compile-time and already-built equivalents",
-        lines=lines,
+        lines=[verbatim(text, ids) for text in texts],
         data={"flags": flags, "run_atomics": value},
     )
 
@@ -59,11 +61,10 @@ def kernel(m: MachineAnswers) -> Topic | None:
     if not found:
         return None
     lines = [
-        f"worth trying: {_OPTIONS[name].format(point_text(p, m))}" for name, p in found.items()
+        verbatim(f"worth trying: {_OPTIONS[name].format(point_text(p, m))}", p.ids)
+        for name, p in found.items()
     ]
-    lines.append(
-        "these cannot be switched from user space: `linewright trial --save` on each boot, then "
-        "`linewright compare`"
-    )
+    text = "these cannot be switched from user space: `linewright trial --save` on each boot, then "
+    lines.append(verbatim(f"{text}`linewright compare`", basis="rule"))
     data = [{"option": name, "evidence": point} for name, point in found.items()]
     return Topic(name="kernel", title="Kernel-side options", lines=lines, data=data)

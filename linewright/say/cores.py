@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linewright import numbers
 from linewright.analysis import setting_choice
 from linewright.analysis.core_differences import core_differences
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.setting_choice import Choice
 from linewright.say.document import Topic
 from linewright.say.phrases import PLACES, modes_text, sharers_of
+from linewright.say.sentence import verbatim
 from linewright.units import cpu_text
 
 MOST_GROUPS = 8
@@ -30,7 +34,7 @@ def nearness(m: MachineAnswers) -> Topic | None:
         r = c.ratio
         ratio = f", {numbers.about_times(r.value, r.low, r.high)} {c.reference}" if r else ""
         cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
-        lines.append(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}")
+        lines.append(verbatim(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}", c.ids))
     title = "Near or far, by core and line"
     return Topic(name="near_far", title=title, lines=lines, data=list(m.classes)) if lines else None
 
@@ -40,15 +44,22 @@ def cores(m: MachineAnswers) -> Topic | None:
     each."""
     differing, types = core_differences(m.summaries), m.core_types
     lines = [
-        f"{d.form}: {numbers.figure(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, "
-        f"{numbers.figure(d.costliest_ns)} ns on CPU {d.costliest_cpu}"
+        verbatim(
+            f"{d.form}: {numbers.figure(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, "
+            f"{numbers.figure(d.costliest_ns)} ns on CPU {d.costliest_cpu}",
+            d.ids,
+        )
         for d in differing
     ]
     costs: list[setting_choice.OneSetting] = []
     if len(types) > 1:
         costs = setting_choice.one_setting(types)
         lines += [
-            f"{_type(t)}, CPU {cpu_text(t.cpus)}: LINEWRIGHT_ATOMICS={t.setting}" for t in types
+            verbatim(
+                f"{_type(t)}, CPU {cpu_text(t.cpus)}: LINEWRIGHT_ATOMICS={t.setting}",
+                _ids(t.choices),
+            )
+            for t in types
         ]
         for c in costs:
             most = numbers.percent(c.cost_percent / 100, False)
@@ -58,14 +69,23 @@ def cores(m: MachineAnswers) -> Topic | None:
                 if c.cost_percent
                 else "is not shown to cost more"
             )
-            lines.append(f"one setting for the whole process, {c.setting}: on {_type(c)} it {loss}")
+            text = f"one setting for the whole process, {c.setting}: on {_type(c)} it {loss}"
+            lines.append(verbatim(text, _ids(_of_type(c, types).choices)))
         if len({t.setting for t in types}) > 1:
-            lines.append(
-                "a process has one setting: pin it to cores of one type, or take the setting "
-                "whose cost you can bear"
-            )
+            text = "a process has one setting: pin it to cores of one type, or take the setting "
+            lines.append(verbatim(text + "whose cost you can bear", basis="rule"))
     data = {"differences": differing, "types": types, "one_setting": costs}
     return Topic(name="cores", title="Cores that differ", lines=lines, data=data) if lines else None
+
+
+def _of_type(
+    c: setting_choice.OneSetting, types: Sequence[setting_choice.CoreType]
+) -> setting_choice.CoreType:
+    return next(t for t in types if (t.midr, t.capacity) == (c.midr, c.capacity))
+
+
+def _ids(choices: Sequence[Choice]) -> list[str]:
+    return [i for c in choices for p in c.points for i in p.ids]
 
 
 def _type(t: setting_choice.CoreType | setting_choice.OneSetting) -> str:
@@ -79,16 +99,13 @@ def several(m: MachineAnswers) -> Topic | None:
     for s in m.summaries:
         for kind, modes in (("lines", s.line_modes), ("launches", s.modes)):
             if len(modes) > 1 and s.status == "ok" and not s.emulated:
-                lines.append(
-                    f"{s.cell.form}, {s.cell.situation.words()}: its {kind} fall into separate "
-                    f"modes: {modes_text(modes, surely=True)}"
-                )
+                text = f"{s.cell.form}, {s.cell.situation.words()}: its {kind} fall into separate "
+                lines.append(verbatim(f"{text}modes: {modes_text(modes, surely=True)}", [s.id]))
                 data.append({"id": s.id, "kind": kind, "modes": modes})
     if len(lines) > MOST_GROUPS:
         more = len(lines) - MOST_GROUPS
-        lines[MOST_GROUPS:] = [
-            f"and {more} more cells, in --json: on a machine that others use, measure again "
-            "when it is quiet"
-        ]
+        text = f"and {more} more cells, in --json: on a machine that others use, measure again "
+        rest = [d["id"] for d in data[MOST_GROUPS:]]
+        lines[MOST_GROUPS:] = [verbatim(f"{text}when it is quiet", rest)]
     title = "More than one figure: no single number is right"
     return Topic(name="bimodal", title=title, lines=lines, data=data) if lines else None

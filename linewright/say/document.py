@@ -29,8 +29,8 @@ class TextTable(Struct, frozen=True, kw_only=True):
     """The columns that are left out where there is little room."""
     what: str = "row"
     """What a row is, for the line that counts those left out."""
-    notes: list[str] = []
-    """Lines below it."""
+    notes: list[Sentence] = []
+    """Below it."""
     spans: list[tuple[float, float, float] | None] = []
     """For each row the interval of a ratio that a page draws: its low end, middle and high end."""
     closed: bool = False
@@ -42,7 +42,7 @@ class Topic(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    lines: list[str]
+    lines: list[Sentence]
     data: Any
 
 
@@ -56,7 +56,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     why: str
     """As `Choice.why`, or ``emulated``, ``architecture`` (one form for each operation there),
     ``not_measured``."""
-    sentence: str
+    sentence: Sentence
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -69,13 +69,13 @@ class Document(Struct, frozen=True, kw_only=True):
     target: str = ""
     title: str = ""
     """Of a machine the CPU's name, of a page its heading; nothing is concluded from it."""
-    facts: list[str] = []
+    facts: list[Sentence] = []
     """What else tells the subject, the weightiest first."""
-    run: list[str] = []
+    run: list[Sentence] = []
     """Plan, timed CPU, launches, time spent."""
     coarse: bool = False
     """Fewer launches than a claim needs: the run was cut short, or asked for little time."""
-    warning: str = ""
+    warning: Sentence | None = None
     """Set where figures mean something else than usual: emulated, simulated, published
     percentiles."""
     headline: list[Sentence] = []
@@ -95,7 +95,7 @@ class Document(Struct, frozen=True, kw_only=True):
     conditions: list[Condition] = []
     rows: list[Row] = []
     prices: list[Price] = []
-    missing: list[str] = []
+    missing: list[Sentence] = []
     """Parts of the matrix or price list that no record holds, each with the plan that gives it."""
     tables: list[TextTable] = []
     """Other figures than those of operations and prices, as text."""

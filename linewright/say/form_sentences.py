@@ -18,12 +18,13 @@ from linewright.say.phrases import (
     measure_again,
     need_of,
 )
+from linewright.say.sentence import verbatim
 
 
 def overtaking(m: MachineAnswers) -> Topic | None:
     """Where one form overtakes the default."""
     found = [c for c in m.crossovers if not family_of(c.operation).advice]
-    lines = [crossing_text(c, m.context) for c in found]
+    lines = [verbatim(crossing_text(c, m.context), c.ids) for c in found]
     title = "Where one form overtakes another"
     return Topic(name="crossovers", title=title, lines=lines, data=found) if lines else None
 
@@ -35,16 +36,16 @@ def code(m: MachineAnswers) -> Topic | None:
     lines, data, unknown = [], [], []
     for need, found in grouped(wanted, need_of).items():
         text, forms = _written(found)
+        ids = [i for f in found for i in f.ids]
         if text:
-            lines.append(f"{need}: {text}")
+            lines.append(verbatim(f"{need}: {text}", ids))
         else:
-            unknown.append(f"{forms[0]} for {need}")
+            unknown.append((f"{forms[0]} for {need}", ids))
         data.append({"operation": need, "default": found[0].default, "forms": forms})
     if unknown:
-        lines.append(
-            "until more is known, since other forms are undecided at some point: "
-            f"{numbers.join(unknown)}; {measure_again(m)}"
-        )
+        text = "until more is known, since other forms are undecided at some point: "
+        text += f"{numbers.join([each for each, _ in unknown])}; {measure_again(m)}"
+        lines.append(verbatim(text, [i for _, ids in unknown for i in ids]))
     return Topic(name="code", title="In code", lines=lines, data=data) if lines else None
 
 

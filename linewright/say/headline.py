@@ -36,7 +36,7 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     found = code_advice.far_add(m)
     if found is None:
         return []
-    f, far, hidden_at = found
+    f, far, hidden_at, hidden_ids = found
     rows = [r for r in f.rows if r.form in far]
     figures = [(r.form, r.ns.median_ns) for r in rows] + [(f.default, f.default_ns.median_ns)]
     (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
@@ -47,4 +47,4 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     text = f"back to back, {takes}: {who} {verb} {FAR}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
-    return [said(text, "one_line", (f.default_id, *(r.id for r in rows)))]
+    return [said(text, "one_line", (f.default_id, *(r.id for r in rows), *hidden_ids))]

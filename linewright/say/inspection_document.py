@@ -4,7 +4,7 @@ what there is by function, and what is not counted."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from linewright import numbers, policy
@@ -13,7 +13,7 @@ from linewright.elf.lock_calls import LockCalls
 from linewright.elf.outline_helpers import PREFIX
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import Sentence, verbatim
 
 CALLS_SHOWN = 3
 
@@ -26,11 +26,23 @@ def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
     columns = [_NAME, *(kind for kind in kinds if any(map(kind.value, functions)))]
     table = table_of("", columns, functions, what="function")
     return Document(
-        headline=list(map(verbatim, [*decisions(found), lock_decision(locks)])),
-        facts=[_file(found), evidence(found)],
+        headline=[
+            *(_of(text, functions) for text in decisions(found)),
+            verbatim(lock_decision(locks), basis="run"),
+        ],
+        facts=[verbatim(_file(found), basis="run"), _of(evidence(found), functions)],
         tables=[table],
-        limits=list(map(verbatim, limits(found))),
+        limits=[_of(text, functions) for text in limits(found)],
     )
+
+
+def _of(text: str, functions: Iterable[Function]) -> Sentence:
+    """A sentence that rests on a program's functions; of one that has none on the file."""
+    names = [f.name for f in functions]
+    return verbatim(text, names, "functions" if names else "run")
+
+
+_OPENED = "Libraries that the program opens by itself are not known before it runs."
 
 
 def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Document:
@@ -56,8 +68,8 @@ def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Docum
                 rows=rows,
                 what="object",
                 notes=[
-                    *unknown,
-                    "Libraries that the program opens by itself are not known before it runs.",
+                    *(verbatim(text, basis="run") for text in unknown),
+                    verbatim(_OPENED, basis="rule"),
                 ],
             )
         ]

@@ -15,7 +15,7 @@ from linewright.say.document import Topic
 from linewright.say.flag_words import explain
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
 from linewright.say.phrases import arounds, measure_again, measure_on, modes_text
-from linewright.say.sentence import Sentence, render_all, said
+from linewright.say.sentence import Sentence, render, render_all, said, verbatim
 from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
 from linewright.units import cpu_text
@@ -24,37 +24,38 @@ from linewright.units import cpu_text
 def limits(m: MachineAnswers) -> list[Sentence]:
     """What is not believed, withheld or holds only here; the most important first."""
     answers = []
-    if (
-        not m.published
-        and any(s.has_figures for s in m.summaries)
-        and all(s.launches < FEWEST_LAUNCHES for s in m.summaries)
-    ):
+    measured = [s for s in m.summaries if s.has_figures]
+    if not m.published and measured and all(s.launches < FEWEST_LAUNCHES for s in m.summaries):
         planned = max((c.launches for c in m.contexts), default=0)
         more = (
             f"{measure_on(m.contexts)} --resume FILE measures the rest"
             if planned >= FEWEST_LAUNCHES
             else measure_again(m)
         )
-        answers.append(said(f"{FEW_LAUNCHES}: nothing is claimed; {more}"))
+        answers.append(_of(f"{FEW_LAUNCHES}: nothing is claimed; {more}", measured))
     answers += _metastable(m.summaries)
     answers += _unshown(m.summaries)
-    withheld = [f.situation for f in m.of_width if f.withheld]
-    if withheld:
-        answers.append(said(f"{arounds(withheld)}: {WITHHELD}"))
+    if withheld := [f for f in m.of_width if f.withheld]:
+        text = f"{arounds(f.situation for f in withheld)}: {WITHHELD}"
+        answers.append(said(text, cells=[i for f in withheld for i in f.ids]))
     if m.context and m.context.virtualised == "yes":
-        answers.append(
-            said("a virtual machine: another host, or another neighbour, may cost differently")
-        )
+        text = "a virtual machine: another host, or another neighbour, may cost differently"
+        answers.append(said(text, basis="run"))
     return answers
+
+
+def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
+    return said(text, cells=[s.id for s in summaries])
 
 
 def _metastable(summaries: Sequence[Summary]) -> list[Sentence]:
     """One sentence for all metastable cells, with the modes of the first."""
     members = [s for s in summaries if s.metastable]
     return [
-        said(
+        _of(
             f"{_cells_are(members)} metastable (~): their launches fall into separate modes, such "
-            f"as {first.cell.form}: {modes_text(first.modes)}"
+            f"as {first.cell.form}: {modes_text(first.modes)}",
+            members,
         )
         for first in members[:1]
     ]
@@ -79,59 +80,63 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
             kinds.setdefault("not believed", []).append((s, f"{why[:1].lower()}{why[1:]}"))
     words = [*_UNSHOWN.values(), "not believed"]
     return [
-        said(f"{_cells_are(own)} {kind}, such as {own[0][0].cell.form}: {own[0][1]}")
+        _of(
+            f"{_cells_are(own)} {kind}, such as {own[0][0].cell.form}: {own[0][1]}",
+            [s for s, _ in own],
+        )
         for kind, own in sorted(kinds.items(), key=lambda item: words.index(item[0]))
     ]
 
 
 def control(m: MachineAnswers) -> Topic | None:
     """The run's noise floor and its baseline loop."""
-    lines = render_all(control_sentences(m)) if m.summaries and not m.emulated else []
-    return (
-        Topic(name="control", title="The run's own control", lines=lines, data=lines)
-        if lines
-        else None
-    )
+    said = control_sentences(m) if m.summaries and not m.emulated else []
+    if not said:
+        return None
+    lines = [verbatim(render(s), s.cells, s.basis) for s in said]
+    data = {"floors": list(m.floors.values()), "work_loop": m.work_loop}
+    return Topic(name="control", title="The run's own control", lines=lines, data=data)
 
 
 def unknown(m: MachineAnswers) -> Topic:
     """What these records cannot tell."""
     lines = [*_machine(m), *_settings(m), *_contention(m)]
     if not any(s.cell.work_iters for s in m.summaries):
-        lines.append("what is hidden by work around the operation: no cell had work")
-    lines.append(
-        "how your program mixes operations, contention and work: `linewright trial -- PROGRAM` "
-        "measures that"
-    )
-    return Topic(name="unknown", title="What this measurement cannot tell", lines=lines, data=lines)
+        text = "what is hidden by work around the operation: no cell had work"
+        lines.append(_none(text, m.summaries))
+    text = "how your program mixes operations, contention and work: `linewright trial -- PROGRAM` "
+    lines.append(verbatim(f"{text}measures that", basis="rule"))
+    data = render_all(lines)
+    return Topic(name="unknown", title="What this measurement cannot tell", lines=lines, data=data)
 
 
-def _machine(m: MachineAnswers) -> list[str]:
-    lines = []
-    if m.context is None:
-        lines.append("what machine this is: the records' context is missing")
-    if m.emulated:
-        lines.append("anything about time: an emulator ran this")
-    if m.context and m.context.virtualised == "yes":
-        lines.append("what the same cores do without the hypervisor: this is a virtual machine")
-    if m.simulated:
-        lines.append("what silicon does: a model produced these records")
-    if any(s.published for s in m.summaries):
-        lines.append(
-            "how far medians would move: the percentiles of one run are known, so nothing is "
-            "claimed of those that overlap"
-        )
-    if any(s.one_launch for s in m.summaries if s.status == "ok"):
-        again = measure_again(m)
-        lines.append(f"what another launch would show: some cells ran in one; {again}")
-    if any("short_span" in s.flags for s in m.summaries):
-        lines.append(
-            "what another state of the machine would show: the launches lie close together in time"
-        )
-    return lines
+def _none(text: str, summaries: Sequence[Summary]) -> Sentence:
+    """What none of the cells tells."""
+    return verbatim(text, [s.id for s in summaries])
 
 
-def _settings(m: MachineAnswers) -> list[str]:
+def _machine(m: MachineAnswers) -> list[Sentence]:
+    of_run = {
+        "what machine this is: the records' context is missing": m.context is None,
+        "anything about time: an emulator ran this": m.emulated,
+        "what the same cores do without the hypervisor: this is a virtual machine": m.context
+        and m.context.virtualised == "yes",
+        "what silicon does: a model produced these records": m.simulated,
+    }
+    lines = [verbatim(text, basis="run") for text, holds in of_run.items() if holds]
+    one = [s for s in m.summaries if s.one_launch and s.status == "ok"]
+    of_cells = {
+        "how far medians would move: the percentiles of one run are known, so nothing is claimed "
+        "of those that overlap": [s for s in m.summaries if s.published],
+        f"what another launch would show: some cells ran in one; {measure_again(m)}": one,
+        "what another state of the machine would show: the launches lie close together in time": [
+            s for s in m.summaries if "short_span" in s.flags
+        ],
+    }
+    return lines + [_none(text, own) for text, own in of_cells.items() if own]
+
+
+def _settings(m: MachineAnswers) -> list[Sentence]:
     if not m.forms_differ or m.emulated:
         return []
     lines = []
@@ -140,37 +145,33 @@ def _settings(m: MachineAnswers) -> list[str]:
     ]
     if unmeasured:
         what = numbers.join([CLASS_WORDS[c] for c in unmeasured])
-        lines.append(
-            f"a choice for {what}: fewer than two forms were measured under equal conditions"
-        )
+        text = f"a choice for {what}: fewer than two forms were measured under equal conditions"
+        lines.append(_none(text, m.summaries))
     valued = [p for x in m.choices if x.operations != "void" for p in x.points]
     if not any(p.exclusive or made_of(p.default_form).exclusive for p in valued):
-        lines.append(
-            "LL/SC for operations that return a value: these records hold no form of it;"
-            " `linewright trial --settings default/llsc` tells for a program"
-        )
+        text = "LL/SC for operations that return a value: these records hold no form of it; "
+        text += "`linewright trial --settings default/llsc` tells for a program"
+        lines.append(_none(text, m.summaries))
     kept = sorted(
-        {
-            s.cell.form
-            for s in m.summaries
-            if s.status == "ok" and made_of(s.cell.form).prefetch == "prfm_keep"
-        }
+        (s.cell.form, s.id)
+        for s in m.summaries
+        if s.status == "ok" and made_of(s.cell.form).prefetch == "prfm_keep"
     )
-    return (
-        lines + [f"the library's prefetch is PSTL1STRM: {form} has no setting" for form in kept][:1]
-    )
+    for form, _ in kept[:1]:
+        text = f"the library's prefetch is PSTL1STRM: {form} has no setting"
+        lines.append(verbatim(text, [i for of, i in kept if of == form]))
+    return lines
 
 
-def _contention(m: MachineAnswers) -> list[str]:
+def _contention(m: MachineAnswers) -> list[Sentence]:
     contended = [s for s in m.summaries if s.cell.contender == "same_line" and s.status == "ok"]
     if not contended:
-        return ["anything under contention: no cell had a contender"]
-    lines = [f"contention of more than {max(s.cell.threads for s in contended)} threads"]
+        return [_none("anything under contention: no cell had a contender", m.summaries)]
+    threads = max(s.cell.threads for s in contended)
+    lines = [_none(f"contention of more than {threads} threads", contended)]
     timed = {s.cpus[0] for s in m.summaries if s.cpus}
     allowed = [c for c in (m.context.cpus if m.context else []) if c.allowed]
     if len(timed) < len(allowed):
-        lines.append(
-            f"other cores and distances: CPU {cpu_text(timed) or 'unknown'} of {len(allowed)} "
-            "was timed"
-        )
+        text = f"CPU {cpu_text(timed) or 'unknown'} of {len(allowed)} was timed"
+        lines.append(_none(f"other cores and distances: {text}", m.summaries))
     return lines

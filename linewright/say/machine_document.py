@@ -17,10 +17,10 @@ from linewright.say.cost_words import price_name, row_name
 from linewright.say.document import Document
 from linewright.say.headline import at_the_interconnect, headline
 from linewright.say.limits import limits
-from linewright.say.machine_lines import EMULATED, machine_facts
+from linewright.say.machine_lines import EMULATED, machine_facts, of_run
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import measure_on
-from linewright.say.sentence import Sentence, said
+from linewright.say.sentence import Sentence, said, verbatim
 from linewright.say.setting import setting
 from linewright.say.topics import topics
 from linewright.say.uses import use
@@ -55,6 +55,8 @@ def document(m: MachineAnswers) -> Document:
     conditions, decision = matrix.conditions(m), setting(m)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     where = "; linewright advise shows where" * (decision.why == "depends")
+    choice = decision.sentence
+    choice = said(choice.text + where, cells=choice.cells, basis=choice.basis)
     coarse = 0 < launches < FEWEST_LAUNCHES and not m.published
     named = msgspec.structs.replace
     return Document(
@@ -63,13 +65,13 @@ def document(m: MachineAnswers) -> Document:
         target=m.context.target if m.context else "",
         decision=decision,
         title=m.context.cpu_model if m.context else "unknown machine",
-        facts=machine_facts(m.context) if m.context else [],
-        run=_run(m, launches) + [f"coarse: {FEW_LAUNCHES}"] * coarse,
+        facts=of_run(machine_facts(m.context) if m.context else []),
+        run=of_run([*_run(m, launches), *[f"coarse: {FEW_LAUNCHES}"] * coarse]),
         coarse=coarse,
         warning=_warning(m),
         headline=_headline(m, conditions),
         uses=use(m),
-        settings=[said(decision.sentence + where)] if conditions else [],
+        settings=[choice] if conditions else [],
         undecided=undecided_sentences(m.of_width, m),
         limits=limits(m),
         width_bits=m.width_bits,
@@ -87,7 +89,8 @@ def _headline(m: MachineAnswers, conditions: Sequence[Condition]) -> list[Senten
     found = verdict_of(m)
     more = len(found) - OTHER_PLANS
     rest = f"{numbers.count(more, 'more finding')}: linewright show --all"
-    return found[:OTHER_PLANS] + ([said(rest)] if more > 0 else [])
+    cells = [i for s in found[OTHER_PLANS:] for i in s.cells]
+    return found[:OTHER_PLANS] + ([said(rest, cells=cells)] if more > 0 else [])
 
 
 def _run(m: MachineAnswers, launches: int) -> list[str]:
@@ -108,37 +111,34 @@ def _run(m: MachineAnswers, launches: int) -> list[str]:
     )
 
 
-def _warning(m: MachineAnswers) -> str:
-    if m.emulated:
-        return EMULATED
-    if m.simulated:
-        return "simulated: a model of a machine, not a machine"
-    if m.published:
-        return "published percentiles of one run: forms differ where these do not overlap"
+def _warning(m: MachineAnswers) -> Sentence | None:
+    """What makes the figures mean something else than usual; None where nothing does."""
     wrong = [s for s in m.summaries if s.status == "error"]
-    if wrong:
-        forms = numbers.join(list(dict.fromkeys(s.cell.form for s in wrong))[:3])
-        return (
-            f"WRONG: {len(wrong)} cell{'s' if len(wrong) > 1 else ''} ({forms}): {wrong[0].reason}"
-        )
     versions = sorted({c.tool_version for c in m.contexts})
-    if len(versions) > 1:
-        return (
-            f"launches of versions {numbers.join(versions)} are joined: show each file by itself, "
-            "then compare them"
-        )
-    if len({c.program for c in m.contexts}) > 1:
-        return (
-            "launches of several builds of the probe are joined: show each file by itself, "
-            "then compare them"
-        )
-    return ""
+    joined = "are joined: show each file by itself, then compare them"
+    text, cells = "", []
+    if m.emulated:
+        text = EMULATED
+    elif m.simulated:
+        text = "simulated: a model of a machine, not a machine"
+    elif m.published:
+        text = "published percentiles of one run: forms differ where these do not overlap"
+    elif wrong:
+        forms = numbers.join(list(dict.fromkeys(s.cell.form for s in wrong))[:3])
+        text, cells = f"WRONG: {numbers.count(len(wrong), 'cell')} ({forms})", [s.id for s in wrong]
+        text = f"{text}: {wrong[0].reason}"
+    elif len(versions) > 1:
+        text = f"launches of versions {numbers.join(versions)} {joined}"
+    elif len({c.program for c in m.contexts}) > 1:
+        text = f"launches of several builds of the probe {joined}"
+    return verbatim(text, cells, "cells" if cells else "run") if text else None
 
 
-def _missing(m: MachineAnswers) -> list[str]:
+def _missing(m: MachineAnswers) -> list[Sentence]:
     """What is absent, with the plan that gives it or the reason why none does."""
     if not any(s.has_figures for s in m.summaries):
-        return ["No cell has a figure: linewright show --all says why."]
+        text = "No cell has a figure: linewright show --all says why."
+        return [verbatim(text, [s.id for s in m.summaries])]
     words = {
         "alone": "operations alone",
         "work": "operations with work",
@@ -147,17 +147,17 @@ def _missing(m: MachineAnswers) -> list[str]:
     for s in m.one_line:
         if s.has_figures:
             words.pop(matrix.column_key(s), None)
-    never = []
+    lines = []
     if m.context and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" in words:
-        never = [f"Not measured: {words.pop('contended')}, because only one CPU could be used."]
+        text = f"Not measured: {words.pop('contended')}, because only one CPU could be used."
+        lines = of_run([text])
     lacking = list(words.values())
     measured = {s.cell.operation for s in m.summaries if s.status == "ok"}
     if not measured & {"percpu_add", "readers_pair"}:
         lacking.append("the price list")
-    if not lacking:
-        return never
-    return [
-        *never,
-        f"Not measured: {', '.join(lacking)}. {measure_on(m.contexts)} --plan quick measures all "
-        "of it.",
-    ]
+    if lacking:
+        text = (
+            f"Not measured: {', '.join(lacking)}. {measure_on(m.contexts)} --plan quick measures "
+        )
+        lines.append(verbatim(f"{text}all of it.", [s.id for s in m.summaries]))
+    return lines

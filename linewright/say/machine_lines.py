@@ -15,7 +15,7 @@ from linewright.errors import one_line
 from linewright.say.cell_words import in_words
 from linewright.say.document import Document
 from linewright.say.flag_words import explain
-from linewright.say.sentence import render, said
+from linewright.say.sentence import Sentence, render, said, verbatim
 from linewright.schema import Context, Record
 from linewright.units import cpu_text
 
@@ -29,6 +29,11 @@ _DISCARDED = {
 EMULATED = "run by an emulator: times mean nothing"
 
 
+def of_run(texts: Iterable[str]) -> list[Sentence]:
+    """Sentences that rest on what the contexts say, written as they are."""
+    return [verbatim(text, basis="run") for text in texts]
+
+
 def machine_facts(c: Context) -> list[str]:
     """What tells a machine beside its CPU's name, the weightiest first."""
     facts = [numbers.count(len(c.cpus), "CPU")] if c.cpus else []
@@ -37,11 +42,11 @@ def machine_facts(c: Context) -> list[str]:
     return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
 
 
-def describe(contexts: Sequence[Context]) -> list[str]:
+def describe(contexts: Sequence[Context]) -> list[Sentence]:
     """Machine, clock and launches in two lines, and a line for each remark on how it was
     measured."""
     if not contexts:
-        return ["unknown machine: the records' context is missing"]
+        return of_run(["unknown machine: the records' context is missing"])
     c = contexts[0]
     launches = len({context.context_id for context in contexts})
     first = min(context.started_utc for context in contexts)
@@ -53,7 +58,7 @@ def describe(contexts: Sequence[Context]) -> list[str]:
         f"{c.time_source} {times}, {numbers.count(launches, 'launch', 'launches')} from {first}",
         *remarks(contexts),
     ]
-    return [one_line(line) for line in lines]
+    return of_run(map(one_line, lines))
 
 
 def frequency_text(first: float, second: float, when: tuple[str, str]) -> str:
@@ -125,9 +130,9 @@ def _yes(values: Iterable[object]) -> str:
     return "in some launches" if len(given) > 1 else "yes" if given == {True} else "no"
 
 
-def lacking(summaries: Iterable[Summary]) -> list[tuple[str, str]]:
-    """For each status and reason why cells lack a figure or have an unreliable one the status, and
-    a line; numbers in reasons become ranges."""
+def lacking(summaries: Iterable[Summary]) -> list[Sentence]:
+    """For each status and reason why cells lack a figure or have an unreliable one a line; numbers
+    in reasons become ranges."""
     wrong = [s for s in summaries if s.status != "ok"]
     lines = []
     for (status, _), own in grouped(
@@ -138,43 +143,49 @@ def lacking(summaries: Iterable[Summary]) -> list[tuple[str, str]]:
         which = f"{', '.join(forms[:MOST_FORMS])}{rest} ({len(own)} cells)"
         which = own[0].id if len(own) == 1 else which
         why = numbers.together([s.reason for s in own]) or "no reason given"
-        lines.append((status, one_line(f"{status}: {which}: {why}")))
+        lines.append(verbatim(one_line(f"{status}: {which}: {why}"), [s.id for s in own]))
     return lines
 
 
-def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> list[str]:
-    """Everything a careful reader would ask about, as sentences; the worst first."""
-    texts = [document.warning, *map(render, document.limits), *remarks(m.contexts)]
+def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> list[Sentence]:
+    """Everything a careful reader would ask about; the worst first."""
+    texts = remarks(m.contexts)
     if not (m.published or m.simulated or all(c.realtime for c in m.contexts)):
         texts.append("not run at real-time priority: kernel housekeeping could run inside windows")
-    texts += [*_discarded(records), *(line for _, line in lacking(m.summaries))]
-    ended = [s.stop for s in m.summaries if s.stop]
-    if out := ended.count("budget"):
-        texts.append(
-            f"{out} of {numbers.count(len(ended), 'cell')} used up their time before their "
-            "interval was as narrow as asked for"
+    answers = [document.warning] if document.warning else []
+    answers += [*document.limits, *(said(text, basis="run") for text in texts)]
+    answers += [
+        *_discarded(records),
+        *(said(render(s), cells=s.cells) for s in lacking(m.summaries)),
+    ]
+    ended = [s for s in m.summaries if s.stop]
+    if out := [s.id for s in ended if s.stop == "budget"]:
+        text = (
+            f"{len(out)} of {numbers.count(len(ended), 'cell')} used up their "
+            "time before their interval was as narrow as asked for"
         )
-    sentences = [render(said(text)) for text in texts if text]
+        answers.append(said(text, cells=out))
     flagged = [(flag, s) for s in m.summaries for flag in s.flags]
     of_flag = sorted(grouped(flagged, lambda pair: pair[0]).items(), key=lambda i: -len(i[1]))
     for flag, own in of_flag:
         which = numbers.join([in_words(s.cell) for _, s in own])
         which = which if len(own) <= 2 else f"{len(own)} cells"
-        sentences.append(f"{flag}: {which}. {explain(flag)}")
-    return list(map(one_line, sentences))
+        answers.append(verbatim(f"{flag}: {which}. {explain(flag)}", [s.id for _, s in own]))
+    return answers
 
 
-def _discarded(records: Iterable[Record]) -> list[str]:
+def _discarded(records: Iterable[Record]) -> list[Sentence]:
     lost: Counter[str] = Counter()
-    kept = 0
+    kept, ids = 0, []
     for record in records:
         lost.update(msgspec.structs.asdict(record.discarded))
+        ids += [record.id] if record.discarded.total else []
         kept += len(record.window_ns)
     parts = [f"{lost[name]} because {why}" for name, why in _DISCARDED.items() if lost[name]]
     whole = kept + lost.total()
     share = numbers.percent(lost.total() / max(1, whole), signed=False)
     text = f"{lost.total()} of {whole} windows ({share}) were discarded: {'; '.join(parts)}"
-    return [text] if parts else []
+    return [said(text, cells=ids)] if parts else []
 
 
 def company(contexts: Sequence[Context]) -> list[str]:

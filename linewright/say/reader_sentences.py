@@ -13,6 +13,7 @@ from linewright.families import READERS
 from linewright.say.sentence import (
     Clause,
     Sentence,
+    once,
 )
 
 
@@ -45,7 +46,12 @@ def reader_sentences(summaries: Sequence[Summary]) -> list[Sentence]:
             )
         if clauses:
             answers.append(
-                Sentence(lead=f"with {readers} readers", clauses=clauses, family=READERS.name)
+                Sentence(
+                    lead=f"with {readers} readers",
+                    clauses=clauses,
+                    family=READERS.name,
+                    cells=once(i for r in own if r.flat or r.grows for i in r.ids),
+                )
             )
     traded = [t for t in traded if t.updater == "synchronize"]
     shortest = min((t.read_delay for t in traded), default=0)
@@ -64,6 +70,7 @@ def _spoken(t: Trade) -> Sentence:
         lead="",
         clauses=[Clause(text=text, numbers={"sections": t.sections_per_update.value})],
         family=READERS.name,
+        cells=once(t.ids),
     )
 
 

@@ -3,9 +3,16 @@ text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Literal
 
 from msgspec import Struct
+
+Basis = Literal["cells", "settings", "functions", "lines", "costs", "run", "rule"]
+"""What a sentence rests on: the cells of records, the settings of a trial, the functions of a
+program, cache lines or costs of a fleet that it names; or, without names, ``run`` (what the
+contexts or the command say of machine and run) or ``rule`` (how it is measured and decided,
+whatever was measured)."""
 
 
 class Clause(Struct, frozen=True, kw_only=True):
@@ -28,33 +35,49 @@ class Sentence(Struct, frozen=True, kw_only=True):
     machine: str = ""
     """Which machine, where records of several are spoken of."""
     cells: tuple[str, ...] = ()
-    """Ids of the cells whose answer it says, for ``show --why``, or names of the settings of a
-    trial; none where it speaks of the whole run."""
+    """What it rests on by name, as `basis` says: ids of cells are those of ``show --why``."""
+    basis: Basis = "cells"
     verbatim: bool = False
     """It begins with a name, or ends with one, and is written as it is."""
 
+    @property
+    def text(self) -> str:
+        """Its clauses, without the condition."""
+        return "; ".join(clause.text for clause in self.clauses)
 
-def said(text: str, family: str = "", cells: tuple[str, ...] = (), **numbers: float) -> Sentence:
-    """A sentence of one clause without a condition, and the cells that it rests on."""
+
+def said(
+    text: str,
+    family: str = "",
+    cells: Iterable[str] = (),
+    basis: Basis = "cells",
+    **numbers: float,
+) -> Sentence:
+    """A sentence of one clause without a condition, and what it rests on."""
     clause = Clause(text=text, numbers=numbers)
-    return Sentence(lead="", clauses=[clause], family=family, cells=cells)
+    return Sentence(lead="", clauses=[clause], family=family, cells=once(cells), basis=basis)
 
 
-def verbatim(text: str, cells: tuple[str, ...] = ()) -> Sentence:
+def verbatim(text: str, cells: Iterable[str] = (), basis: Basis = "cells") -> Sentence:
     """A sentence that is written as it is, since it begins or ends with a name."""
-    return Sentence(lead="", clauses=[Clause(text=text)], cells=cells, verbatim=True)
+    clauses = [Clause(text=text)]
+    return Sentence(lead="", clauses=clauses, cells=once(cells), basis=basis, verbatim=True)
+
+
+def once(ids: Iterable[str]) -> tuple[str, ...]:
+    """Each id once, in order of appearance."""
+    return tuple(dict.fromkeys(ids))
 
 
 def render(sentence: Sentence) -> str:
     """The sentence as a line of text: capital first, full stop last."""
-    body = "; ".join(clause.text for clause in sentence.clauses)
-    text = f"{sentence.lead}: {body}" if sentence.lead else body
+    text = f"{sentence.lead}: {sentence.text}" if sentence.lead else sentence.text
     if sentence.verbatim:
         return text
     text = text[:1].upper() + text[1:] + ("" if text.endswith((".", "…")) else ".")
     return f"{sentence.machine}: {text}" if sentence.machine else text
 
 
-def render_all(sentences: Sequence[Sentence]) -> list[str]:
+def render_all(sentences: Iterable[Sentence]) -> list[str]:
     """Every sentence as a line of text."""
     return [render(sentence) for sentence in sentences]

@@ -28,6 +28,7 @@ from linewright.say.phrases import (
     sharers_of,
     time_of,
 )
+from linewright.say.sentence import said, verbatim
 
 CLASS_WORDS = {
     "void": "operations without a value",
@@ -54,20 +55,21 @@ def setting(machine: MachineAnswers) -> Decision:
     """The value for a process, and one sentence that says why."""
     value, why = machine.setting
     if why == "better":
-        sentence = (
+        text = (
             f"LINEWRIGHT_ATOMICS={value}: shown to be better than the default at one measured "
             f"point or more, and to cost no more than {NOT_WORSE:.0%} more at every one"
             f"{_unseen(machine)}"
         )
     else:
         again = measure_again(machine) if why == "measure_more" else ""
-        sentence = _SILENT[why].format(again=again, arch=machine.arch.replace("_", "-"))
+        text = _SILENT[why].format(again=again, arch=machine.arch.replace("_", "-"))
+    ids = [i for c in machine.choices for p in c.points for i in p.ids]
     return Decision(
         variable="LINEWRIGHT_ATOMICS",
         value=value,
         supported=why == "better",
         why=why,
-        sentence=sentence,
+        sentence=said(text, cells=ids, basis="cells" if ids else "run"),
     )
 
 
@@ -102,7 +104,11 @@ def point_text(p: SettingPoint, machine: MachineAnswers) -> str:
 
 def classes(m: MachineAnswers) -> Topic | None:
     """Each class of operations against the default."""
-    lines = [line for c in m.choices for line in _choice_lines(c, m)]
+    lines = [
+        verbatim(text, [i for p in points for i in p.ids])
+        for c in m.choices
+        for text, points in _choice_lines(c, m)
+    ]
     return (
         Topic(name="classes", title="By class of operations", lines=lines, data=m.choices)
         if lines
@@ -114,18 +120,18 @@ def _words(name: str) -> str:
     return name.replace(",", " with ")
 
 
-def _choice_lines(c: Choice, machine: MachineAnswers) -> list[str]:
-    """One class: what was found against the default, at its clearest point, and what is missing."""
+def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequence[SettingPoint]]]:
+    """One class: what was found against the default, at its clearest point, and what is missing;
+    each with the points that it rests on."""
     what = CLASS_WORDS[c.operations]
     own = [p for p in c.points if p.choice == c.choice]
     if c.why == "better":
         same = sum(p.judgement.answer == "same" for p in own)
-        lines = [
-            f"{what}: {_words(c.choice)}. {point_text(clearest(own, cheaper=True), machine)}; "
-            f"{_rest(own, same)}"
-        ]
+        text = f"{what}: {_words(c.choice)}. {point_text(clearest(own, cheaper=True), machine)}; "
+        lines = [(text + _rest(own, same), own)]
         if c.also:
-            lines.append(f"{what}: shown to serve too: {numbers.join([_words(x) for x in c.also])}")
+            text = f"{what}: shown to serve too: {numbers.join([_words(x) for x in c.also])}"
+            lines.append((text, [p for p in c.points if p.choice in c.also]))
         return lines
     if c.why == "default_best":
         worst = clearest(c.points, cheaper=False)
@@ -134,15 +140,17 @@ def _choice_lines(c: Choice, machine: MachineAnswers) -> list[str]:
             if worst
             else f", all the same within {all_within_text(p.judgement for p in c.points)}"
         )
-        return [f"{what}: no form measured is shown to be better than the default{shown}"]
-    if c.why == "depends":
+        text = f"{what}: no form measured is shown to be better than the default{shown}"
+    elif c.why == "depends":
         return [
-            f"{what}: no one setting: it depends on the program",
-            *[_turn(t, machine) for t in turns(c)],
+            (f"{what}: no one setting: it depends on the program", c.points),
+            *[(_turn(t, machine), t.points) for t in turns(c)],
         ]
-    if c.why == "measure_more":
-        return [f"{what}: undecided: {_missing(c, machine)}"]
-    return [f"{what}: {_SILENT[c.why].removeprefix('nothing: ')}"]
+    elif c.why == "measure_more":
+        text = f"{what}: undecided: {_missing(c, machine)}"
+    else:
+        text = f"{what}: {_SILENT[c.why].removeprefix('nothing: ')}"
+    return [(text, c.points)]
 
 
 def _rest(own: Sequence[SettingPoint], same: int) -> str:

@@ -9,6 +9,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import CACHE, READERS, Family
 from linewright.say import compile_time, cores, form_sentences, limits, setting, verdict
 from linewright.say.document import Topic
+from linewright.say.sentence import verbatim
 from linewright.say.verdict import FamilyEvidence
 
 
@@ -33,7 +34,11 @@ def topics(m: MachineAnswers) -> list[Topic]:
 
 def _of_family(evidence: FamilyEvidence, m: MachineAnswers) -> Topic:
     family = evidence.family
-    lines = [_line(s.lead, c.text, family) for s in evidence.forms for c in s.clauses]
+    lines = [
+        verbatim(_line(s.lead, c.text, family), s.cells, s.basis)
+        for s in evidence.forms
+        for c in s.clauses
+    ]
     orders = {f.order for f in m.of_family(family.name)}
     # Of several the lines name each.
     title = family.title + (f" ({orders.pop()})" if len(orders) == 1 else "")

@@ -4,7 +4,7 @@ and a sweep of workloads, which is a trial at every number of threads."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 from linewright import numbers, policy
@@ -12,7 +12,7 @@ from linewright.records.futex_table import FutexRow
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import Sentence, render_all, said, verbatim
+from linewright.say.sentence import Sentence, said, verbatim
 from linewright.schema import Estimate
 from linewright.trial.interim_analysis import (
     AgainstBaseline,
@@ -54,20 +54,25 @@ def decisions(trial: TrialVerdict) -> list[Sentence]:
     unclear = [c for c in trial.comparisons if not c.different and c not in same]
     joined = [c for group in (same, unclear) if len(group) > MOST_EACH for c in group]
     answer = [
-        verbatim(_comparison(c, trial), cells=(c.setting,))
+        _of([c.setting, c.baseline], _comparison(c, trial))
         for c in trial.comparisons
         if c not in joined
     ]
     if len(same) > MOST_EACH:
         widest = numbers.at_most(max(c.within_percent for c in same) / 100)
         text = f"{len(same)} settings are the same as {same[0].baseline} within {widest}."
-        answer.append(verbatim(text, cells=tuple(c.setting for c in same)))
+        answer.append(_of([c.setting for c in same], text))
     if len(unclear) > MOST_EACH:
         known = any(c.change_percent for c in unclear)
         where = ": their intervals are below" if known else ": too few rounds for an interval"
         text = f"{len(unclear)} settings are undecided against {unclear[0].baseline}{where}."
-        answer.append(verbatim(text, cells=tuple(c.setting for c in unclear)))
+        answer.append(_of([c.setting for c in unclear], text))
     return answer
+
+
+def _of(settings: Iterable[str], text: str) -> Sentence:
+    """A sentence that rests on the runs of these settings."""
+    return verbatim(text, settings, "settings")
 
 
 def name_alone(machine: str) -> str:
@@ -93,16 +98,18 @@ def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
         answer.append(
             said(
                 f"{name_alone(session.arch)}; a difference is chance, or comes from a program that "
-                "reads LINEWRIGHT_ATOMICS itself"
+                "reads LINEWRIGHT_ATOMICS itself",
+                basis="rule",
             )
         )
     for s in trial.settings:
         if len(s.modes) > 1:
             modes = modes_text(s.modes, session.unit)
             text = f"{s.name}: the program's runs fall into separate modes: {modes}. No single"
-            answer.append(verbatim(f"{text} number describes it.", cells=(s.name,)))
+            answer.append(_of([s.name], f"{text} number describes it."))
     ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
-    return [*answer, said(f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip())]
+    text = f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip()
+    return [*answer, said(text, cells=[s.name for s in trial.settings], basis="settings")]
 
 
 def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
@@ -127,7 +134,7 @@ def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
     return f"{c.setting}: undecided against {c.baseline}; {change} remains possible."
 
 
-def failures(session: Session, samples: Sequence[ProgramRun]) -> list[str]:
+def failures(session: Session, samples: Sequence[ProgramRun]) -> list[Sentence]:
     """Each setting's failed runs, by reason."""
     answer = []
     for setting in session.settings:
@@ -137,7 +144,10 @@ def failures(session: Session, samples: Sequence[ProgramRun]) -> list[str]:
             if s.setting == setting.name and not s.warm_up and s.value is None
         )
         answer += [
-            f"{setting.name}: {numbers.count(n, 'failed run')} left out: {reason}"
+            _of(
+                [setting.name],
+                f"{setting.name}: {numbers.count(n, 'failed run')} left out: {reason}",
+            )
             for reason, n in reasons.most_common()
         ]
     return answer
@@ -154,7 +164,7 @@ def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdic
         Column("change", lambda s: by_name.get(s.name, "baseline" if by_name else "")),
     ]
     title = f"{PurePath(session.command[0]).name}: {metric_text(session)}"
-    notes = [*failures(session, samples), *render_all(limits(session, trial))]
+    notes = [*failures(session, samples), *limits(session, trial)]
     figures = table_of(title, columns, trial.settings, notes=notes)
     return Document(headline=decisions(trial), tables=[figures])
 
@@ -182,9 +192,11 @@ def sweep_document(samples: Sequence[SweepRun], published: Published | None = No
         for (program, threads), trial in sorted(judgement(samples).items())
     ]
     headings = [*names, *(f"change of {name}" for name in names[1:]), *beside]
-    notes = [f"Of {unit} {which} is better." for unit, which in units.items()]
+    notes = [
+        verbatim(f"Of {unit} {which} is better.", basis="run") for unit, which in units.items()
+    ]
     if any("*" in row[-1] for row in rows):
-        notes.append("* published without its number of threads.")
+        notes.append(verbatim("* published without its number of threads.", basis="run"))
     table = TextTable(
         title="",
         headings=["workload", "unit", "threads", *headings],

@@ -10,6 +10,7 @@ from linewright.analysis.across import COUNTER, PADDED, READERS, OperationPair
 from linewright.analysis.code_advice import FormAdvice, FormRow
 from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.summary import Summary
 from linewright.say.phrases import less_text, rate_text, sharers_of
 from linewright.say.sentence import Sentence, said
 from linewright.schema import Interval
@@ -63,15 +64,17 @@ def _instead(
 def _cheaper_than(a: OperationPair, family: str, text: str, m: MachineAnswers) -> Sentence:
     c = a.judgement.contrast
     ratio, low, high = 1 / c.value, 1 / c.high, 1 / c.low
+    updater = code_advice.updater_of_readers(m) if text is REMEDIES[READERS][1] else None
     figures = (
         _either(a.first_ns),
         _either(a.second_ns),
         numbers.about_times(ratio, low, high),
         sharers_of(a.first),
         numbers.multiple(low, high),
-        _updater(m),
+        _updater(updater),
     )
-    return said(text.format(*figures), family, a.ids, ratio=ratio)
+    cells = a.ids + ((updater.id,) if updater else ())
+    return said(text.format(*figures), family, cells, ratio=ratio)
 
 
 def _either(figures: Sequence[float]) -> str:
@@ -79,11 +82,10 @@ def _either(figures: Sequence[float]) -> str:
     return " or ".join(numbers.figure(ns) for ns in figures)
 
 
-def _updater(m: MachineAnswers) -> str:
-    waited = code_advice.updater_wait_ns(m)
-    if waited is None:
+def _updater(updater: Summary | None) -> str:
+    if updater is None:
         return "what its updater waits was not measured"
-    return f"its updater waits {numbers.figure(waited / 1e3)} µs"
+    return f"its updater waits {numbers.figure(updater.issue.median_ns / 1e3)} µs"
 
 
 def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
@@ -93,7 +95,7 @@ def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
         figures = _instead_of(a.finding.default_ns, a.row.ns)
         but = _but(a, lambda f, r: (f.default_ns, r.ns))
         text = f"alone, read before the first CAS: {figures} ({less}){but}"
-        yield said(text, "one_line", (a.finding.default_id, a.row.id), ratio=c.value)
+        yield said(text, "one_line", a.ids, ratio=c.value)
 
 
 def _form(a: FormAdvice) -> Sentence:
@@ -104,7 +106,7 @@ def _form(a: FormAdvice) -> Sentence:
         f"{_where(f)}, {f.operation} by {row.form}: {figures} ({less_text(row, f)})"
         f"{rate_text(row, f)}{_but(a, lambda f, r: (r.ns, f.default_ns))}"
     )
-    return said(text, "one_line", (f.default_id, row.id), ratio=row.judgement.contrast.value)
+    return said(text, "one_line", a.ids, ratio=row.judgement.contrast.value)
 
 
 def _where(f: Finding, work: bool = False) -> str:
@@ -141,8 +143,9 @@ def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
             )
             text = f"{name}{f' before {default}' if gains else ''} gains nothing alone: within "
             text += f"{_widest(alone)}{_second_cpu(both)}{gains}"
-            cells = dict.fromkeys(i for f, r in rows for i in (f.default_id, r.id))
-            yield said(text, "one_line", tuple(cells))
+            cells = [i for f, r in rows for i in (f.default_id, r.id)]
+            cells += [r.id for r in of_another or ()]
+            yield said(text, "one_line", cells)
 
 
 def _widest(rows: Sequence[FormRow]) -> str:

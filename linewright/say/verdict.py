@@ -40,6 +40,7 @@ from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import (
     Clause,
     Sentence,
+    once,
     render_all,
     said,
 )
@@ -79,9 +80,7 @@ def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
                 for run in runs_of(sweep)
             ],
             family=family.name,
-            cells=tuple(
-                dict.fromkeys(i for f in members for i in (f.default_id, *(r.id for r in f.rows)))
-            ),
+            cells=once(i for f in members for i in f.ids),
         )
         for members in grouped(sorted(found, key=_class_of), _class_of).values()
     ]
@@ -97,7 +96,8 @@ def _handoffs(distance: str, found: Sequence[Handoff]) -> Sentence:
         )
         for h in found
     ]
-    return Sentence(lead=where, clauses=clauses, family=HANDOFF.name)
+    cells = once(i for h in found for i in h.ids)
+    return Sentence(lead=where, clauses=clauses, family=HANDOFF.name, cells=cells)
 
 
 def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
@@ -139,7 +139,7 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
     else:
         on = measure_on(m.contexts)
         rest = _OPEN[question.why].format(measure=on, again=measure_again(m))
-    return said(f"undecided: {what}: {rest}", count=len(rows))
+    return said(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))
 
 
 def places(members: Sequence[Summary]) -> list[Sentence]:
@@ -157,6 +157,7 @@ def places(members: Sequence[Summary]) -> list[Sentence]:
                 said(
                     f"{cpu}{s.cell.form} {PLACES[s.nearness]}{lines}",
                     "one_line",
+                    [s.id],
                     ns=s.issue.median_ns,
                 )
             )
@@ -174,7 +175,8 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
         answers.append(
             said(
                 f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}:"
-                " what exceeds chance widens every comparison"
+                " what exceeds chance widens every comparison",
+                cells=[i for f in known for i in f.ids],
             )
         )
     loop = m.work_loop
@@ -184,11 +186,13 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
                 f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, "
                 f"proportional within {numbers.at_most(loop.nonlinearity)}, windows within "
                 f"{numbers.at_most(loop.spread)}",
+                basis="run",
                 unit_ns=loop.unit_ns,
             )
         )
-    if failed := [s.cell.situation for s in m.summaries if s.withheld]:
-        answers.append(said(f"{arounds(failed)}: {WITHHELD}"))
+    if failed := [s for s in m.summaries if s.withheld]:
+        text = f"{arounds(s.cell.situation for s in failed)}: {WITHHELD}"
+        answers.append(said(text, cells=[s.id for s in failed]))
     return answers
 
 
@@ -219,7 +223,7 @@ def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
         more = []
         if family.verdict == "forms":
             more = [
-                said(crossing_text(c, m.context), family.name, below=c.below, above=c.above)
+                said(crossing_text(c, m.context), family.name, c.ids, below=c.below, above=c.above)
                 for c in m.crossovers
                 if family_of(c.operation) is family
             ]
@@ -232,21 +236,23 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
     """What concerns the whole machine: what is undecided, what is published only, and the run's
     controls; `compared`: whether anything else is said."""
     if m.emulated:
-        return [said(f"{EMULATED}, so no form is preferred")]
+        return [said(f"{EMULATED}, so no form is preferred", basis="run")]
     found = [f for f in m.findings if family_of(f.operation).verdict == "forms"]
     answers = undecided_sentences(found, m)
     if m.published:
         answers.append(
             said(
                 "published percentiles of one run on one pair of CPUs: forms are said to differ "
-                "where the median of one lies above the 99th percentile of the other"
+                "where the median of one lies above the 99th percentile of the other",
+                basis="rule",
             )
         )
     if not answers and not compared:
         answers = [
             said(
                 "no two forms of one operation were measured under equal conditions, so nothing is "
-                "compared"
+                "compared",
+                cells=[s.id for s in m.summaries],
             )
         ]
     return answers + control_sentences(m)

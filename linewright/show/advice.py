@@ -12,7 +12,7 @@ from rich.text import Text
 from linewright.errors import one_line
 from linewright.say.cost_words import control_line
 from linewright.say.document import Document, Topic
-from linewright.say.sentence import said
+from linewright.say.sentence import render, render_all
 from linewright.show.one_screen import fitted, more, print_blocks, width_of
 from linewright.show.terminal import labelled
 from linewright.show.text_tables import topic_blocks
@@ -39,10 +39,10 @@ def show(documents: Sequence[Document], console: Console, every: bool) -> None:
 def _decision(document: Document, width: int) -> list[RenderableType]:
     """The setting, what to write in code, and the machine that this was measured on."""
     if not document.settings:
-        return [Text(one_line(document.decision.sentence), style="bold")]
-    machine = ", ".join([document.title, *document.facts, *document.run])
+        return [Text(one_line(render(document.decision.sentence)), style="bold")]
+    machine = ", ".join([document.title, *render_all([*document.facts, *document.run])])
     return [
-        *labelled("SET", [said(document.decision.sentence)], width),
+        *labelled("SET", [document.decision.sentence], width),
         *labelled("USE", document.uses[:MOST_USED], width),
         Text(one_line(machine)),
     ]

@@ -9,7 +9,7 @@ from linewright.errors import one_line
 from linewright.say.common_costs import common_costs, common_words, numbered
 from linewright.say.cost_words import control_line, entry_words, price_words
 from linewright.say.document import Document
-from linewright.say.sentence import render
+from linewright.say.sentence import render, render_all
 
 
 def lines(screens: Sequence[Document]) -> list[str]:
@@ -23,10 +23,10 @@ def lines(screens: Sequence[Document]) -> list[str]:
 
 
 def _of(screen: Document) -> Iterator[str]:
-    yield f"Machine: {', '.join([screen.title, *screen.facts])}."
-    yield f"Run: {', '.join(screen.run)}."
+    yield f"Machine: {', '.join([screen.title, *render_all(screen.facts)])}."
+    yield f"Run: {', '.join(render_all(screen.run))}."
     if screen.warning:
-        yield f"Warning: {screen.warning}"
+        yield f"Warning: {render(screen.warning)}"
     yield from map(render, screen.headline)
     for label, sentences in (("Use", screen.uses), ("Set", screen.settings)):
         yield from (f"{label}: {render(sentence)}" for sentence in sentences)
@@ -43,6 +43,5 @@ def _of(screen: Document) -> Iterator[str]:
     if screen.prices:
         yield "Price list, nanoseconds per operation."
     yield from map(price_words, screen.prices)
-    yield from screen.missing
-    yield from map(render, screen.undecided)
+    yield from render_all([*screen.missing, *screen.undecided])
     yield from (f"Limit: {render(sentence)}" for sentence in screen.limits)

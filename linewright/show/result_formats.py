@@ -6,12 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from linewright.analysis import Summary, summarise
+from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import UserError
 from linewright.records.select import matches
 from linewright.records.store import Store
 from linewright.say import cell_document, cell_tables
 from linewright.say.machine_document import documents
 from linewright.say.machine_lines import describe
+from linewright.say.sentence import render
 from linewright.schema import Context, Record
 from linewright.show import plain
 from linewright.show.console import console_for
@@ -91,7 +93,9 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
     for number, summary in enumerate(found):
         if number:
             console.print()
-        machine = [s for s in summaries if s.machine_id == summary.machine_id]
+        (machine,) = machines_with_answers(
+            [s for s in summaries if s.machine_id == summary.machine_id], stored.contexts
+        )
         own = records[(summary.machine_id, summary.id)]
         said = cell_document.document(summary, own, stored.contexts, machine)
         print_tables(said, console, "show")
@@ -106,6 +110,6 @@ def show_matrix(operation: str, summaries: Sequence[Summary], contexts: Sequence
         raise UserError(f"no figure of operation {operation!r}", "--matrix", f"measured: {known}")
     console = console_for(sys.stdout)
     for machine in dict.fromkeys(s.machine_id for s in usable if s.cell.operation == operation):
-        console.print(describe([c for c in contexts if c.machine_id == machine])[0])
+        console.print(render(describe([c for c in contexts if c.machine_id == machine])[0]))
         print_heat_map(operation, [s for s in usable if s.machine_id == machine], console)
     sys.stdout.flush()

@@ -13,7 +13,7 @@ from linewright.analysis.price_list import Price
 from linewright.errors import one_line
 from linewright.say.common_costs import numbered
 from linewright.say.document import Document
-from linewright.say.sentence import Sentence, render
+from linewright.say.sentence import Sentence, render, render_all
 from linewright.show.one_screen import fitted, more, print_blocks, width_of
 from linewright.show.price_bars import chart
 from linewright.show.screen_matrix import matrix
@@ -71,10 +71,10 @@ def _blocks(
     before_headline, before_prices, before_matrix = (
         [Text("")] * (amounts["blank"] >= least) for least in (3, 2, 1)
     )
-    yield Text(one_line(", ".join([screen.title, *screen.facts])), style="bold")
-    yield Text(one_line(", ".join(screen.run)))
+    yield Text(one_line(", ".join([screen.title, *render_all(screen.facts)])), style="bold")
+    yield Text(one_line(", ".join(render_all(screen.run))))
     if screen.warning:
-        yield Text(one_line(screen.warning), style="bold red")
+        yield Text(_text(screen.warning), style="bold red")
     yield from before_headline
     for sentence in screen.headline:
         yield from _wrapped(_text(sentence), "", width, "bold")
@@ -126,9 +126,8 @@ def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Tex
 
 
 def _limits(screen: Document, most: int, width: int) -> Iterator[Text]:
-    doubts = [*screen.undecided, *screen.limits]
-    lines = [*screen.missing, *(_text(sentence) for sentence in doubts)]
+    lines = [*screen.missing, *screen.undecided, *screen.limits]
     for line in lines[:most]:
-        yield from _wrapped(one_line(line), "", width)
+        yield from _wrapped(_text(line), "", width)
     if len(lines) > most:
         yield Text(more(len(lines) - most, "limit", "show", " and every figure"))

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from linewright.errors import one_line
 from linewright.say.document import Document, TextTable, Topic
-from linewright.say.sentence import render
+from linewright.say.sentence import Sentence, render
 from linewright.show.one_screen import longest, more, print_blocks
 
 _TONES = {"good": "bold green", "doubt": "bold yellow", "bad": "bold red"}
@@ -79,31 +79,37 @@ def _blocks(
     for number, sentence in enumerate(document.headline):
         style = "bold" if number else _TONES.get(document.tone, "bold")
         blocks.append(Text(one_line(render(sentence)), style=style))
-    blocks += [_line(fact, 4 * fact.startswith("  ")) for fact in document.facts]
+    blocks += [_line(render(fact), 0) for fact in document.facts]
     for one in document.tables:
         if one.rows:
             blocks += [Text(), table(one, count, space, narrow)]
         if one.rows[count:] and count is not None:
             blocks.append(Text(more(len(one.rows) - count, one.what, command)))
-        blocks += [Text(), *(Text(one_line(note)) for note in one.notes)] if one.notes else []
+        blocks += (
+            [Text(), *(Text(one_line(render(note))) for note in one.notes)] if one.notes else []
+        )
     blocks += topic_blocks(document.topics)
-    if document.limits:
-        blocks += [Text(), *(Text(one_line(render(sentence))) for sentence in document.limits)]
-    return blocks
+    return blocks + _paragraph(document.limits)
+
+
+def _paragraph(sentences: Sequence[Sentence]) -> list[RenderableType]:
+    """Sentences below a blank line; nothing for none."""
+    lines: list[RenderableType] = [Text(one_line(render(sentence))) for sentence in sentences]
+    return [Text(), *lines] if lines else []
 
 
 def topic_blocks(topics: Sequence[Topic]) -> list[RenderableType]:
-    """Each topic's title, and its lines below; one that begins with spaces belongs to the line
-    before."""
+    """Each topic's title, and its lines below."""
     blocks: list[RenderableType] = []
     for topic in topics:
         blocks += [Text(), *([Text(one_line(topic.title), style="bold")] if topic.title else [])]
-        blocks += [_line(line, 4 if line.startswith("  ") else 2) for line in topic.lines]
+        blocks += [_line(render(line), 2) for line in topic.lines]
     return blocks
 
 
 def _line(text: str, indent: int) -> RenderableType:
-    return Padding(Text(one_line(text)), (0, 0, 0, indent))
+    """A line; one that begins with spaces belongs to the line before."""
+    return Padding(Text(one_line(text)), (0, 0, 0, 4 if text.startswith("  ") else indent))
 
 
 def table(one: TextTable, count: int | None = None, space: int = 1, narrow: bool = False) -> Table:

@@ -20,6 +20,7 @@ from linewright.errors import one_line
 from linewright.say.machine_lines import doubts, facts
 from linewright.say.name_words import in_english
 from linewright.say.sentence import render as render_sentence
+from linewright.say.sentence import render_all
 from linewright.show.export import rows
 from linewright.show.report import about, theme
 from linewright.show.report.facts import rounded
@@ -91,7 +92,7 @@ def _machine(series: Series) -> dict[str, Any]:
         "matrix": replace(table, title=caption) if len(table.headings) > 1 else None,
         "legend": legend,
         "facts": [*facts(series.contexts), ("Files", ", ".join(series.files))],
-        "doubts": doubts(series.answers, document, series.records),
+        "doubts": map(one_line, render_all(doubts(series.answers, document, series.records))),
     }
 
 
@@ -155,7 +156,7 @@ def _slide(material: Material) -> list[dict[str, Any]]:
     series = material.series[0]
     lines = [{"text": one_line(series.label), "size": 44, "bold": True}]
     if document := series.document:
-        run = one_line(", ".join([*document.facts, *document.run]))
+        run = one_line(", ".join(render_all([*document.facts, *document.run])))
         lines.append({"text": f"{run}, {material.when}", "size": 20, "quiet": True})
         headline = map(render_sentence, document.headline)
         lines += [{"text": one_line(text), "size": 28, "bold": True} for text in headline]

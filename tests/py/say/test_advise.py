@@ -13,6 +13,7 @@ import pytest
 from linewright import policy
 from linewright.analysis import summarise
 from linewright.say.machine_document import advise
+from linewright.say.sentence import render_all
 from linewright.schema import Cpu
 from support.analysis_samples import (
     cell,
@@ -38,7 +39,10 @@ def section(answer, name):
 
 
 def text(answer):
-    return "\n".join([answer.decision.sentence] + [line for s in answer.topics for line in s.lines])
+    return "\n".join(
+        [answer.decision.sentence.text]
+        + [line for s in answer.topics for line in render_all(s.lines)]
+    )
 
 
 def machine(alone, contended=None, seed=3, works=(0,), **changes):
@@ -126,7 +130,7 @@ def test_the_published_table_supports_no_setting():
     ]
     again = one(replayed)
     assert not again.decision.supported and again.decision.why == "measure_more"
-    assert "linewright measure --plan" in again.decision.sentence
+    assert "linewright measure --plan" in again.decision.sentence.text
     assert "nan" not in text(answer).lower() and section(answer, "near_far") is None
 
 
@@ -165,7 +169,7 @@ def test_a_wide_interval_means_measure_more():
     answer = one(machine({"ldadd": 60.0, "stadd": 10.0}, {"ldadd": 40.0, "stadd": 40.0}, own=0.2))
     assert (answer.decision.value, answer.decision.why) == ("default", "measure_more")
     asked = r"undecided; measure more: linewright measure --plan quick --set launches=10 --budget"
-    assert re.search(asked, answer.decision.sentence), "twice as many: 40 would not do"
+    assert re.search(asked, answer.decision.sentence.text), "twice as many: 40 would not do"
     assert "even 40 of them show no difference below" in text(answer)
     assert "not shown to be as good as the default" in text(answer)
 
@@ -241,7 +245,10 @@ def test_settings_of_library_operations_are_compared_and_advised():
         "op_fetch_add_u8 under default",
         "op_fetch_add_u64 under default",
     }
-    assert any("than default" in line and "u8" in line for line in section(answer, "library").lines)
+    assert any(
+        "than default" in line and "u8" in line
+        for line in render_all(section(answer, "library").lines)
+    )
 
 
 def test_a_setting_that_spells_the_default_out_is_no_second_choice():
@@ -277,13 +284,13 @@ def test_a_store_form_that_costs_nothing_under_work():
         ]
     answer = one(together(costs, np.random.default_rng(7)))
     assert answer.decision.why == "depends"
-    turns = "\n".join(section(answer, "classes").lines)
+    turns = "\n".join(render_all(section(answer, "classes").lines))
     assert "void=store is better than the default alone, with 100 and 200 units of work" in turns
     assert (
         "void=store is worse than the default alone, back to back and with 10 units of work"
         in turns
     )
-    (crossing,) = section(answer, "crossovers").lines
+    (crossing,) = render_all(section(answer, "crossovers").lines)
     assert (
         "ldadd is cheaper up to 10 units of work" in crossing
         and "stadd from 100 (about 31.0 ns)" in crossing
@@ -337,7 +344,7 @@ def test_a_mixed_chip_gets_a_setting_per_core_type_and_the_cost_of_one_for_all()
     assert costs[("default", "0xa")] == 0 and costs[("void=llsc", "0xb")] == 0
     assert costs[("void=llsc", "0xa")] == pytest.approx(100, rel=0.05)
     assert costs[("default", "0xb")] == pytest.approx(400, rel=0.05)
-    assert any("pin it to cores of one type" in line for line in cores.lines)
+    assert any("pin it to cores of one type" in line for line in render_all(cores.lines))
     corrected = {p.judgement.p for c in answer.choices for p in c.points}
     own = {p.judgement.p for t in cores.data["types"] for c in t.choices for p in c.points}
     assert own == corrected, (
@@ -357,7 +364,7 @@ def test_x86_gets_forms_for_code_and_no_setting():
     assert (answer.decision.supported, answer.decision.why) == (False, "architecture")
     (code,) = section(answer, "code").data
     assert code["forms"] == ["lock_add"] and "nothing measured costs less" in "".join(
-        section(answer, "code").lines
+        render_all(section(answer, "code").lines)
     )
     assert (
         section(answer, "kernel") is None
@@ -369,21 +376,25 @@ def test_x86_gets_forms_for_code_and_no_setting():
 
 def test_any_of_several_forms_is_said_only_where_they_are_shown_to_be_the_same():
     same = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, own=0.005), arch="x86_64", features=[])
-    assert "any of xchg and prefetchw_xchg: the same within" in "".join(section(same, "code").lines)
+    assert "any of xchg and prefetchw_xchg: the same within" in "".join(
+        render_all(section(same, "code").lines)
+    )
     worked = one(
         machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, works=(0, 20), own=0.005),
         arch="x86_64",
         features=[],
     )
-    said = "".join(section(worked, "code").lines)
+    said = "".join(render_all(section(worked, "code").lines))
     assert re.search(r"the same within \d\.\d % back to back and 0\.\d ns with work", said), (
         "exposed costs have no share"
     )
     wide = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, own=0.1), arch="x86_64", features=[])
-    line = "".join(section(wide, "code").lines)
+    line = "".join(render_all(section(wide, "code").lines))
     assert "any of" not in line and "until more is known" in line and "linewright measure" in line
     costs = {"xchg": 5.0, "prefetchw_xchg": 5.0, "lock_xadd": 5.0, "prefetchw_lock_xadd": 5.0}
-    lines = section(one(machine(costs, own=0.1), arch="x86_64", features=[]), "code").lines
+    lines = render_all(
+        section(one(machine(costs, own=0.1), arch="x86_64", features=[]), "code").lines
+    )
     assert sum("until more is known" in line for line in lines) == 1, (
         "what is undecided is said once, for all"
     )
@@ -410,7 +421,7 @@ def test_plans_of_their_own_have_sections_and_controls_are_never_advised():
         and section(answer, "code") is None
     )
     assert "racy" not in text(answer) and "read_twice_read" not in "\n".join(
-        section(answer, "wide").lines
+        render_all(section(answer, "wide").lines)
     )
 
 

@@ -67,7 +67,7 @@ def test_of_gain_and_loss_the_larger_is_said_first(alone: float, contended: floa
     known = contexts_of(records, features=["lse"])
     (answer,) = advise(known, summarise(known, records))
     (classes,) = (topic for topic in answer.topics if topic.name == "classes")
-    said = [line for line in classes.lines if "=void=store is" in line]
+    said = [line for line in render_all(classes.lines) if "=void=store is" in line]
     assert f"is {first} than the default" in said[0] and len(said) == 2
 
 
@@ -86,7 +86,10 @@ def test_measuring_more_is_not_asked_for_what_depends_on_the_program():
     known = contexts_of(records, features=["lse"])
     (answer,) = advise(known, summarise(known, records))
     assert {c.why for c in answer.choices} == {"depends", "measure_more"}
-    assert answer.decision.why == "depends" and "depends on contention" in answer.decision.sentence
+    assert (
+        answer.decision.why == "depends"
+        and "depends on contention" in answer.decision.sentence.text
+    )
 
 
 def in_two_states(visits: int, seed: int):
@@ -298,9 +301,11 @@ def test_a_state_that_the_launches_cannot_exclude_is_said(count):
         known = contexts_of(records, features=["lse"])
         (answer,) = advise(known, summarise(known, records))
         supported += answer.decision.supported
-        said = "5 launches can miss a state of up to 45% of launches" in answer.decision.sentence
+        said = (
+            "5 launches can miss a state of up to 45% of launches" in answer.decision.sentence.text
+        )
         harmful += answer.decision.supported and not said
-        assert not said or "--set launches=11" in answer.decision.sentence
+        assert not said or "--set launches=11" in answer.decision.sentence.text
     assert supported > 0 or count == 11, "some runs see no slow launch"
     unseen = 0.0 if count == 5 else 0.7**11
     assert stats.binom.sf(harmful - 1, 60, unseen) > 1e-3, f"{harmful} of 60"
@@ -314,7 +319,7 @@ def test_a_simulation_has_no_state_that_its_launches_can_miss():
         for target in said:
             known = contexts_of(records, features=["lse"], target=target)
             (answer,) = advise(known, summarise(known, records))
-            text = answer.decision.sentence
+            text = answer.decision.sentence.text
             said[target] += answer.decision.supported
             assert ("can miss a state" in text) == (answer.decision.supported and target == "local")
             assert target == "local" or "--set launches=11" not in text

@@ -9,7 +9,7 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.say.machine_document import documents
-from linewright.say.sentence import render_all
+from linewright.say.sentence import render, render_all
 from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
 
 X86 = {
@@ -171,18 +171,24 @@ def test_what_differs_less_than_identical_code_is_no_advice():
 def test_emulated_published_and_empty_machines_say_so():
     records = together(costs(X86, CONTENDED), np.random.default_rng(5))
     emulated = screen(records, emulated=True)
-    assert "emulator" in emulated.warning and emulated.uses == [] and emulated.headline == []
+    assert (
+        "emulator" in render(emulated.warning) and emulated.uses == [] and emulated.headline == []
+    )
     contexts, rows = published()
     (table,) = documents(summarise(contexts, rows), contexts)
-    assert table.run == ["plan published"] and not table.coarse and not render_all(table.limits)
     assert (
-        "published" in table.warning
+        render_all(table.run) == ["plan published"]
+        and not table.coarse
+        and not render_all(table.limits)
+    )
+    assert (
+        "published" in render(table.warning)
         and all("NOP loop" in text for text in render_all(table.uses))
         and "depends" in render_all(table.settings)[0]
     )
     (lone,) = documents(summarise(contexts_of(records[:1]), records[:1]), contexts_of(records[:1]))
     assert (
-        "operations with work, operations with a second CPU, the price list" in lone.missing[0]
+        "operations with work, operations with a second CPU, the price list" in lone.missing[0].text
         and documents([], []) == []
     )
 
@@ -210,9 +216,14 @@ def test_a_figure_that_is_not_believed_is_not_shown_as_a_cost():
 def test_a_run_that_was_stopped_says_how_far_it_came_and_how_to_go_on():
     records = together(costs(X86, CONTENDED), np.random.default_rng(7), count=2)
     stopped = screen(records, launches=5)
-    assert "2 of 5 launches" in stopped.run and "--resume FILE" in render_all(stopped.limits)[0]
+    assert (
+        "2 of 5 launches" in render_all(stopped.run)
+        and "--resume FILE" in render_all(stopped.limits)[0]
+    )
     whole = screen(records, launches=2)
-    assert "2 launches" in whole.run and "--set launches=5" in render_all(whole.limits)[0]
+    assert (
+        "2 launches" in render_all(whole.run) and "--set launches=5" in render_all(whole.limits)[0]
+    )
 
 
 def test_launches_of_two_versions_or_two_builds_are_joined_with_a_warning():
@@ -224,7 +235,7 @@ def test_launches_of_two_versions_or_two_builds_are_joined_with_a_warning():
     ):
         contexts = [msgspec.structs.replace(one, **change), *others]
         (found,) = documents(summarise(contexts, records), contexts)
-        assert said in found.warning and "compare" in found.warning
+        assert said in render(found.warning) and "compare" in render(found.warning)
 
 
 def test_a_price_of_few_launches_is_only_about():

@@ -21,6 +21,7 @@ from linewright.find import perf_import, perf_text, result_document
 from linewright.say import comparison_document
 from linewright.say.cell_tables import documents
 from linewright.say.machine_document import advise
+from linewright.say.sentence import render
 from linewright.say.verdict import verdict
 from linewright.schema import Context, Record
 from linewright.show import plain
@@ -84,7 +85,7 @@ def all_lines(values: list[Context | Record]) -> str:
     contexts = [value for value in values if isinstance(value, Context)]
     summaries = summarise(contexts, [value for value in values if isinstance(value, Record)])
     (document,) = advise(contexts, summaries)
-    lines = [line for topic in document.topics for line in topic.lines]
+    lines = [render(line) for topic in document.topics for line in topic.lines]
     tables = printed(lambda console: print_cells(documents(summaries, contexts), console))
     return "\n".join([*plain.lines([document]), *lines, *verdict(summaries, contexts), tables])
 

@@ -62,7 +62,7 @@ def printed(records: list[Record], width: int = 80, terminal: bool = False) -> s
 
 def test_launches_are_counted_by_process_and_not_by_second():
     again = msgspec.structs.replace(CONTEXT, context_id="0123456789abcdee")
-    assert "2 launches from " in describe([CONTEXT, again])[1]
+    assert "2 launches from " in describe([CONTEXT, again])[1].text
 
 
 LONG = "prefetchw_cmpxchg_loop_guess_first"
