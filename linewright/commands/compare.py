@@ -130,7 +130,8 @@ def _print(found, form: str, every: bool) -> None:
     from linewright.say import comparison_document
 
     if form == "json":
-        print_json(comparison_document.for_programs(found))
+        said = comparison_document.document(found, every=True)
+        print_json(comparison_document.for_programs(found) | {"document": said})
     elif form == "csv":
         from linewright.show.export import csv
 

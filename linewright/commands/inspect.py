@@ -36,6 +36,8 @@ def inspect(
 ) -> int:
     """Say which atomic operations and readers-writer locks of a program or library can be switched,
     and list the atomics by function."""
+    from msgspec.structs import replace
+
     from linewright.elf import libraries, lock_calls
     from linewright.elf.inspection import inspect as look
     from linewright.say import inspection_document
@@ -45,19 +47,20 @@ def inspect(
     locks = lock_calls.of_program(path)
     needed = libraries.closure(path) if every else libraries.LoadedLibraries((), ())
     others = [look(library) for library in needed.objects]
+    said = inspection_document.document(found, locks, every or as_json)
+    linked = inspection_document.of_libraries([found, *others], needed.missing)
     if as_json:
-        data = inspection_document.for_programs(found) | {"locks": locks}
+        data = inspection_document.for_programs(found) | {"locks": locks, "document": said}
         if every:
             data |= {
                 "libraries": [inspection_document.for_programs(other) for other in others],
                 "missing_libraries": list(needed.missing),
+                "document": replace(said, tables=[*said.tables, *linked.tables]),
             }
         print_json(data)
         return DONE
     console = console_for(sys.stdout)
-    said = inspection_document.document(found, locks, every)
     print_tables(said, console, f"inspect {found.image.path}", every)
     if every:
-        said = inspection_document.of_libraries([found, *others], needed.missing)
-        print_tables(said, console, "inspect")
+        print_tables(linked, console, "inspect")
     return DONE

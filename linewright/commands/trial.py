@@ -270,13 +270,12 @@ def _show(session, finished, name: str, as_json: bool) -> None:
     from linewright.say.sentence import render_all
     from linewright.show.text_tables import print_tables
 
+    said = trial_document.document(session, finished.samples, finished.verdict)
     if as_json:
         failures = render_all(trial_document.failures(session, finished.samples))
-        print_json(
-            {"session": session, "verdict": finished.verdict, "failures": failures, "file": name}
-        )
+        data = {"session": session, "verdict": finished.verdict, "failures": failures}
+        print_json(data | {"file": name, "document": said})
     else:
-        found = trial_document.document(session, finished.samples, finished.verdict)
-        print_tables(found, console_for(sys.stdout), "trial")
+        print_tables(said, console_for(sys.stdout), "trial")
         sys.stdout.flush()
     note(f"every run is in {name}")

@@ -6,7 +6,7 @@ lines, each with its ``type``; a result is one JSON document whatever its source
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -450,6 +450,8 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What this source cannot see, always."""
     notes: list[str] = []
     exit_code: int | None = None
+    document: dict[str, Any] = {}
+    """What is said of it, as ``linewright_document`` of every command."""
 
 
 def schemas() -> dict[str, dict]:

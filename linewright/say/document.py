@@ -61,9 +61,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 class Document(Struct, frozen=True, kw_only=True):
     """All that is said of one subject: a machine, a comparison, a trial or a search.  It is made by
-    the rooms that have the answers, and linewright/show renders it as a screen, a page or JSON."""
+    the rooms that have the answers, and linewright/show renders it as a screen, a page or JSON:
+    whatever a command's JSON holds beside it, it is ``document`` there."""
 
-    linewright_document: int = 1
+    linewright_document: int = 2
     machine_id: str = ""
     arch: str = ""
     target: str = ""

@@ -159,11 +159,12 @@ def _print(result: Result, as_json: bool) -> int:
     import msgspec
 
     from linewright.find.result_document import document
-    from linewright.show.console import console_for
+    from linewright.show.console import console_for, print_json
     from linewright.show.text_tables import print_tables
 
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+        said = msgspec.to_builtins(document(result))
+        print_json(msgspec.structs.replace(result, document=said))
     else:
         print_tables(document(result), console_for(sys.stdout), "find")
     sys.stdout.flush()

@@ -1,4 +1,5 @@
-"""JSON for programs: the contexts, a row per cell as in the CSV, and the verdict."""
+"""JSON for programs: the contexts, a row per cell as in the CSV, the verdict, and the document of
+each machine."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from linewright.analysis import Summary
+from linewright.say.machine_document import documents
 from linewright.say.verdict import verdict
 from linewright.schema import Context
 from linewright.show.export import rows
@@ -18,5 +20,6 @@ def of_cells(summaries: Sequence[Summary], contexts: Sequence[Context]) -> bytes
         "contexts": contexts,
         "cells": rows.of_cells(summaries),
         "verdict": verdict(summaries, contexts),
+        "documents": documents(summaries, contexts),
     }
     return msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"

@@ -1,5 +1,5 @@
-"""What each sentence rests on: names that the records have, and where a sentence names none, nothing
-in it that a measured time could change."""
+"""What each sentence rests on: names that the records have, and where it names none, nothing in it
+that a measured time could change."""
 
 from __future__ import annotations
 

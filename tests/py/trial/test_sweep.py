@@ -6,6 +6,7 @@ import pytest
 
 from linewright.errors import UserError
 from linewright.records.futex_table import COLUMNS, PROGRAMS, from_table
+from linewright.say.sentence import render_all
 from linewright.say.trial_document import sweep_document
 from linewright.trial import workload_sweep
 from support.places import DATA, ROOT
@@ -80,14 +81,14 @@ def test_the_table_has_the_published_shape():
     published = from_table(TABLE.read_text(), TABLE.name)
     (table,) = sweep_document(samples(0.0907, 0.0761), published).tables
     assert table.headings[2:5] == ["threads", "off", "on"]
-    assert "Of ms lower is better." in table.notes
+    assert "Of ms lower is better." in render_all(table.notes)
     assert table.headings[-1].endswith("off, on, change")
     (row,) = table.rows
     assert row[:3] == ["futex-wake", "ms", "48"]
     assert "better" in row[5] and row[6] == "0.0907  0.0761  -16.1 %"
     other = [s._replace(threads=2) for s in samples(0.1, 0.1)]
     (table,) = sweep_document(other, published).tables
-    assert "published without its number of threads" in table.notes[-1]
+    assert "published without its number of threads" in table.notes[-1].text
     (table,) = sweep_document(other).tables
     assert len(table.headings) == len(table.rows[0]) == 6
 
