@@ -3,10 +3,14 @@ as one question."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from linewright.analysis import cache_fit
+from linewright.analysis.cache_fit import Fit
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import contrast_of, identical_contrasts, noise_group_of
 from linewright.analysis.findings import comparable, compare_pairs, tolerance
@@ -72,11 +76,50 @@ def across(summaries: Iterable[Summary]) -> list[OperationPair]:
         usable, lambda s: s.cell.situation.without("lines", "width_bits", "params", "work")
     )
     pairs = [pair for own in situations.values() for pair in _pairs(own)]
+    pairs += itertools.combinations(cache_fit.longest_lists(usable), 2)
     answers = compare_pairs(pairs, "across", tolerance, identical)
     return [
         OperationPair(a.cell, b.cell, _figures(a), _figures(b), judgement)
         for (a, b), judgement in zip(pairs, answers, strict=True)
     ]
+
+
+class CheapestInstruction(NamedTuple):
+    """The cheapest of several instructions of cache maintenance on dirty lines, and what is shown
+    of the others: their passes over one list are compared, operation against operation."""
+
+    best: Fit
+    slower: list[Fit]
+    same: list[tuple[Fit, float]]
+    """Each with what the difference is shown to be below, as a share."""
+    undecided: list[Fit]
+
+    @property
+    def ids(self) -> list[str]:
+        others = [*self.slower, *(f for f, _ in self.same), *self.undecided]
+        return [i for f in (self.best, *others) for i in f.ids]
+
+
+def cheapest_instruction(
+    fits: Iterable[Fit], known: Sequence[OperationPair]
+) -> CheapestInstruction | None:
+    """Which instruction writes dirty lines back in the least time; None of fewer than two."""
+    ranked = sorted(cache_fit.on_dirty_lines(fits), key=lambda f: f.per_line.value)
+    if len(ranked) < 2:
+        return None
+    best, *others = ranked
+    found = CheapestInstruction(best, [], [], [])
+    for f in others:
+        ids = {*best.ids, *f.ids}
+        pair = next((a for a in known if ids.issuperset(a.ids)), None)
+        first = pair is not None and pair.first.form == best.group.form
+        if pair and (pair.judgement.cheaper if first else pair.judgement.slower):
+            found.slower.append(f)
+        elif pair and pair.judgement.answer == "same":
+            found.same.append((f, pair.judgement.within))
+        else:
+            found.undecided.append(f)
+    return found
 
 
 def defaults(members: Sequence[Summary]) -> dict[str, Summary]:

@@ -137,27 +137,23 @@ def _fit(group: Group, members: Sequence[Summary], line_bytes: int) -> Fit | Non
     )  # fmt: skip
 
 
-class Cheapest(NamedTuple):
-    """The cheapest instruction of several, those shown to cost more, and the others."""
-
-    best: Fit
-    slower: list[Fit]
-    undecided: list[Fit]
-
-
 def on_dirty_lines(found: Iterable[Fit]) -> list[Fit]:
     """The fits for lines that lie dirty beyond the caches, at their usual alignment."""
     return [f for f in found if f.group.state == "dirty_beyond" and f.group.align_bytes == 0]
 
 
-def cheapest(found: Iterable[Fit]) -> Cheapest | None:
-    """Which instruction writes dirty lines back in the least time; None of fewer than two."""
-    ranked = sorted(on_dirty_lines(found), key=lambda f: f.per_line.value)
-    if len(ranked) < 2:
-        return None
-    best, *others = ranked
-    slower = [f for f in others if f.per_line.low > best.per_line.high]
-    return Cheapest(best, slower, [f for f in others if f not in slower])
+def longest_lists(summaries: Iterable[Summary]) -> list[Summary]:
+    """Each instruction's pass over the same list of dirty lines, of the largest entries that all of
+    them have, with one wait: its time is that of the lines."""
+    lists: dict[tuple[int, int], dict[str, Summary]] = {}
+    for s in usable(summaries):
+        group, params = group_of(s.cell), s.cell.params
+        if (group.state, group.align_bytes, params["wait"]) == ("dirty_beyond", 0, "once"):
+            size = int(params["entry_bytes"]), int(params["entries"])
+            lists.setdefault(size, {})[group.form] = s
+    most = max(map(len, lists.values()), default=0)
+    shared = [size for size, own in lists.items() if len(own) == most]
+    return list(lists[max(shared)].values()) if shared else []
 
 
 def trapped(found: Iterable[Fit]) -> list[Fit]:

@@ -29,4 +29,9 @@ def load(
 def load_from(store: Store) -> Measurements:
     """The same from a store that was not read yet."""
     store.read()
+    return summarised(store)
+
+
+def summarised(store: Store) -> Measurements:
+    """The same from a store that was read."""
     return Measurements(store.contexts, summarise_groups(store.contexts, store.groups()))

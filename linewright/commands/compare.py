@@ -101,10 +101,12 @@ def answer(
 ) -> int:
     """Compare record files, print what is found and write it as a page; the exit code."""
     from linewright.compare import from_files  # imports NumPy: a refusal is quicker than that
-    from linewright.say.comparison_document import check_comparable, page_document
+    from linewright.compare.conditions import compare_whatever
+    from linewright.say.comparison_document import check_comparable, page_document, refuse_unlike
 
-    found = from_files.compare(paths, from_files.CompareOptions(**options), note)
-    check_comparable(found, allow_unlike)
+    refuse = compare_whatever if allow_unlike else refuse_unlike
+    found = from_files.compare(paths, from_files.CompareOptions(**options), note, refuse)
+    check_comparable(found)
     if html is not None:
         from linewright.show.document_page import page
 

@@ -18,7 +18,7 @@ from linewright.compare.comparison import (
     ComparisonRow,
     Obstacle,
 )
-from linewright.compare.conditions import ConditionDifference
+from linewright.compare.conditions import ConditionDifference, Refuse, compare_whatever
 from linewright.errors import UserError
 from linewright.schema import Interval
 from linewright.trial.trial_file import Session, TrialFile, check_same
@@ -31,13 +31,17 @@ FEWEST_BOOTS = 3
 luck cannot show."""
 
 
-def compare(files: Sequence[TrialFile], options: CompareOptions) -> Comparison:
+def compare(
+    files: Sequence[TrialFile], options: CompareOptions, refuse: Refuse = compare_whatever
+) -> Comparison:
     """Every setting that the baseline and a file have, for each file, corrected over all settings
     of all files."""
     if options.only:
         raise UserError("a trial has settings and no cells", "--only", "record files only")
     baseline, *others = files
     differing = [_machines_apart(baseline, other) for other in others]
+    for other, unlike in zip(others, differing, strict=True):
+        refuse(baseline.path, other.path, unlike)
     found = [_pairs(baseline, other) for other in others]
     ps = iter(holm(pair.contrast for side in found for pair in side))
     names = [s.name for s in baseline.sessions[0].settings]

@@ -3,7 +3,7 @@ what is measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,15 @@ class ConditionDifference(Struct, frozen=True, kw_only=True):
     field: str
     before: list[str]
     after: list[str]
+
+
+Refuse = Callable[[str, str, Sequence[ConditionDifference]], None]
+"""What is asked of a baseline, a file and the conditions that differ, before anything is computed:
+it raises a UserError where such files shall not be compared."""
+
+
+def compare_whatever(baseline: str, other: str, unlike: Sequence[ConditionDifference]) -> None:
+    """A `Refuse` that takes all files."""
 
 
 FIELDS = (

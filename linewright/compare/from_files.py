@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
@@ -17,9 +18,16 @@ from linewright.compare.comparison import (
     Comparison,
     LaunchOrder,
 )
-from linewright.compare.conditions import differences, simulated
+from linewright.compare.conditions import (
+    ConditionDifference,
+    Refuse,
+    compare_whatever,
+    differences,
+    simulated,
+)
 from linewright.errors import UserError, nothing_finished
 from linewright.records.files import LONGEST_LINE
+from linewright.records.store import Store
 from linewright.schema import Context
 from linewright.trial import trial_file
 
@@ -33,10 +41,13 @@ class SummarisedRun(NamedTuple):
 
 
 def compare(
-    paths: Sequence[str], options: CompareOptions, warn: Callable[[str], None]
+    paths: Sequence[str],
+    options: CompareOptions,
+    warn: Callable[[str], None],
+    refuse: Refuse = compare_whatever,
 ) -> Comparison:
-    """The first file as the baseline of all others; UserError where they cannot be
-    compared."""
+    """The first file as the baseline of all others; UserError where they cannot be compared, and of
+    `refuse` before any figure is computed."""
     if len(paths) < 2:
         raise UserError(
             "one file has nothing to be compared with",
@@ -54,10 +65,18 @@ def compare(
             "record files with record files, trial files with trial files",
         )
     if kinds[0]:
-        found = boots.compare([trial_file.read(path, warn) for path in paths], options)
-    else:
-        found = _records([_measured(path, options.only, warn) for path in paths], options)
-    return found
+        return boots.compare([trial_file.read(path, warn) for path in paths], options, refuse)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(Store([path], warn, options.only)) for path in paths]
+        contexts = list(map(_contexts, stores))
+        differing = [differences(contexts[0], other) for other in contexts[1:]]
+        for path, unlike in zip(paths[1:], differing, strict=True):
+            refuse(paths[0], path, unlike)
+        files = [
+            SummarisedRun(path, own, loading.summarised(store).summaries)
+            for path, own, store in zip(paths, contexts, stores, strict=True)
+        ]
+    return _records(files, differing, options)
 
 
 def _is_trial(path: str) -> bool:
@@ -70,9 +89,12 @@ def _is_trial(path: str) -> bool:
         return False
 
 
-def _records(files: Sequence[SummarisedRun], options: CompareOptions) -> Comparison:
+def _records(
+    files: Sequence[SummarisedRun],
+    differing: Sequence[list[ConditionDifference]],
+    options: CompareOptions,
+) -> Comparison:
     baseline, *others = files
-    differing = [differences(baseline.contexts, other.contexts) for other in others]
     for other in others:
         if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
             raise UserError(
@@ -132,14 +154,17 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
 _SHARED = ("context_id", "machine_id")
 
 
-def _measured(path: str, only: Sequence[str], warn: Callable[[str], None]) -> SummarisedRun:
-    loaded = loading.load([path], warn, only)
-    if not loaded.summaries:
+def _contexts(store: Store) -> list[Context]:
+    """The launches of one file, whose records are indexed then; UserError unless it has records,
+    of one machine."""
+    store.read()
+    (path,) = store.paths
+    if not len(store):
         raise nothing_finished(path, "compare")
-    contexts = list(loaded.contexts.values())
+    contexts = list(store.contexts.values())
     machines = {context.machine_id for context in contexts}
     if len(machines) > 1:
         raise UserError(
             f"holds records of {len(machines)} machines or kernels", path, "compare one at a time"
         )
-    return SummarisedRun(path, contexts, loaded.summaries)
+    return contexts

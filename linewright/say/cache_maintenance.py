@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from linewright import numbers
-from linewright.analysis import cache_fit, dma_wait
-from linewright.analysis.cache_fit import Cheapest, Fit, OneWait
+from linewright.analysis import across, cache_fit, dma_wait
+from linewright.analysis.across import CheapestInstruction
+from linewright.analysis.cache_fit import Fit, OneWait
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
@@ -25,7 +26,7 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     """Which instruction, what one wait is worth, at which entry size it stops to matter; only what
     the intervals support, and nothing where no list can be measured."""
     lists = [s for s in m.summaries if cache_fit.concerns(s.cell) and s.status != "unavailable"]
-    cheapest = cache_fit.cheapest(m.cache_fits)
+    cheapest = across.cheapest_instruction(m.cache_fits, m.across)
     texts = [
         *([(_instruction(cheapest), cheapest.ids)] if cheapest else []),
         *_wait(m.cache_fits),
@@ -47,11 +48,13 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     ]
 
 
-def _instruction(found: Cheapest) -> str:
+def _instruction(found: CheapestInstruction) -> str:
     """The cheapest instruction on dirty lines, against the others."""
     best = found.best
     text = f"{best.group.form} writes dirty lines back in {numbers.of(best.per_line, 'ns')} each"
     text += f", less than {_each(found.slower)}" if found.slower else ""
+    same = [f"{f.group.form} the same within {numbers.at_most(share)}" for f, share in found.same]
+    text += f"; {numbers.join(same)}" if same else ""
     return text + (f"; undecided against {_each(found.undecided)}" if found.undecided else "")
 
 

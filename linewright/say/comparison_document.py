@@ -407,19 +407,21 @@ def not_again_text(file: str, why: NotAgain) -> str:
     return f"{file} cannot be measured again: {reason}; the two are compared as of two times"
 
 
-def check_comparable(comparison: Comparison, allow_unlike: bool) -> None:
-    """UserError for the first file whose conditions differ from those of the baseline, unless that
-    is allowed, and where no row could be compared."""
-    for side in comparison.others:
-        if side.unlike and not allow_unlike:
-            more = len(side.unlike) - MOST_NAMED
-            named = "; ".join(map(_unlike, side.unlike[:MOST_NAMED]))
-            raise UserError(
-                f"{comparison.baseline.file} and {side.file} are not alike: {named}"
-                + (f"; and {more} more" if more > 0 else ""),
-                "compare",
-                "--unlike compares them nevertheless",
-            )
+def refuse_unlike(baseline: str, other: str, unlike: Sequence[ConditionDifference]) -> None:
+    """UserError where the conditions of a file differ from those of the baseline."""
+    if unlike:
+        more = len(unlike) - MOST_NAMED
+        named = "; ".join(map(_unlike, unlike[:MOST_NAMED]))
+        raise UserError(
+            f"{baseline} and {other} are not alike: {named}"
+            + (f"; and {more} more" if more > 0 else ""),
+            "compare",
+            "--unlike compares them nevertheless",
+        )
+
+
+def check_comparable(comparison: Comparison) -> None:
+    """UserError where no row could be compared."""
     first = comparison.rows[0]
     if all(row.finding == "not_comparable" for row in comparison.rows):
         raise UserError(
