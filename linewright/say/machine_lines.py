@@ -152,7 +152,8 @@ def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> 
     texts = remarks(m.contexts)
     if not (m.published or m.simulated or all(c.realtime for c in m.contexts)):
         texts.append("not run at real-time priority: kernel housekeeping could run inside windows")
-    answers = [document.warning] if document.warning else []
+    first = document.warning
+    answers = [said(first.text, cells=first.cells, basis=first.basis)] if first else []
     answers += [*document.limits, *(said(text, basis="run") for text in texts)]
     answers += [
         *_discarded(records),
