@@ -231,7 +231,7 @@ def test_failed_runs_are_shown_and_never_averaged_in():
     from linewright.say import trial_document
 
     (line,) = trial_document.failures(session(), finished.samples)
-    assert line == f"b: {b.failed} failed runs left out: exit code 7"
+    assert line.text == f"b: {b.failed} failed runs left out: exit code 7"
     assert sum(s.warm_up for s in kept) == 2 and len(kept) == 42
 
 
